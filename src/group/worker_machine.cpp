@@ -381,6 +381,11 @@ struct WorkerMachine::Impl {
 
     void on_runner(trial::RunnerEnded& happened, StudyTime now) {
         grace_until.reset();
+        if (!happened.sick_device.empty() && !leave) {
+            give_up(happened.sick_device, false);
+            end->device = true;
+            return;
+        }
         if (leave) {
             current.reset();
             return say_bye();

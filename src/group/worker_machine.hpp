@@ -45,6 +45,7 @@ struct WorkerEnd {
     bool clean = true;      ///< every rank lives: MPI may be finalised
     bool at_once = false;   ///< user code did not return in time, or the head is dead: `_exit`, without destructors
     bool guilty = false;    ///< user code hung, which is the trial's fault: for a crash note
+    bool device = false;    ///< this rank's GPU failed, which may not be the trial's fault: likewise
     bool lost_head = false; ///< the head is dead, or was held up for too long
 
     /// Exit code of the process.

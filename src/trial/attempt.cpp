@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/module.hpp"
 #include "trial/attempt_context.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_body.hpp"
@@ -97,7 +98,9 @@ RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, Att
 
 RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
     try {
-        return run(setting, assignment, port, spare);
+        RunnerEnded ended = run(setting, assignment, port, spare);
+        ended.sick_device = device::sickness();
+        return ended;
     } catch (...) { // building the configuration failed
         return {AttemptOutcome::failed, {message_of(std::current_exception())}};
     }

@@ -40,6 +40,14 @@ class GroupCollective final : public ddp::Collective {
     [[nodiscard]] std::unique_ptr<ddp::Pending> start_sum(base::Buffer values) override {
         return inner_->start_sum(values);
     }
+    [[nodiscard]] std::unique_ptr<ddp::Pending> start_gather(std::span<const std::byte> mine,
+                                                             std::span<std::byte> all) override {
+        return inner_->start_gather(mine, all);
+    }
+    [[nodiscard]] std::unique_ptr<ddp::Pending> start_exchange(std::span<const std::byte> parts,
+                                                               std::span<std::byte> all) override {
+        return inner_->start_exchange(parts, all);
+    }
     void end_step() override {
         forward([&] { inner_->end_step(); });
     }

@@ -45,6 +45,9 @@ struct RunnerEnded {
     study::Failure failure;
     /// Leader: parameters and options that the trainable never read, if that is a mistake in the study file.
     std::vector<std::string> unread = {};
+    /// Not empty: a GPU of this rank does not answer its process any more, and this is what it says. The process must
+    /// end: every later trial in it would fail.
+    std::string sick_device = {};
 };
 using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, RunnerEnded>;
 

@@ -31,6 +31,7 @@ struct Former {
 TEST_CASE("the collective over MPI keeps the contract", "[ddp][mpi]") {
     Former form;
     CHECK(test::collective_contract(*form()) == std::vector<std::string>{});
+    CHECK(test::mixed_step_contract(*form()) == std::vector<std::string>{});
 }
 
 TEST_CASE("wherever one rank fails, all leave at the same operation and the communicator stays usable", "[ddp][mpi]") {

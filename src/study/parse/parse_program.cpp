@@ -91,7 +91,6 @@ void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& pro
         return table.complain("directory",
                               "needs a directory, not \"\"; \".\" is that of the study file, as without the key");
     program.directory = resolved(path, space::Value(given), context.directory).as_string();
-    if (program.directory.size() > 1 && program.directory.ends_with('/')) program.directory.pop_back();
     if (!context.paths.directory) return;
     if (const std::string why = context.paths.directory(program.directory); !why.empty())
         table.complain("directory", why);

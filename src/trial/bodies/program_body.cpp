@@ -43,6 +43,10 @@ std::string failure_text(const process::ChildExit& exit, const process::Child& c
     return text + ": " + words.substr(last + 1) + "\nlast lines of its standard " + where + ":\n" + words;
 }
 
+bool is_below(const fs::path& folder, const fs::path& path) {
+    return std::ranges::mismatch(folder, path).in1 == folder.end();
+}
+
 std::string rounded(std::chrono::nanoseconds time) {
     if (time >= std::chrono::seconds(10)) return study::duration_text(std::chrono::round<std::chrono::seconds>(time));
     return study::duration_text(std::chrono::round<std::chrono::milliseconds>(time));
@@ -111,8 +115,16 @@ void ProgramBody::on_message(trainables::ProgramReport report) {
     if (leads() && !leader_->stopping()) queue_.push_back(std::move(report));
 }
 
+/// A rank has saved before it makes its next report, so it is known to which answer this belongs.
 void ProgramBody::on_message(trainables::ProgramSaved saved) {
-    if (!leads() || saved_ || !next().save) return;
+    const bool on_the_way = !told_to_end_ && own_.saved < order_.save_at && answered_ == order_.save_at;
+    if (on_the_way) own_.saved = order_.save_at;
+    if (on_the_way && on_the_way_) {
+        on_the_way_->checkpoint = std::move(saved.checkpoint);
+        on_the_way_->named = Clock::now();
+        leader_->saved_on_the_way(Clock::now());
+    }
+    if (on_the_way || !leads() || saved_ || !next().save) return;
     saved_ = std::move(saved.checkpoint);
     leader_->saved(Clock::now());
 }
@@ -197,6 +209,7 @@ void ProgramBody::watch_ranks() {
     const auto now = Clock::now();
     ranks_[0] = own_;
     ranks_[0].ended = child().exited().has_value();
+    take_state_on_the_way();
     if (!heard_others_ && others_report()) {
         heard_others_ = true;
         studydir::forget_lone_reports(setting_.program->directory);
@@ -246,7 +259,8 @@ void ProgramBody::idle() {
 /// A program that has already continued may be overwriting its checkpoint.
 Saves ProgramBody::saves() {
     if (!program().checkpoints) return Saves::never;
-    if (current_->checkpoint && queue_.empty()) return Saves::now;
+    const bool on_the_way = current_->can_save && current_->can_go_on && !on_the_way_;
+    if ((current_->checkpoint || on_the_way) && queue_.empty()) return Saves::now;
     if (current_->checkpoint || current_->can_save) return Saves::at_end;
     return gives_state_ ? Saves::missing : Saves::none;
 }
@@ -259,8 +273,10 @@ std::string ProgramBody::why_no_state() const {
 Word ProgramBody::tell(const Word& word, const TrialPoint& point) {
     point_ = point;
     if (word.verb != Verb::go_on) return word; // `end` follows
-    if (word.save) save_at_rest(point);
-    leader_->go_on(Clock::now());
+    const bool later = word.save && !current_->checkpoint;
+    if (later) ask_for_state(point);
+    if (word.save && !later) save_at_rest(point);
+    leader_->go_on(Clock::now(), later);
     return word;
 }
 
@@ -283,12 +299,49 @@ void ProgramBody::save_at_rest(const TrialPoint& point) {
     const auto began = Clock::now();
     loop_.checkpoints().taken(point);
     try {
-        adopt(*current_->checkpoint, false);
+        adopt(*current_->checkpoint, point, false);
     } catch (const base::Error& error) {
         loop_.checkpoints().missed(error.what());
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
     loop_.checkpoints().measured(seconds, seconds);
+}
+
+void ProgramBody::ask_for_state(const TrialPoint& point) {
+    loop_.checkpoints().taken(point);
+    on_the_way_ = {point, next().decided + 1, Clock::now(), {}, {}};
+}
+
+/// Takes over what the program has saved before it went on, once every rank has saved its part. A failed copy, and a
+/// rank that has gone on without saving, are only reported.
+void ProgramBody::take_state_on_the_way() {
+    if (!on_the_way_) return;
+    const auto has_saved = [&](const RankFacts& rank) { return rank.saved >= on_the_way_->report; };
+    const auto goes_on = [&](const RankFacts& rank) { return rank.ended || rank.reports > on_the_way_->report; };
+    const bool others_are_silent =
+        on_the_way_->named && Clock::now() - *on_the_way_->named >= leader_->alone_grace(); // only rank 0 reports
+    std::string why;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        const RankFacts& rank = ranks_[r];
+        if (has_saved(rank) || (rank.reports == 0 && others_are_silent)) continue;
+        if (!goes_on(rank)) return;
+        why = "rank " + std::to_string(r) + " of the program was told to save its state, and did not say that it has";
+    }
+    const OnTheWay state = *std::exchange(on_the_way_, std::nullopt);
+    const auto seconds_until = [&](Clock::time_point end) {
+        return std::chrono::duration<double>(end - state.since).count();
+    };
+    try {
+        if (why.empty() && !is_below(folder_of(state.point.iteration), path_of(state.checkpoint)))
+            why = "the program, which goes on, named a checkpoint outside of the folder that it was given: " +
+                  state.checkpoint;
+        if (!why.empty()) throw base::Error(why);
+        adopt(state.checkpoint, state.point);
+    } catch (const base::Error& error) {
+        if (!end_) loop_.checkpoints().missed(error.what());
+    }
+    const auto now = Clock::now();
+    loop_.checkpoints().measured(seconds_until(state.named.value_or(now)), seconds_until(now));
 }
 
 /// A trial that is given up starts again elsewhere: nothing waits for it.
@@ -309,7 +362,7 @@ void ProgramBody::end(const Word& word, const TrialPoint& point) {
 void ProgramBody::keep_reported_state() {
     const bool there = end_ && end_->save && current_->checkpoint;
     adopted_ = there || !next().save; // a checkpoint that was asked for comes later
-    if (there) adopt(*current_->checkpoint);
+    if (there) adopt(*current_->checkpoint, point_);
 }
 
 /// All processes have ended.
@@ -317,22 +370,25 @@ void ProgramBody::keep_state_asked_for() {
     if (!next().save || adopted_) return;
     if (saved_) {
         adopted_ = true;
-        adopt(*saved_);
+        adopt(*saved_, point_);
     } else if (end_->verb == Verb::pause) {
         throw base::Error("the program was told to save its state and to pause at iteration " +
                           std::to_string(point_.iteration) + ", and ended without having saved it");
     }
 }
 
-void ProgramBody::adopt(const std::string& checkpoint, bool may_move) {
-    const fs::path source = (fs::path(program().directory) / checkpoint).lexically_normal();
-    const auto [inside, rest] = std::ranges::mismatch(fs::path(checkpoint_directory_), source);
+std::string ProgramBody::path_of(const std::string& checkpoint) const {
+    return (fs::path(program().directory) / checkpoint).lexically_normal();
+}
+
+void ProgramBody::adopt(const std::string& checkpoint, const TrialPoint& point, bool may_move) {
+    const fs::path source = path_of(checkpoint);
     const auto& start = assignment_.start;
-    const storage::CheckpointKey key{start.trial, point_.iteration, start.incarnation, start.attempt};
+    const storage::CheckpointKey key{start.trial, point.iteration, start.incarnation, start.attempt};
     try {
-        auto reference = setting_.checkpoints->adopt(key, source.string(),
-                                                     may_move && inside == fs::path(checkpoint_directory_).end());
-        loop_.checkpoints().saved(std::move(reference), point_.value);
+        auto reference =
+            setting_.checkpoints->adopt(key, source.string(), may_move && is_below(checkpoint_directory_, source));
+        loop_.checkpoints().saved(std::move(reference), point.value);
     } catch (const base::IoError& error) { // a full disk is no fault of the trial
         throw CheckpointError(AttemptOutcome::unsaved, error.what());
     } catch (const base::Error& error) {
@@ -375,47 +431,54 @@ void ProgramBody::tell_others() {
     }
     const bool news = own_ != told_ || (leads() && next() != order_);
     if (group_.min_max(news ? 1 : 0).second == 0) return;
-    constexpr std::size_t head = 4;
-    constexpr std::size_t width = 3;
+    constexpr std::size_t head = 5;
+    constexpr std::size_t width = 4;
     std::vector<double> words(head + width * ranks_.size(), 0.0);
     if (leads()) {
         words[0] = static_cast<double>(next().decided);
         words[1] = static_cast<double>(next().end);
         words[2] = static_cast<double>(next().verb);
         words[3] = next().save ? 1.0 : 0.0;
+        words[4] = static_cast<double>(next().save_at);
     }
     const std::size_t mine = head + width * static_cast<std::size_t>(group_.rank());
     words[mine] = static_cast<double>(own_.reports);
     words[mine + 1] = own_.ended ? 1.0 : 0.0;
     words[mine + 2] = own_.exploits ? 1.0 : 0.0;
+    words[mine + 3] = static_cast<double>(own_.saved);
     group_.all_reduce(words);
     order_ = {static_cast<std::uint64_t>(words[0]), static_cast<End>(words[1]), static_cast<Verb>(words[2]),
-              words[3] != 0.0};
+              words[3] != 0.0, static_cast<std::uint64_t>(words[4])};
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         const double* facts = &words[head + width * r];
-        ranks_[r] = {static_cast<std::uint64_t>(facts[0]), facts[1] != 0.0, facts[2] != 0.0};
+        ranks_[r] = {static_cast<std::uint64_t>(facts[0]), facts[1] != 0.0, facts[2] != 0.0,
+                     static_cast<std::uint64_t>(facts[3])};
     }
     told_ = own_;
     news_ = Clock::now();
 }
 
 /// A new folder each time, so that earlier checkpoints of the program are not adopted with it.
-std::optional<std::string> ProgramBody::save_to() const {
-    if (!order_.save) return std::nullopt;
-    const std::string folder = checkpoint_directory_ + "/" + std::to_string(base_ + answered_);
-    std::error_code error; // the program will report the error
-    fs::create_directories(folder, error);
-    return folder;
+std::string ProgramBody::folder_of(base::Iteration iteration) const {
+    return checkpoint_directory_ + "/" + std::to_string(iteration);
 }
 
 void ProgramBody::obey() {
-    for (; answered_ < std::min(own_.reports, order_.decided); ++answered_)
-        child().send(trainables::decision_line(Verb::go_on, base_ + answered_ + 1));
+    const auto answer = [this](Verb verb, bool save) {
+        ++answered_;
+        std::optional<std::string> folder;
+        if (save) {
+            folder = folder_of(base_ + answered_);
+            std::error_code error; // the program will report the error
+            fs::create_directories(*folder, error);
+        }
+        child().send(trainables::decision_line(verb, base_ + answered_, folder));
+    };
+    while (answered_ < std::min(own_.reports, order_.decided)) answer(Verb::go_on, answered_ + 1 == order_.save_at);
     const bool told = order_.end == End::deliver || (order_.end == End::deliver_to_first && leads());
     if (told && answered_ == order_.decided && own_.reports > order_.decided) {
-        ++answered_;
         told_to_end_ = true;
-        child().send(trainables::decision_line(order_.verb, base_ + answered_, save_to()));
+        answer(order_.verb, order_.save);
     }
     if (order_.end == End::signal) {
         told_to_end_ = true;

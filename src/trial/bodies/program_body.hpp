@@ -46,6 +46,15 @@ class ProgramBody final : public TrialBody {
   private:
     using Clock = process::Child::Clock;
 
+    /// A state that the program was asked to save before it goes on.
+    struct OnTheWay {
+        TrialPoint point;
+        std::uint64_t report; ///< 1 for the first one of the attempt
+        Clock::time_point since;
+        std::string checkpoint;
+        std::optional<Clock::time_point> named; ///< when rank 0 named the checkpoint
+    };
+
     [[nodiscard]] bool leads() const { return assignment_.leads(); }
     [[nodiscard]] const study::ProgramSpec& program() const { return *setting_.spec->trainable.program; }
     [[nodiscard]] bool is_over() const {
@@ -78,7 +87,8 @@ class ProgramBody final : public TrialBody {
     void check_end();
     void tell_others();
     void obey();
-    [[nodiscard]] std::optional<std::string> save_to() const;
+    [[nodiscard]] std::string folder_of(base::Iteration iteration) const;
+    [[nodiscard]] std::string path_of(const std::string& checkpoint) const;
     // The leader, between the two halves; it waits by taking turns
     void lead(const Report& report);
     void turn(Clock::duration patience);
@@ -90,9 +100,11 @@ class ProgramBody final : public TrialBody {
     void recall();
     void give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom);
     void save_at_rest(const TrialPoint& point);
+    void ask_for_state(const TrialPoint& point);
+    void take_state_on_the_way();
     void keep_reported_state();
     void keep_state_asked_for();
-    void adopt(const std::string& checkpoint, bool may_move = true);
+    void adopt(const std::string& checkpoint, const TrialPoint& point, bool may_move = true);
     [[nodiscard]] bool others_report() const;
 
     void note(std::string_view line) { port_.log(assignment_.start.trial, line); }
@@ -129,6 +141,7 @@ class ProgramBody final : public TrialBody {
     std::optional<Word> asked_;                        ///< the known answer to the next report
     std::optional<Word> end_;                          ///< the final answer, given to `current_`
     std::optional<std::string> saved_;                 ///< checkpoint that the program named when told to save
+    std::optional<OnTheWay> on_the_way_;               ///< what it saves while the trial goes on
     bool gives_state_ = false;                         ///< with this or an earlier report
     bool adopted_ = false;                             ///< there is no state left to adopt
     bool said_waiting_ = false;

@@ -17,8 +17,9 @@ namespace ranktune::trial {
 /// What a rank has seen of its program in this attempt.
 struct RankFacts {
     std::uint64_t reports = 0;
-    bool ended = false;    ///< its process and all its children
-    bool exploits = false; ///< its last report says that the process can go on with another state
+    bool ended = false;      ///< its process and all its children
+    bool exploits = false;   ///< its last report says that the process can go on with another state
+    std::uint64_t saved = 0; ///< the last report whose state it has saved and gone on; 0: none
     friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };
 
@@ -31,7 +32,8 @@ struct ProgramOrder {
     std::uint64_t decided = 0;
     End end = End::go_on;
     study::Verb verb = study::Verb::go_on;
-    bool save = false; ///< the answer asks for a checkpoint
+    bool save = false;         ///< the answer with `verb` asks for a checkpoint
+    std::uint64_t save_at = 0; ///< the report whose answer "continue" asks for one; 0: none yet
     friend bool operator==(const ProgramOrder&, const ProgramOrder&) = default;
 };
 
@@ -79,11 +81,14 @@ class ProgramLeader {
     }
     /// The report is still undecided, which is not the program's fault.
     void undecided(Time now) { heard_ = now; }
-    /// The verdict is to go on.
-    void go_on(Time now) {
+    /// The verdict is to go on. `save`: after the program has saved its state.
+    void go_on(Time now, bool save = false) {
         ++order_.decided;
+        if (save) order_.save_at = order_.decided;
         heard_ = iteration_began_ = now;
     }
+    /// Rank 0 has saved its state on the way.
+    void saved_on_the_way(Time now) { heard_ = now; }
     /// The next report of rank 0 will be the last of this attempt. Only the first call counts.
     void will_stop(Time now) {
         if (!asked_at_) asked_at_ = now;
