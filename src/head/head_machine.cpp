@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "head/preparer.hpp"
 #include "head/rank_table.hpp"
 #include "ranktune/base/text.hpp"
 
@@ -483,10 +484,9 @@ struct HeadMachine::Impl {
         while (phase == Phase::running) {
             auto prepared = duties.prepared();
             if (!prepared) break;
-            if (!prepared->why.empty())
-                log.write(base::LogLevel::warning, "no-suggestion",
-                          {{"ticket", std::to_string(prepared->ticket)}, {"error", prepared->why}});
+            auto stop = look_at(*prepared, tuner.spec().searcher, log);
             step(*prepared);
+            if (stop) step(*stop);
         }
         flush();
         leave_or_end();

@@ -238,6 +238,11 @@ void HeadRun::begin_records() {
                     {{"death", death_ ? "yes" : "no"},
                      {"notes", std::to_string(before.notes.size())},
                      {"told", before.told.empty() ? "-" : before.told}});
+    for (const study::CrashNote& note : before.sick)
+        log_->write(base::LogLevel::warning, "device-lost",
+                    {{"trial", std::to_string(note.trial.value())},
+                     {"attempt", std::to_string(note.attempt.value())},
+                     {"message", study::describe(note.failure)}});
     journal_->append(studydir::take_up(opened_, options_.open, options_.version));
     // Sync first: the removed files must not be named again after a power loss.
     journal_->sync();

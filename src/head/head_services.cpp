@@ -21,7 +21,10 @@ HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal
       publish_results_(std::move(publish_results)),
       leave_word_(std::move(leave_word)),
       unlinker_(std::make_shared<Unlinker>(files, directory_, log)),
-      preparer_([&waker] { waker.wake(); }) {}
+      preparer_([&waker] { waker.wake(); }, directory_,
+                [&log](std::string_view line) {
+                    log.write(base::LogLevel::info, "searcher", {{"said", std::string(line)}});
+                }) {}
 
 HeadServices::~HeadServices() {
     if (publisher_.joinable()) publisher_.join();

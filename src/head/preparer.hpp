@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Preparer: computes slow suggestions of searchers one after the other, on a thread of its own.
+// Preparer: computes slow suggestions of searchers one after the other, on a thread of its own, or has the user's
+// program make them (the searcher `external`).
 
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "ranktune/base/log.hpp"
 #include "ranktune/searchers/searcher.hpp"
+#include "ranktune/study/algorithm.hpp"
 #include "ranktune/study/event.hpp"
 
 namespace ranktune::head {
@@ -23,11 +29,17 @@ namespace ranktune::head {
     }
 }
 
+/// Writes a failure to the log; the request to stop that follows from it, if the study file wants that.
+[[nodiscard]] std::optional<study::StopRequested> look_at(const study::Prepared& prepared,
+                                                          const study::SearcherSpec& searcher, base::LogSink& log);
+
 class Preparer {
   public:
     using Work = searchers::Searcher::Preparation;
-    /// `wake` is called from the thread when something is ready, but not after this object is destroyed.
-    explicit Preparer(std::function<void()> wake);
+    using Say = std::function<void(std::string_view line)>;
+    /// `wake` is called from the thread when something is ready, and `say` with each line that the user's program
+    /// writes to its standard error; but not after this object is destroyed.
+    Preparer(std::function<void()> wake, const std::string& study_directory, Say say);
     /// Does not wait: work under way ends on its own, or with the process.
     ~Preparer();
     Preparer(const Preparer&) = delete;
@@ -39,9 +51,10 @@ class Preparer {
 
   private:
     struct Shared;
-    static void main(const std::shared_ptr<Shared>& shared);
+    static void main(const std::shared_ptr<Shared>& shared, const std::vector<std::string>& environment);
 
-    std::shared_ptr<Shared> shared_; ///< shared with the thread, which may outlive this object
+    std::vector<std::string> environment_; ///< of the user's program
+    std::shared_ptr<Shared> shared_;       ///< shared with the thread, which may outlive this object
 };
 
 } // namespace ranktune::head

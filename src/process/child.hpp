@@ -52,6 +52,8 @@ class Child {
     /// Sends as soon as the program reads; never blocks. Drops a message while more than a MiB would be unread with it,
     /// but never the only one.
     void send(std::string_view line);
+    /// Bytes that the program has not read yet and the socket does not hold.
+    [[nodiscard]] std::size_t unsent() const { return unsent_.size(); }
     /// Sends TERM to the program and its descendants now, KILL after the grace. A second call does nothing.
     void stop();
     /// Sends KILL now.

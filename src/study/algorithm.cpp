@@ -117,8 +117,8 @@ void check_option(const AlgorithmInfo& algorithm, const AlgorithmOption& option,
     require(is_key(option.name) && option.name != "type",
             "is no key: small letters, digits and '_', a letter first, and not 'type'");
     require(option.kind == Kind::boolean || option.kind == Kind::integer || option.kind == Kind::number ||
-                option.kind == Kind::string,
-            "is neither a boolean nor an integer, a number or a string");
+                option.kind == Kind::string || option.kind == Kind::path,
+            "is neither a boolean nor an integer, a number, a string or a path");
     require(!option.description.empty(), "has no description");
     const std::string why = option_problem(option, option.standard);
     require(why.empty(), "has a default that it does not take: " + why);

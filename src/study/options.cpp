@@ -184,7 +184,9 @@ space::Value resolved(const OptionInfo& option, const space::Value& value, const
     // An empty path is reported as a mistake elsewhere; resolved, it would be the folder itself.
     if (option.kind != OptionInfo::Kind::path || !value.is_string() || value.as_string().empty()) return value;
     const std::filesystem::path path = directory / value.as_string();
-    return std::filesystem::absolute(path).lexically_normal().string();
+    std::string absolute = std::filesystem::absolute(path).lexically_normal().string();
+    if (absolute.size() > 1 && absolute.ends_with('/')) absolute.pop_back();
+    return absolute;
 }
 
 space::Domain resolved(const OptionInfo& option, const space::Domain& domain, const std::filesystem::path& directory) {

@@ -346,6 +346,9 @@ void check_resolved(Maker& make, bool must_parse) {
     study::StudySpec spec = make.rich();
     spec.trainable.name = "contract";
     spec.searcher = make.chosen();
+    for (const study::AlgorithmOption& option : spec.searcher.algorithm->options)
+        if (option.kind == study::OptionInfo::Kind::path) // absolute in every study that was read from a file
+            spec.searcher.options.set(option.name, "/contract/" + option.name);
     spec.scheduler = schedulers::chosen("fifo");
     const std::string text = study::resolved_toml(spec);
     const study::Algorithms known{{spec.scheduler.algorithm}, {spec.searcher.algorithm}};

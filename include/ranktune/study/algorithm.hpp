@@ -38,7 +38,7 @@ struct OptionValue {
 /// An option of an algorithm: a key of [searcher] or [scheduler].
 struct AlgorithmOption {
     std::string name;
-    OptionInfo::Kind kind = OptionInfo::Kind::number; ///< boolean, integer, number or string
+    OptionInfo::Kind kind = OptionInfo::Kind::number; ///< boolean, integer, number, string or path
     space::Value standard;                            ///< the default; for a number, a float
     std::string description;                          ///< sentences for the reference, in Markdown
     std::optional<double> low = {};                   ///< inclusive bounds of integers and numbers

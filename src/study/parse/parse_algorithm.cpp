@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "study/options.hpp"
+
 namespace ranktune::study {
 namespace {
 
@@ -42,7 +44,7 @@ std::optional<space::Value> read_value(TableReader& table, const AlgorithmOption
                     table.number(option.name, bound(option.low, -infinite), bound(option.high, infinite)))
                 return *value;
             return std::nullopt;
-        default: // a string: check_description allows no other
+        default: // a string or a path: check_description allows no other
             return read_string(table, option);
     }
 }
@@ -110,6 +112,8 @@ OptionReader::OptionReader(ParseContext& context, TableReader& table, const Algo
         options_.set(option.name, option.standard);
         const std::size_t before = table.mistakes().size();
         read(option);
+        options_.set(option.name,
+                     resolved(as_option_info(option), options_.at(option.name), context.directory)); // a path
         if (table.mistakes().size() != before) wrong_.emplace_back(option.name);
     }
     if (algorithm.check) check(context);
