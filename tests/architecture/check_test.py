@@ -26,6 +26,8 @@ cases = {
     "src/study/resolve.cpp": (licence + "// deterministic\n", "is one of READERS_OF_MODE, but does not read"),
     "src/device/module.cpp": (licence + "#include <cuda_runtime_api.h>\n", "only the module, src/device/cuda/, includes headers of CUDA"),
     "src/ddp/streams.cpp": (licence + '#include "device/cuda/streams.hpp"\n', "only the module, src/device/cuda/, includes headers of CUDA"),
+    "include/ranktune/trainables/torch.hpp": (licence + "#pragma once\n#include <torch/types.h>\n", "a public header includes torch"),
+    "src/trainables/torch.cpp": (licence + "#include <c10/util/Half.h>\n", "trainables may not use torch"),
     "src/base/nolicence.cpp": ("int x;\n", "the licence line is missing"),
     "src/base/long.cpp": (licence + "\n" * 700, "more than 600 lines"),
     "src/base/endless.cpp": (licence + "void f() {\n" + "    g();\n" * 61 + "}\n", "a function of more than 60 lines: 62"),

@@ -17,7 +17,7 @@ NAMING = ("src", "include", "slurm", "jobs", "tools", "tests")
 
 def pages():
     """Every Markdown file of the project."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(path for room in ("docs", "jobs", "slurm") for path in (ROOT / room).rglob("*.md"))]
+    return [ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *sorted(path for room in ("docs", "jobs", "slurm") for path in (ROOT / room).rglob("*.md"))]
 
 
 def prose(text):
@@ -48,6 +48,13 @@ class Pages(unittest.TestCase):
         for page in sorted((ROOT / "docs").rglob("*.md")):
             with self.subTest(page=page.name):
                 self.assertIn(str(page.relative_to(ROOT)), named)
+
+    def test_the_chinese_readme_has_the_code_of_the_english_one(self):
+        def code(name):
+            text = (ROOT / name).read_text()
+            return [re.sub(r" *#.*", "", line) for _, _, block in FENCE.findall(text) for line in block.splitlines()]
+
+        self.assertEqual(code("README.zh.md"), code("README.md"))
 
     def test_every_link_leads_to_a_file_and_a_heading(self):
         for page in pages():

@@ -26,6 +26,14 @@ class DeviceGroup final : public ddp::Collective {
     [[nodiscard]] std::unique_ptr<ddp::Pending> start_sum(base::Buffer values) override {
         return std::make_unique<Sum>(inner_, values);
     }
+    [[nodiscard]] std::unique_ptr<ddp::Pending> start_gather(std::span<const std::byte> mine,
+                                                             std::span<std::byte> all) override {
+        return inner_.start_gather(mine, all);
+    }
+    [[nodiscard]] std::unique_ptr<ddp::Pending> start_exchange(std::span<const std::byte> parts,
+                                                               std::span<std::byte> all) override {
+        return inner_.start_exchange(parts, all);
+    }
     void end_step() override { inner_.end_step(); }
     void fail() override { inner_.fail(); }
     void part() noexcept override { inner_.part(); }

@@ -253,7 +253,8 @@ TEST_CASE("a description that cannot be used is found out", "[schedulers][contra
     CHECK(with({"n", Kind::integer, 1, "a number"}) == "");
     CHECK(with({"type", Kind::integer, 1, "a number"}).starts_with(begin + "type' is no key"));
     CHECK(with({"N", Kind::integer, 1, "a number"}).starts_with(begin + "N' is no key"));
-    CHECK(with({"n", Kind::path, "x", "a path"}).starts_with(begin + "n' is neither"));
+    CHECK(with({"n", Kind::path, "/x", "a path"}) == "");
+    CHECK(with({"n", Kind::integer_list, 1, "numbers"}).starts_with(begin + "n' is neither"));
     CHECK(with({"n", Kind::integer, 1, ""}).starts_with(begin + "n' has no description"));
     CHECK(with({"n", Kind::integer, 1.0, "a number"}).starts_with(begin + "n' has a default that it does not take"));
     CHECK(with({"n", Kind::integer, 0, "a number", 1.0}).starts_with(begin + "n' has a default that it does not take"));
