@@ -54,6 +54,18 @@ constexpr std::size_t most_pieces = 64; // under way to a receiver, however smal
 
 using Clock = std::chrono::steady_clock;
 
+/// Large blocks of a state begin at a page (study::PageAllocator). The kernel copies between processes page by page,
+/// and that takes three times as long where source and target do not lie in their pages alike.
+constexpr std::size_t page = 4096;
+
+struct FreePages {
+    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(page)); }
+};
+using Pages = std::unique_ptr<std::byte[], FreePages>;
+
+/// Not initialised: pages that are never used cost nothing.
+Pages new_pages(std::size_t bytes) { return Pages(new (std::align_val_t(page)) std::byte[bytes]); }
+
 /// An error counts as done: the piece does not come, and the receiver notices.
 bool is_done(MPI_Request& request) {
     if (request == MPI_REQUEST_NULL) return true;
@@ -73,7 +85,7 @@ struct BlockExchange::Impl {
     std::list<Sending> sending;
     // ask, Reader
     int next_tag = 0;
-    std::unique_ptr<std::byte[]> landing; ///< of readers; null while one uses it, and after a failure
+    Pages landing; ///< of readers; null while one uses it, and after a failure
 
     void answer(const std::vector<std::byte>& question, int to);
     void drive_sends() {
@@ -206,7 +218,7 @@ BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, 
 
 /// The pieces lie in a ring, in the order in which they were asked for.
 struct BlockExchange::Reader::Transfer {
-    std::unique_ptr<std::byte[]> ring;
+    Pages ring;
     std::size_t size = 0;
     std::size_t write = 0;       ///< where the next piece goes
     std::list<Receiving> pieces; ///< addresses must not change
@@ -220,8 +232,7 @@ BlockExchange::Reader::Reader(BlockExchange& exchange, base::Rank from, std::str
       transfer_(std::make_shared<Transfer>()) {
     transfer_->size = impl_.settings.in_flight * impl_.settings.piece;
     transfer_->ring = std::move(impl_.landing);
-    // Not initialised: pages that are never used cost nothing.
-    if (!transfer_->ring) transfer_->ring.reset(new std::byte[transfer_->size]); // NOLINT: make_unique writes zeros
+    if (!transfer_->ring) transfer_->ring = new_pages(transfer_->size);
     ask_for_more();
 }
 
@@ -236,18 +247,18 @@ BlockExchange::Reader::~Reader() {
 std::byte* BlockExchange::Reader::room_for(std::size_t bytes) {
     Transfer& t = *transfer_;
     constexpr std::size_t line = 64;
-    const std::size_t need = (bytes + line - 1) / line * line;
+    const std::size_t alignment = bytes < page ? line : page;
     const std::size_t oldest =
         t.pieces.empty() ? 0 : static_cast<std::size_t>(t.pieces.front().wanted.into.data() - t.ring.get());
     if (t.pieces.empty()) t.write = 0;
     const bool wrapped = !t.pieces.empty() && t.write <= oldest;
-    if (wrapped ? t.write + need > oldest : t.write + need > t.size) {
-        if (wrapped || t.pieces.empty() || need > oldest) return nullptr;
-        t.write = 0;
+    std::size_t begin = (t.write + alignment - 1) / alignment * alignment;
+    if (begin + bytes > (wrapped ? oldest : t.size)) {
+        if (wrapped || t.pieces.empty() || bytes > oldest) return nullptr;
+        begin = 0;
     }
-    std::byte* const room = t.ring.get() + t.write;
-    t.write += need;
-    return room;
+    t.write = begin + bytes;
+    return t.ring.get() + begin;
 }
 
 void BlockExchange::Reader::ask_for_more() {
