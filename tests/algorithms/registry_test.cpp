@@ -13,6 +13,8 @@
 #include "support/catch.hpp"
 #include "support/known.hpp"
 
+namespace registry_test {
+
 using namespace ranktune;
 using namespace ranktune::algorithms;
 using Kind = study::OptionInfo::Kind;
@@ -198,3 +200,5 @@ TEST_CASE("what cannot be registered, and a study of another program", "[algorit
                       "the study has scheduler.type = \"idle\", which this program does not have; use the program that "
                       "runs the study");
 }
+
+} // namespace registry_test

@@ -13,6 +13,8 @@
 #include "support/catch.hpp"
 #include "support/fake_device.hpp"
 
+namespace buffer_test {
+
 using namespace ranktune;
 using namespace ranktune::base;
 using testing::FakeDevice;
@@ -150,3 +152,5 @@ TEST_CASE("a direct access to memory of the test device ends the process", "[bas
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
 }
+
+} // namespace buffer_test

@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace digest_test {
+
 using namespace ranktune::base;
 
 namespace {
@@ -60,3 +62,5 @@ TEST_CASE("Digest does not depend on how the bytes are cut", "[base]") {
         CHECK(pieces.value() == Digest().add(bytes(text)).value());
     }
 }
+
+} // namespace digest_test

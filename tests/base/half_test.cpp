@@ -11,6 +11,8 @@
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
 
+namespace half_test {
+
 using namespace ranktune::base;
 
 namespace {
@@ -176,3 +178,5 @@ TEST_CASE("arrays are converted number by number", "[base]") {
     CHECK(back[0] == static_cast<float>(BFloat16(0.1F)));
     CHECK(std::abs(back[2] / 1e30F - 1.0F) < 0x1p-8F);
 }
+
+} // namespace half_test

@@ -9,6 +9,8 @@
 
 #include "support/catch.hpp"
 
+namespace huge_pages_test {
+
 using namespace ranktune;
 
 TEST_CASE("memory is aligned to a cache line, and to a huge page from that size on", "[base]") {
@@ -33,3 +35,5 @@ TEST_CASE("zero bytes can be allocated", "[base]") {
 TEST_CASE("an impossible size is refused", "[base]") {
     CHECK_THROWS_AS(static_cast<void>(base::allocate_large(std::numeric_limits<std::size_t>::max())), std::bad_alloc);
 }
+
+} // namespace huge_pages_test

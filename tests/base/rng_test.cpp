@@ -8,6 +8,8 @@
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
+namespace rng_test {
+
 using namespace ranktune::base;
 
 TEST_CASE("philox4x32 gives the known answers of its authors", "[base]") {
@@ -84,3 +86,5 @@ TEST_CASE("inverse_normal agrees with tables", "[base]") {
     CHECK(inverse_normal(0.001) == Approx(-3.090232306167813).epsilon(1e-14));
     CHECK(inverse_normal(1e-20) == Approx(-9.262340089798408).epsilon(1e-13));
 }
+
+} // namespace rng_test

@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace text_test {
+
 using namespace ranktune::base;
 
 TEST_CASE("edit_distance counts insertions, deletions, replacements and swaps of neighbours", "[base]") {
@@ -58,3 +60,5 @@ TEST_CASE("join puts the separator between the parts", "[base]") {
     CHECK(join(std::vector<std::string>{"a"}) == "a");
     CHECK(join(std::vector<std::string_view>{"a", "b", "c"}, " | ") == "a | b | c");
 }
+
+} // namespace text_test

@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace binding_test {
+
 using namespace ranktune::comm;
 
 namespace {
@@ -161,3 +163,5 @@ TEST_CASE("this node has the cores that this process may use", "[comm]") {
     CHECK(bind_process(mine)); // no change
     CHECK(granted_cpus() == mine);
 }
+
+} // namespace binding_test

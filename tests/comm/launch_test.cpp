@@ -3,6 +3,8 @@
 #include "comm/mpi/launcher_words.hpp"
 #include "support/catch.hpp"
 
+namespace launch_test {
+
 using namespace ranktune::comm::mpi;
 using ranktune::base::Variables;
 
@@ -173,3 +175,5 @@ TEST_CASE("mpirun's messages are separated from ranks' output, and kept except t
     CHECK(words.take("There are not enough slots"));
     CHECK(words.text().ends_with("There are not enough slots\n"));
 }
+
+} // namespace launch_test

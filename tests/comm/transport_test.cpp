@@ -8,6 +8,8 @@
 #include "support/catch.hpp"
 #include "transport_contract.hpp"
 
+namespace transport_test {
+
 using namespace ranktune;
 using namespace ranktune::comm;
 
@@ -250,3 +252,5 @@ TEST_CASE("a session counts and drops messages that are too short", "[comm]") {
     CHECK_FALSE(receiver.poll());
     CHECK(receiver.malformed() == 1);
 }
+
+} // namespace transport_test

@@ -13,6 +13,8 @@
 #include "storage/hdf5/thread.hpp"
 #include "support/catch.hpp"
 
+namespace dataset_test {
+
 using namespace ranktune;
 using namespace ranktune::data;
 
@@ -264,3 +266,5 @@ TEST_CASE("trials of one process share a dataset until its file changes", "[data
     CHECK(shared_dataset(file.path(), Scaling::none)->train.x[0] == 2.0F);
     CHECK(first->train.x[0] == 1.0F);
 }
+
+} // namespace dataset_test

@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace sampling_test {
+
 using namespace ranktune::data;
 
 TEST_CASE("shards are contiguous, differ by at most one and cover the range", "[data]") {
@@ -76,3 +78,5 @@ TEST_CASE("batches have equal size except the last one", "[data]") {
     CHECK(Batches(3, 64).size() == 1);
     CHECK(Batches(3, 64)[0] == Range{0, 3});
 }
+
+} // namespace sampling_test

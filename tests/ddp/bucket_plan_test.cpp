@@ -2,6 +2,8 @@
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "support/catch.hpp"
 
+namespace bucket_plan_test {
+
 using namespace ranktune::ddp;
 
 namespace {
@@ -39,3 +41,5 @@ TEST_CASE("empty tensors take part and no tensors make no buckets", "[ddp]") {
     CHECK(plan.buckets[0].slots.size() == 3);
     CHECK(plan_buckets({}, 4).buckets.empty());
 }
+
+} // namespace bucket_plan_test

@@ -13,6 +13,8 @@
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 
+namespace compression_test {
+
 using namespace ranktune;
 using namespace ranktune::ddp;
 using testing::all_well;
@@ -457,3 +459,5 @@ TEST_CASE("gradients of a single rank are not compressed", "[ddp]") {
         CHECK(reducer.traffic().bytes == 0);
     }
 }
+
+} // namespace compression_test

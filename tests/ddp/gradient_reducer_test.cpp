@@ -13,6 +13,8 @@
 #include "support/fake_device.hpp"
 #include "support/ranks.hpp"
 
+namespace gradient_reducer_test {
+
 using namespace ranktune;
 using namespace ranktune::ddp;
 using testing::all_well;
@@ -340,3 +342,5 @@ TEST_CASE("the reducer's destructor or the driver ends a step that user code lea
         CHECK(thrown == std::vector<std::string>{"PeerFailed", "PeerFailed", "broken"});
     }
 }
+
+} // namespace gradient_reducer_test

@@ -8,6 +8,8 @@
 #include "support/ranks.hpp"
 #include "threads.hpp"
 
+namespace group_test {
+
 using namespace ranktune;
 using test::Complaints;
 using test::on_threads;
@@ -134,3 +136,5 @@ TEST_CASE("error messages say what to do", "[ddp]") {
     });
     CHECK(thrown[1] == "rank 0 sent 3 float32 on the host, and this rank receives 4 float32 on the host");
 }
+
+} // namespace group_test

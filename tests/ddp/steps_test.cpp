@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 
+namespace steps_test {
+
 using namespace ranktune;
 using namespace ranktune::ddp;
 using testing::all_well;
@@ -235,3 +237,5 @@ TEST_CASE("error feedback goes on when the plan changes", "[ddp]") {
     });
     CHECK(thrown == all_well(2));
 }
+
+} // namespace steps_test

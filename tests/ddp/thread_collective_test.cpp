@@ -6,6 +6,8 @@
 #include "support/catch.hpp"
 #include "threads.hpp"
 
+namespace thread_collective_test {
+
 using namespace ranktune;
 using test::Complaints;
 using test::never;
@@ -98,3 +100,5 @@ TEST_CASE("a trial of one rank runs alone", "[ddp]") {
     abort = true;
     CHECK_THROWS_AS(abortable->barrier(), ddp::Aborted);
 }
+
+} // namespace thread_collective_test

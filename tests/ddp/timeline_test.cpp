@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace timeline_test {
+
 using namespace ranktune::ddp;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_CASE("a full lane drops later spans", "[ddp]") {
     for (int i = 0; i < 5; ++i) timeline.waited("wait", i, i + 1);
     CHECK(timeline.waits().size() == 2);
 }
+
+} // namespace timeline_test

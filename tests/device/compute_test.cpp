@@ -12,6 +12,8 @@
 #include "trainables/mlp/kernels.hpp"
 #include "trainables/mlp/optimizer.hpp"
 
+namespace compute_test {
+
 using namespace ranktune;
 using device::Activation;
 using testing::OnAccelerator;
@@ -257,3 +259,5 @@ TEST_CASE("buffers of a device go through base::copy", "[device]") {
     CHECK(device::accelerator_of(place) == &on);
     CHECK(device::accelerator_of({}) == nullptr);
 }
+
+} // namespace compute_test

@@ -8,6 +8,8 @@
 #include "device/stand_in/machine.hpp"
 #include "support/catch.hpp"
 
+namespace grid_test {
+
 namespace {
 
 /// Each block sums 32 numbers in shared memory. Returns how many of `rounds` went wrong.
@@ -65,3 +67,5 @@ TEST_CASE("a barrier that some threads do not reach is found", "[stand-in]") {
     CHECK_THROWS_AS(run(3), stand_in::Fault);
     CHECK_NOTHROW(run(4));
 }
+
+} // namespace grid_test

@@ -5,6 +5,8 @@
 #include "cli/checks/gpu_checks.hpp"
 #include "support/catch.hpp"
 
+namespace module_test {
+
 using namespace ranktune;
 using device::number_of;
 
@@ -88,3 +90,5 @@ TEST_CASE("doctor notes a narrow link, an exclusive GPU, an old NCCL, and a buil
     CHECK(named(cli::gpu_checks(found), "cuda").state == cli::Check::State::note);
     CHECK(named(cli::gpu_checks(found), "cuda").text == found.why);
 }
+
+} // namespace module_test

@@ -9,6 +9,8 @@
 #include "device_case.hpp"
 #include "support/catch.hpp"
 
+namespace nccl_test {
+
 using namespace ranktune;
 using device::CommunicatorError;
 using testing::OnAccelerator;
@@ -196,3 +198,5 @@ TEST_CASE("a thousand communicators leave nothing behind", "[device]") {
     CHECK(after.threads <= before.threads + 2);
     CHECK(after.mappings <= before.mappings + 20);
 }
+
+} // namespace nccl_test

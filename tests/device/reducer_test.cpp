@@ -16,6 +16,8 @@
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "support/catch.hpp"
 
+namespace reducer_test {
+
 using namespace ranktune;
 using base::DType;
 
@@ -394,3 +396,5 @@ TEST_CASE("a thousand groups leave no memory of the device, threads or files beh
     CHECK(after.threads <= before.threads + 2);
     CHECK(after.mappings <= before.mappings + 20);
 }
+
+} // namespace reducer_test

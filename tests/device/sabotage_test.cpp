@@ -12,6 +12,8 @@
 #include "device_case.hpp"
 #include "support/catch.hpp"
 
+namespace sabotage_test {
+
 using namespace ranktune;
 using testing::OnAccelerator;
 
@@ -141,3 +143,5 @@ TEST_CASE("pinned memory is read when the copy runs, and undefined until a copy 
     CHECK(overwritten > 0);
     CHECK(undefined > 0);
 }
+
+} // namespace sabotage_test

@@ -14,6 +14,8 @@
 #include "support/catch.hpp"
 #include "trainables/mlp/trainer.hpp"
 
+namespace trainer_test {
+
 using namespace ranktune;
 using namespace ranktune::trainables;
 
@@ -237,3 +239,5 @@ TEST_CASE("a loss that is not finite ends the step on all ranks", "[device]") {
     CHECK(told == 1);
     CHECK(left == 1);
 }
+
+} // namespace trainer_test

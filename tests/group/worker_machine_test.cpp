@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group/worker_fixture.hpp"
 
+namespace worker_machine_test {
+
 using namespace ranktune;
 using namespace ranktune::group;
 using namespace ranktune::trial;
@@ -521,3 +523,5 @@ TEST_CASE("A signal on a worker is passed on to the head", "[group]") {
     CHECK_FALSE(w.machine->end().has_value());
     w.out.check_empty();
 }
+
+} // namespace worker_machine_test

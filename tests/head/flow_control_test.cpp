@@ -7,6 +7,8 @@
 #include "head/head_fixture.hpp"
 #include "support/catch.hpp"
 
+namespace flow_control_test {
+
 using namespace ranktune;
 using namespace ranktune::trial;
 using namespace ranktune::wire;
@@ -93,3 +95,5 @@ TEST_CASE("The head says from time to time how many reports it has taken", "[hea
     for (std::uint64_t i = 0; i < report_window_step; ++i) h.from(leader, again, 1s);
     CHECK(h.out.take<ReportsTaken>(leader) == ReportsTaken{key_of(again), report_window_step});
 }
+
+} // namespace flow_control_test

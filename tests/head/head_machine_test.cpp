@@ -3,6 +3,8 @@
 
 #include "head/head_fixture.hpp"
 
+namespace head_machine_test {
+
 using namespace ranktune;
 using namespace ranktune::head;
 using namespace ranktune::wire;
@@ -424,3 +426,5 @@ TEST_CASE("The head counts what its ranks did with their time", "[head]") {
     h.machine->set_head_cpu(0.25);
     CHECK(h.machine->figures(at(10s)).head_cpu_s == Approx(0.25));
 }
+
+} // namespace head_machine_test

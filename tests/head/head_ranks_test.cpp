@@ -2,6 +2,8 @@
 // What the head does when ranks fall silent, leave or send garbage.
 #include "head/head_fixture.hpp"
 
+namespace head_ranks_test {
+
 using namespace ranktune;
 using namespace ranktune::head;
 using namespace ranktune::wire;
@@ -185,3 +187,5 @@ TEST_CASE("A worker without other messages gets Alive from the head", "[head]") 
     h.machine->on_tick(at(1500ms));
     h.out.check_empty();
 }
+
+} // namespace head_ranks_test

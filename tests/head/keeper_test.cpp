@@ -12,6 +12,8 @@
 #include "support/crash_file_system.hpp"
 #include "support/files.hpp"
 
+namespace keeper_test {
+
 using namespace ranktune;
 using namespace ranktune::head;
 using namespace ranktune::process;
@@ -246,3 +248,5 @@ TEST_CASE("A journal that ends before what outcome and status know of is refused
     files.remove(directory.outcome_file());
     CHECK(known_extents(files, directory, read_outcome(files, directory)).empty());
 }
+
+} // namespace keeper_test

@@ -2,6 +2,8 @@
 #include "head/rank_table.hpp"
 #include "wire/recorder.hpp"
 
+namespace rank_table_test {
+
 using namespace ranktune;
 using namespace ranktune::head;
 using namespace ranktune::wire;
@@ -73,3 +75,5 @@ TEST_CASE("Impossible times from a leader are bounded by the time its ranks were
     CHECK(table.finish(Rank(1), second, -1.0, 1e9, at(5s)));
     check_seconds(table, at(5s), 4, 1, 0);
 }
+
+} // namespace rank_table_test

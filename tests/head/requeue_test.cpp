@@ -6,6 +6,8 @@
 #include "head/job_watch.hpp"
 #include "support/catch.hpp"
 
+namespace requeue_test {
+
 using namespace ranktune;
 using namespace ranktune::head;
 using namespace ranktune::process;
@@ -134,3 +136,5 @@ TEST_CASE("Only stops by a signal or the deadline may be followed by a requeue",
     CHECK(stopped_by(Reason::unsaved, study::Asker::none) == By::other);
     CHECK(stopped_by(Reason::no_ranks, study::Asker::sigterm) == By::other);
 }
+
+} // namespace requeue_test

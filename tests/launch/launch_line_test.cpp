@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace launch_line_test {
+
 using namespace ranktune::launch;
 
 namespace {
@@ -94,3 +96,5 @@ TEST_CASE("Without `run` in the line, or without a node, nothing can be reduced"
     none.gone = none.all;
     CHECK_FALSE(without_nodes(launch_line(words("srun ranktune run s.toml")), none, ""));
 }
+
+} // namespace launch_line_test

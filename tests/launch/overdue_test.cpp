@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+namespace overdue_test {
+
 using namespace ranktune;
 using namespace ranktune::launch;
 using namespace std::chrono_literals;
@@ -89,3 +91,5 @@ TEST_CASE("A launcher without a limit is never overdue", "[launch]") {
     CHECK_FALSE(overdue.next({true, lease("a", 1), false, {}}));
     CHECK(says_so(overdue, std::nullopt, 10'000) == 0);
 }
+
+} // namespace overdue_test

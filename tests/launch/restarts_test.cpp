@@ -4,6 +4,8 @@
 #include "support/catch.hpp"
 #include "wire/protocol.hpp"
 
+namespace restarts_test {
+
 using namespace ranktune::launch;
 using namespace ranktune::studydir;
 using namespace ranktune::wire;
@@ -210,3 +212,5 @@ TEST_CASE("The file outcome is read as it is written", "[launch]") {
     CHECK_FALSE(parse_outcome("reason=x\n"));
     CHECK(parse_outcome("exit=75\ncause=something new\n")->cause == EndCause::error);
 }
+
+} // namespace restarts_test

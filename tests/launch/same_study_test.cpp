@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+namespace same_study_test {
+
 using namespace ranktune::launch;
 
 namespace {
@@ -64,3 +66,5 @@ TEST_CASE("Readings of one step count in the next", "[launch]") {
     same.begin(study("a"), false);
     CHECK(same.is_replaced(empty));
 }
+
+} // namespace same_study_test

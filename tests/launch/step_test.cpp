@@ -16,6 +16,8 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 
+namespace step_test {
+
 using namespace ranktune::launch;
 using namespace ranktune::process;
 using namespace std::chrono_literals;
@@ -267,3 +269,5 @@ TEST_CASE("A step that ignores signals ends when the process that runs it is kil
     CHECK(kill(step, 0) != 0);
     pclose(supervisor);
 }
+
+} // namespace step_test

@@ -3,6 +3,8 @@
 #include "layout/binding.hpp"
 #include "support/catch.hpp"
 
+namespace layout_test {
+
 using namespace ranktune;
 using namespace ranktune::layout;
 using layout::Layout;
@@ -148,3 +150,5 @@ TEST_CASE("Workers that a launcher bound to too few processors are named, with t
           "rank 1 on n1 (and 3 more) may use 8 cpus (0-7), but resources.cpus_per_rank is 9: that is the whole node: "
           "make it smaller");
 }
+
+} // namespace layout_test

@@ -3,6 +3,8 @@
 
 #include "models.hpp"
 
+namespace data_parallel_test {
+
 using namespace ranktune;
 using namespace ranktune::libtorch_test;
 using ranktune::testing::run_trial;
@@ -176,3 +178,5 @@ TEST_CASE("a module outlives its DataParallel, and has another one", "[libtorch]
     torch::mse_loss(module->forward(all.inputs), all.targets).backward();
     CHECK(module->parameters().front().grad().defined());
 }
+
+} // namespace data_parallel_test

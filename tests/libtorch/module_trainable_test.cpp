@@ -4,6 +4,8 @@
 #include "libtorch/cuda.hpp"
 #include "models.hpp"
 
+namespace module_trainable_test {
+
 using namespace ranktune;
 using namespace ranktune::libtorch_test;
 using ranktune::testing::resume_difference;
@@ -173,3 +175,5 @@ TEST_CASE("two versions of CUDA, or two copies of NCCL, are refused with the men
     CHECK(two.find("/usr/lib/libnccl.so.2") != std::string::npos);
     CHECK(two.find("LD_LIBRARY_PATH") != std::string::npos);
 }
+
+} // namespace module_trainable_test

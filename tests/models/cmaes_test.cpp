@@ -11,6 +11,8 @@
 #include "models/cmaes_reference.hpp"
 #include "support/catch.hpp"
 
+namespace cmaes_test {
+
 using namespace ranktune;
 using namespace ranktune::models;
 using models::testing::CmaEsState;
@@ -212,3 +214,5 @@ TEST_CASE("CMA-ES: a point from elsewhere moves the mean only so far", "[models]
     // c_y = sqrt(n) + 2 n / (n + 2) deviations.
     CHECK(moved(true) == Approx((std::sqrt(2.0) + 1.0) * 0.01 * CmaEsConstants(2, 6).weights[0]));
 }
+
+} // namespace cmaes_test

@@ -13,6 +13,8 @@
 #include "models/power_transform.hpp"
 #include "support/catch.hpp"
 
+namespace gp_test {
+
 using namespace ranktune::models;
 namespace reference = ranktune::models::testing;
 
@@ -193,3 +195,5 @@ TEST_CASE("a smooth function is minimised in its box", "[models][gp]") {
     const Minimum beside = minimise(hole, {0.9}, std::vector{0.0}, std::vector{1.0}, 60, 1e-9);
     CHECK((beside.point[0] >= 0.2 && beside.value < 0.81));
 }
+
+} // namespace gp_test

@@ -8,6 +8,8 @@
 
 #include "support/catch.hpp"
 
+namespace kernel_density_test {
+
 using namespace ranktune;
 using models::KernelDensity;
 using Point = std::array<double, 3>;
@@ -117,3 +119,5 @@ TEST_CASE("kernel density: points are drawn near one of the points, with a wider
     CHECK(std::sqrt(squares / draws - mean * mean) == Approx(0.21238292493991978).margin(0.005));
     CHECK(kept / double(draws) == Approx(0.9 + 0.1 / 4.0).margin(0.008));
 }
+
+} // namespace kernel_density_test

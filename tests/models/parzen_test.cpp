@@ -13,6 +13,8 @@
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
 
+namespace parzen_test {
+
 using namespace ranktune;
 using models::ParzenColumn;
 using models::ParzenEstimator;
@@ -288,3 +290,5 @@ TEST_CASE("Parzen: normal masses are accurate in both tails", "[models]") {
     CHECK(models::normal_mass(0.0, 0.1, 1.0, 0.1) == Approx(1.1285122312e-19).epsilon(1e-6));
     CHECK(models::normal_mass(0.0, 1.0, 0.5, 1.0) == Approx(0.3829249225).epsilon(1e-9));
 }
+
+} // namespace parzen_test

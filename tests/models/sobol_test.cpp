@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace sobol_test {
+
 using ranktune::models::Sobol;
 
 namespace {
@@ -167,3 +169,5 @@ TEST_CASE("a sequence may have no dimensions, and indices reach the end of 32 bi
     for (const double x : last) CHECK((x > 0.0 && x < 1.0));
     CHECK(last != Sobol(3, std::nullopt).point(0xFFFFFFFEU));
 }
+
+} // namespace sobol_test

@@ -8,6 +8,8 @@
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
 
+namespace collective_test {
+
 using namespace ranktune;
 using test::Roster;
 
@@ -104,3 +106,5 @@ TEST_CASE("ranks that call different operations all get an error", "[ddp][mpi]")
     Former form;
     CHECK(test::mismatch_contract([&] { return form(); }) == std::vector<std::string>{});
 }
+
+} // namespace collective_test

@@ -13,6 +13,8 @@
 #include "trainables/blas.hpp"
 #include "trainer_fixture.hpp"
 
+namespace ddp_test {
+
 using namespace ranktune;
 using namespace ranktune::testing;
 using trainables::mlp::Trainer;
@@ -113,3 +115,5 @@ TEST_CASE("a rank that fails between steps is replaced by zeros in the next one"
     const std::vector<float> first = train(*group, trainer_options());
     CHECK_FALSE(first.empty());
 }
+
+} // namespace ddp_test

@@ -19,6 +19,8 @@
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "support/catch.hpp"
 
+namespace device_test {
+
 using namespace ranktune;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("bandwidth of sums on devices", "[.bandwidth]") {
                         devices.on->facts().name.c_str());
     }
 }
+
+} // namespace device_test

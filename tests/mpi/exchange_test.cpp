@@ -15,6 +15,8 @@
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
 
+namespace exchange_test {
+
 using namespace ranktune;
 using namespace std::chrono_literals;
 using Answer = comm::BlockExchange::Answer;
@@ -154,3 +156,5 @@ TEST_CASE("a rank that does not answer is given up", "[exchange][mpi]") {
     CHECK(read(silent, next_rank(), "state", {{1, 0, 100'000}}).answer == Answer::silent);
     CHECK(comm::buried() > before); // its memory stays: an answer may still come
 }
+
+} // namespace exchange_test

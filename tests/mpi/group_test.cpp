@@ -9,6 +9,8 @@
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
 
+namespace group_test {
+
 using namespace ranktune;
 using test::Complaints;
 
@@ -90,3 +92,5 @@ TEST_CASE("operations on more than 2^31 bytes", "[.large]") {
         CHECK(std::ranges::all_of(values, [&](float v) { return v == static_cast<float>(group->size()); }));
     }
 }
+
+} // namespace group_test

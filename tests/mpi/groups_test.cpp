@@ -5,6 +5,8 @@
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
 
+namespace groups_test {
+
 using namespace ranktune;
 using namespace ranktune::comm;
 using test::Roster;
@@ -149,3 +151,5 @@ TEST_CASE("ranks may move from group to group", "[comm][mpi]") {
         CHECK(factory.counts().kept <= 2);
     }
 }
+
+} // namespace groups_test

@@ -16,6 +16,8 @@
 #include "support/catch.hpp"
 #include "trial/checkpoints/store_io.hpp"
 
+namespace peer_io_test {
+
 using namespace ranktune;
 using namespace std::chrono_literals;
 
@@ -205,3 +207,5 @@ TEST_CASE("shards that are gone from memory in the middle are read from disk", "
     source->get_rows<double>("weights", std::span(all), {rows, columns}, 0, rows);
     CHECK(all == rows_of(0, rows));
 }
+
+} // namespace peer_io_test

@@ -7,6 +7,8 @@
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
 
+namespace threads_test {
+
 using namespace ranktune;
 
 namespace {
@@ -75,3 +77,5 @@ TEST_CASE("a service thread talks to the head while the trial thread forms group
     CHECK(wrong == 0);
     CHECK(sums_are_right);
 }
+
+} // namespace threads_test

@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "transport_contract.hpp"
 
+namespace transport_test {
+
 using namespace ranktune;
 using namespace ranktune::comm;
 
@@ -54,3 +56,5 @@ TEST_CASE("codes of MPI are error codes with the library's text", "[comm][mpi]")
         CHECK(std::string(error.what()).rfind("MPI_Send: ", 0) == 0);
     }
 }
+
+} // namespace transport_test

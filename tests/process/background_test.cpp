@@ -8,6 +8,8 @@
 
 #include "support/catch.hpp"
 
+namespace background_test {
+
 using namespace ranktune::process;
 using namespace std::chrono_literals;
 
@@ -93,3 +95,5 @@ TEST_CASE("slow work rests nineteen times as long as it took", "[process]") {
     const auto before = Background::Clock::now();
     CHECK(work() - before >= 40ms);
 }
+
+} // namespace background_test

@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+namespace command_output_test {
+
 using namespace ranktune::process;
 using namespace std::chrono_literals;
 
@@ -32,3 +34,5 @@ TEST_CASE("A program that is missing, killed or silent throws nothing", "[proces
     CHECK(silent.error == "no answer within 0 s");
     CHECK(silent.text == "begun\n");
 }
+
+} // namespace command_output_test

@@ -6,6 +6,8 @@
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
+namespace pages_test {
+
 using namespace ranktune::process;
 using ranktune::process::documentation_page;
 
@@ -51,3 +53,5 @@ TEST_CASE("for a page that is not installed, the name of its source is given", "
 TEST_CASE("this build finds the pages of its own sources", "[process]") {
     CHECK(fs::is_regular_file(documentation_page("guides/programs.md")));
 }
+
+} // namespace pages_test

@@ -12,6 +12,8 @@
 
 #include "support/catch.hpp"
 
+namespace start_watch_test {
+
 using namespace ranktune::process;
 using ranktune::process::StartWatch;
 using namespace std::chrono_literals;
@@ -66,3 +68,5 @@ TEST_CASE("A rank whose launcher dies while it waits for the others ends", "[pro
         CHECK(ended.words.starts_with("ranktune: a rank on n1 ends (exit 75): what started it"));
     }
 }
+
+} // namespace start_watch_test

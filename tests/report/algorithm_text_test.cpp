@@ -10,6 +10,8 @@
 #include "support/files.hpp"
 #include "support/known.hpp"
 
+namespace algorithm_text_test {
+
 using namespace ranktune;
 using ranktune::testing::built_in_algorithms;
 
@@ -93,3 +95,5 @@ TEST_CASE("every option of every algorithm is told on a terminal", "[report]") {
     CHECK(text.find("\n  rule: \"floor\", \"ray\"; default \"floor\"; only with variant =\n  \"stop\"\n") !=
           std::string::npos);
 }
+
+} // namespace algorithm_text_test

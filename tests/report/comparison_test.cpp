@@ -12,6 +12,8 @@
 #include "screens_by_hand.hpp"
 #include "view_by_hand.hpp"
 
+namespace comparison_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -61,3 +63,5 @@ TEST_CASE("other objectives are refused, and what makes a comparison unfair is s
     CHECK_THROWS_WITH(require_same_objective(studies),
                       Catch::Contains("'up' is after the max of score, 'short' after the min of score"));
 }
+
+} // namespace comparison_test

@@ -8,6 +8,8 @@
 #include "golden.hpp"
 #include "screens_by_hand.hpp"
 
+namespace endings_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -338,3 +340,5 @@ TEST_CASE("a study that is ended at once says what was cut off, and how it goes 
     CHECK_FALSE(contains(table, "run ->"));
     CHECK_FALSE(contains(table, "running"));
 }
+
+} // namespace endings_test

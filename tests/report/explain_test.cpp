@@ -4,6 +4,8 @@
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 
+namespace explain_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -54,3 +56,5 @@ TEST_CASE("a failed trial explains itself with its message", "[report]") {
     CHECK_THAT(text, !Contains("Traceback"));
     CHECK_THAT(text, Contains("now       over: "));
 }
+
+} // namespace explain_test

@@ -14,6 +14,8 @@
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
+namespace export_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using ranktune::report::testing::StudyByHand;
@@ -280,3 +282,5 @@ TEST_CASE("the CSV of reports has a column a metric", "[report]") {
     CHECK(rows[2][2] == "2");
     CHECK(rows[4][7] == "7.0");
 }
+
+} // namespace export_test

@@ -6,6 +6,8 @@
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
+namespace life_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using ranktune::report::testing::rising;
@@ -57,3 +59,5 @@ TEST_CASE("The life of a trial that fails has its message, in one line, and no o
     CHECK(lines[3] == "    1.0s  failed: the trainable failed");
     CHECK(life(study, 0).size() == 2);
 }
+
+} // namespace life_test

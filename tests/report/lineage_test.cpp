@@ -12,6 +12,8 @@
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
+namespace lineage_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using ranktune::report::testing::rising;
@@ -229,3 +231,5 @@ TEST_CASE("A trial is repeated with the hyper-parameters that appear and vanish"
     again.play_out(rising);
     for (std::uint32_t i = 0; i < all.size(); ++i) CHECK(tuner::configuration_at(again.state(0), i + 1) == all[i]);
 }
+
+} // namespace lineage_test

@@ -8,6 +8,8 @@
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
+namespace load_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using ranktune::report::testing::rising;
@@ -89,3 +91,5 @@ TEST_CASE("a journal that does not begin with its study is damaged", "[report]")
     write_journal(directory.path(), {study.records.begin() + 1, study.records.end()});
     CHECK_THROWS_AS(load_study(storage::posix_file_system(), directory.path()), base::FormatError);
 }
+
+} // namespace load_test

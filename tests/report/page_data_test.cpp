@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 
+namespace page_data_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -139,3 +141,5 @@ TEST_CASE("of few trials nothing is said about importance", "[report]") {
     for (auto& trial : failed.trials) trial.best = no_value;
     CHECK(importance_of(failed).empty());
 }
+
+} // namespace page_data_test

@@ -9,6 +9,8 @@
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
+namespace plan_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using ranktune::report::testing::spec_of;
@@ -164,3 +166,5 @@ TEST_CASE("the scheduler in words", "[report]") {
     CHECK(plan_of(study_of(8, 27, "type = \"median\"")).words == "median stopping");
     CHECK(plan_of(study_of(8, 27, "type = \"fifo\"")).words == "every trial to the end");
 }
+
+} // namespace plan_test

@@ -10,6 +10,8 @@
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
+namespace replay_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using ranktune::report::testing::rising;
@@ -143,3 +145,5 @@ TEST_CASE("The logical digest leaves out times, places and attempts, and nothing
     first<study::Reported>(records, at).metrics[0].value += 1e-12;
     CHECK(digest(records) != before);
 }
+
+} // namespace replay_test

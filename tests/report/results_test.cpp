@@ -10,6 +10,8 @@
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 
+namespace results_test {
+
 using namespace ranktune;
 using Catch::Matchers::Contains;
 using ranktune::report::testing::rising;
@@ -77,3 +79,5 @@ TEST_CASE("a directory without a study is no study to open", "[report]") {
     const TemporaryDirectory directory;
     CHECK_THROWS_AS(Study::open(directory.path()), base::UsageError);
 }
+
+} // namespace results_test

@@ -10,6 +10,8 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 
+namespace safetensors_test {
+
 using namespace ranktune;
 
 namespace {
@@ -94,3 +96,5 @@ TEST_CASE("weights of 16 bits are written as they are", "[report]") {
         "b": {"dtype": "F16", "shape": [1], "data_offsets": [4, 6]}})"));
     CHECK(text.substr(data) == std::string("\x80\x3F\x00\xC0\x00\x3C", 6));
 }
+
+} // namespace safetensors_test

@@ -9,6 +9,8 @@
 #include "golden.hpp"
 #include "screens_by_hand.hpp"
 
+namespace screens_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -398,3 +400,5 @@ TEST_CASE("in a chain of jobs the next step is the next job's", "[report]") {
                    "          ranktune status digits  # what there is\n"));
     CHECK_FALSE(contains(screen, "ranktune run"));
 }
+
+} // namespace screens_test

@@ -7,6 +7,8 @@
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 
+namespace static_page_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -73,3 +75,5 @@ TEST_CASE("a page is one document with its data, and every place in it is filled
     CHECK_THAT(page, Contains("Content-Security-Policy") && Contains("default-src 'none'"));
     CHECK_THAT(page, !Contains("src=\"http") && !Contains("href=\"http"));
 }
+
+} // namespace static_page_test

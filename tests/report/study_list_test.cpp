@@ -9,6 +9,8 @@
 #include "report/wall_time.hpp"
 #include "screens_by_hand.hpp"
 
+namespace study_list_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -84,3 +86,5 @@ TEST_CASE("times of the wall clock are read and written", "[report]") {
     const std::vector<StartOfHead> late{{2.0, 10.0, "1970-01-01T01:00:00Z", 1}};
     CHECK(unix_at(late, 0.0) == 3598.0); // the study was created before its first start
 }
+
+} // namespace study_list_test

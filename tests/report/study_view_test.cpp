@@ -6,6 +6,8 @@
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 
+namespace study_view_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -111,3 +113,5 @@ TEST_CASE("the view of a study without a report has no best trial and no rungs",
     CHECK(view.trials.size() == 2);
     CHECK_FALSE(view.ended);
 }
+
+} // namespace study_view_test

@@ -6,6 +6,8 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 
+namespace take_checkpoint_test {
+
 using namespace ranktune;
 using report::take_checkpoint;
 
@@ -60,3 +62,5 @@ TEST_CASE("checkpoints that are replaced faster than they can be read end in adv
     }
     CHECK_THROWS_AS(trial.take(), base::UsageError);
 }
+
+} // namespace take_checkpoint_test

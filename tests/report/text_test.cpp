@@ -6,6 +6,8 @@
 #include "report/text.hpp"
 #include "support/catch.hpp"
 
+namespace text_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 
@@ -177,3 +179,5 @@ TEST_CASE("colour and other characters than ASCII only where the terminal has th
     CHECK(encoded("a\u00b7学e\u0301\xff", style) == "a???e?");
     CHECK(style.dot() == " - ");
 }
+
+} // namespace text_test

@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace tfevents_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 
@@ -45,3 +47,5 @@ TEST_CASE("a hyper-parameter becomes a number, a boolean or a string", "[report]
     CHECK(tfevents::plain("adam") == space::Value("adam"));
     CHECK(tfevents::plain(space::Value::List{64, 32}) == space::Value("[64,32]"));
 }
+
+} // namespace tfevents_test

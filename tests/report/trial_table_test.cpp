@@ -9,6 +9,8 @@
 #include "report/trial_filter.hpp"
 #include "screens_by_hand.hpp"
 
+namespace trial_table_test {
+
 using namespace ranktune;
 using namespace ranktune::report;
 using namespace ranktune::report::testing;
@@ -150,3 +152,5 @@ TEST_CASE("chosen columns are all shown; otherwise as many as fit, and the other
     for (std::size_t width = 20; width <= 130; ++width)
         CHECK(widest(TrialTable(half.tuner, usual, false, columns(width)).text({}, "digits")) <= width);
 }
+
+} // namespace trial_table_test

@@ -14,6 +14,8 @@
 #include "scenarios/scenario.hpp"
 #include "support/catch.hpp"
 
+namespace scenario_test {
+
 namespace {
 
 struct Step {
@@ -78,3 +80,5 @@ TEST_CASE("every scenario gives the output that is written in it", "[scenario]")
         CHECK(played.contains(name));
     }
 }
+
+} // namespace scenario_test

@@ -4,6 +4,8 @@
 #include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
+namespace bohb_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 
@@ -45,3 +47,5 @@ TEST_CASE("H15: paused trials of a bracket that no other trial joins go on, the 
     REQUIRE(promotion);
     CHECK(promotion->trial == TrialId(0));
 }
+
+} // namespace bohb_test

@@ -8,6 +8,8 @@
 #include "schedulers/levels.hpp"
 #include "support/catch.hpp"
 
+namespace brackets_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 
@@ -145,3 +147,5 @@ TEST_CASE("allotment budget does not go with rule ray", "[schedulers]") {
     CHECK_NOTHROW(Driver(with("floor")));
     CHECK_THROWS_AS(Driver(with("ray")), base::UsageError);
 }
+
+} // namespace brackets_test

@@ -8,6 +8,8 @@
 
 #include "support/catch.hpp"
 
+namespace explore_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using space::Value;
@@ -100,3 +102,5 @@ TEST_CASE("Conditional hyper-parameters come and go with what they depend on", "
     CHECK(came);
     CHECK(went);
 }
+
+} // namespace explore_test

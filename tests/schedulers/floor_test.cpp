@@ -7,6 +7,8 @@
 #include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
+namespace floor_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 
@@ -97,3 +99,5 @@ TEST_CASE("floor: a drain that pauses a trial at a rung does not take back that 
     CHECK(d.scheduler().next_decision_point(trial, 1) == 3);
     CHECK(!d.scheduler().pauses());
 }
+
+} // namespace floor_test

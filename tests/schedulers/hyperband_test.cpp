@@ -12,6 +12,8 @@
 #include "support/catch.hpp"
 #include "testing/scheduler_world.hpp"
 
+namespace hyperband_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using base::Iteration;
@@ -595,3 +597,5 @@ TEST_CASE("The plan says what will be trained, to the iteration", "[schedulers][
         }
     }
 }
+
+} // namespace hyperband_test

@@ -10,6 +10,8 @@
 #include "schedulers/median_set.hpp"
 #include "support/catch.hpp"
 
+namespace median_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 
@@ -249,3 +251,5 @@ TEST_CASE("median: impossible settings are refused", "[schedulers]") {
     CHECK_THROWS_AS(median(-1, 1), base::UsageError);
     CHECK_THROWS_AS(median(0, 0), base::UsageError);
 }
+
+} // namespace median_test

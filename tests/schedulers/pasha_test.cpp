@@ -14,6 +14,8 @@
 #include "schedulers/soft_ranking.hpp"
 #include "support/catch.hpp"
 
+namespace pasha_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 
@@ -391,3 +393,5 @@ TEST_CASE("PASHA: snapshots of other settings or with damage are refused", "[sch
     version[0] = std::byte{9};
     CHECK_THROWS_AS(d.restored(version), base::FormatError);
 }
+
+} // namespace pasha_test

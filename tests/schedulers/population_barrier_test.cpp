@@ -11,6 +11,8 @@
 #include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
+namespace population_barrier_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using base::Iteration;
@@ -248,3 +250,5 @@ TEST_CASE("Programs whose state is taken over save it before the verdicts, by pa
     CHECK(members.judge(20) == Judged{0, 1, 2, 3, 4});
     CHECK(members.states == std::map<std::uint32_t, Iteration>{{0, 20}, {1, 20}});
 }
+
+} // namespace population_barrier_test

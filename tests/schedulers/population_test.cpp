@@ -12,6 +12,8 @@
 #include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
+namespace population_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using base::Iteration;
@@ -382,3 +384,5 @@ TEST_CASE("The number of ranks of a member is its own", "[schedulers][pbt]") {
     CHECK(members.report(0, 10, 0.0).verb == Verb::exploit);
     CHECK(members.taken.at("id").as_int() == 0);
 }
+
+} // namespace population_test

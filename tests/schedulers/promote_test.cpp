@@ -7,6 +7,8 @@
 #include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
+namespace promote_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 
@@ -454,3 +456,5 @@ TEST_CASE("records that cannot follow are refused", "[schedulers]") {
     d.fail(TrialId(0));
     CHECK_THROWS_AS(d.fail(TrialId(0)), base::FormatError);
 }
+
+} // namespace promote_test

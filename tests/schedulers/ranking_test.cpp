@@ -8,6 +8,8 @@
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
 
+namespace ranking_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using study::Ranked;
@@ -57,3 +59,5 @@ TEST_CASE("a ranking agrees with sorting, however it came about", "[schedulers]"
     study::Decoder damaged(wrong);
     CHECK_THROWS_AS(restored.restore(damaged), base::FormatError);
 }
+
+} // namespace ranking_test

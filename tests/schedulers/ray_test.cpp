@@ -7,6 +7,8 @@
 #include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
+namespace ray_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 
@@ -177,3 +179,5 @@ TEST_CASE("ray: fractional eta is accepted", "[schedulers]") {
 TEST_CASE("ray: an eta with more rungs than can be kept is refused", "[schedulers]") {
     CHECK_THROWS_AS(make_scheduler(ray(1, 1000, 1.01)), base::UsageError);
 }
+
+} // namespace ray_test

@@ -16,6 +16,8 @@
 #include "support/catch.hpp"
 #include "testing/scheduler_world.hpp"
 
+namespace reference_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using base::Iteration;
@@ -337,3 +339,5 @@ TEST_CASE("of 81 trials in random order each rule lets as many go on as was comp
     CHECK(ray.went_on == Approx(29.0).margin(0.35));
     CHECK(ray.missed == Approx(1.6).margin(0.3));
 }
+
+} // namespace reference_test

@@ -7,6 +7,8 @@
 #include "schedulers/driver.hpp"
 #include "support/catch.hpp"
 
+namespace schedule_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using base::Iteration;
@@ -127,3 +129,5 @@ TEST_CASE("A change whose state cannot be read is undone, and made again", "[sch
     one.pauses(5, 5);
     CHECK(one.goes_on()->configuration.at("lr").as_double() == 0.25);
 }
+
+} // namespace schedule_test

@@ -12,6 +12,8 @@
 #include "schedulers/levels.hpp"
 #include "support/catch.hpp"
 
+namespace split_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using study::Ranked;
@@ -151,3 +153,5 @@ TEST_CASE("brackets are drawn with weight e^rungs, from seed and trial alone", "
     CHECK(share[3] == Approx(1 / sum).margin(0.003));
     CHECK(differ > trials / 4);
 }
+
+} // namespace split_test

@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "testing/scheduler_world.hpp"
 
+namespace topk_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 using base::Iteration;
@@ -148,3 +150,5 @@ TEST_CASE("topk: k trials get to the end, whoever fails, while enough are left",
         CHECK(failed > 0);
     }
 }
+
+} // namespace topk_test

@@ -13,6 +13,8 @@
 #include "searchers/table.hpp"
 #include "support/catch.hpp"
 
+namespace bohb_test {
+
 using namespace ranktune;
 using namespace ranktune::searchers;
 using namespace ranktune::searchers::testing;
@@ -356,3 +358,5 @@ TEST_CASE("BOHB: too few points for a density are a mistake in a study file", "[
     CHECK(complaint(0, true).empty());
     CHECK(complaint(7, true).empty());
 }
+
+} // namespace bohb_test

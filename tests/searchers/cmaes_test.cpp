@@ -9,6 +9,8 @@
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
 
+namespace cmaes_test {
+
 using namespace ranktune;
 using namespace ranktune::searchers;
 using namespace ranktune::searchers::testing;
@@ -194,3 +196,5 @@ TEST_CASE("cmaes refuses what has no order", "[searchers][cmaes]") {
           "or use \"bohb\" or \"evolution\"");
     CHECK(refusal({a, {"one", space::parse_domain("choice(['only'])"), {}}}).empty());
 }
+
+} // namespace cmaes_test

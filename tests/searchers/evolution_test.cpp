@@ -8,6 +8,8 @@
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
 
+namespace evolution_test {
+
 using namespace ranktune;
 using namespace ranktune::searchers;
 using namespace ranktune::searchers::testing;
@@ -143,3 +145,5 @@ TEST_CASE("evolution finds the optimum of a space with categories and conditions
         CHECK(found < search(random, 300, 4, loss));
     }
 }
+
+} // namespace evolution_test

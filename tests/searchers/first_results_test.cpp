@@ -4,6 +4,8 @@
 #include "searchers/table.hpp"
 #include "support/catch.hpp"
 
+namespace first_results_test {
+
 using namespace ranktune;
 using namespace ranktune::searchers;
 using namespace ranktune::searchers::testing;
@@ -50,3 +52,5 @@ TEST_CASE("pauses are in the snapshot of a table", "[searchers]") {
     CHECK(copy[2].trial == trial);
     CHECK(copy[2].iteration == 3);
 }
+
+} // namespace first_results_test

@@ -9,6 +9,8 @@
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
 
+namespace gp_test {
+
 using namespace ranktune;
 using namespace ranktune::searchers;
 using namespace ranktune::searchers::testing;
@@ -211,3 +213,5 @@ TEST_CASE("gp learns at the largest iteration with enough results, in the order 
     CHECK(numbers().size() == 4);
     CHECK(data.under_way() == std::vector<std::uint64_t>{3});
 }
+
+} // namespace gp_test

@@ -5,6 +5,8 @@
 #include "searchers/table.hpp"
 #include "support/catch.hpp"
 
+namespace largest_budget_test {
+
 using namespace ranktune;
 using base::TrialId;
 using searchers::LargestBudget;
@@ -160,3 +162,5 @@ TEST_CASE("largest budget: lines that come one by one, at once, or after another
     CHECK(follower.iteration() == 1);
     CHECK(follower.points().size() == 1000);
 }
+
+} // namespace largest_budget_test

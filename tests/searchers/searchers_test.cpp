@@ -10,6 +10,8 @@
 #include "searchers/sobol.hpp"
 #include "support/catch.hpp"
 
+namespace searchers_test {
+
 using namespace ranktune;
 using base::TrialId;
 using space::parse_domain;
@@ -161,3 +163,5 @@ TEST_CASE("two seeds give different configurations, except from searchers that d
     CHECK_FALSE(differ(searchers::chosen("sobol", {{"scramble", false}})));
     CHECK_FALSE(differ(searchers::chosen("grid")));
 }
+
+} // namespace searchers_test

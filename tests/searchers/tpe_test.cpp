@@ -11,6 +11,8 @@
 #include "searchers/table.hpp"
 #include "support/catch.hpp"
 
+namespace tpe_test {
+
 using namespace ranktune;
 using namespace ranktune::searchers;
 using namespace ranktune::searchers::testing;
@@ -343,3 +345,5 @@ TEST_CASE("TPE: a few suggestions are prepared ahead", "[searchers][tpe]") {
     CHECK(searcher.prepares_ahead(64) == 8);
     CHECK(searcher.prepares_ahead(4000) == 16);
 }
+
+} // namespace tpe_test

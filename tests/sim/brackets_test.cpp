@@ -13,6 +13,8 @@
 #include "searchers/built_in.hpp"
 #include "support/catch.hpp"
 
+namespace brackets_test {
+
 using namespace ranktune;
 using namespace ranktune::sim;
 using namespace std::chrono_literals;
@@ -137,3 +139,5 @@ TEST_CASE("Deterministic brackets decide the same on any number of ranks, and af
         }
     }
 }
+
+} // namespace brackets_test

@@ -2,6 +2,8 @@
 #include "sim/campaign.hpp"
 #include "support/catch.hpp"
 
+namespace campaign_test {
+
 using namespace ranktune;
 using namespace ranktune::sim;
 
@@ -31,3 +33,5 @@ TEST_CASE("A case runs the same way twice", "[sim]") {
         CHECK(first.virtual_seconds == second.virtual_seconds);
     }
 }
+
+} // namespace campaign_test

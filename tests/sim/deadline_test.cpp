@@ -9,6 +9,8 @@
 #include "sim/cluster.hpp"
 #include "support/catch.hpp"
 
+namespace deadline_test {
+
 using namespace ranktune;
 using namespace ranktune::sim;
 using namespace std::chrono_literals;
@@ -114,3 +116,5 @@ TEST_CASE("Without a deadline, or with a far one, a study runs unchanged", "[sim
     CHECK(result.elapsed == undisturbed.elapsed);
     CHECK(far.records.all.size() == plain.records.all.size() + 1); // DeadlineSet
 }
+
+} // namespace deadline_test

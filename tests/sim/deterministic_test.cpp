@@ -5,6 +5,8 @@
 
 #include "support/catch.hpp"
 
+namespace deterministic_test {
+
 using namespace ranktune::sim;
 
 TEST_CASE(
@@ -60,3 +62,5 @@ TEST_CASE("In a deterministic population everybody takes over the same, whatever
     CHECK(killed > 15);
     CHECK(takeovers > 1000);
 }
+
+} // namespace deterministic_test

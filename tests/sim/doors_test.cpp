@@ -13,6 +13,8 @@
 #include "support/catch.hpp"
 #include "support/toy_algorithms.hpp"
 
+namespace doors_test {
+
 using namespace ranktune;
 using namespace ranktune::sim;
 using namespace std::chrono_literals;
@@ -153,3 +155,5 @@ TEST_CASE("A deterministic study waits for its suggestions, and is the same on a
     CHECK(expected.size() == 40);
     CHECK(expected[2] == "ticket 2 sees 0");
 }
+
+} // namespace doors_test

@@ -12,6 +12,8 @@
 #include "searchers/built_in.hpp"
 #include "support/catch.hpp"
 
+namespace learning_test {
+
 using namespace ranktune;
 using namespace ranktune::sim;
 using namespace std::chrono_literals;
@@ -180,3 +182,5 @@ TEST_CASE("A deterministic study that learns is the same on any number of ranks"
     }
     CHECK(expected.size() == 40);
 }
+
+} // namespace learning_test

@@ -12,6 +12,8 @@
 #include "searchers/built_in.hpp"
 #include "support/catch.hpp"
 
+namespace population_test {
+
 using namespace ranktune;
 using namespace ranktune::sim;
 using namespace std::chrono_literals;
@@ -261,3 +263,5 @@ TEST_CASE("A synchronous population gets to its end, whoever dies at a barrier o
     CHECK(held > 5000);
     CHECK(late > 0);
 }
+
+} // namespace population_test

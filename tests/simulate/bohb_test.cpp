@@ -7,6 +7,8 @@
 #include "setups.hpp"
 #include "support/catch.hpp"
 
+namespace bohb_test {
+
 using namespace ranktune;
 using namespace ranktune::simulate;
 using simulate::testing::spec;
@@ -45,3 +47,5 @@ TEST_CASE("with HyperBand, BOHB finds better values than random search", "[simul
     CHECK(better > worse);
     CHECK(bohb_regret < 0.8 * random_regret);
 }
+
+} // namespace bohb_test

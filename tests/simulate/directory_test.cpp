@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
+namespace directory_test {
+
 using namespace ranktune;
 using namespace ranktune::simulate;
 
@@ -69,3 +71,5 @@ TEST_CASE("a run refuses a simulated study, and a simulation a directory in use"
     static_cast<void>(simulate_to(files, setup, {directory, "text", "", "", "test", true}));
     CHECK(files.exists(directory + "~1/outcome"));
 }
+
+} // namespace directory_test

@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "tuner/tuner.hpp"
 
+namespace driver_test {
+
 using namespace ranktune;
 using namespace ranktune::simulate;
 using simulate::testing::exact;
@@ -249,3 +251,5 @@ TEST_CASE("the time between two iterations is the model's", "[simulate]") {
     setup.model.time.report = 0.5;
     CHECK(run(setup).seconds == 5.0 + 4 * 0.5);
 }
+
+} // namespace driver_test

@@ -13,6 +13,8 @@
 #include "support/catch.hpp"
 #include "tuner/tuner.hpp"
 
+namespace faults_test {
+
 using namespace ranktune;
 using namespace ranktune::simulate;
 using simulate::testing::exact;
@@ -140,3 +142,5 @@ TEST_CASE("a trial that exploited comes through failures with its donor's state"
     CHECK(twin.count<study::Exploited>() > 0);
     CHECK(twin.tuner.state().in(study::TrialPhase::finished) == 8);
 }
+
+} // namespace faults_test

@@ -8,6 +8,8 @@
 #include "simulate/faults.hpp"
 #include "support/catch.hpp"
 
+namespace model_test {
+
 using namespace ranktune;
 
 namespace {
@@ -100,3 +102,5 @@ TEST_CASE("the reference describes every key of the files of a simulation", "[si
         CHECK(page.str().find("`" + key + "`") != std::string::npos);
     }
 }
+
+} // namespace model_test

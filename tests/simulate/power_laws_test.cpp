@@ -9,6 +9,8 @@
 #include "setups.hpp"
 #include "support/catch.hpp"
 
+namespace power_laws_test {
+
 using namespace ranktune;
 using namespace ranktune::simulate;
 
@@ -153,3 +155,5 @@ TEST_CASE("grids, choices and constants have a place in the landscape", "[simula
     CHECK(curves.metric(0.9) == Approx(0.1)); // smaller is better
     CHECK(curves.best_reachable() <= 0.95);
 }
+
+} // namespace power_laws_test

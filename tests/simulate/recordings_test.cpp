@@ -17,6 +17,8 @@
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
+namespace recordings_test {
+
 using namespace ranktune;
 using namespace ranktune::simulate;
 using simulate::testing::exact;
@@ -331,3 +333,5 @@ TEST_CASE("after an exploit reports belong to no curve", "[simulate]") {
     again.recordings = std::make_shared<Recordings>(recordings);
     CHECK(simulate::simulate(again, "uuid", "test", nullptr).trials == 8);
 }
+
+} // namespace recordings_test

@@ -7,6 +7,8 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 
+namespace sweep_test {
+
 using namespace ranktune;
 using namespace ranktune::simulate;
 
@@ -54,3 +56,5 @@ TEST_CASE("a row counts the seeds that came near the best", "[simulate]") {
     CHECK(row.best.median == Approx(0.8));
     CHECK(std::isinf(row.near_best_s.high));
 }
+
+} // namespace sweep_test

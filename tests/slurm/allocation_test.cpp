@@ -2,6 +2,8 @@
 #include "slurm/allocation.hpp"
 #include "support/catch.hpp"
 
+namespace allocation_test {
+
 using namespace ranktune::slurm;
 
 TEST_CASE("Outside a job there is no allocation", "[slurm]") {
@@ -71,3 +73,5 @@ TEST_CASE("a job knows how many processors of a node are its own", "[slurm]") {
     CHECK_FALSE(cpus_on_node({{"SLURM_JOB_ID", "7"}}).has_value());
     CHECK_FALSE(cpus_on_node({{"SLURM_JOB_ID", "7"}, {"SLURM_CPUS_ON_NODE", "many"}}).has_value());
 }
+
+} // namespace allocation_test

@@ -2,6 +2,8 @@
 #include "slurm/deadline.hpp"
 #include "support/catch.hpp"
 
+namespace deadline_test {
+
 using namespace ranktune::slurm;
 using namespace std::chrono_literals;
 using Kind = TimeLeft::Kind;
@@ -45,3 +47,5 @@ TEST_CASE("States of a job by their names, short and long; a new one is a value"
     CHECK(job_state("EXPEDITING") == JobState::other);
     CHECK(job_state("") == JobState::other);
 }
+
+} // namespace deadline_test

@@ -3,6 +3,8 @@
 #include "slurm/gpus.hpp"
 #include "support/catch.hpp"
 
+namespace gpus_test {
+
 using namespace ranktune::slurm;
 using ranktune::base::Variables;
 using Names = std::vector<std::string>;
@@ -236,3 +238,5 @@ TEST_CASE("Two workers on one GPU are an error, reported with the remedy", "[slu
         CHECK(shares.problem.ends_with("\n  and 2 other nodes"));
     }
 }
+
+} // namespace gpus_test

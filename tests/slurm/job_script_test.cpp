@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace job_script_test {
+
 using namespace ranktune::slurm;
 using namespace std::chrono_literals;
 
@@ -63,3 +65,5 @@ TEST_CASE("Time limits as Slurm reads them", "[slurm]") {
     CHECK(time_limit_text(24h) == "1-00:00:00");
     CHECK(time_limit_text(23h + 59min + 59s) == "23:59:59");
 }
+
+} // namespace job_script_test

@@ -2,6 +2,8 @@
 #include "slurm/job_state.hpp"
 #include "support/catch.hpp"
 
+namespace job_state_test {
+
 using namespace ranktune::slurm;
 using namespace std::chrono_literals;
 using By = Stopped::By;
@@ -67,3 +69,5 @@ TEST_CASE("Requeuing stops with advice when it leads nowhere", "[slurm]") {
     CHECK_FALSE(never.requeue);
     CHECK(never.why_not.find("a longer --time") != std::string::npos);
 }
+
+} // namespace job_state_test

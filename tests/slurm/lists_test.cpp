@@ -2,6 +2,8 @@
 #include "slurm/lists.hpp"
 #include "support/catch.hpp"
 
+namespace lists_test {
+
 using namespace ranktune::slurm;
 using Names = std::vector<std::string>;
 using Counts = std::vector<std::uint32_t>;
@@ -41,3 +43,5 @@ TEST_CASE("Lists of devices keep names and expand ranges", "[slurm]") {
     CHECK(expand_devices("GPU-5ca1-e,MIG-GPU-1/2/3") == Names{"GPU-5ca1-e", "MIG-GPU-1/2/3"});
     CHECK(expand_devices("0-99999999") == Names{"0-99999999"});
 }
+
+} // namespace lists_test

@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+namespace nodes_test {
+
 using namespace ranktune::slurm;
 
 TEST_CASE("Nodes are read from scontrol's one-line form", "[slurm]") {
@@ -57,3 +59,5 @@ TEST_CASE("A job that ends or is being preempted starts no further step", "[slur
     CHECK(may_start_steps("slurm_load_jobs error: Unable to contact slurm controller"));
     CHECK(may_start_steps(""));
 }
+
+} // namespace nodes_test

@@ -7,6 +7,8 @@
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
 
+namespace condition_test {
+
 using namespace ranktune::space;
 
 namespace {
@@ -157,3 +159,5 @@ TEST_CASE("any text is either refused as a usage error or a condition that can b
     }
     CHECK(accepted > 100);
 }
+
+} // namespace condition_test

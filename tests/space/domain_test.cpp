@@ -11,6 +11,8 @@
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
 
+namespace domain_test {
+
 using namespace ranktune::space;
 using ranktune::base::Purpose;
 using ranktune::base::RngStream;
@@ -316,3 +318,5 @@ TEST_CASE("problem says why a domain is impossible", "[space]") {
     CHECK(problem(Choice{{1.0, Value::List{std::nan("")}}}) == "must not hold nan");
     CHECK(problem(Constant{std::nan("")}) == "must not be nan");
 }
+
+} // namespace domain_test

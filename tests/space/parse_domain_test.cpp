@@ -6,6 +6,8 @@
 #include "ranktune/space/domain.hpp"
 #include "support/catch.hpp"
 
+namespace parse_domain_test {
+
 using namespace ranktune::space;
 
 namespace {
@@ -218,3 +220,5 @@ TEST_CASE("looks_like_call tells calls from plain strings", "[space]") {
     CHECK_FALSE(looks_like_call(""));
     CHECK_FALSE(looks_like_call("3(4)"));
 }
+
+} // namespace parse_domain_test

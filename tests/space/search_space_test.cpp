@@ -8,6 +8,8 @@
 #include "ranktune/space/enumeration.hpp"
 #include "support/catch.hpp"
 
+namespace search_space_test {
+
 using namespace ranktune::space;
 using ranktune::base::Purpose;
 using ranktune::base::RngStream;
@@ -214,3 +216,5 @@ TEST_CASE("an enumeration refuses continuous domains by name, and conditions on 
     CHECK(refusal([&] { (void)Enumeration(huge); }) ==
           "a grid of a space with conditions can have at most 262144 points, this one has 2000000");
 }
+
+} // namespace search_space_test

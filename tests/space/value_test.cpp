@@ -9,6 +9,8 @@
 #include "ranktune/space/configuration.hpp"
 #include "support/catch.hpp"
 
+namespace value_test {
+
 using namespace ranktune::space;
 using ranktune::base::UsageError;
 
@@ -95,3 +97,5 @@ TEST_CASE("Configuration keeps its order, replaces in place and names what it ha
     }
     CHECK_THROWS_AS(Configuration().at("lr"), UsageError);
 }
+
+} // namespace value_test

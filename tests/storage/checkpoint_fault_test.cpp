@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::checkpoint_fault_test {
 using ranktune::test::CrashFileSystem;
 
 namespace {
@@ -72,4 +72,4 @@ TEST_CASE("a checkpoint fails at every operation of its save with an error, and 
     }
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::checkpoint_fault_test

@@ -12,7 +12,7 @@
 #include "support/crash_file_system.hpp"
 #include "support/files.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::checkpoint_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -230,4 +230,4 @@ TEST_CASE("a program's checkpoint that cannot be written or synced leaves nothin
     }
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::checkpoint_folder_test

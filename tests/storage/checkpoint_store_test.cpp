@@ -15,7 +15,7 @@
 #include "support/catch.hpp"
 #include "support/fake_device.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::checkpoint_store_test {
 namespace {
 using test::TemporaryDirectory;
 
@@ -325,4 +325,4 @@ TEST_CASE("a damaged or foreign shard is found when it is read", "[storage]") {
     CHECK_THROWS_AS(store.open_shards(foreign), DamageError);
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::checkpoint_store_test

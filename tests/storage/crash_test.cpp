@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::crash_test {
 using namespace test;
 using ranktune::test::CrashFileSystem;
 
@@ -150,4 +150,4 @@ TEST_CASE("records that a killed head left unsynced are synced once the next hea
     CHECK(unsynced > 40);
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::crash_test

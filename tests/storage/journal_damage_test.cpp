@@ -10,7 +10,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::journal_damage_test {
 using namespace test;
 using ranktune::test::CrashFileSystem;
 
@@ -398,4 +398,4 @@ TEST_CASE("reading without a journal is an error", "[storage]") {
     CHECK_FALSE(has_journal(files, home));
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::journal_damage_test

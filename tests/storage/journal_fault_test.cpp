@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::journal_fault_test {
 using namespace test;
 using ranktune::test::CrashFileSystem;
 using Kind = CrashFileSystem::Kind;
@@ -363,4 +363,4 @@ TEST_CASE("one thread appends while the journal syncs and others ask", "[storage
     CHECK(read_all(posix_file_system(), folder.path()) == reports(0, 2000));
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::journal_fault_test

@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::journal_follower_test {
 using namespace test;
 using ranktune::test::CrashFileSystem;
 
@@ -221,4 +221,4 @@ TEST_CASE("Another study in the same directory asks for a rebuild", "[storage]")
     CHECK(reader.look() == Followed::rebuild);
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::journal_follower_test

@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::journal_format_test {
 using namespace test;
 using ranktune::test::CrashFileSystem;
 
@@ -107,4 +107,4 @@ TEST_CASE("when the number of unsynced records overflows, none is known to be sy
     CHECK(read->synced_below() == 0);
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::journal_format_test

@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::journal_tail_test {
 using namespace test;
 using ranktune::test::CrashFileSystem;
 
@@ -184,4 +184,4 @@ TEST_CASE("A journal whose files were replaced since it was read is read from it
     CHECK(journal.first_record() == 2);
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::journal_tail_test

@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 
-namespace ranktune::storage {
+namespace ranktune::storage::lease_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -253,4 +253,4 @@ TEST_CASE("This process is alive, and its start time is known", "[storage]") {
     CHECK(this_holder("", 0).nonce != me.nonce);
 }
 
-} // namespace ranktune::storage
+} // namespace ranktune::storage::lease_test

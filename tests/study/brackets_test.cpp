@@ -7,6 +7,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace brackets_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -62,3 +64,5 @@ TEST_CASE("hyperband and topk need checkpoints", "[study]") {
         "13:18 scheduler.restart_paused: false pauses trials, and the trainable 'sleeper' cannot save checkpoints; use "
         "restart_paused = true to train the best trials from the beginning, or \"fifo\"");
 }
+
+} // namespace brackets_test

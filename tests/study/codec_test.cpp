@@ -10,6 +10,8 @@
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
 
+namespace codec_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 
@@ -423,3 +425,5 @@ TEST_CASE("damaged records are decoded or refused, without crashes", "[study]") 
     }
     CHECK(refused > 1000);
 }
+
+} // namespace codec_test

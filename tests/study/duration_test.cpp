@@ -5,6 +5,8 @@
 #include "ranktune/study/parse.hpp"
 #include "support/catch.hpp"
 
+namespace duration_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace std::chrono_literals;
@@ -78,3 +80,5 @@ TEST_CASE("duration_text reads back as the same duration", "[study]") {
          std::vector<base::Duration>{1ms, 999ms, 1s, 59s, 60s, 61s, 59min + 59s, 24h, 25h + 61s, 876000h, 12345678ms})
         CHECK(parse_duration(duration_text(duration)) == duration);
 }
+
+} // namespace duration_test

@@ -7,6 +7,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace explore_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -101,3 +103,5 @@ TEST_CASE("a deterministic population is not synchronous", "[study]") {
         "16:15 scheduler.synchronous: true does not go with study.deterministic, where trials are compared in logical "
         "order; leave one of them out");
 }
+
+} // namespace explore_test

@@ -7,6 +7,8 @@
 #include "study/launchers.hpp"
 #include "support/catch.hpp"
 
+namespace launchers_test {
+
 using namespace ranktune::study;
 
 namespace {
@@ -68,3 +70,5 @@ TEST_CASE("the words of a command are known as they are written", "[study]") {
     CHECK_FALSE(words[3].varies);
     CHECK(words[4].text == "{args}");
 }
+
+} // namespace launchers_test

@@ -6,6 +6,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace mistakes_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -554,3 +556,5 @@ TEST_CASE("long values and control characters are shortened and escaped in messa
     parts.rest = "[stop]\nmetric = \"" + std::string(59, 'x') + "\xC3\xA9\xC3\xA9\"\n";
     CHECK(mistake(parts.text()).find(std::string(59, 'x') + "...\"") != std::string::npos);
 }
+
+} // namespace mistakes_test

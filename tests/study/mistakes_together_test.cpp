@@ -4,6 +4,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace mistakes_together_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -319,3 +321,5 @@ TEST_CASE("a condition that cannot be read says where", "[study]") {
     CHECK(text.find("column 3") != std::string::npos);
     CHECK(text.find(":  \"b = 1\"") != std::string::npos);
 }
+
+} // namespace mistakes_together_test

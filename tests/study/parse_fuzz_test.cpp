@@ -7,6 +7,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace parse_fuzz_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -179,3 +181,5 @@ TEST_CASE("mutated overrides are taken or refused", "[study]") {
     CHECK(refused > 300);
     CHECK(refused < 1500);
 }
+
+} // namespace parse_fuzz_test

@@ -7,6 +7,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace parse_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -412,3 +414,5 @@ TEST_CASE("the resolved study reads back as the same study", "[study]") {
             CHECK((again.space.sample(1, TrialId(trial)) == first.space.sample(1, TrialId(trial))));
     }
 }
+
+} // namespace parse_test

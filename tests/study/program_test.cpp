@@ -6,6 +6,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace program_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -212,3 +214,5 @@ TEST_CASE("a program that cannot be paused goes with promote only when it may st
     CHECK(mistake(parts.text() + "restart_paused = true\n").empty());
     CHECK(mistake(parts.text() + "variant = \"stop\"\n").empty());
 }
+
+} // namespace program_test

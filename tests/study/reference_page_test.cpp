@@ -6,6 +6,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace reference_page_test {
+
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
 
@@ -56,3 +58,5 @@ TEST_CASE("the examples of the reference page are correct studies", "[study]") {
     }
     CHECK(examples >= 2);
 }
+
+} // namespace reference_page_test

@@ -9,6 +9,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace schedule_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -110,3 +112,5 @@ TEST_CASE("a study that is made in C++ has a schedule that fits", "[study]") {
     spec.scheduler = schedulers::chosen("fifo");
     CHECK_THROWS_AS(check({{"lr", {{3, 0.5}}}}), base::UsageError);
 }
+
+} // namespace schedule_test

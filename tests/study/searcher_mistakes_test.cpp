@@ -7,6 +7,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace searcher_mistakes_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -86,3 +88,5 @@ TEST_CASE("a searcher of numbers refuses categories and conditions", "[study]") 
     parts.space = "lr = \"uniform(0, 1)\"\nkind = \"choice(['a', 'b'], ordered=true)\"\n";
     CHECK(mistake(parts.text()) == "");
 }
+
+} // namespace searcher_mistakes_test

@@ -6,6 +6,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace space_mistakes_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -131,3 +133,5 @@ TEST_CASE("tables and keys too deep are refused before they are read", "[study]"
                   "\n\"\"\"\nd = '''" + dots + "'''\n\"" + std::string("e") + "\" = 1.5\n";
     CHECK(mistake(parts.text()) == "");
 }
+
+} // namespace space_mistakes_test

@@ -4,6 +4,8 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 
+namespace spec_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 
@@ -42,3 +44,5 @@ TEST_CASE("a configuration without the number of ranks, or with an impossible on
     configuration.set("ranks", 0);
     CHECK_THROWS_AS(spec.ranks_for(configuration), base::UsageError);
 }
+
+} // namespace spec_test

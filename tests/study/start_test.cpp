@@ -9,6 +9,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace start_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -86,3 +88,5 @@ TEST_CASE("points from C++ are checked, too", "[study]") {
     CHECK_THROWS_WITH(check_options(spec.searcher, spec),
                       "searcher.start.lr: 70.0 is no value of loguniform(0.0001, 10.0)");
 }
+
+} // namespace start_test

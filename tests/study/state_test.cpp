@@ -7,6 +7,8 @@
 #include "support/catch.hpp"
 #include "support/fake_device.hpp"
 
+namespace state_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 
@@ -134,8 +136,8 @@ TEST_CASE("a tensor needs no C++ type in its name", "[study]") {
 }
 
 TEST_CASE("device tensors are copied once, by the device, and otherwise behave like others", "[study]") {
-    testing::FakeDevice device;
-    const testing::OnDevice<float> there(device, {weights.begin(), weights.end()});
+    ranktune::testing::FakeDevice device;
+    const ranktune::testing::OnDevice<float> there(device, {weights.begin(), weights.end()});
     device.from_host = device.to_host = 0;
 
     MemoryState state;
@@ -149,7 +151,7 @@ TEST_CASE("device tensors are copied once, by the device, and otherwise behave l
     digest.put("scale", std::array{0.5});
     CHECK(digest.value() == state.digest());
 
-    const testing::OnDevice<float> other(device, std::vector<float>(6));
+    const ranktune::testing::OnDevice<float> other(device, std::vector<float>(6));
     device.from_host = 0;
     state.get("weight", other.buffer(), {2, 3});
     CHECK(device.from_host == 24);
@@ -158,11 +160,11 @@ TEST_CASE("device tensors are copied once, by the device, and otherwise behave l
 }
 
 TEST_CASE("rows on a device are copied to and from any parts", "[study]") {
-    testing::FakeDevice device;
+    ranktune::testing::FakeDevice device;
     MemoryState state;
-    state.put_rows("m", testing::OnDevice<std::int32_t>(device, {30, 31, 40, 41}).buffer(), {5, 2}, 3, 2);
+    state.put_rows("m", ranktune::testing::OnDevice<std::int32_t>(device, {30, 31, 40, 41}).buffer(), {5, 2}, 3, 2);
     state.put_rows("m", std::array<std::int32_t, 6>{0, 1, 10, 11, 20, 21}, {5, 2}, 0, 3);
-    const testing::OnDevice<std::int32_t> back(device, std::vector<std::int32_t>(6));
+    const ranktune::testing::OnDevice<std::int32_t> back(device, std::vector<std::int32_t>(6));
     state.get_rows("m", back.buffer(), {5, 2}, 2, 3);
     CHECK((back.values() == std::vector<std::int32_t>{20, 21, 30, 31, 40, 41}));
 }
@@ -231,3 +233,5 @@ TEST_CASE("the digest of a state needs no copy of it", "[study]") {
     CHECK(sink.value() == example().digest());
     CHECK_THROWS_AS(sink.put<float>("other", weights, {2, 2}), base::UsageError);
 }
+
+} // namespace state_test

@@ -7,6 +7,8 @@
 
 #include "support/catch.hpp"
 
+namespace vocabulary_test {
+
 using namespace ranktune::study;
 
 TEST_CASE("A failure is described with its rank, if it has one", "[study]") {
@@ -61,3 +63,5 @@ TEST_CASE("phases and outcomes have their names", "[study]") {
     CHECK(!is_final(TrialPhase::paused));
     CHECK(is_final(TrialPhase::finished));
 }
+
+} // namespace vocabulary_test

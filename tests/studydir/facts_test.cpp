@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
+namespace facts_test {
+
 using namespace ranktune;
 using namespace ranktune::studydir;
 
@@ -50,3 +52,5 @@ TEST_CASE("env.json has every Slurm variable except those that may hold a secret
     CHECK(json["build"]["type"] == "debugoptimized");
     CHECK_FALSE(json["blas"].get<std::string>().empty());
 }
+
+} // namespace facts_test

@@ -7,6 +7,8 @@
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
+namespace last_end_test {
+
 using namespace ranktune;
 using namespace ranktune::studydir;
 
@@ -100,3 +102,5 @@ TEST_CASE("A rank writes its crash note once, and the next head reads it", "[stu
     files.publish(StudyDirectory{study}.logs() + "/crash-4-3", std::as_bytes(std::span("what is this", 12)), false);
     CHECK(read_crash_notes(files, study, 4).size() == 1);
 }
+
+} // namespace last_end_test

@@ -4,6 +4,8 @@
 #include "ranktune/testing/run_trial.hpp"
 #include "support/catch.hpp"
 
+namespace curve_test {
+
 using namespace ranktune;
 using testing::TrialOptions;
 using testing::TrialRun;
@@ -65,3 +67,5 @@ TEST_CASE("a curve can report NaN", "[trainables]") { CHECK(std::isnan(score(opt
 TEST_CASE("a learning rate away from 0.01 costs the curve some of its score", "[trainables]") {
     CHECK(score(options({{"lr", 0.01}})) - score(options({{"lr", 1.0}})) == Approx(0.4));
 }
+
+} // namespace curve_test

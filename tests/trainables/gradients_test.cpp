@@ -8,6 +8,8 @@
 #include "support/catch.hpp"
 #include "trainables/builtin.hpp"
 
+namespace gradients_test {
+
 using namespace ranktune;
 using testing::run_trial;
 using testing::TrialOptions;
@@ -145,3 +147,5 @@ TEST_CASE("options of gradients are refused by name, with what is accepted", "[t
     CHECK(refused("clip_norm", -1.0).starts_with("rank 0: mlp.clip_norm"));
     CHECK(refused("comm_metrics", 1).starts_with("rank 0: mlp.comm_metrics: true or false"));
 }
+
+} // namespace gradients_test

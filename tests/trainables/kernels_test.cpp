@@ -11,6 +11,8 @@
 #include "trainables/blas.hpp"
 #include "trainables/mlp/optimizer.hpp"
 
+namespace kernels_test {
+
 using namespace ranktune;
 using namespace ranktune::trainables;
 using namespace ranktune::trainables::mlp;
@@ -189,3 +191,5 @@ TEST_CASE("the update rules are those of PyTorch", "[trainables]") {
     CHECK(two_steps({.kind = Rule::adam}, 0.1) == Approx(0.8).epsilon(1e-5));
     CHECK(two_steps({.kind = Rule::adamw, .weight_decay = 0.1}, 0.1) == Approx(0.7811).epsilon(1e-5));
 }
+
+} // namespace kernels_test

@@ -6,6 +6,8 @@
 #include "support/catch.hpp"
 #include "trainables/builtin.hpp"
 
+namespace mlp_test {
+
 using namespace ranktune;
 using testing::run_trial;
 using testing::TrialOptions;
@@ -123,3 +125,5 @@ TEST_CASE("mlp names the option when it refuses a value", "[trainables]") {
     CHECK(message_of({{"data", digits}, {"hidden", space::Value::List{0}}}).starts_with("rank 0: mlp.hidden"));
     CHECK(message_of({{"data", digits}, {"batch_size", 0}}).starts_with("rank 0: mlp.batch_size"));
 }
+
+} // namespace mlp_test

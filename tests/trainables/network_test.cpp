@@ -8,6 +8,8 @@
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
 
+namespace network_test {
+
 using namespace ranktune;
 using namespace ranktune::trainables::mlp;
 
@@ -157,3 +159,5 @@ TEST_CASE("initial parameters are within 1/sqrt(inputs) and differ per tensor an
     initialise(b, 25, 1, 3, 0);
     CHECK(a != b);
 }
+
+} // namespace network_test

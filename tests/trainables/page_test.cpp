@@ -12,6 +12,8 @@
 #include "support/files.hpp"
 #include "trainables/program/environment.hpp"
 
+namespace page_test {
+
 using namespace ranktune;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("the reference page of the trainables is complete", "[trainables]") {
         }
     }
 }
+
+} // namespace page_test

@@ -7,6 +7,8 @@
 #include "trainables/builtin.hpp"
 #include "trainables/options.hpp"
 
+namespace registry_test {
+
 using namespace ranktune;
 using namespace ranktune::trainables;
 using Kind = study::OptionInfo::Kind;
@@ -104,3 +106,5 @@ TEST_CASE("the trainable torch says in a build without LibTorch how to get it, b
     CHECK(why.empty() == !torch_built_with().empty());
     if (!why.empty()) CHECK(why.find("libtorch-dev") != std::string::npos);
 }
+
+} // namespace registry_test

@@ -9,6 +9,8 @@
 #include "support/ranks.hpp"
 #include "trainer_fixture.hpp"
 
+namespace trainer_test {
+
 using namespace ranktune;
 using namespace ranktune::trainables::mlp;
 using namespace ranktune::testing;
@@ -214,3 +216,5 @@ TEST_CASE("ranks that read different datasets get an error", "[trainables]") {
     });
     for (const std::string& text : thrown) CHECK(text.find("the datasets differ") == 0);
 }
+
+} // namespace trainer_test

@@ -11,7 +11,7 @@
 #include "trial/checkpoints/checkpoint_writer.hpp"
 #include "trial/trial_cluster.hpp"
 
-namespace ranktune::testing {
+namespace ranktune::testing::checkpoint_test {
 
 using namespace ranktune::trial;
 namespace {
@@ -412,4 +412,4 @@ TEST_CASE("saving in parts without `sharded` fails the trial and names the remed
     CHECK(logs[0].ended->failure.message.find("sharded = true") != std::string::npos);
 }
 
-} // namespace ranktune::testing
+} // namespace ranktune::testing::checkpoint_test

@@ -5,7 +5,7 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 
-namespace ranktune::testing {
+namespace ranktune::testing::program_leader_test {
 
 using namespace ranktune::trial;
 namespace {
@@ -260,4 +260,4 @@ TEST_CASE("a program that waits for the verdict on its report does not hang", "[
     CHECK_THROWS_AS(scene.after(1min), base::Error);
 }
 
-} // namespace ranktune::testing
+} // namespace ranktune::testing::program_leader_test

@@ -5,7 +5,7 @@
 
 #include "trial/program_fixture.hpp"
 
-namespace ranktune::testing {
+namespace ranktune::testing::program_saves_test {
 
 using study::Verb;
 using trial::RunnerReported;
@@ -84,4 +84,4 @@ TEST_CASE("a checkpoint on the way that is not there costs nothing else", "[tria
     CHECK(logs[0].unsaved[0].find(why) != std::string::npos);
 }
 
-} // namespace ranktune::testing
+} // namespace ranktune::testing::program_saves_test

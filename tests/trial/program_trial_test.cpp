@@ -15,7 +15,7 @@
 #include "trial/program_fixture.hpp"
 #include "trial/rendezvous.hpp"
 
-namespace ranktune::testing {
+namespace ranktune::testing::program_trial_test {
 
 using namespace ranktune::process;
 using namespace ranktune::studydir;
@@ -578,4 +578,4 @@ TEST_CASE("an unknown message is logged once", "[trial]") {
     CHECK(programs.printed() == "one line\n");
 }
 
-} // namespace ranktune::testing
+} // namespace ranktune::testing::program_trial_test

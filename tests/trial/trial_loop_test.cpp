@@ -14,7 +14,7 @@
 #include "support/catch.hpp"
 #include "trial/attempt_errors.hpp"
 
-namespace ranktune::testing {
+namespace ranktune::testing::trial_loop_test {
 
 using namespace ranktune::process;
 using namespace ranktune::trial;
@@ -426,4 +426,4 @@ TEST_CASE("a rank that does not lead does not ask the head and obeys its leader"
     CHECK(scene.head.blocking_waits == 0);
 }
 
-} // namespace ranktune::testing
+} // namespace ranktune::testing::trial_loop_test

@@ -10,7 +10,7 @@
 #include "tuner/values.hpp"
 #include "tuner/values/blame.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::blame_test {
 namespace {
 
 using testing::at_second;
@@ -463,4 +463,4 @@ TEST_CASE("Invariants detect suspects that changed without a call of Blame", "[t
     CHECK(broken(s.blame, s.trials) == "the list of suspects is off");
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::blame_test

@@ -14,7 +14,7 @@
 #include "support/known.hpp"
 #include "tuner/tuner.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::breaker_test {
 namespace {
 
 std::string text_of(std::uint32_t trials, const std::string& more = {}) {
@@ -146,4 +146,4 @@ TEST_CASE("A study whose trials all fail from some point on loses none of them",
     }
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::breaker_test

@@ -8,7 +8,7 @@
 #include "tuner/admission/by_arrival.hpp"
 #include "tuner/values.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::by_arrival_test {
 namespace {
 
 using testing::broken;
@@ -161,4 +161,4 @@ TEST_CASE("Nothing is kept between two steps: invariants detect an end that is l
     CHECK(s.next().empty());
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::by_arrival_test

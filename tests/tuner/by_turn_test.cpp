@@ -9,7 +9,7 @@
 #include "ranktune/base/rng.hpp"
 #include "tuner/turns.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::by_turn_test {
 namespace {
 
 using testing::broken;
@@ -575,4 +575,4 @@ TEST_CASE("A trial that ends before its state is saved is judged without", "[tun
     CHECK(turns.log() == "0@1 #0 failed");
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::by_turn_test

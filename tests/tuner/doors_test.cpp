@@ -12,7 +12,7 @@
 #include "support/toy_algorithms.hpp"
 #include "tuner/tuner.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::doors_test {
 namespace {
 
 using ranktune::testing::ToyPopulation;
@@ -334,4 +334,4 @@ TEST_CASE("The table of observations has what took effect, and the view of a tic
     CHECK((*again.preparation(1))() == (*tuner->preparation(1))());
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::doors_test

@@ -8,6 +8,8 @@
 #include "support/catch.hpp"
 #include "tuner/values/ledger.hpp"
 
+namespace ledger_test {
+
 using namespace ranktune;
 using study::Rank;
 using study::RankInfo;
@@ -117,3 +119,5 @@ TEST_CASE("plans do not depend on the order in which ranks became free", "[tuner
         for (const std::uint32_t size : {1U, 2U, 3U, 5U, 8U, 13U}) REQUIRE(walked.plan(size) == fresh.plan(size));
     }
 }
+
+} // namespace ledger_test

@@ -14,7 +14,7 @@
 #include "support/golden.hpp"
 #include "tuner/small_core.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::outcomes_test {
 namespace {
 
 using testing::small_study;
@@ -286,4 +286,4 @@ TEST_CASE("A failure on a host that is retired for it does not count", "[tuner]"
     CHECK(core.trial(3).closed_by == Reason::metric_threshold);
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::outcomes_test

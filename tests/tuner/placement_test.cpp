@@ -10,7 +10,7 @@
 #include "tuner/values.hpp"
 #include "tuner/values/placement.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::placement_test {
 namespace {
 
 using testing::broken;
@@ -231,4 +231,4 @@ TEST_CASE("After random changes the counts equal those of a plain list, before a
     }
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::placement_test

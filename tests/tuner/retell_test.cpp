@@ -12,7 +12,7 @@
 #include "tuner/retell.hpp"
 #include "tuner/small_core.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::retell_test {
 namespace {
 
 using study::Record;
@@ -416,4 +416,4 @@ TEST_CASE("Every step of random studies is retold", "[tuner]") {
     }
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::retell_test

@@ -9,7 +9,7 @@
 #include "tuner/values.hpp"
 #include "tuner/values/trials.hpp"
 
-namespace ranktune::tuner {
+namespace ranktune::tuner::trials_test {
 namespace {
 
 using testing::broken;
@@ -144,4 +144,4 @@ TEST_CASE("Invariants detect a phase that changed without set_phase", "[tuner]")
     }
 }
 
-} // namespace ranktune::tuner
+} // namespace ranktune::tuner::trials_test

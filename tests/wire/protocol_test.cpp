@@ -3,6 +3,8 @@
 
 #include "wire/recorder.hpp"
 
+namespace protocol_test {
+
 using namespace ranktune;
 using namespace ranktune::wire;
 using namespace ranktune::testing;
@@ -127,3 +129,5 @@ TEST_CASE("A report of one short metric takes at most 32 bytes on the wire", "[w
     const study::ReportArrived report{TrialId(9999), Attempt(1), Incarnation(1), 100, 12.0, {{"accuracy", 0.5}}};
     CHECK(bytes_of(report).size() <= 32);
 }
+
+} // namespace protocol_test

@@ -18,6 +18,8 @@
 #include "support/toy_algorithms.hpp"
 #include "testing/scheduler_world.hpp"
 
+namespace scheduler_contract_test {
+
 using namespace ranktune;
 using ranktune::testing::Settings;
 
@@ -272,3 +274,5 @@ TEST_CASE("a description that cannot be used is found out", "[schedulers][contra
     info.check = [](const study::AlgorithmCheck& check) { check.complain("type", "never works"); };
     CHECK(broken(info).find("the defaults work") != std::string::npos);
 }
+
+} // namespace scheduler_contract_test

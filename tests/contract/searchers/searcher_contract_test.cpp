@@ -11,6 +11,8 @@
 #include "support/catch.hpp"
 #include "support/toy_algorithms.hpp"
 
+namespace searcher_contract_test {
+
 using namespace ranktune;
 using searchers::Observations;
 
@@ -95,3 +97,5 @@ TEST_CASE("a searcher that breaks a rule is found out", "[searchers][contract]")
     finds(Fault::prepares_outside, "a prepared suggestion lies in the space");
     finds(Fault::name, "the searcher has the name of its description");
 }
+
+} // namespace searcher_contract_test
