@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/developer/failures.md, which names the tests, against the table of docs/guides/failure.md and the tests.
+"""Checks tests/architecture/failures.md, which names the tests, against the table of docs/guides/failure.md and the tests.
 
 Usage: failures.py SOURCE_ROOT
 Prints one line per cell without a test, or whose test does not exist, and exits 1 if there is any.
@@ -52,7 +52,7 @@ def exists(word, tests):
 
 
 def main():
-    told, tested, tests = table("docs/guides/failure.md"), table("docs/developer/failures.md"), known()
+    told, tested, tests = table("docs/guides/failure.md"), table("tests/architecture/failures.md"), known()
     problems = [f"{row}: only in one of the two tables" for row in told.keys() ^ tested.keys()]
     if not told:
         problems.append("docs/guides/failure.md has no table of failures")

@@ -40,7 +40,32 @@ def links(text):
     return [(link.partition("#")[0], link.partition("#")[2]) for link in found if "://" not in link]
 
 
+# The reference that is made from tables in the sources.
+GENERATED = {f"docs/reference/{name}.md" for name in ("study-file", "schedulers", "searchers", "simulate", "trainables", "commands")}
+
+
+def words(text):
+    """The words of a page for its reader: in prose and tables, without blocks of code, numbers and rules of tables."""
+    return [word for word in prose(text).split() if re.search(r"[A-Za-z]", word)]
+
+
 class Pages(unittest.TestCase):
+    def test_the_documents_are_short(self):
+        """README, CONTRIBUTING and docs: 25,000 words in all, 2,500 on a page, 150 lines of README, 25 words in a cell."""
+        count = 0
+        for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+            if str(page.relative_to(ROOT)) in GENERATED:
+                continue
+            text = page.read_text()
+            count += len(words(text))
+            with self.subTest(page=page.name):
+                self.assertLessEqual(len(text.split()), 2500)
+                for line in prose(text).splitlines():
+                    for cell in line.strip("|").split(" | ") if line.startswith("|") else []:
+                        self.assertLessEqual(len(words(cell)), 25, cell)
+        self.assertLessEqual(count, 25000)
+        self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), 150)
+
     def test_the_readme_has_an_index_of_every_page(self):
         readme = (ROOT / "README.md").read_text()
         index = readme.split("\n## Documentation\n", 1)[1]

@@ -226,13 +226,26 @@ def tutorial_job(folder):
     assert sum(map(len, job.layout().values())) == 9 and len(job.layout()) == 2, job.layout()
 
 
+def tutorial_slurm(folder):
+    """docs/tutorials/slurm.md, word for word: a study is submitted, stopped, submitted again, and complete."""
+    sys.path.insert(0, str(SOURCES / "tests" / "tutorials"))
+    import follow
+    page = (SOURCES / "docs/tutorials/slurm.md").read_text()
+    root = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    follow.write_files(page, root)
+    said = follow.shell("".join(text for kind, _, text in follow.blocks(page) if kind == "sh"), root, environment)
+    outcome = dict(line.split("=", 1) for line in (root / "demo" / "outcome").read_text().splitlines())
+    assert (outcome["exit"], outcome["start"]) == ("0", "2"), f"{outcome}\n{said}"
+    assert len((root / "trials.csv").read_text().splitlines()) == 61, said
+
+
 def cases():
     found = [layout_case(name, launcher, nodes)
              for nodes in (1, 2, 3) for name in ("cpu", "gpu") for launcher in ("srun", "mpirun")]
     found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpu_programs("srun"),
               gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
               broken_launch("pmi2")]
-    return found + endings.cases() + chains.cases() + faults.cases() + [tutorial, tutorial_job]
+    return found + endings.cases() + chains.cases() + faults.cases() + [tutorial, tutorial_job, tutorial_slurm]
 
 
 def unavailable():

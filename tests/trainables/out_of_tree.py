@@ -122,6 +122,21 @@ def check_torch(root, source, package, installed, environment):
          "trainable.width=4", "failure.tolerate=1.0"], cwd=job, env=environment, timeout=200)
 
 
+def check_tutorial(root, source, package, installed, environment):
+    """docs/tutorials/cpp.md, from an empty folder to the report."""
+    sys.path.insert(0, str(source / "tests/tutorials"))
+    import follow
+    page = (source / "docs/tutorials/cpp.md").read_text()
+    job = root / "tutorial"
+    job.mkdir()
+    follow.write_files(page, job)
+    follow.shell("".join(text for kind, _, text in follow.blocks(page) if kind == "sh"), job,
+                 dict(environment, PKG_CONFIG_PATH=str(package.parent), PKG_CONFIG=f"pkg-config --define-variable=prefix={installed}",
+                      LD_LIBRARY_PATH=str(package.parent.parent)))
+    best = json.loads((output(["build/line", "best", "line", "--json"], cwd=job, env=environment)))["best"]
+    assert best["value"] < 0.01 and (job / "line-report.html").exists(), best
+
+
 def output(command, **kwargs):
     return run(command, stdout=subprocess.PIPE, text=True, **kwargs).stdout
 
@@ -180,6 +195,7 @@ def main():
         assert len(trials) == 6, f"{len(trials)} trials instead of 6"
         check_blas(job, environment, package.parent.parent)
         check_torch(root, pathlib.Path(source), package, installed, environment)
+        check_tutorial(root, pathlib.Path(source), package, installed, environment)
         job = root / "scheduler"
         shutil.copytree(pathlib.Path(source) / "jobs/custom-scheduler", job)
         build_job(job, ("mean_stopping", "check"), package, installed, environment)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/images/schedulers.svg from the table of docs/reference/benchmarks.md that tools/campaign/choose.py made:
+"""Draws docs/images/schedulers.svg from the table of docs/guides/choosing.md, which has the figures of tools/campaign/choose.py:
 
     plot_schedulers.py docs/images/schedulers.svg
 
@@ -14,7 +14,7 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/reference/benchmarks.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs/guides/choosing.md"
 HOURS = {"d": 24.0, "h": 1.0, "m": 1 / 60, "s": 1 / 3600}
 BLUE, GREY = "#0072b2", "#767676"  # told apart without red and green
 
@@ -25,11 +25,13 @@ def hours(text):
 
 def rows():
     """(groups, method, median, lower quartile, upper quartile, seeds that got there), in hours."""
-    table = PAGE.read_text().split("| groups | method | time to within 1 % |")[1].split("\n\n")[0]
-    for line in table.splitlines()[2:]:
-        groups, method, time, seeds = (cell.strip() for cell in line.split("|")[1:5])
-        median, low, high = re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", time).groups()
-        yield int(groups), method, hours(median), hours(low), hours(high), seeds
+    head, _, *lines = ("| method |" + PAGE.read_text().split("| method |")[1].split("\n\n")[0]).splitlines()
+    counts = [int(cell.split()[0]) for cell in head.split("|")[2:-2]]
+    for line in lines:
+        method, *times = (cell.strip() for cell in line.split("|")[1:-2])
+        for groups, time in zip(counts, times, strict=True):
+            median, low, high, seeds = re.fullmatch(r"(\S+) \((\S+) to (\S+)\)(?: \[(\S+)\])?", time).groups()
+            yield groups, method, hours(median), hours(low), hours(high), seeds or "20/20"
 
 
 def main():
