@@ -21,7 +21,6 @@ using base::Iteration;
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-
 using Settings = std::vector<study::OptionValue>;
 
 study::StudySpec hyperband(Iteration ceiling, std::uint32_t num_trials, Settings settings = {}) {
