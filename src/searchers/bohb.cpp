@@ -210,6 +210,7 @@ study::SearcherInfo describe_bohb() {
     info.options.push_back(avoid_duplicates_option());
     info.foreign_names = {"TuneBOHB"};
     info.check = check_bohb;
+    info.uses_earlier_results = true;
     info.make = make_bohb;
     return info;
 }

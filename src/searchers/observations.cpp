@@ -29,6 +29,9 @@ study::Score score_from(study::Decoder& in) {
     return {std::span(values).first(size), feasible};
 }
 
+/// Position of a trial among those of its study, or among the earlier ones.
+std::size_t slot_of(base::TrialId trial) { return trial.value() - (is_earlier(trial) ? first_earlier_trial : 0U); }
+
 } // namespace
 
 std::vector<double> Observations::point(std::uint64_t number) const {
@@ -46,30 +49,53 @@ Observations Observations::first(std::size_t lines) const {
         view.points_ = view.lines_[i].point + 1;
         break;
     }
+    view.earlier_ = std::min(earlier_, view.points_);
     view.coordinates_ = coordinates_.first(view.points_ * dimensions_);
     return view;
+}
+
+std::vector<std::uint64_t>& Observations::newest_of(base::TrialId trial) {
+    return is_earlier(trial) ? point_of_earlier_ : point_of_;
+}
+
+std::uint64_t Observations::newest(base::TrialId trial) { return newest_of(trial).at(slot_of(trial)); }
+
+/// Its coordinates are there already.
+void Observations::add_point(base::TrialId trial, base::Iteration iteration) {
+    auto& numbers = newest_of(trial);
+    if (slot_of(trial) >= numbers.size()) numbers.resize(slot_of(trial) + 1, 0);
+    numbers[slot_of(trial)] = points_;
+    if (is_earlier(trial)) earlier_ = points_ + 1;
+    lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+}
+
+void Observations::earlier(const study::EarlierTrial& trial, const space::SearchSpace& space, study::Mode mode) {
+    const base::TrialId id{first_earlier_trial + static_cast<std::uint32_t>(point_of_earlier_.size())};
+    asked(id, 0, space, trial.configuration);
+    base::Iteration last = 0;
+    for (const auto& [iteration, value] : trial.results) {
+        last = iteration;
+        reported(id, iteration, study::score(value, mode));
+    }
+    over(id, last, trial.failed ? study::TrialPhase::failed : study::TrialPhase::finished);
 }
 
 void Observations::asked(base::TrialId trial, base::Iteration iteration, const space::SearchSpace& space,
                          const space::Configuration& configuration) {
     for (const double coordinate : coordinates_of(space, configuration)) coordinates_.push_back(coordinate);
-    if (trial.value() >= point_of_.size()) point_of_.resize(trial.value() + 1, 0);
-    point_of_[trial.value()] = points_;
-    lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+    add_point(trial, iteration);
 }
 
 void Observations::reported(base::TrialId trial, base::Iteration iteration, const study::Score& score) {
-    lines_.push_back({Observation::Kind::reported, study::TrialPhase::running, trial, point_of_.at(trial.value()),
-                      iteration, score});
+    lines_.push_back({Observation::Kind::reported, study::TrialPhase::running, trial, newest(trial), iteration, score});
 }
 
 void Observations::over(base::TrialId trial, base::Iteration iteration, study::TrialPhase phase) {
-    lines_.push_back({Observation::Kind::over, phase, trial, point_of_.at(trial.value()), iteration, {}});
+    lines_.push_back({Observation::Kind::over, phase, trial, newest(trial), iteration, {}});
 }
 
 void Observations::paused(base::TrialId trial, base::Iteration iteration) {
-    lines_.push_back(
-        {Observation::Kind::paused, study::TrialPhase::paused, trial, point_of_.at(trial.value()), iteration, {}});
+    lines_.push_back({Observation::Kind::paused, study::TrialPhase::paused, trial, newest(trial), iteration, {}});
 }
 
 void Observations::snapshot(study::Encoder& out) const {
@@ -98,14 +124,15 @@ void Observations::restore(study::Decoder& in) {
         const base::TrialId trial{static_cast<std::uint32_t>(number)};
         const base::Iteration iteration = in.varint();
         if (static_cast<Observation::Kind>(kind) == Observation::Kind::asked) {
-            if (number > points_) throw base::FormatError("a table of observations names trials out of order");
-            if (number == point_of_.size()) point_of_.push_back(0);
-            point_of_[number] = points_;
+            const bool late = is_earlier(trial) && !point_of_.empty();
+            if (late || slot_of(trial) > newest_of(trial).size())
+                throw base::FormatError("a table of observations names trials out of order");
             for (std::size_t d = 0; d < dimensions_; ++d) coordinates_.push_back(in.f64());
-            lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+            add_point(trial, iteration);
             continue;
         }
-        if (number >= point_of_.size()) throw base::FormatError("a table of observations names an unknown trial");
+        if (slot_of(trial) >= newest_of(trial).size())
+            throw base::FormatError("a table of observations names an unknown trial");
         if (static_cast<Observation::Kind>(kind) == Observation::Kind::reported)
             reported(trial, iteration, score_from(in));
         else if (static_cast<Observation::Kind>(kind) == Observation::Kind::paused)

@@ -78,6 +78,13 @@ void Tuner::apply_one(const study::StudyCreated& r) {
     if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
 }
 
+/// The results are for the searcher alone; `observe` writes them into its table.
+void Tuner::apply_one(const study::WarmStarted& r) {
+    if (state_.trials.size() > 0 || state_.incarnation > Incarnation{})
+        impossible("earlier results come after the beginning");
+    if (!r.trials.empty() && !learns_) impossible("earlier results come to a searcher that does not learn");
+}
+
 void Tuner::apply_one(const study::IncarnationBegan& r) {
     if (r.incarnation <= state_.incarnation) impossible("incarnations do not grow");
     state_.incarnation = r.incarnation;
@@ -435,6 +442,8 @@ void Tuner::observe(const study::Record& record) {
     const auto asked = [&](TrialId id, Iteration iteration) {
         table.asked(id, iteration, spec_.space, state_.trials[id].configuration);
     };
+    if (const auto* warm = std::get_if<study::WarmStarted>(&record))
+        for (const study::EarlierTrial& trial : warm->trials) table.earlier(trial, spec_.space, spec_.objective.mode);
     if (const auto* created = std::get_if<study::TrialCreated>(&record)) asked(created->trial, 0);
     if (const auto* exploited = std::get_if<study::Exploited>(&record)) asked(exploited->trial, exploited->iteration);
     if (const auto* undone = std::get_if<study::ExploitUndone>(&record))

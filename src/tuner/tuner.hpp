@@ -60,6 +60,8 @@ class Tuner {
     /// The first record of a new study. `simulation`: what is simulated, in words; empty: a real study.
     void create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out,
                 const std::string& simulation = {});
+    /// Right after `create`: results of earlier studies, which the searcher learns from.
+    void warm_start(study::WarmStarted earlier, Output& out);
     /// Between two lives (after `apply` of the journal, before Began): the study file changed. Only keys that may
     /// change take effect. Throws base::FormatError when `resolved_spec` cannot be parsed.
     void change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out);
@@ -122,6 +124,7 @@ class Tuner {
     void apply_one(const study::TicketOpened& r);
     void apply_one(const study::TicketPrepared& r);
     void apply_one(const study::Steered&) {}
+    void apply_one(const study::WarmStarted& r);
     void observe(const study::Record& record);
     TrialState& trial(TrialId id) { return state_.trials.at(id); }
     void set_phase(TrialId id, TrialPhase phase);

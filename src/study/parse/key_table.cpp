@@ -40,6 +40,7 @@ constexpr View fixed_keys[] = {
     "resources.bind",
     "searcher.type",
     "searcher.start",
+    "searcher.warm_start",
     "scheduler.type",
     "scheduler.explore",
     "scheduler.schedule",

@@ -62,6 +62,8 @@ void check_command(ParseContext& context);
 void parse_searcher(ParseContext& context);
 /// The part of parse_searcher for [[searcher.start]].
 void parse_start(ParseContext& context, TableReader& searcher);
+/// The part of parse_searcher for searcher.warm_start; after the algorithm is chosen.
+void parse_warm_start(ParseContext& context, TableReader& searcher);
 /// There are no more points than trials.
 void check_start_count(ParseContext& context);
 /// After parse_study_table and parse_trainable.
