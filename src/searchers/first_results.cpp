@@ -19,7 +19,7 @@ std::optional<FirstResults::Result> FirstResults::read(const Observation& line) 
         case Observation::Kind::asked:
             return {};
         case Observation::Kind::reported:
-            trial.last = line.score.rank();
+            trial.last = line.score.order();
             return {};
         case Observation::Kind::over:
         case Observation::Kind::paused:

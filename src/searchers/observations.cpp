@@ -16,17 +16,22 @@ namespace {
 
 void put(const study::Score& score, study::Encoder& out) {
     out.boolean(score.feasible);
+    if (!score.feasible) out.f64(score.violation);
     out.u8(static_cast<std::uint8_t>(score.values().size()));
     for (const double value : score.values()) out.f64(value);
 }
 
 study::Score score_from(study::Decoder& in) {
     const bool feasible = in.boolean();
+    const double violation = feasible ? 0.0 : in.f64();
     std::array<double, study::Score::max_objectives> values{};
     const std::size_t size = in.u8();
     if (size > values.size()) throw base::FormatError("a score has too many objectives");
     for (std::size_t i = 0; i < size; ++i) values[i] = in.f64();
-    return {std::span(values).first(size), feasible};
+    const std::span<const double> all(values);
+    study::Score score(all.first(size), feasible);
+    score.violation = violation;
+    return score;
 }
 
 /// Position of a trial among those of its study, or among the earlier ones.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ranktune/study/parse.hpp"
+#include "study/constraint.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -59,6 +60,12 @@ void write_study(const StudySpec& spec, Writer& out) {
     out.line("name", text_of(spec.name));
     out.line("metric", text_of(spec.objective.metric));
     out.line("mode", text_of(spec.objective.mode));
+    if (!spec.objective.constraints.empty()) {
+        std::string list;
+        for (const Constraint& each : spec.objective.constraints)
+            list += (list.empty() ? "" : ", ") + text_of(text(each));
+        out.line("constraints", "[" + list + "]");
+    }
     out.line("num_trials", std::to_string(spec.num_trials));
     out.line("max_iterations", std::to_string(spec.max_iterations));
     out.line("seed", std::to_string(spec.seed));

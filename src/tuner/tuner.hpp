@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/study/command.hpp"
@@ -132,7 +133,7 @@ class Tuner {
     void rest(TrialId id);
     void note_pace(double before, double after);
     void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
-    void take_value(TrialId id, Iteration iteration, double value);
+    void take_value(TrialId id, Iteration iteration, double value, bool feasible);
     void lose_determinism();
 
     // ---- step.cpp: the round.
@@ -236,7 +237,7 @@ class Tuner {
     /// The ranks that wrote a trial's newest checkpoint in this incarnation; only where trials take over states.
     std::unordered_map<TrialId, std::vector<Rank>> holders_;
     // Derived.
-    std::optional<MetricId> objective_; ///< the number of the study's metric
+    schedulers::ObjectiveReader objective_; ///< knows the numbers of the study's metric and those of constraints
     double slowest_ = 0.0; ///< seconds of the slowest iteration among the trials that run; 0 without a deadline
 };
 

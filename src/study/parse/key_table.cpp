@@ -17,6 +17,7 @@ constexpr View fixed_keys[] = {
     "study.name",
     "study.metric",
     "study.mode",
+    "study.constraints",
     "study.num_trials",
     "study.max_iterations",
     "study.seed",

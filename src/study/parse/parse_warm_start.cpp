@@ -67,6 +67,9 @@ void parse_warm_start(ParseContext& context, TableReader& searcher) {
                                     in_quotes(context.spec.searcher.algorithm->name) +
                                         " does not learn from earlier results; use " + warm_searchers(context) +
                                         ", or give the best of them as [[searcher.start]]");
+    if (!list->items.empty() && !context.spec.objective.constraints.empty())
+        return context.mistakes.key(*list, warm_key,
+                                    "does not go with study.constraints: earlier results do not say whether they hold");
     for (const Node& item : list->items) {
         WarmSource source = warm_source(item, context.mistakes);
         if (source.path.empty()) continue;
