@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "earlier/earlier_results.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
@@ -144,6 +145,13 @@ std::string directory_of(const std::string& study) {
         throw base::UsageError("'" + study +
                                "' is no study file: it has no study.name, which is that of the directory" + advice);
     return name->text;
+}
+
+std::string earlier_text(const study::WarmStarted& earlier, const report::Style& style) {
+    std::string text;
+    for (const std::string& line : earlier::earlier_lines(earlier))
+        text += report::prose(text.empty() ? "earlier" : "", report::printable(line), style);
+    return text;
 }
 
 std::string absolute_directory(const std::string& directory) {

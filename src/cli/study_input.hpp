@@ -7,6 +7,8 @@
 
 #include "cli/verbs/verbs.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/study/record.hpp"
+#include "report/text.hpp"
 
 namespace ranktune::cli {
 
@@ -27,6 +29,9 @@ struct StudyInput {
 /// and missing data hide no results. Throws base::UsageError for a file that is not a study file, base::IoError when
 /// the path may not be read.
 [[nodiscard]] std::string directory_of(const std::string& study);
+
+/// What a study learns from earlier ones, for the start screen.
+[[nodiscard]] std::string earlier_text(const study::WarmStarted& earlier, const report::Style& style);
 
 /// Where `ranktune run` puts a study: -o, the directory given as STUDY, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);

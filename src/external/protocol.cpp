@@ -11,6 +11,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "space/foreign_value.hpp"
 #include "trainables/json_input.hpp"
 
 namespace ranktune::external {
@@ -108,43 +109,6 @@ space::Value value_from(const Json& json) {
     return list;
 }
 
-bool is_close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max({1e-300, std::abs(a), std::abs(b)}); }
-
-/// The multiple of the quantum that is meant; `value` as it is if none is near.
-double snapped(const space::Domain& domain, double value) {
-    const auto count = space::cardinality(domain);
-    if (!count) return value;
-    // Multiples ascend with their positions.
-    std::uint64_t low = 0;
-    std::uint64_t high = *count - 1;
-    while (low < high) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        if (space::value_at(domain, middle).as_double() < value &&
-            !is_close(space::value_at(domain, middle).as_double(), value))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const double nearest = space::value_at(domain, low).as_double();
-    return is_close(nearest, value) || std::abs(nearest - value) < 1e-12 ? nearest : value;
-}
-
-/// The value as the domain has it.
-space::Value forgiven(const space::Domain& domain, const space::Value& value) {
-    if (space::contains(domain, value) || !value.is_number()) return value;
-    const double number = value.as_double();
-    constexpr double exact = 9007199254740992.0; // 2^53
-    if (value.is_double() && number == std::floor(number) && std::abs(number) <= exact) {
-        const space::Value whole(static_cast<std::int64_t>(number));
-        if (space::contains(domain, whole)) return whole;
-    }
-    if (const auto* range = std::get_if<space::FloatRange>(&domain)) {
-        if (range->quantum > 0.0) return snapped(domain, number);
-        if (number == range->upper) return std::nextafter(range->upper, range->lower);
-    }
-    return value;
-}
-
 const Json& member(const Json& object, const char* key, std::string_view line) {
     const auto found = object.is_object() ? object.find(key) : object.end();
     if (!object.is_object() || found == object.end())
@@ -238,13 +202,11 @@ space::Configuration read_answer(std::string_view line, std::uint64_t ticket, co
         const space::Parameter& parameter = space.parameters()[i];
         const auto given = config.find(parameter.name);
         if (given == config.end()) return value_left_out(parameter, standard);
-        const space::Value value = forgiven(parameter.domain, value_from(*given));
+        const space::Value value = space::as_meant(parameter.domain, value_from(*given));
         if (!space::contains(parameter.domain, value))
             throw base::FormatError("suggests " + parameter.name + " = " + value.literal() + ", which is no value of " +
                                     space::text(parameter.domain));
-        const auto* range = std::get_if<space::FloatRange>(&parameter.domain);
-        const bool is_float = range != nullptr || std::holds_alternative<space::Normal>(parameter.domain);
-        return is_float ? space::Value(value.as_double()) : value;
+        return value;
     });
 }
 

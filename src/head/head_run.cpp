@@ -211,6 +211,12 @@ void HeadRun::begin_records() {
         opened_.tuner = std::make_unique<tuner::Tuner>(options_.spec);
         tuner::Output out;
         tuner().create(opened_.uuid, opened_.resolved, options_.version, out);
+        if (options_.earlier)
+            tuner().warm_start(*options_.earlier, out);
+        else if (!options_.spec.searcher.warm_start.empty())
+            throw base::UsageError(
+                "the journal has no record yet, so the study begins anew, and nobody has read the "
+                "files of searcher.warm_start: start it again with --fresh");
         journal_->append(out.records);
         // From here on every frame implies that the first one was synced: damage at the beginning is then refused, and
         // never taken for a study that has not begun.

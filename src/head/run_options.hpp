@@ -48,8 +48,10 @@ struct RunOptions {
     std::string study_text;     ///< the study file as given; empty: the directory's own (`run DIR`)
     std::string directory;      ///< of the study, absolute
     studydir::OpenRequest open; ///< what to do with an existing study
-    bool supervised = false;    ///< by `ranktune supervise`: an existing file `stop` is meant for this start
-    std::string launch;         ///< value of launch_variable, for the file `outcome`
+    /// Earlier results, for a study that begins now; nullopt: none, or it has begun.
+    std::optional<study::WarmStarted> earlier = {};
+    bool supervised = false; ///< by `ranktune supervise`: an existing file `stop` is meant for this start
+    std::string launch;      ///< value of launch_variable, for the file `outcome`
     storage::FileSystem* files = &storage::posix_file_system(); ///< of the head; tests use a faulty one
     Observer* observer = nullptr;
     /// Called on rank 0 when the directory has been read, before anything starts. For a finished study only `on_end`

@@ -9,6 +9,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/next_steps.hpp"
+#include "study/constraint.hpp"
 #include "tuner/state.hpp"
 
 #include <fmt/format.h>
@@ -85,6 +86,10 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
     if (state.reports == 0 || state.end_reason == study::Reason::missing_metric ||
         state.end_reason == study::Reason::never_finite) // why_text says it
         return {};
+    const std::string limits = study::text(tuner.spec().objective.constraints);
+    if (!limits.empty())
+        return paint(prose("best", "none: no trial has reported a finite " + metric + " with " + limits, style),
+                     Tone::bad, style);
     const std::string text = "none: no trial has reported a finite " + metric +
                              " (every value was nan or infinite). See what a trial said; when training diverges, "
                              "lower the range of the learning rate";

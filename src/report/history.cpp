@@ -12,12 +12,18 @@ namespace {
 
 double seconds_at(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
 
-/// The study's metric in a report; NaN without it.
+/// The study's metric in a report; NaN without it, and where a constraint is violated, so that no view counts it.
 double metric_of(const study::Reported& report, const tuner::Tuner& tuner) {
     const auto& names = tuner.state().metrics;
-    for (const auto& metric : report.metrics)
-        if (names.at(metric.id.value()) == tuner.spec().objective.metric) return metric.value;
-    return tuner::not_a_number;
+    const study::Objective& objective = tuner.spec().objective;
+    const auto value_of = [&](const std::string& wanted) {
+        for (const auto& metric : report.metrics)
+            if (names.at(metric.id.value()) == wanted) return metric.value;
+        return tuner::not_a_number;
+    };
+    for (const study::Constraint& limit : objective.constraints)
+        if (limit.excess(value_of(limit.metric)) > 0.0) return tuner::not_a_number;
+    return value_of(objective.metric);
 }
 
 /// Between two decision points a verdict says nothing.

@@ -50,7 +50,8 @@ constexpr std::string_view kinds[] = {"StudyCreated",
                                       "ExploitUndone",
                                       "TicketOpened",
                                       "TicketPrepared",
-                                      "Steered"};
+                                      "Steered",
+                                      "WarmStarted"};
 static_assert(std::size(kinds) == std::variant_size_v<Record>);
 
 std::string digest_text(const Record& record) {
@@ -159,7 +160,9 @@ class Verifier {
             return;
         }
         if (!tuner_) throw base::FormatError("the journal does not begin with its study");
-        if (const auto* changed = std::get_if<study::StudyChanged>(&record)) {
+        if (const auto* earlier = std::get_if<study::WarmStarted>(&record)) {
+            tuner_->warm_start(*earlier, out);
+        } else if (const auto* changed = std::get_if<study::StudyChanged>(&record)) {
             tuner_->change(changed->spec, changed->version, changed->at, out);
         } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
             tuner_->reopen(again->trial, again->from_scratch, again->at, out);

@@ -13,6 +13,7 @@
 #include "report/plan.hpp"
 #include "report/simulated.hpp"
 #include "report/training.hpp"
+#include "study/constraint.hpp"
 
 #include <fmt/format.h>
 
@@ -267,6 +268,15 @@ std::string schedule_text(const tuner::State& state, study::TrialId trial, const
                         style);
 }
 
+namespace {
+
+/// " with latency <= 5.0"; empty without constraints.
+std::string limits_text(const study::Objective& objective) {
+    return objective.constraints.empty() ? std::string() : " with " + study::text(objective.constraints);
+}
+
+} // namespace
+
 std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style,
                         bool weights_missing) {
     const auto& state = tuner.state();
@@ -274,16 +284,17 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     const std::string simulated = mark.empty() ? "" : paragraph(mark, style);
     if (!state.best)
         return encoded(simulated + paragraph("no trial has reported a finite " + tuner.spec().objective.metric +
+                                                 limits_text(tuner.spec().objective) +
                                                  "; what there is: " + unbroken(command_text({"status", directory})),
                                              style),
                        style);
     const TrialState& best = state.trial(*state.best);
-    std::string text =
-        simulated + prose("best",
-                          fmt::format("#{}  {} {} at iteration {} of {}{}{}", state.best->value(),
-                                      tuner.spec().objective.metric, metric_text(best.best), best.best_iteration,
-                                      tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
-                          style);
+    std::string text = simulated + prose("best",
+                                         fmt::format("#{}  {} {}{} at iteration {} of {}{}{}", state.best->value(),
+                                                     tuner.spec().objective.metric, metric_text(best.best),
+                                                     limits_text(tuner.spec().objective), best.best_iteration,
+                                                     tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
+                                         style);
     for (const auto& entry : tuner::best_configuration(best).entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
     text += schedule_text(state, *state.best, directory, style);

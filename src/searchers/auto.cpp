@@ -75,6 +75,7 @@ study::SearcherInfo describe_auto() {
                      .description = "So many trials `gp` suggests before `tpe` takes over.",
                      .low = 0.0,
                      .high = 1000.0}};
+    info.uses_earlier_results = true;
     info.make = [](const study::StudySpec& spec) -> std::unique_ptr<Searcher> {
         const auto gp_trials = static_cast<std::uint64_t>(spec.searcher.options.at("gp_trials").as_int());
         return std::make_unique<AutoSearcher>(spec.space, spec.seed, gp_trials);

@@ -74,10 +74,12 @@ BohbSearcher::BohbSearcher(const space::SearchSpace& space, std::uint64_t seed, 
       seed_(seed),
       options_(options),
       levels_(levels_of(space)),
-      results_([min = std::max(options.min_points_in_model, space.dimensions() + 1), d = space.dimensions(),
-                percent = options.top_n_percent](std::size_t points, std::size_t finite) {
-          return split(points, finite, min, d, percent).has_value();
-      }) {
+      results_(
+          [min = std::max(options.min_points_in_model, space.dimensions() + 1), d = space.dimensions(),
+           percent = options.top_n_percent](std::size_t points, std::size_t finite) {
+              return split(points, finite, min, d, percent).has_value();
+          },
+          LargestBudget::Violators::ordered) {
     options_.min_points_in_model = std::max(options.min_points_in_model, space.dimensions() + 1);
 }
 
@@ -210,6 +212,7 @@ study::SearcherInfo describe_bohb() {
     info.options.push_back(avoid_duplicates_option());
     info.foreign_names = {"TuneBOHB"};
     info.check = check_bohb;
+    info.uses_earlier_results = true;
     info.make = make_bohb;
     return info;
 }

@@ -2,6 +2,8 @@
 #include "searchers/cmaes.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -21,6 +23,8 @@ using Kind = study::OptionInfo::Kind;
 
 /// With more values the margin would be smaller than the distance of two values.
 constexpr std::uint64_t most_values_with_margin = 1000;
+
+constexpr double worst_score = -std::numeric_limits<double>::infinity();
 
 /// The borders between the intervals of neighbouring values: intervals begin where the one before ends, and `middle` is
 /// in their middle.
@@ -68,14 +72,28 @@ void CmaEsSearcher::follow(const Observations& seen) const {
     std::size_t line = reading_.next(seen);
     if (line == 0) {
         run_ = {};
-        start();
+        start(earlier_mean(seen));
     }
-    for (; line < seen.size(); ++line) read(seen[line], seen);
+    for (; line < seen.size(); ++line)
+        if (!is_earlier(seen[line].trial)) read(seen[line], seen);
 }
 
-/// The first mean is the centre, the others are random.
-void CmaEsSearcher::start() const {
+/// The best of the earlier results that were trained furthest; the centre if there is none.
+std::vector<double> CmaEsSearcher::earlier_mean(const Observations& seen) const {
     std::vector<double> mean(active_.size(), 0.5);
+    std::pair<base::Iteration, double> best{0, worst_score};
+    for (std::size_t i = 0; i < seen.size() && is_earlier(seen[i].trial); ++i) {
+        const std::pair<base::Iteration, double> result{seen[i].iteration, seen[i].score.rank()};
+        if (seen[i].kind != Observation::Kind::reported || !std::isfinite(result.second) || result <= best) continue;
+        best = result;
+        const std::vector<double> unit = seen.point(seen[i].point);
+        for (std::size_t j = 0; j < active_.size(); ++j) mean[j] = unit[active_[j]];
+    }
+    return mean;
+}
+
+/// The first mean is given, those of restarts are random.
+void CmaEsSearcher::start(std::vector<double> mean) const {
     base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(run_.starts), 1);
     if (run_.starts > 0)
         for (double& each : mean) each = random.uniform();
@@ -111,7 +129,7 @@ void CmaEsSearcher::tell(const FirstResults::Result& result, const Observations&
     run_.generation.push_back(std::move(told));
     if (run_.generation.size() < run_.distribution->constants().lambda) return;
     run_.distribution->tell(std::exchange(run_.generation, {}));
-    if (options_.restarts && run_.distribution->exhausted() != nullptr) start();
+    if (options_.restarts && run_.distribution->exhausted() != nullptr) start(std::vector<double>(active_.size()));
 }
 
 void CmaEsSearcher::apply(const study::Record& record) {
@@ -193,6 +211,7 @@ study::SearcherInfo describe_cmaes() {
     info.options = cmaes_options();
     info.foreign_names = {"cma_es", "CmaEsSampler"};
     info.check = check_cmaes;
+    info.uses_earlier_results = true;
     info.make = make_cmaes;
     info.only_numbers = true;
     return info;

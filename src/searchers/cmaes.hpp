@@ -68,7 +68,8 @@ class CmaEsSearcher final : public Searcher {
     void follow(const Observations& seen) const;
     void read(const Observation& line, const Observations& seen) const;
     void tell(const FirstResults::Result& result, const Observations& seen) const;
-    void start() const;
+    [[nodiscard]] std::vector<double> earlier_mean(const Observations& seen) const;
+    void start(std::vector<double> mean) const;
     [[nodiscard]] std::vector<double> sample(std::uint64_t index) const;
 
     const space::SearchSpace& space_;

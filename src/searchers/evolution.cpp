@@ -33,7 +33,7 @@ std::optional<space::Configuration> EvolutionSearcher::suggest(std::uint64_t ind
     const auto number = static_cast<std::uint32_t>(index);
     follow(seen);
     base::RngStream random(seed_, base::Purpose::suggest, number);
-    const FirstResults::Result* winner = index < options_.population ? nullptr : parent(random);
+    const FirstResults::Result* winner = index + seen.earlier_points() < options_.population ? nullptr : parent(random);
     if (winner == nullptr) return space_.sample(seed_, base::TrialId{number});
 
     std::vector<double> unit = seen.point(winner->point);
@@ -141,6 +141,7 @@ study::SearcherInfo describe_evolution() {
     info.options = evolution_options();
     info.options.push_back(avoid_duplicates_option());
     info.foreign_names = {"regularized_evolution", "REA"};
+    info.uses_earlier_results = true;
     info.make = make_evolution;
     return info;
 }

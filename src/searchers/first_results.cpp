@@ -11,13 +11,15 @@ constexpr double no_score = -std::numeric_limits<double>::infinity();
 } // namespace
 
 std::optional<FirstResults::Result> FirstResults::read(const Observation& line) {
-    if (line.trial.value() >= trials_.size()) trials_.resize(line.trial.value() + 1, {no_score});
-    Trial& trial = trials_[line.trial.value()];
+    auto& trials = is_earlier(line.trial) ? earlier_ : trials_;
+    const std::size_t slot = line.trial.value() - (is_earlier(line.trial) ? first_earlier_trial : 0U);
+    if (slot >= trials.size()) trials.resize(slot + 1, {no_score});
+    Trial& trial = trials[slot];
     switch (line.kind) {
         case Observation::Kind::asked:
             return {};
         case Observation::Kind::reported:
-            trial.last = line.score.rank();
+            trial.last = line.score.order();
             return {};
         case Observation::Kind::over:
         case Observation::Kind::paused:

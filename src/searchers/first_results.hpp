@@ -35,6 +35,7 @@ class FirstResults {
         bool counted = false;
     };
     std::vector<Trial> trials_;
+    std::vector<Trial> earlier_; ///< those of earlier studies
 };
 
 } // namespace ranktune::searchers

@@ -181,6 +181,7 @@ study::SearcherInfo describe_gp() {
     info.options = gp_options();
     info.foreign_names = {"bayesopt", "bayesian", "GPSampler", "skopt"};
     info.check = check_gp;
+    info.uses_earlier_results = true;
     info.make = make_gp;
     return info;
 }

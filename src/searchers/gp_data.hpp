@@ -23,7 +23,8 @@ class GpData {
     };
 
     explicit GpData(std::size_t startup)
-        : budget_([startup](std::size_t, std::size_t finite) { return finite >= startup; }) {}
+        : budget_([startup](std::size_t, std::size_t finite) { return finite >= startup; },
+                  LargestBudget::Violators::worst) {}
 
     void read(const Observations& table);
     /// In the order in which they came. Empty: not enough.

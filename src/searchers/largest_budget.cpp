@@ -26,7 +26,8 @@ void LargestBudget::read(const Observation& line) {
     if (line.kind == Observation::Kind::asked || line.kind == Observation::Kind::paused) return;
     failed_.erase(line.trial);
     if (line.kind == Observation::Kind::reported) {
-        enter(line.iteration, {line.score.rank(), line.trial, line.point});
+        const bool ordered = violators_ == Violators::ordered;
+        enter(line.iteration, {ordered ? line.score.order() : line.score.rank(), line.trial, line.point});
     } else if (line.phase == study::TrialPhase::failed) {
         failed_[line.trial] = {line.point, line.iteration + 1};
         enter(line.iteration + 1, {worst, line.trial, line.point});

@@ -39,7 +39,11 @@ class LargestBudget {
     /// Whether so many points, of which `finite` have a finite score, are enough.
     using Enough = std::function<bool(std::size_t points, std::size_t finite)>;
 
-    explicit LargestBudget(Enough enough) : enough_(std::move(enough)) {}
+    /// How results count that violate constraints: below all others, the smaller violation first (as finite ones), or
+    /// as the worst.
+    enum class Violators : std::uint8_t { ordered, worst };
+
+    LargestBudget(Enough enough, Violators violators) : enough_(std::move(enough)), violators_(violators) {}
 
     /// Reads the lines that have come since the last call; all lines of a table that does not continue the last one.
     void read(const Observations& table);
@@ -63,6 +67,7 @@ class LargestBudget {
     void enter(base::Iteration iteration, const Point& point);
 
     Enough enough_;
+    Violators violators_;
     Reading reading_;
     base::Iteration iteration_ = 0;
     std::map<base::Iteration, Budget> budgets_; ///< from iteration_ on

@@ -16,18 +16,26 @@ namespace {
 
 void put(const study::Score& score, study::Encoder& out) {
     out.boolean(score.feasible);
+    if (!score.feasible) out.f64(score.violation);
     out.u8(static_cast<std::uint8_t>(score.values().size()));
     for (const double value : score.values()) out.f64(value);
 }
 
 study::Score score_from(study::Decoder& in) {
     const bool feasible = in.boolean();
+    const double violation = feasible ? 0.0 : in.f64();
     std::array<double, study::Score::max_objectives> values{};
     const std::size_t size = in.u8();
     if (size > values.size()) throw base::FormatError("a score has too many objectives");
     for (std::size_t i = 0; i < size; ++i) values[i] = in.f64();
-    return {std::span(values).first(size), feasible};
+    const std::span<const double> all(values);
+    study::Score score(all.first(size), feasible);
+    score.violation = violation;
+    return score;
 }
+
+/// Position of a trial among those of its study, or among the earlier ones.
+std::size_t slot_of(base::TrialId trial) { return trial.value() - (is_earlier(trial) ? first_earlier_trial : 0U); }
 
 } // namespace
 
@@ -46,30 +54,53 @@ Observations Observations::first(std::size_t lines) const {
         view.points_ = view.lines_[i].point + 1;
         break;
     }
+    view.earlier_ = std::min(earlier_, view.points_);
     view.coordinates_ = coordinates_.first(view.points_ * dimensions_);
     return view;
+}
+
+std::vector<std::uint64_t>& Observations::newest_of(base::TrialId trial) {
+    return is_earlier(trial) ? point_of_earlier_ : point_of_;
+}
+
+std::uint64_t Observations::newest(base::TrialId trial) { return newest_of(trial).at(slot_of(trial)); }
+
+/// Its coordinates are there already.
+void Observations::add_point(base::TrialId trial, base::Iteration iteration) {
+    auto& numbers = newest_of(trial);
+    if (slot_of(trial) >= numbers.size()) numbers.resize(slot_of(trial) + 1, 0);
+    numbers[slot_of(trial)] = points_;
+    if (is_earlier(trial)) earlier_ = points_ + 1;
+    lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+}
+
+void Observations::earlier(const study::EarlierTrial& trial, const space::SearchSpace& space, study::Mode mode) {
+    const base::TrialId id{first_earlier_trial + static_cast<std::uint32_t>(point_of_earlier_.size())};
+    asked(id, 0, space, trial.configuration);
+    base::Iteration last = 0;
+    for (const auto& [iteration, value] : trial.results) {
+        last = iteration;
+        reported(id, iteration, study::score(value, mode));
+    }
+    over(id, last, trial.failed ? study::TrialPhase::failed : study::TrialPhase::finished);
 }
 
 void Observations::asked(base::TrialId trial, base::Iteration iteration, const space::SearchSpace& space,
                          const space::Configuration& configuration) {
     for (const double coordinate : coordinates_of(space, configuration)) coordinates_.push_back(coordinate);
-    if (trial.value() >= point_of_.size()) point_of_.resize(trial.value() + 1, 0);
-    point_of_[trial.value()] = points_;
-    lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+    add_point(trial, iteration);
 }
 
 void Observations::reported(base::TrialId trial, base::Iteration iteration, const study::Score& score) {
-    lines_.push_back({Observation::Kind::reported, study::TrialPhase::running, trial, point_of_.at(trial.value()),
-                      iteration, score});
+    lines_.push_back({Observation::Kind::reported, study::TrialPhase::running, trial, newest(trial), iteration, score});
 }
 
 void Observations::over(base::TrialId trial, base::Iteration iteration, study::TrialPhase phase) {
-    lines_.push_back({Observation::Kind::over, phase, trial, point_of_.at(trial.value()), iteration, {}});
+    lines_.push_back({Observation::Kind::over, phase, trial, newest(trial), iteration, {}});
 }
 
 void Observations::paused(base::TrialId trial, base::Iteration iteration) {
-    lines_.push_back(
-        {Observation::Kind::paused, study::TrialPhase::paused, trial, point_of_.at(trial.value()), iteration, {}});
+    lines_.push_back({Observation::Kind::paused, study::TrialPhase::paused, trial, newest(trial), iteration, {}});
 }
 
 void Observations::snapshot(study::Encoder& out) const {
@@ -98,14 +129,15 @@ void Observations::restore(study::Decoder& in) {
         const base::TrialId trial{static_cast<std::uint32_t>(number)};
         const base::Iteration iteration = in.varint();
         if (static_cast<Observation::Kind>(kind) == Observation::Kind::asked) {
-            if (number > points_) throw base::FormatError("a table of observations names trials out of order");
-            if (number == point_of_.size()) point_of_.push_back(0);
-            point_of_[number] = points_;
+            const bool late = is_earlier(trial) && !point_of_.empty();
+            if (late || slot_of(trial) > newest_of(trial).size())
+                throw base::FormatError("a table of observations names trials out of order");
             for (std::size_t d = 0; d < dimensions_; ++d) coordinates_.push_back(in.f64());
-            lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+            add_point(trial, iteration);
             continue;
         }
-        if (number >= point_of_.size()) throw base::FormatError("a table of observations names an unknown trial");
+        if (slot_of(trial) >= newest_of(trial).size())
+            throw base::FormatError("a table of observations names an unknown trial");
         if (static_cast<Observation::Kind>(kind) == Observation::Kind::reported)
             reported(trial, iteration, score_from(in));
         else if (static_cast<Observation::Kind>(kind) == Observation::Kind::paused)

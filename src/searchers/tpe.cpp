@@ -105,6 +105,7 @@ study::SearcherInfo describe_tpe() {
         "with conditions too.";
     info.options = tpe_options();
     info.foreign_names = {"TPESampler", "hyperopt", "HyperOptSearch"};
+    info.uses_earlier_results = true;
     info.make = make_tpe;
     return info;
 }

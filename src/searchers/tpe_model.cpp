@@ -56,9 +56,9 @@ TpeModel::TpeModel(space::SearchSpace space, std::uint64_t seed, const TpeOption
       seed_(seed),
       options_(options),
       finite_(is_finite(space_)),
-      results_([least = std::max<std::size_t>(1, options.n_startup_trials)](std::size_t, std::size_t finite) {
-          return finite >= least;
-      }) {
+      results_([least = std::max<std::size_t>(1, options.n_startup_trials)](
+                   std::size_t, std::size_t finite) { return finite >= least; },
+               LargestBudget::Violators::ordered) {
     for (const space::Parameter& parameter : space_.parameters()) {
         if (!space::has_coordinate(parameter.domain)) continue;
         if (auto column = column_of(parameter.domain)) {

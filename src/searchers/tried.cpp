@@ -78,6 +78,7 @@ bool is_finite(const space::SearchSpace& space) {
 void TriedConfigurations::read(const Observations& seen) {
     if (seen.points() < points_ || !seen.continues(begin_)) *this = {};
     if (points_ == 0) begin_ = seen.first(1);
+    points_ = std::max(points_, seen.earlier_points()); // no trial of this study has had these
     for (; points_ < seen.points(); ++points_) known_.insert(key_of(seen.point(points_)));
 }
 

@@ -117,6 +117,7 @@ class Driver {
 
     Figures run(const std::string& uuid, const std::string& version) {
         tuner_.create(uuid, study::resolved_toml(setup_.spec), version, out_, description(setup_));
+        if (setup_.earlier) tuner_.warm_start(*setup_.earlier, out_);
         begin_job();
         while (!over_) next();
         flush();

@@ -24,6 +24,7 @@ struct Setup {
     std::uint32_t groups = 1; ///< ranks: `groups` times the largest number that a trial may ask for
     FaultModel faults = {};
     std::shared_ptr<const Recordings> recordings = nullptr; ///< null: curves by power laws
+    std::optional<study::WarmStarted> earlier = {};         ///< searcher.warm_start
 };
 
 /// How far measured curves had to be stretched.

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/csv.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -70,55 +71,21 @@ class ColumnRows final : public Rows {
 
 class CsvRows final : public Rows {
   public:
-    CsvRows(const std::string& text, const std::string& file) : Rows(file), text_(text) {}
+    CsvRows(const std::string& text, const std::string& file) : Rows(file), reader_(text) {}
 
-    /// Empty lines are skipped.
     bool next(std::vector<std::string>& cells) override {
-        while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) skip_line_end();
-        if (at_ >= text_.size()) return false;
-        row_ = line_;
-        cells.clear();
-        do cells.push_back(cell());
-        while (at_ < text_.size() && text_[at_] == ',' && ++at_ > 0);
-        skip_line_end();
-        return true;
+        try {
+            const bool any = reader_.next(cells);
+            row_ = reader_.row_line();
+            return any;
+        } catch (const base::FormatError& error) {
+            row_ = reader_.row_line();
+            fail(error.what());
+        }
     }
 
   private:
-    std::string cell() {
-        std::string value;
-        if (at_ < text_.size() && text_[at_] == '"') return quoted();
-        while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r')
-            value += text_[at_++];
-        return std::string(base::trimmed(value));
-    }
-
-    /// A quote inside quotes is doubled.
-    std::string quoted() {
-        std::string value;
-        for (++at_; at_ < text_.size(); ++at_) {
-            if (text_[at_] == '\n') ++line_;
-            if (text_[at_] == '"' && (at_ + 1 == text_.size() || text_[at_ + 1] != '"')) {
-                ++at_;
-                return value;
-            }
-            if (text_[at_] == '"') ++at_;
-            value += text_[at_];
-        }
-        fail("a quoted cell does not end");
-    }
-
-    void skip_line_end() {
-        if (at_ < text_.size() && text_[at_] == '\r') ++at_;
-        if (at_ < text_.size() && text_[at_] == '\n') {
-            ++at_;
-            ++line_;
-        }
-    }
-
-    const std::string& text_;
-    std::size_t at_ = 0;
-    std::size_t line_ = 1;
+    base::CsvReader reader_;
 };
 
 /// Where the columns are.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ranktune/study/parse.hpp"
+#include "study/constraint.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -59,6 +60,12 @@ void write_study(const StudySpec& spec, Writer& out) {
     out.line("name", text_of(spec.name));
     out.line("metric", text_of(spec.objective.metric));
     out.line("mode", text_of(spec.objective.mode));
+    if (!spec.objective.constraints.empty()) {
+        std::string list;
+        for (const Constraint& each : spec.objective.constraints)
+            list += (list.empty() ? "" : ", ") + text_of(text(each));
+        out.line("constraints", "[" + list + "]");
+    }
     out.line("num_trials", std::to_string(spec.num_trials));
     out.line("max_iterations", std::to_string(spec.max_iterations));
     out.line("seed", std::to_string(spec.seed));
@@ -175,6 +182,23 @@ void write_start(const SearcherSpec& searcher, Writer& out) {
     out.line("start", "[" + points + "]");
 }
 
+/// `warm_start = ["/data/a", { path = "/data/b.csv", metric = "acc" }]`
+void write_warm_start(const SearcherSpec& searcher, Writer& out) {
+    if (searcher.warm_start.empty()) return;
+    std::string list;
+    for (const WarmSource& source : searcher.warm_start) {
+        std::string entry = text_of(source.path);
+        if (!source.metric.empty() || !source.study.empty()) {
+            entry = "{ path = " + entry;
+            if (!source.metric.empty()) entry += ", metric = " + text_of(source.metric);
+            if (!source.study.empty()) entry += ", study = " + text_of(source.study);
+            entry += " }";
+        }
+        list += (list.empty() ? "" : ", ") + entry;
+    }
+    out.line("warm_start", "[" + list + "]");
+}
+
 void write_explore(const SchedulerSpec& scheduler, Writer& out) {
     if (scheduler.explore.empty()) return;
     out.table("scheduler.explore");
@@ -269,6 +293,7 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     write_space(spec, with_bounds, out);
     write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);
     write_start(spec.searcher, out);
+    write_warm_start(spec.searcher, out);
     write_algorithm("scheduler", *spec.scheduler.algorithm, spec.scheduler.options, out);
     write_explore(spec.scheduler, out);
     write_schedule(spec.scheduler, out);

@@ -114,6 +114,16 @@ class Life {
         searcher_->apply(study::TrialClosed{record.trial, {}, phase, study::Reason::exception, 0.0, 0.0, {"it threw"}});
         seen_.over(record.trial, 1, phase);
     }
+    /// Trials of an earlier study, some with odd values, some failed, some without a result.
+    void recall(std::uint32_t earlier) {
+        constexpr double inf = std::numeric_limits<double>::infinity();
+        const std::vector<double> values = {0.25, 0.5, std::numeric_limits<double>::quiet_NaN(), inf, -1.0, 1e308};
+        for (std::uint32_t i = 0; i < earlier; ++i) {
+            study::EarlierTrial trial{space_->sample(99, TrialId(i)), {}, i % 7 == 6};
+            if (i % 5 != 4) trial.results = {{1, values[i % values.size()]}, {3, values[(i + 1) % values.size()]}};
+            seen_.earlier(trial, *space_, study::Mode::min);
+        }
+    }
     void live(std::uint32_t from, std::uint32_t to) {
         if (from == 0) begin();
         for (std::uint32_t trial = from; trial < to; ++trial) {
@@ -334,6 +344,30 @@ void check_replay(Maker& make) {
     require(a.snapshot() == b.snapshot(), "equal histories give equal snapshots");
 }
 
+/// Earlier results make no difference to the other rules.
+void check_earlier(Maker& make) {
+    if (!make.chosen().algorithm->uses_earlier_results) return;
+    const study::StudySpec spec = make.rich();
+    Life life = make(spec);
+    require(life.searcher().learns(), "a searcher that uses earlier results has the table of observations");
+    life.recall(40);
+    life.live(0, 10);
+    const study::Bytes bytes = life.snapshot();
+    Life restored = make(spec);
+    restored.restore(life, bytes);
+    if (life.searcher().prepares_ahead(4) > 0) check_tickets(make, spec, life);
+    for (std::uint32_t trial = 10; trial < trials; ++trial) {
+        const Suggestion suggestion = life.suggest(trial);
+        require(!suggestion || lies_in(spec.space, *suggestion),
+                "with earlier results, a suggestion lies in the space");
+        require(restored.suggest(trial) == suggestion, "with earlier results, a restored searcher suggests the same");
+        for (Life* each : {&life, &restored}) {
+            each->create(trial);
+            each->train(trial);
+        }
+    }
+}
+
 // ---- the searcher's description
 
 void check_words(Maker& make) {
@@ -375,7 +409,7 @@ std::vector<std::string> check_searcher(const study::SearcherInfo& info, const s
         Maker make(info, settings);
         for (const auto check : {check_twice, check_instances, check_exhaustion, check_independence, check_preparation,
                                  check_single_values, check_empty_space, check_conditions, check_odd_values,
-                                 check_snapshot, check_replay, check_words})
+                                 check_snapshot, check_replay, check_earlier, check_words})
             broken.look(where, [&] { check(make); });
         broken.look(where, [&] { check_resolved(make, settings.empty()); });
     }

@@ -14,11 +14,20 @@ namespace {
 using study::AttemptOutcome;
 using study::Verb;
 
-/// Nothing when it was not reported or is not finite.
-std::optional<double> objective_value(const trainables::Metrics& metrics, const study::Objective& objective) {
+std::optional<double> value_of(const trainables::Metrics& metrics, const std::string& metric) {
     for (const auto& [name, value] : metrics)
-        if (name == objective.metric) return std::isfinite(value) ? std::optional(value) : std::nullopt;
+        if (name == metric) return value;
     return std::nullopt;
+}
+
+/// Nothing when it was not reported, is not finite, or a constraint is violated.
+std::optional<double> objective_value(const trainables::Metrics& metrics, const study::Objective& objective) {
+    for (const study::Constraint& limit : objective.constraints) {
+        const auto value = value_of(metrics, limit.metric);
+        if (!value || limit.excess(*value) > 0.0) return std::nullopt;
+    }
+    const auto value = value_of(metrics, objective.metric);
+    return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// For a trial that was to pause after `iteration`: `why` says what its trainable lacks and how to mend it, followed by

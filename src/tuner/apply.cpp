@@ -78,6 +78,13 @@ void Tuner::apply_one(const study::StudyCreated& r) {
     if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
 }
 
+/// The results are for the searcher alone; `observe` writes them into its table.
+void Tuner::apply_one(const study::WarmStarted& r) {
+    if (state_.trials.size() > 0 || state_.incarnation > Incarnation{})
+        impossible("earlier results come after the beginning");
+    if (!r.trials.empty() && !learns_) impossible("earlier results come to a searcher that does not learn");
+}
+
 void Tuner::apply_one(const study::IncarnationBegan& r) {
     if (r.incarnation <= state_.incarnation) impossible("incarnations do not grow");
     state_.incarnation = r.incarnation;
@@ -110,7 +117,7 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
 void Tuner::apply_one(const study::MetricDefined& r) {
     if (r.id.value() != state_.metrics.size()) impossible("metric numbers are not 0, 1, 2, ...");
     state_.metrics.push_back(r.name);
-    if (r.name == spec_.objective.metric) objective_ = r.id;
+    objective_.apply(r);
 }
 
 void Tuner::apply_one(const study::TrialCreated& r) {
@@ -180,13 +187,13 @@ void Tuner::note_pace(double before, double after) {
         slowest_ = slowest_running();
 }
 
-/// The study's metric in a report that takes effect.
-void Tuner::take_value(TrialId id, Iteration iteration, double value) {
+/// The study's metric in a report that takes effect. What violates a constraint is never a best value.
+void Tuner::take_value(TrialId id, Iteration iteration, double value, bool feasible) {
     TrialState& t = trial(id);
     state_.scored = true;
     t.last = value;
     const auto score = [&](double v) { return study::score(v, spec_.objective.mode); };
-    if (!std::isfinite(value) || !(std::isnan(t.best) || score(value) > score(t.best))) return;
+    if (!feasible || !std::isfinite(value) || !(std::isnan(t.best) || score(value) > score(t.best))) return;
     t.best = value;
     t.best_iteration = iteration;
     const auto ranked = [&](TrialId one) { return study::Ranked{score(state_.trials[one].best), one}; };
@@ -204,8 +211,9 @@ void Tuner::apply_one(const study::Reported& r) {
     t.seconds = r.seconds;
     t.verdict = r.verdict;
     t.reported = true;
+    if (const auto reading = objective_.read(r.metrics); reading.complete)
+        take_value(r.trial, r.iteration, reading.value, reading.feasible());
     for (const auto& metric : r.metrics) {
-        if (objective_ && metric.id == *objective_) take_value(r.trial, r.iteration, metric.value);
         if (spec_.stop.plateau && state_.metrics[metric.id.value()] == spec_.stop.plateau->metric) {
             if (t.window.size() == spec_.stop.plateau->results) t.window.erase(t.window.begin());
             t.window.push_back(metric.value);
@@ -435,6 +443,8 @@ void Tuner::observe(const study::Record& record) {
     const auto asked = [&](TrialId id, Iteration iteration) {
         table.asked(id, iteration, spec_.space, state_.trials[id].configuration);
     };
+    if (const auto* warm = std::get_if<study::WarmStarted>(&record))
+        for (const study::EarlierTrial& trial : warm->trials) table.earlier(trial, spec_.space, spec_.objective.mode);
     if (const auto* created = std::get_if<study::TrialCreated>(&record)) asked(created->trial, 0);
     if (const auto* exploited = std::get_if<study::Exploited>(&record)) asked(exploited->trial, exploited->iteration);
     if (const auto* undone = std::get_if<study::ExploitUndone>(&record))
@@ -442,10 +452,8 @@ void Tuner::observe(const study::Record& record) {
     if (const auto* closed = std::get_if<study::TrialClosed>(&record))
         table.over(closed->trial, state_.trials[closed->trial].iteration, closed->phase);
     if (const auto* report = std::get_if<study::Reported>(&record)) {
-        const auto value = std::ranges::find_if(
-            report->metrics, [&](const auto& metric) { return objective_ && metric.id == *objective_; });
-        if (value != report->metrics.end())
-            table.reported(report->trial, report->iteration, study::score(value->value, spec_.objective.mode));
+        if (const auto reading = objective_.read(report->metrics); reading.complete)
+            table.reported(report->trial, report->iteration, objective_.score(reading));
         // Not a pause for the core's own reasons: the trial goes on by itself then.
         const Reason reason = report->verdict.reason;
         if (report->verdict.verb == Verb::pause && reason != Reason::draining && reason != Reason::yielded)

@@ -70,10 +70,8 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return t.verdict;
     if (admission_->has_ended(fact.trial)) // the record that follows says why
         return {occupancy_.ends_with_verdict() ? Verb::go_on : Verb::stop, Reason::none, 0.0, 0.0};
-    const auto objective = std::ranges::find_if(
-        fact.metrics, [&](const study::MetricValue& metric) { return objective_ && metric.id == *objective_; });
-    const bool missing = objective == fact.metrics.end();
-    if (missing && !t.reported) return {Verb::stop, Reason::missing_metric, 0.0, 0.0};
+    const auto reading = objective_.read(fact.metrics);
+    if (!reading.complete && !t.reported) return {Verb::stop, Reason::missing_metric, 0.0, 0.0};
     if (fact.iteration >= spec_.max_iterations)
         return {Verb::stop, Reason::max_iterations, static_cast<double>(spec_.max_iterations), 0.0};
     if (!spec_.stop.metrics.empty())
@@ -84,7 +82,7 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
         const double limit = base::to_seconds(*spec_.stop.trial_time);
         if (fact.seconds >= limit) return {Verb::stop, Reason::trial_time, fact.seconds, limit};
     }
-    const double value = missing ? not_a_number : objective->value;
+    const double value = reading.feasible() ? reading.value : study::violated(spec_.objective.mode);
     // While the study drains, no trial goes on in place, so a trial at a rung is paused like any other.
     const bool contended = occupancy_.contention_shows() && (state_.draining || !state_.trials.waiting().empty());
     const schedulers::Report report{fact.trial, fact.iteration, study::score(value, spec_.objective.mode),
@@ -148,11 +146,19 @@ Iteration Tuner::next_decision_point(TrialId id, Iteration current) const {
 std::string Tuner::missing_metric_message(const study::Reported& report) const {
     std::vector<std::string> names;
     for (const auto& metric : report.metrics) names.push_back(state_.metrics[metric.id.value()]);
-    std::string text = "the first report of trial #" + std::to_string(report.trial.value()) +
-                       " lacks the study's metric '" + spec_.objective.metric + "'; it has ";
+    const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+    const auto& limits = spec_.objective.constraints;
+    const auto limit = std::ranges::find_if(limits, [&](const auto& each) { return !has(each.metric); });
+    const bool by_limit = has(spec_.objective.metric) && limit != limits.end();
+    const std::string& missing = by_limit ? limit->metric : spec_.objective.metric;
+    std::string text = "the first report of trial #" + std::to_string(report.trial.value()) + " lacks " +
+                       (by_limit ? "the metric of a constraint" : "the study's metric") + " '" + missing + "'; it has ";
     text += names.empty() ? "no metrics at all" : base::join(names);
-    const std::string_view nearest = base::nearest(spec_.objective.metric, names);
-    if (!nearest.empty()) text += ". Did you mean study.metric = \"" + std::string(nearest) + "\"?";
+    const std::string_view nearest = base::nearest(missing, names);
+    if (!nearest.empty() && by_limit)
+        text += ". Did you mean '" + std::string(nearest) + "' in study.constraints?";
+    else if (!nearest.empty())
+        text += ". Did you mean study.metric = \"" + std::string(nearest) + "\"?";
     return text;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ranktune/space/value.hpp"
+#include "study/constraint.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -46,6 +47,10 @@ std::string failures_sentence(const State& state, const study::FailureSpec& limi
 std::string never_finite_sentence(const State& state, const study::StudySpec& spec) {
     const std::string reports =
         state.reports == 1 ? "the only report" : "all " + std::to_string(state.reports) + " reports";
+    if (!spec.objective.constraints.empty())
+        return "no report had a finite " + spec.objective.metric + " and kept study.constraints (" +
+               study::text(spec.objective.constraints) + ") in " + reports +
+               ". Look at what trials reported; loosen the constraints or the space, and begin again with --fresh";
     return spec.objective.metric + " was never finite: it was nan or infinite in " + reports +
            ", so no trial is better than another. Look at what a trial said; when training diverges, lower the range "
            "of the learning rate, and begin again with --fresh";

@@ -16,6 +16,12 @@ void Tuner::create(const std::string& uuid, const std::string& resolved_spec, co
     run(round, out);
 }
 
+void Tuner::warm_start(study::WarmStarted earlier, Output& out) {
+    Round round{state_.now};
+    commit(out.records.emplace_back(std::move(earlier)), round, out);
+    run(round, out);
+}
+
 void Tuner::change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out) {
     Round round{now};
     commit(out.records.emplace_back(study::StudyChanged{now, resolved_spec, base::digest_of(resolved_spec), version}),

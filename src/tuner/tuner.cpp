@@ -56,7 +56,8 @@ Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> sched
       occupancy_(spec_),
       admission_(make_admission(spec_, state_, *scheduler_)),
       learns_(searcher_->learns()),
-      exploits_(scheduler_->exploits()) {
+      exploits_(scheduler_->exploits()),
+      objective_(spec_.objective) {
     if (exploits_ && !spec_.checkpoint.supported)
         throw base::UsageError(
             "scheduler " + std::string(scheduler_->name()) +
@@ -98,9 +99,9 @@ void Tuner::restore(study::Decoder& in) {
     state_.observations = searchers::Observations(spec_.space.dimensions());
     state_.observations.restore(in);
     searcher_->restore(in);
-    objective_.reset();
+    objective_ = schedulers::ObjectiveReader(spec_.objective);
     for (std::size_t i = 0; i < state_.metrics.size(); ++i)
-        if (state_.metrics[i] == spec_.objective.metric) objective_ = MetricId{static_cast<std::uint16_t>(i)};
+        objective_.apply(state_.metrics[i], MetricId{static_cast<std::uint16_t>(i)});
     slowest_ = state_.pace.deadline() ? slowest_running() : 0.0;
 }
 

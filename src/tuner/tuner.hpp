@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/study/command.hpp"
@@ -60,6 +61,8 @@ class Tuner {
     /// The first record of a new study. `simulation`: what is simulated, in words; empty: a real study.
     void create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out,
                 const std::string& simulation = {});
+    /// Right after `create`: results of earlier studies, which the searcher learns from.
+    void warm_start(study::WarmStarted earlier, Output& out);
     /// Between two lives (after `apply` of the journal, before Began): the study file changed. Only keys that may
     /// change take effect. Throws base::FormatError when `resolved_spec` cannot be parsed.
     void change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out);
@@ -122,6 +125,7 @@ class Tuner {
     void apply_one(const study::TicketOpened& r);
     void apply_one(const study::TicketPrepared& r);
     void apply_one(const study::Steered&) {}
+    void apply_one(const study::WarmStarted& r);
     void observe(const study::Record& record);
     TrialState& trial(TrialId id) { return state_.trials.at(id); }
     void set_phase(TrialId id, TrialPhase phase);
@@ -129,7 +133,7 @@ class Tuner {
     void rest(TrialId id);
     void note_pace(double before, double after);
     void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
-    void take_value(TrialId id, Iteration iteration, double value);
+    void take_value(TrialId id, Iteration iteration, double value, bool feasible);
     void lose_determinism();
 
     // ---- step.cpp: the round.
@@ -233,7 +237,7 @@ class Tuner {
     /// The ranks that wrote a trial's newest checkpoint in this incarnation; only where trials take over states.
     std::unordered_map<TrialId, std::vector<Rank>> holders_;
     // Derived.
-    std::optional<MetricId> objective_; ///< the number of the study's metric
+    schedulers::ObjectiveReader objective_; ///< knows the numbers of the study's metric and those of constraints
     double slowest_ = 0.0; ///< seconds of the slowest iteration among the trials that run; 0 without a deadline
 };
 

@@ -115,6 +115,9 @@ struct RecordText {
                (r.configuration ? r.configuration->text() : "failed: " + r.why);
     }
     std::string operator()(const Steered& r) const { return r.who + ": " + r.what; }
+    std::string operator()(const WarmStarted& r) const {
+        return "warm start with " + std::to_string(r.trials.size()) + " earlier trials";
+    }
 };
 
 struct CommandText {

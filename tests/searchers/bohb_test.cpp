@@ -116,7 +116,7 @@ TEST_CASE("BOHB: a suggestion is the best of 64 points by the quotient of the de
     table.add_random(40, [](const auto& unit) { return -squared_distance(unit, 0.3); });
     const BohbSearcher searcher(space, seed, modelled());
     // Without absent values, the stream is used for the first draw and the points.
-    LargestBudget budget([](std::size_t, std::size_t) { return true; });
+    LargestBudget budget([](std::size_t, std::size_t) { return true; }, LargestBudget::Violators::ordered);
     budget.read(table.seen);
     const auto points = budget.points();
     std::vector<double> best;

@@ -19,7 +19,8 @@ namespace {
 
 LargestBudget budget_of(std::size_t enough) {
     return LargestBudget(
-        [enough](std::size_t points, std::size_t finite) { return points >= enough && finite * 2 >= points; });
+        [enough](std::size_t points, std::size_t finite) { return points >= enough && finite * 2 >= points; },
+        LargestBudget::Violators::ordered);
 }
 
 std::vector<std::uint32_t> trials_of(const LargestBudget& budget) {

@@ -124,6 +124,9 @@ std::vector<Record> examples() {
         TicketPrepared{max64, last_time, every_kind_of_value(), odd_text},
         Steered{},
         Steered{last_time, odd_text, odd_text},
+        WarmStarted{},
+        WarmStarted{{{odd_text, 1, max64, odd_text}},
+                    {{every_kind_of_value(), {{1, -0.0}, {max64, 1e300}}, true}, {{}, {}, false}}},
     };
     return records;
 }

@@ -107,7 +107,7 @@ TEST_CASE("mistakes of [study]", "[study]") {
          "to "
          "the next, costs 1"},
         {"colour = 3\n",
-         "7:1 study.colour: unknown key; known: name, metric, mode, num_trials, max_iterations, seed, "
+         "7:1 study.colour: unknown key; known: name, metric, mode, constraints, num_trials, max_iterations, seed, "
          "max_concurrent, time_budget, deterministic"},
         {"sead = 3\n", "7:1 study.sead: unknown key; did you mean 'seed'?"},
     };

@@ -37,6 +37,12 @@ class SmallCore {
         take(out);
     }
 
+    /// Before the first head.
+    void warm_start(const study::WarmStarted& earlier) {
+        Output out;
+        core_->warm_start(earlier, out);
+        take(out);
+    }
     /// A new head with one worker on each of these hosts.
     void began(const std::vector<std::string>& hosts, std::optional<study::JobDeath> death = {}) {
         study::Began began{incarnation_ = incarnation_.next(), {}, "2026-11-20T14:02:11Z", std::move(death)};

@@ -16,36 +16,78 @@ namespace ranktune::schedulers {
 
 class ObjectiveReader {
   public:
-    explicit ObjectiveReader(study::Objective objective) : objective_(std::move(objective)) {}
+    /// What a report says of the objective.
+    struct Reading {
+        bool complete = false; ///< it has the study's metric, and those of all constraints
+        double value = std::numeric_limits<double>::quiet_NaN(); ///< as reported; NaN when not complete
+        double violation = 0.0;                                  ///< sum of Constraint::excess; 0: all hold
+        [[nodiscard]] bool feasible() const { return violation == 0.0; }
+    };
 
-    void apply(const study::MetricDefined& record) {
-        if (record.name == objective_.metric) id_ = record.id;
+    explicit ObjectiveReader(study::Objective objective)
+        : objective_(std::move(objective)), limits_(objective_.constraints.size()) {}
+
+    void apply(const study::MetricDefined& record) { apply(record.name, record.id); }
+    void apply(const std::string& name, study::MetricId id) {
+        if (name == objective_.metric) id_ = id;
+        for (std::size_t i = 0; i < limits_.size(); ++i)
+            if (name == objective_.constraints[i].metric) limits_[i] = id;
     }
-    /// As reported; NaN when the report lacks the objective.
+    [[nodiscard]] Reading read(const std::vector<study::MetricValue>& metrics) const {
+        const auto value = find(metrics, id_);
+        if (!value) return {};
+        Reading reading{true, *value, 0.0};
+        for (std::size_t i = 0; i < limits_.size(); ++i) {
+            const auto limited = find(metrics, limits_[i]);
+            if (!limited) return {};
+            reading.violation += objective_.constraints[i].excess(*limited);
+        }
+        return reading;
+    }
+    /// As reported; NaN when the report lacks the objective, or the metric of a constraint; infinite, and worst, when a
+    /// constraint is violated.
     [[nodiscard]] double value(const study::Reported& record) const { return value_in(record.metrics); }
     [[nodiscard]] double value(const study::ReportHeld& record) const { return value_in(record.metrics); }
     /// Turned so that larger is better; non-finite is worst.
     [[nodiscard]] double score(double value) const { return study::score(value, objective_.mode); }
+    /// With the violation of constraints.
+    [[nodiscard]] study::Score score(const Reading& reading) const {
+        study::Score score(study::score(reading.value, objective_.mode), reading.feasible());
+        score.violation = reading.violation;
+        return score;
+    }
 
-    void snapshot(study::Encoder& out) const { out.varint(id_ ? id_->value() + 1U : 0U); }
+    void snapshot(study::Encoder& out) const {
+        put(id_, out);
+        for (const auto& limit : limits_) put(limit, out);
+    }
     void restore(study::Decoder& in) {
-        const auto number = in.varint();
-        id_ =
-            number == 0 ? std::nullopt : std::optional(study::MetricId(static_cast<study::MetricId::rep>(number - 1)));
+        id_ = get(in);
+        for (auto& limit : limits_) limit = get(in);
     }
 
   private:
+    using Id = std::optional<study::MetricId>;
+
+    static void put(const Id& id, study::Encoder& out) { out.varint(id ? id->value() + 1U : 0U); }
+    static Id get(study::Decoder& in) {
+        const auto number = in.varint();
+        return number == 0 ? Id{} : Id(static_cast<study::MetricId::rep>(number - 1));
+    }
+    static std::optional<double> find(const std::vector<study::MetricValue>& metrics, const Id& id) {
+        if (id)
+            for (const auto& metric : metrics)
+                if (metric.id == *id) return metric.value;
+        return {};
+    }
     [[nodiscard]] double value_in(const std::vector<study::MetricValue>& metrics) const {
-        if (id_) {
-            for (const auto& metric : metrics) {
-                if (metric.id == *id_) return metric.value;
-            }
-        }
-        return std::numeric_limits<double>::quiet_NaN();
+        const Reading reading = read(metrics);
+        return !reading.complete || reading.feasible() ? reading.value : study::violated(objective_.mode);
     }
 
     study::Objective objective_;
-    std::optional<study::MetricId> id_;
+    Id id_;
+    std::vector<Id> limits_; ///< of the constraints
 };
 
 } // namespace ranktune::schedulers

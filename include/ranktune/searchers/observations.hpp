@@ -13,9 +13,15 @@
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/objective.hpp"
+#include "ranktune/study/record.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::searchers {
+
+/// Trials of earlier studies (searcher.warm_start) are numbered from here on. Their lines come before all others, and
+/// look like those of trials that are over.
+inline constexpr std::uint32_t first_earlier_trial = 0x80000000U;
+[[nodiscard]] constexpr bool is_earlier(base::TrialId trial) { return trial.value() >= first_earlier_trial; }
 
 /// One line of the table.
 struct Observation {
@@ -82,6 +88,8 @@ class Observations {
     [[nodiscard]] std::uint64_t points() const {
         return dimensions_ == 0 ? points_ : coordinates_.size() / dimensions_;
     }
+    /// How many of the points, the first ones, are those of trials of earlier studies.
+    [[nodiscard]] std::uint64_t earlier_points() const { return earlier_; }
     [[nodiscard]] std::size_t dimensions() const { return dimensions_; }
     /// The table as it was when it had `lines` lines.
     [[nodiscard]] Observations first(std::size_t lines) const;
@@ -90,6 +98,8 @@ class Observations {
     [[nodiscard]] bool continues(const Observations& earlier) const { return lines_.continues(earlier.lines_); }
 
     // ---- for the owner of the table
+    /// A trial of an earlier study, with its results and its end. Before all other trials.
+    void earlier(const study::EarlierTrial& trial, const space::SearchSpace& space, study::Mode mode);
     /// A new trial, or a new configuration of a trial.
     void asked(base::TrialId trial, base::Iteration iteration, const space::SearchSpace& space,
                const space::Configuration& configuration);
@@ -101,11 +111,18 @@ class Observations {
     void restore(study::Decoder& in);
 
   private:
+    void add_point(base::TrialId trial, base::Iteration iteration);
+    [[nodiscard]] std::vector<std::uint64_t>& newest_of(base::TrialId trial);
+    [[nodiscard]] std::uint64_t newest(base::TrialId trial);
+
     std::size_t dimensions_ = 0;
     std::uint64_t points_ = 0;
+    std::uint64_t earlier_ = 0;
     GrowingList<Observation> lines_;
     GrowingList<double> coordinates_;
-    std::vector<std::uint64_t> point_of_; ///< newest point of each trial; empty in a view
+    // Newest point of each trial; empty in a view.
+    std::vector<std::uint64_t> point_of_;
+    std::vector<std::uint64_t> point_of_earlier_;
 };
 
 } // namespace ranktune::searchers

@@ -131,6 +131,8 @@ struct SearcherInfo : AlgorithmInfo {
     /// Works with coordinates alone: a space with a condition, or with a list of several values without an order, is
     /// refused (see `no_number`).
     bool only_numbers = false;
+    /// Learns from the trials of earlier studies in the table of observations, so searcher.warm_start is accepted.
+    bool uses_earlier_results = false;
 };
 
 /// How a hyper-parameter changes while a trial trains: an entry of [scheduler.explore].
@@ -168,12 +170,22 @@ struct SchedulerSpec {
     std::vector<Explored> explore = {};   ///< in the order of the study file; only where `algorithm->explores`
     std::vector<Scheduled> schedule = {}; ///< likewise; only where `algorithm->schedules`
 };
+/// Results of an earlier study: an entry of searcher.warm_start.
+struct WarmSource {
+    std::string path;        ///< absolute: a study directory, a table (CSV), or a journal of Optuna
+    std::string metric = {}; ///< what stands for this study's metric there; empty: the same name
+    std::string study = {};  ///< of a journal with several studies; empty: the only one
+    friend bool operator==(const WarmSource&, const WarmSource&) = default;
+};
+
 /// [searcher], likewise.
 struct SearcherSpec {
     std::shared_ptr<const SearcherInfo> algorithm;
     space::Configuration options;
     /// [[searcher.start]]: points to try first. What they lack is completed.
     std::vector<space::Configuration> start = {};
+    /// Earlier results to learn from; only where `algorithm->uses_earlier_results`.
+    std::vector<WarmSource> warm_start = {};
 };
 
 /// The algorithm with `values` in place of its defaults. Throws base::UsageError for an option that it does not have or

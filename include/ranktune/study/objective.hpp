@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ranktune/base/ids.hpp"
 
@@ -16,9 +17,24 @@ namespace ranktune::study {
 
 enum class Mode : unsigned char { min, max };
 
+/// A limit that a result must keep (study.constraints): `metric <= bound`, or `metric >= bound`.
+struct Constraint {
+    std::string metric;
+    double bound = 0.0;
+    bool at_most = true;
+    friend bool operator==(const Constraint&, const Constraint&) = default;
+
+    /// How far a value lies beyond the bound; 0: it keeps it. Infinity for a value that is not finite.
+    [[nodiscard]] double excess(double value) const {
+        if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+        return std::max(0.0, at_most ? value - bound : bound - value);
+    }
+};
+
 struct Objective {
     std::string metric;
     Mode mode = Mode::max;
+    std::vector<Constraint> constraints = {};
     friend bool operator==(const Objective&, const Objective&) = default;
 };
 
@@ -29,8 +45,13 @@ struct Objective {
     return mode == Mode::max ? value : -value;
 }
 
+/// The value that stands for a result that violates a constraint, where only the objective is looked at: the worst.
+[[nodiscard]] constexpr double violated(Mode mode) {
+    return mode == Mode::max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+}
+
 /// What a report is worth: a value for each objective, and whether all constraints hold. (So far a study has one
-/// objective and no constraints; code that compares all values, not only `rank()`, is ready for more.)
+/// objective; code that compares all values, not only `rank()`, is ready for more.)
 class Score {
   public:
     static constexpr std::size_t max_objectives = 4;
@@ -51,9 +72,16 @@ class Score {
     [[nodiscard]] double rank() const {
         return feasible && size_ > 0 ? values_[0] : -std::numeric_limits<double>::infinity();
     }
+    /// As `rank`, but results that violate constraints have an order, too: below all others, the smaller violation
+    /// first. Only the order means something (Deb, CMAME 186, 2000).
+    [[nodiscard]] double order() const {
+        if (feasible || size_ == 0 || !std::isfinite(violation) || !std::isfinite(values_[0])) return rank();
+        return -1e300 * (1.0 + violation / (1.0 + violation));
+    }
     friend bool operator==(const Score&, const Score&) = default;
 
     bool feasible = true;
+    double violation = 0.0; ///< sum of Constraint::excess; 0 where `feasible`
 
   private:
     std::uint8_t size_ = 0;

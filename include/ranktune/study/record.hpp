@@ -275,12 +275,40 @@ struct Steered {
     friend bool operator==(const Steered&, const Steered&) = default;
 };
 
+/// A configuration of an earlier study, and what was reported for it.
+struct EarlierTrial {
+    space::Configuration configuration;
+    struct Result {
+        Iteration iteration = 0;
+        double value = 0.0; ///< of this study's metric; may be NaN or infinite
+        friend bool operator==(const Result&, const Result&) = default;
+    };
+    std::vector<Result> results; ///< ascending in the iteration
+    bool failed = false;         ///< its training failed, after these results
+    friend bool operator==(const EarlierTrial&, const EarlierTrial&) = default;
+};
+
+/// Results of earlier studies ([searcher] warm_start), which searchers learn from. Comes right after StudyCreated, so
+/// that neither a resume nor a replay reads the files again.
+struct WarmStarted {
+    struct Source {
+        std::string path;
+        std::uint64_t trials = 0;   ///< how many of `trials` come from it
+        std::uint64_t left_out = 0; ///< trials of the file that the study cannot use
+        std::string why;            ///< why they were left out, and what else was ignored, in words; empty: nothing
+        friend bool operator==(const Source&, const Source&) = default;
+    };
+    std::vector<Source> sources;
+    std::vector<EarlierTrial> trials; ///< in the order of the sources
+    friend bool operator==(const WarmStarted&, const WarmStarted&) = default;
+};
+
 /// The position is the number on disk: append only.
 using Record =
     std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
                  CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
                  DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld, JobDied,
-                 HostRetired, YieldAsked, Exploited, ExploitUndone, TicketOpened, TicketPrepared, Steered>;
+                 HostRetired, YieldAsked, Exploited, ExploitUndone, TicketOpened, TicketPrepared, Steered, WarmStarted>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

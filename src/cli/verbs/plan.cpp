@@ -15,6 +15,8 @@
 #include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
+#include "earlier/earlier_results.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
@@ -22,6 +24,7 @@
 #include "report/screens.hpp"
 #include "report/text.hpp"
 #include "searchers/built_in.hpp"
+#include "storage/file_system.hpp"
 #include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
@@ -121,13 +124,24 @@ std::string commented(const std::string& text) {
 
 } // namespace
 
+namespace {
+
+/// What the study would learn from earlier ones; reads their files.
+std::string earlier_plan(const study::StudySpec& spec, const report::Style& style) {
+    const auto earlier =
+        earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
+    return earlier ? earlier_text(*earlier, style) : std::string();
+}
+
+} // namespace
+
 int validate(const std::string& study, const std::vector<std::string>& overrides) {
     const StudyInput input = read_study(study, overrides);
     report::StartInfo info;
     const auto style = detect_terminal().style;
     std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
-              << report::start_screen(input.spec, info, style) << disk(input.spec, info_of(input.spec), style)
-              << command_warning_lines(input.spec, style);
+              << report::start_screen(input.spec, info, style) << earlier_plan(input.spec, style)
+              << disk(input.spec, info_of(input.spec), style) << command_warning_lines(input.spec, style);
     return 0;
 }
 
@@ -149,8 +163,9 @@ int dry_run(const RunArguments& arguments) {
     const std::uint32_t workers = ranks.workers(input.spec);
     text += layout(input.spec, workers, ranks.why(workers), style);
     report::StartInfo info;
-    text += report::start_screen(input.spec, info, style) + disk(input.spec, info_of(input.spec), style) +
-            command_warning_lines(input.spec, style) + "nothing was started (--dry-run)\n";
+    text += report::start_screen(input.spec, info, style) + earlier_plan(input.spec, style) +
+            disk(input.spec, info_of(input.spec), style) + command_warning_lines(input.spec, style) +
+            "nothing was started (--dry-run)\n";
     std::cout << "# The study with every default, as `resolved.toml` will have it.\n"
               << study::resolved_toml_with_bounds(input.spec) << "\n"
               << commented(text);

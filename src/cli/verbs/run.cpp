@@ -26,6 +26,7 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "device/module.hpp"
+#include "earlier/earlier_results.hpp"
 #include "launch/how_launched.hpp"
 #include "launch/job_chain.hpp"
 #include "launch/mpirun.hpp"
@@ -35,6 +36,7 @@
 #include "process/signal_note.hpp"
 #include "process/signals.hpp"
 #include "process/start_watch.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/endings.hpp"
 #include "report/next_steps.hpp"
@@ -242,6 +244,10 @@ class RunScreens {
         if (const std::string refusal = layout::gpu_refusal(input.spec, options.layout); !refusal.empty())
             throw base::UsageError(refusal);
         layout_ = layout::layout_words(options.layout, std::string(terminal_.style.dot()));
+        // A study that has begun has its earlier results in the journal.
+        if (arguments_.fresh || !storage::has_journal(storage::posix_file_system(), directory_))
+            options.earlier =
+                earlier::read_earlier_results(storage::posix_file_system(), input.spec, algorithms::known_algorithms());
         options.spec = std::move(input.spec);
         if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
         absolute_ = options.directory = absolute_directory(directory_);
@@ -249,7 +255,7 @@ class RunScreens {
         options.supervised = !process::environment_variable(launch::supervised_variable).empty();
         options.launch = process::environment_variable(studydir::launch_variable);
         options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
-            opening(opened, options.spec, moved_to);
+            opening(opened, options, moved_to);
         };
         options.on_note = [](const std::string& note) { std::cerr << report::escaped(note) << "\n" << std::flush; };
     }
@@ -259,7 +265,9 @@ class RunScreens {
     void end(const head::RunEnd& end);
 
   private:
-    void opening(const studydir::OpenedStudy& opened, const study::StudySpec& spec, const std::string& moved_to) const {
+    void opening(const studydir::OpenedStudy& opened, const head::RunOptions& options,
+                 const std::string& moved_to) const {
+        const study::StudySpec& spec = options.spec;
         if (arguments_.progress == Progress::none) return;
         const auto& style = terminal_.style;
         remark(arguments_, opened);
@@ -272,6 +280,7 @@ class RunScreens {
                       << std::flush;
         else if (opened.is_new)
             std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style)
+                      << (options.earlier ? earlier_text(*options.earlier, style) : std::string())
                       << command_warning_lines(spec, style) << "\n"
                       << std::flush;
         else

@@ -13,6 +13,8 @@
 #include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
+#include "earlier/earlier_results.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "report/simulated.hpp"
 #include "simulate/directory.hpp"
 #include "simulate/sweep.hpp"
@@ -87,6 +89,7 @@ simulate::Setup setup_for(const SimulateArguments& arguments, const study::Study
             "a simulation runs no programs, so it cannot have searcher.type = \"external\"; try it "
             "with another searcher: searcher.type=tpe");
     simulate::Setup setup{spec, inputs.model, arguments.groups, inputs.faults, std::move(recordings)};
+    setup.earlier = earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
     if (arguments.hours > 0.0) {
         const auto budget =
             std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(arguments.hours * 3600.0));

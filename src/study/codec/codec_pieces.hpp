@@ -213,4 +213,8 @@ template <class Enum>
     return static_cast<Enum>(value);
 }
 
+// codec_earlier.cpp
+void put(const WarmStarted& r, RecordEncoder& out);
+void get(WarmStarted& r, Decoder& in);
+
 } // namespace ranktune::study

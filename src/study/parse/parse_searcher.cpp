@@ -59,6 +59,7 @@ void parse_searcher(ParseContext& context) {
     searcher.algorithm = known[*chosen];
     searcher.options = OptionReader(context, table, *searcher.algorithm).options();
     parse_start(context, table);
+    parse_warm_start(context, table);
     table.finish();
 
     for (const SpaceEntry& entry : context.entries) {

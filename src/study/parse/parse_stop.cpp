@@ -19,18 +19,6 @@ std::optional<double> to_number(std::string_view text) {
     return value;
 }
 
-/// `val_accuracy >= 0.99`
-std::optional<MetricStop> to_metric_stop(std::string_view text) {
-    const auto at = text.find_first_of("<>=!");
-    if (at == std::string_view::npos || at + 2 > text.size()) return std::nullopt;
-    const std::string_view op = text.substr(at, 2);
-    if (op != ">=" && op != "<=") return std::nullopt;
-    const std::string_view metric = base::trimmed(text.substr(0, at));
-    const auto threshold = to_number(base::trimmed(text.substr(at + 2)));
-    if (metric.empty() || !threshold) return std::nullopt;
-    return MetricStop{std::string(metric), *threshold, op == ">=" ? Mode::max : Mode::min};
-}
-
 void parse_metric(ParseContext& context, const Node& node) {
     const std::string key = "stop.metric";
     if (node.is(Node::Kind::string)) {
@@ -66,6 +54,17 @@ void parse_plateau(ParseContext& context, const Node& node) {
 }
 
 } // namespace
+
+std::optional<MetricStop> to_metric_stop(std::string_view text) {
+    const auto at = text.find_first_of("<>=!");
+    if (at == std::string_view::npos || at + 2 > text.size()) return std::nullopt;
+    const std::string_view op = text.substr(at, 2);
+    if (op != ">=" && op != "<=") return std::nullopt;
+    const std::string_view metric = base::trimmed(text.substr(0, at));
+    const auto threshold = to_number(base::trimmed(text.substr(at + 2)));
+    if (metric.empty() || !threshold) return std::nullopt;
+    return MetricStop{std::string(metric), *threshold, op == ">=" ? Mode::max : Mode::min};
+}
 
 void parse_stop(ParseContext& context) {
     TableReader table = context.reader("stop");

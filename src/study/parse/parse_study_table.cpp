@@ -70,6 +70,27 @@ void check_metric(const ParseContext& context, const Node& node, const std::stri
                                "; it reports: " + base::join(metrics));
 }
 
+void parse_constraints(ParseContext& context) {
+    const std::string key = "study.constraints";
+    const Node* study = context.root.find("study");
+    const Node* list = study == nullptr || !study->is(Node::Kind::table) ? nullptr : study->find("constraints");
+    if (list == nullptr) return;
+    if (!list->is(Node::Kind::array))
+        return context.mistakes.value(*list, key, "needs a list of comparisons: [\"METRIC <= NUMBER\", ...]");
+    for (const Node& item : list->items) {
+        const auto limit = item.is(Node::Kind::string) ? to_metric_stop(item.text) : std::nullopt;
+        if (!limit) {
+            context.mistakes.value(
+                item, key,
+                "needs a comparison in quotes, METRIC <= NUMBER or METRIC >= NUMBER, not " +
+                    (item.is(Node::Kind::string) ? in_quotes(item.text) : std::string(kind_text(item))));
+            continue;
+        }
+        check_metric(context, item, key, limit->metric);
+        context.spec.objective.constraints.push_back({limit->metric, limit->threshold, limit->mode == Mode::min});
+    }
+}
+
 void parse_study_table(ParseContext& context) {
     TableReader table = context.reader("study");
     StudySpec& spec = context.spec;
@@ -82,6 +103,8 @@ void parse_study_table(ParseContext& context) {
     }
     table.require("mode", "\"min\" or \"max\"");
     spec.objective.mode = table.word("mode", modes).value_or(Mode::max);
+
+    static_cast<void>(table.take("constraints")); // parse_constraints
 
     context.has_num_trials = table.has("num_trials") || table.is_wrong();
     spec.num_trials = static_cast<std::uint32_t>(table.integer("num_trials", 1, most_trials).value_or(0));

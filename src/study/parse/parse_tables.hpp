@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ranktune/study/parse.hpp"
@@ -62,6 +63,8 @@ void check_command(ParseContext& context);
 void parse_searcher(ParseContext& context);
 /// The part of parse_searcher for [[searcher.start]].
 void parse_start(ParseContext& context, TableReader& searcher);
+/// The part of parse_searcher for searcher.warm_start; after the algorithm is chosen.
+void parse_warm_start(ParseContext& context, TableReader& searcher);
 /// There are no more points than trials.
 void check_start_count(ParseContext& context);
 /// After parse_study_table and parse_trainable.
@@ -78,6 +81,12 @@ void parse_limits(ParseContext& context);
 /// Why the file that a path option names cannot be used, or an empty string; `value` as in the study file.
 [[nodiscard]] std::string file_problem(const ParseContext& context, const OptionInfo& option,
                                        const space::Value& value);
+
+/// `val_accuracy >= 0.99` or `latency <= 5`; nullopt: something else.
+[[nodiscard]] std::optional<MetricStop> to_metric_stop(std::string_view text);
+
+/// After parse_trainable: study.constraints, whose metrics the trainable may be known to lack.
+void parse_constraints(ParseContext& context);
 
 /// Reports a mistake if the trainable is known not to report this metric. `node` is the value that names it.
 void check_metric(const ParseContext& context, const Node& node, const std::string& key, const std::string& metric);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/csv.hpp"
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+
+namespace ranktune::base {
+
+CsvReader::CsvReader(const std::string& text) : text_(text) {
+    if (text.starts_with("\xEF\xBB\xBF")) at_ = 3;
+}
+
+bool CsvReader::next(std::vector<std::string>& cells) {
+    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) skip_line_end();
+    if (at_ >= text_.size()) return false;
+    row_ = line_;
+    cells.clear();
+    do cells.push_back(cell());
+    while (at_ < text_.size() && text_[at_] == ',' && ++at_ > 0);
+    skip_line_end();
+    return true;
+}
+
+std::string CsvReader::cell() {
+    std::string value;
+    if (at_ < text_.size() && text_[at_] == '"') return quoted();
+    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') value += text_[at_++];
+    return std::string(trimmed(value));
+}
+
+/// A quote inside quotes is doubled.
+std::string CsvReader::quoted() {
+    std::string value;
+    for (++at_; at_ < text_.size(); ++at_) {
+        if (text_[at_] == '\n') ++line_;
+        if (text_[at_] == '"' && (at_ + 1 == text_.size() || text_[at_ + 1] != '"')) {
+            ++at_;
+            return value;
+        }
+        if (text_[at_] == '"') ++at_;
+        value += text_[at_];
+    }
+    throw FormatError("a quoted cell does not end");
+}
+
+void CsvReader::skip_line_end() {
+    if (at_ < text_.size() && text_[at_] == '\r') ++at_;
+    if (at_ < text_.size() && text_[at_] == '\n') {
+        ++at_;
+        ++line_;
+    }
+}
+
+} // namespace ranktune::base

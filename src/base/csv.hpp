@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tables of comma-separated values (RFC 4180).
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace ranktune::base {
+
+/// Reads a table row by row. Quoted cells may hold commas, quotes (doubled) and line ends; blanks around other cells
+/// are dropped; empty lines and a byte order mark are skipped.
+class CsvReader {
+  public:
+    /// `text` outlives the reader.
+    explicit CsvReader(const std::string& text);
+
+    /// False at the end. Throws base::FormatError, without a place, for a quoted cell that does not end.
+    [[nodiscard]] bool next(std::vector<std::string>& cells);
+    /// Where the row of the last `next` began, counted from 1; 0: no row yet.
+    [[nodiscard]] std::size_t row_line() const { return row_; }
+
+  private:
+    std::string cell();
+    std::string quoted();
+    void skip_line_end();
+
+    const std::string& text_;
+    std::size_t at_ = 0;
+    std::size_t line_ = 1;
+    std::size_t row_ = 0;
+};
+
+} // namespace ranktune::base

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/constraint.hpp"
+
+#include "ranktune/space/value.hpp"
+
+namespace ranktune::study {
+
+std::string text(const Constraint& constraint) {
+    return constraint.metric + (constraint.at_most ? " <= " : " >= ") + space::float_text(constraint.bound);
+}
+
+std::string text(std::span<const Constraint> constraints) {
+    std::string all;
+    for (const Constraint& each : constraints) all += (all.empty() ? "" : " and ") + text(each);
+    return all;
+}
+
+} // namespace ranktune::study

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/csv.hpp"
+
+#include "ranktune/base/error.hpp"
+#include "support/catch.hpp"
+
+using ranktune::base::CsvReader;
+
+TEST_CASE("a table is read row by row, with quotes, line ends and lines counted", "[base]") {
+    const std::string text = "\xEF\xBB\xBFname, b\r\n\r\n\"a, \"\"b\"\"\nc\",\n1,2";
+    CsvReader reader(text);
+    std::vector<std::string> cells;
+    REQUIRE(reader.next(cells));
+    CHECK(cells == std::vector<std::string>{"name", "b"});
+    CHECK(reader.row_line() == 1);
+    REQUIRE(reader.next(cells));
+    CHECK(cells == std::vector<std::string>{"a, \"b\"\nc", ""});
+    CHECK(reader.row_line() == 3);
+    REQUIRE(reader.next(cells));
+    CHECK(cells == std::vector<std::string>{"1", "2"});
+    CHECK(reader.row_line() == 5);
+    CHECK_FALSE(reader.next(cells));
+    const std::string open = "a\n\"b";
+    CsvReader torn(open);
+    REQUIRE(torn.next(cells));
+    CHECK_THROWS_AS(static_cast<void>(torn.next(cells)), ranktune::base::FormatError);
+    CHECK(torn.row_line() == 2);
+}
