@@ -34,15 +34,17 @@ class DeviceSums;
 struct StepPlan {
     base::DType type = base::DType::float32;
     std::vector<std::size_t> counts;
-    /// Buckets that lie on a device come before those, and are summed there.
+    /// How a count travels. Of a gather or an exchange it is in bytes: those of every rank, and those for every rank.
+    enum class Route : std::uint8_t { sum, gather, exchange };
+    /// Buckets that lie on a device come before those, and travel from there.
     struct OnDevice {
         DeviceSums* sums = nullptr; ///< of this rank; null: none
         base::DType type = base::DType::float32;
         std::vector<std::size_t> counts;
+        std::vector<Route> routes = {}; ///< one per count; empty: all are sums
+        [[nodiscard]] Route route(std::size_t i) const { return routes.empty() ? Route::sum : routes[i]; }
         friend bool operator==(const OnDevice&, const OnDevice&) = default;
     } on_device = {};
-    /// How a count travels. Of a gather or an exchange it is in bytes: those of every rank, and those for every rank.
-    enum class Route : std::uint8_t { sum, gather, exchange };
     std::vector<Route> routes = {}; ///< one per count; empty: all are sums
     friend bool operator==(const StepPlan&, const StepPlan&) = default;
 };

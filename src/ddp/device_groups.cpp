@@ -58,7 +58,10 @@ class SelfSums final : public DeviceSums {
     explicit SelfSums(const std::atomic<bool>* abort) : abort_(abort) {}
     void start(base::Buffer) override {}
     void join() override {}
-    void start_zeros(std::size_t, base::DType) override {}
+    void issue(const std::function<void(device::Stream&)>&) override { assert(false); } // nothing is compressed
+    void exchange(const void*, void*, std::size_t) override { assert(false); }
+    void gather(const void*, void*, std::size_t) override { assert(false); }
+    void start_zeros(StepPlan::Route, std::size_t, base::DType) override {}
     void look() override {
         if (abort_ != nullptr && abort_->load()) throw Aborted("the trial was told to give up");
     }
@@ -78,6 +81,7 @@ class DeviceGroups::Sums final : public DeviceSums {
     /// `keep`: whether the communicator returns to the cache; agreed by all ranks.
     Sums(DeviceGroups& owner, Key key, Kept kept, bool keep, device::Accelerator& on, Look look)
         : owner_(owner),
+          ranks_(key.first.size()),
           key_(std::move(key)),
           kept_(std::move(kept)),
           keep_(keep),
@@ -98,8 +102,7 @@ class DeviceGroups::Sums final : public DeviceSums {
 
     void start(base::Buffer values) override {
         or_lost([&] {
-            on_.compute_stream().record(*computed_);
-            stream().wait(*computed_);
+            follow_compute();
             if (base::size_of(values.type()) == 2)
                 sum_wide(values);
             else
@@ -114,13 +117,44 @@ class DeviceGroups::Sums final : public DeviceSums {
         });
     }
 
-    void start_zeros(std::size_t count, base::DType type) override {
-        const base::DType added = base::size_of(type) == 2 ? base::DType::float32 : type;
+    void issue(const std::function<void(device::Stream&)>& work) override {
         or_lost([&] {
-            const std::size_t bytes = count * base::size_of(added);
-            void* const zeros = stream().allocate(bytes);
-            stream().fill_zero(zeros, bytes);
-            sum(zeros, count, added);
+            follow_compute();
+            work(stream());
+        });
+    }
+
+    void exchange(const void* parts, void* all, std::size_t bytes) override {
+        if (bytes == 0) return;
+        or_lost([&] {
+            kept_.communicator->exchange(parts, all, bytes, stream());
+            settle();
+        });
+    }
+
+    void gather(const void* mine, void* all, std::size_t bytes) override {
+        if (bytes == 0) return;
+        or_lost([&] {
+            kept_.communicator->gather(mine, all, bytes, stream());
+            settle();
+        });
+    }
+
+    void start_zeros(StepPlan::Route route, std::size_t count, base::DType type) override {
+        const base::DType added = base::size_of(type) == 2 ? base::DType::float32 : type;
+        const bool sums = route == StepPlan::Route::sum;
+        const std::size_t parts = route == StepPlan::Route::exchange ? ranks_ : 1;
+        const std::size_t sent = sums ? count * base::size_of(added) : parts * count;
+        const std::size_t received = sums ? 0 : ranks_ * count;
+        or_lost([&] {
+            auto* const zeros = static_cast<std::byte*>(stream().allocate(sent + received));
+            stream().fill_zero(zeros, sent);
+            if (sums)
+                sum(zeros, count, added);
+            else if (route == StepPlan::Route::exchange)
+                exchange(zeros, zeros + sent, count);
+            else
+                gather(zeros, zeros + sent, count);
             stream().release(zeros);
         });
     }
@@ -141,6 +175,11 @@ class DeviceGroups::Sums final : public DeviceSums {
 
   private:
     [[nodiscard]] device::Stream& stream() const { return on_.communication_stream(); }
+
+    void follow_compute() {
+        on_.compute_stream().record(*computed_);
+        stream().wait(*computed_);
+    }
 
     void sum(void* values, std::size_t count, base::DType type) {
         if (count == 0) return;
@@ -175,6 +214,7 @@ class DeviceGroups::Sums final : public DeviceSums {
     }
 
     DeviceGroups& owner_;
+    std::size_t ranks_;
     Key key_;
     Kept kept_;
     bool keep_;

@@ -2,10 +2,16 @@
 #pragma once
 // DeviceSums: sums of gradients in device memory over the ranks of a trial, as work of the device's streams.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
-#include "ranktune/ddp/group.hpp"
+#include "ddp/collective.hpp"
+
+namespace ranktune::device {
+class Stream;
+}
 
 namespace ranktune::ddp {
 
@@ -37,8 +43,16 @@ class DeviceSums {
     virtual void start(base::Buffer values) = 0;
     /// Later work of the compute stream begins after all sums that were started.
     virtual void join() = 0;
-    /// Sums zeros for a rank that has failed, as `start` would. Collective with the `start` of others.
-    virtual void start_zeros(std::size_t count, base::DType type) = 0;
+    /// Issues work to the stream of the sums, after the work that was issued on the compute stream so far. Local.
+    virtual void issue(const std::function<void(device::Stream&)>& work) = 0;
+    /// Part r of `parts` goes to rank r, and part r of `all`, which must not overlap it, comes from there: `bytes`
+    /// bytes each, in memory of the device; work of the stream of the sums. Collective, in the order of the sums.
+    virtual void exchange(const void* parts, void* all, std::size_t bytes) = 0;
+    /// Likewise: rank r's `bytes` bytes become part r of `all`.
+    virtual void gather(const void* mine, void* all, std::size_t bytes) = 0;
+    /// Takes part in a sum, an exchange or a gather with zeros, for a rank that has failed. Collective with the others'
+    /// `start`, `exchange` or `gather`. `count`: as StepPlan has it; `type`: of sums.
+    virtual void start_zeros(StepPlan::Route route, std::size_t count, base::DType type) = 0;
     /// Throws when the sums can never complete.
     virtual void look() = 0;
     /// Ends what is in flight; the sums must never be used again. Local.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "ddp/arrivals.hpp"
 #include "ddp/collective.hpp"
 #include "ddp/core_wait.hpp"
+#include "ddp/device_hook.hpp"
 #include "ddp/device_sums.hpp"
 #include "ddp/gradient_memory.hpp"
 #include "ddp/hook.hpp"
@@ -31,6 +33,7 @@ struct GradientReducer::Impl final : OpenStep {
     /// Makes memory, hook and plan of the steps; all ranks then check that they agree. The state of a hook starts
     /// afresh.
     void lay_out(BucketPlan plan);
+    void make_hooks();
 
     /// On hosts, the last bucket of gradients that are not compressed includes the status word.
     [[nodiscard]] bool status_is_apart() const { return sums != nullptr || hook; }
@@ -46,6 +49,7 @@ struct GradientReducer::Impl final : OpenStep {
         if (accumulated.holds()) accumulated.add_to(*gradients, b);
         if (hook) return fly([&] { return hook->start(collective, b); });
         base::Buffer bucket = gradients->bucket(b);
+        if (device_hook) return device_hook->start(*sums, b);
         if (sums != nullptr) return sums->start(bucket);
         if (b + 1 == buckets()) bucket = gradients->all().part(gradients->bucket_begin[b], bucket.count() + 1);
         fly([&] { return collective.start_sum(bucket); });
@@ -109,6 +113,13 @@ struct GradientReducer::Impl final : OpenStep {
         arrivals.begin();
         timing = {};
     }
+    [[nodiscard]] bool feedback_free() const { return (!hook && !device_hook) || !settings.compression.feeds_back(); }
+    /// What error feedback keeps.
+    [[nodiscard]] std::vector<HookState> feedback() const {
+        if (device_hook) return device_hook->state();
+        return hook ? hook->state() : std::vector<HookState>();
+    }
+
     /// Gradients that nobody has computed count as zero.
     void fill_missing() {
         if (arrivals.complete()) return;
@@ -138,8 +149,9 @@ struct GradientReducer::Impl final : OpenStep {
     std::vector<std::size_t> tensor_sizes;
     DeviceSums* sums = nullptr; ///< for gradients on a device; null: they lie on the host
     std::optional<GradientMemory> gradients;
-    std::shared_ptr<Hook> hook; ///< shared, for comm::bury; null: gradients are not compressed
-    bool settled = true;        ///< the state of the hook is the same on all ranks
+    std::shared_ptr<Hook> hook;              ///< shared, for comm::bury; null: no gradients are compressed on the host
+    std::unique_ptr<DeviceHook> device_hook; ///< null: none are on a device
+    bool settled = true;                     ///< the state of the hook is the same on all ranks
     Accumulator accumulated;
     std::shared_ptr<float> host_status = std::make_shared<float>(0.0F); ///< if it is apart
     std::size_t announced = 0;                                          ///< number of the plan
@@ -171,12 +183,21 @@ GradientReducer::Impl::Impl(Group& of_trial, std::vector<std::size_t> sizes, Red
     lay_out(std::move(plan));
 }
 
+void GradientReducer::Impl::make_hooks() {
+    hook.reset();
+    device_hook.reset();
+    if (collective.size() == 1) return;
+    HookInput input = hook_input(*gradients, settings, static_cast<std::size_t>(collective.size()));
+    if (auto* const accelerator = device::accelerator_of(settings.place))
+        device_hook = make_device_hook(std::move(input), *accelerator);
+    else
+        hook = make_hook(std::move(input));
+}
+
 void GradientReducer::Impl::lay_out(BucketPlan plan) {
     gradients.emplace(tensor_sizes, std::move(plan), settings.type, settings.place);
-    hook = collective.size() > 1 && settings.compression.kind != Compression::Kind::none
-               ? make_hook(hook_input(*gradients, settings, static_cast<std::size_t>(collective.size())))
-               : nullptr;
-    const StepPlan step = step_plan(gradients->plan, settings.type, sums, hook.get());
+    make_hooks();
+    const StepPlan step = step_plan(gradients->plan, settings.type, sums, hook.get(), device_hook.get());
     const double ranks = collective.size();
     bytes = bytes_sent(step, ranks, status_is_apart());
     plain_bytes = bytes_of_sum(gradients->total * base::size_of(settings.type), ranks);
@@ -259,7 +280,7 @@ void GradientReducer::finish() {
         throw PeerFailed("another rank of the trial failed in this step");
     }
     for (std::size_t b = 0; s.hook && b < s.buckets(); ++b) s.hook->decode(b);
-    s.settled = s.settled && (!s.hook || !s.settings.compression.feeds_back());
+    s.settled = s.settled && s.feedback_free();
     ++s.traffic.steps;
     s.traffic.bytes += s.bytes;
     s.traffic.plain_bytes += s.plain_bytes;
@@ -303,6 +324,14 @@ double GradientReducer::last_norm() const { return impl_->clipper.last_norm(); }
 
 // ---- plans
 
+namespace {
+std::vector<float> numbers_of(const HookState& state) {
+    std::vector<float> numbers(state.values.count());
+    base::copy(state.values, numbers);
+    return numbers;
+}
+} // namespace
+
 bool GradientReducer::replan() {
     Impl& s = *impl_;
     const std::vector<std::size_t> arrived = s.arrivals.arrived();
@@ -318,15 +347,11 @@ bool GradientReducer::reorder(const std::vector<std::size_t>& order) {
     assert(s.open == Impl::Open::no);
     require_order(order, s.tensor_sizes.size());
     if (order == this->order()) return false;
-    const auto before = s.hook; // whose state goes on
+    std::map<std::string, std::vector<float>> before; // goes on
+    for (const HookState& state : s.feedback()) before.emplace(state.name, numbers_of(state));
     s.accumulated.forget();
     s.lay_out(plan_buckets(s.tensor_sizes, s.settings.limit, order));
-    if (!before) return true;
-    const std::vector<HookState> old = before->state();
-    for (const HookState& state : s.hook->state()) {
-        const auto same = std::ranges::find(old, state.name, &HookState::name);
-        std::ranges::copy(same->values, state.values.begin());
-    }
+    for (const HookState& state : s.feedback()) base::copy(before.at(state.name), state.values);
     return true;
 }
 
@@ -334,13 +359,15 @@ bool GradientReducer::reorder(const std::vector<std::size_t>& order) {
 
 void GradientReducer::settle() {
     Impl& s = *impl_;
-    if (!s.hook || s.settled) return;
+    if (s.settled) return;
     const float ranks = static_cast<float>(s.collective.size());
-    for (const HookState& state : s.hook->state()) {
+    for (const HookState& state : s.feedback()) {
         if (!state.error) continue;
-        s.group.all_reduce(state.values);
-        for (float& number : state.values) number /= ranks;
-        s.traffic.bytes += bytes_of_sum(state.values.size_bytes(), s.collective.size());
+        std::vector<float> numbers = numbers_of(state);
+        s.group.all_reduce(numbers);
+        for (float& number : numbers) number /= ranks;
+        base::copy(numbers, state.values);
+        s.traffic.bytes += bytes_of_sum(state.values.bytes(), s.collective.size());
     }
     s.settled = true;
 }
@@ -352,20 +379,19 @@ constexpr const char* saved_ranks = "gradients.ranks";
 
 void GradientReducer::save(study::StateSink& sink) const {
     const Impl& s = *impl_;
-    if (!s.hook || !s.settings.compression.feeds_back()) return;
+    if (s.feedback_free()) return;
     if (!s.settled)
         throw base::UsageError(
             "the gradients' error feedback differs between the ranks, so it cannot be saved: call "
             "GradientReducer::settle on all ranks at the end of the iteration");
-    for (const HookState& state : s.hook->state())
-        sink.put<float>(saved_prefix + state.name, std::span<const float>(state.values));
+    for (const HookState& state : s.feedback()) sink.put(saved_prefix + state.name, state.values);
     const std::uint64_t ranks = static_cast<std::uint64_t>(s.collective.size());
     sink.put<std::uint64_t>(saved_ranks, std::span(&ranks, 1));
 }
 
 void GradientReducer::load(study::StateSource& source) {
     const Impl& s = *impl_;
-    if (!s.hook) return;
+    if (s.feedback_free()) return;
     const std::vector<study::TensorInfo> saved = source.tensors();
     const auto has = [&saved](const std::string& name) {
         return std::ranges::find(saved, name, &study::TensorInfo::name) != saved.end();
@@ -374,12 +400,14 @@ void GradientReducer::load(study::StateSource& source) {
     std::uint64_t ranks = 1;
     source.get<std::uint64_t>(saved_ranks, std::span(&ranks, 1));
     const float share = static_cast<float>(ranks) / static_cast<float>(s.collective.size());
-    for (const HookState& state : s.hook->state()) {
+    for (const HookState& state : s.feedback()) {
         const auto found = std::ranges::find(saved, saved_prefix + state.name, &study::TensorInfo::name);
-        if (found == saved.end() || found->shape != std::vector<std::uint64_t>{state.values.size()}) continue;
-        source.get<float>(found->name, state.values);
+        if (found == saved.end() || found->shape != std::vector<std::uint64_t>{state.values.count()}) continue;
+        std::vector<float> numbers(state.values.count());
+        source.get(found->name, numbers);
         if (state.error)
-            for (float& number : state.values) number *= share;
+            for (float& number : numbers) number *= share;
+        base::copy(numbers, state.values);
     }
 }
 

@@ -19,6 +19,7 @@ namespace ranktune::ddp {
 struct HookInput {
     BucketPlan plan;
     std::span<const Matrix> matrices; ///< per tensor; may be empty
+    /// Addresses on a device are not for the host.
     std::vector<std::span<float>> buckets;
     std::size_t ranks = 1;
     Compression compression;
@@ -27,8 +28,8 @@ struct HookInput {
 /// State of the training that a hook keeps: per tensor, or of a tensor.
 struct HookState {
     std::string name;
-    std::span<float> values;
-    bool error = false; ///< differs between ranks until it is settled
+    base::Buffer values; ///< float32
+    bool error = false;  ///< differs between ranks until it is settled
 };
 
 /// Compresses on hosts. A bucket has one or two operations. All memory is allocated by the constructor: nothing in a
@@ -48,6 +49,9 @@ class Hook {
     /// Empty without error feedback.
     [[nodiscard]] virtual std::vector<HookState> state() { return {}; }
 };
+
+/// topk: how many of `size` numbers travel.
+[[nodiscard]] std::size_t kept_numbers(const Compression& compression, std::size_t size);
 
 /// Null for Compression::Kind::none.
 [[nodiscard]] std::shared_ptr<Hook> make_hook(HookInput input);

@@ -12,6 +12,7 @@
 
 #include "ddp/hook.hpp"
 #include "ddp/low_rank.hpp"
+#include "ddp/power_layout.hpp"
 #include "ranktune/base/huge_pages.hpp"
 
 namespace ranktune::ddp {
@@ -21,7 +22,7 @@ namespace {
 class PowerHook final : public Hook {
   public:
     explicit PowerHook(HookInput input) : input_(std::move(input)) {
-        for (std::size_t b = 0; b < input_.buckets.size(); ++b) travels_.push_back(travel_of(b));
+        for (std::size_t b = 0; b < input_.buckets.size(); ++b) travels_.emplace_back(power_layout(input_, b));
     }
 
     void announce(StepPlan& step) const override {
@@ -40,7 +41,7 @@ class PowerHook final : public Hook {
             make_orthonormal(thin);
             multiply(m, thin.q, thin.rank, p_of(travel, thin));
         }
-        for (const Plain& plain : travel.plain)
+        for (const PowerLayout::Plain& plain : travel.plain)
             std::ranges::copy(bucket.subspan(plain.offset, plain.size), travel.first.data() + plain.begin);
         return collective.start_sum(std::span<float>(travel.first));
     }
@@ -68,7 +69,7 @@ class PowerHook final : public Hook {
             const std::size_t padding = thin.offset + thin.error.size();
             std::ranges::fill(bucket.subspan(padding, thin.offset + thin.size - padding), 0.0F);
         }
-        for (const Plain& plain : travel.plain)
+        for (const PowerLayout::Plain& plain : travel.plain)
             std::copy_n(travel.first.data() + plain.begin, plain.size, bucket.data() + plain.offset);
     }
 
@@ -76,69 +77,30 @@ class PowerHook final : public Hook {
         std::vector<HookState> all;
         for (Travel& travel : travels_)
             for (Thin& thin : travel.thin) {
-                all.push_back({"error." + std::to_string(thin.tensor), thin.error, true});
-                all.push_back({"q." + std::to_string(thin.tensor), thin.q});
+                all.push_back({"error." + std::to_string(thin.tensor), std::span<float>(thin.error), true});
+                all.push_back({"q." + std::to_string(thin.tensor), std::span<float>(thin.q)});
             }
         return all;
     }
 
   private:
-    /// A matrix that travels as P and Q.
-    struct Thin {
-        std::size_t tensor = 0;
-        std::size_t offset = 0; ///< in the bucket
-        std::size_t size = 0;   ///< of the tensor, with padding
-        std::size_t rank = 0;
-        std::size_t rows = 0;
-        std::size_t p_begin = 0; ///< in the first sum
-        std::size_t q_begin = 0; ///< in the second sum
+    struct Thin : ThinMatrix {
+        explicit Thin(const ThinMatrix& matrix)
+            : ThinMatrix(matrix), error(matrix.numbers()), q(matrix.columns * matrix.rank) {}
         base::LargeVector<float> error;
         base::LargeVector<float> q; ///< of the last step
     };
-    struct Plain {
-        std::size_t offset = 0; ///< in the bucket
-        std::size_t begin = 0;  ///< in the first sum
-        std::size_t size = 0;
-    };
     struct Travel {
+        explicit Travel(PowerLayout layout)
+            : thin(layout.thin.begin(), layout.thin.end()),
+              plain(std::move(layout.plain)),
+              first(layout.first),
+              second(layout.second) {}
         std::vector<Thin> thin;
-        std::vector<Plain> plain;
-        base::LargeVector<float> first;  ///< every P, then the plain numbers
-        base::LargeVector<float> second; ///< every Q
+        std::vector<PowerLayout::Plain> plain;
+        base::LargeVector<float> first;
+        base::LargeVector<float> second;
     };
-
-    /// The rank of the matrix's approximation; 0: it travels as it is, because the approximation is not half as large.
-    [[nodiscard]] std::size_t rank_of(std::size_t tensor) const {
-        if (input_.matrices.empty()) return 0;
-        const auto [rows, columns] = input_.matrices[tensor];
-        const std::size_t rank = std::min({input_.compression.rank, rows, columns});
-        return 2 * rank * (rows + columns) <= rows * columns ? rank : 0;
-    }
-
-    [[nodiscard]] Travel travel_of(std::size_t b) const {
-        Travel travel;
-        std::size_t first = 0;
-        std::size_t second = 0;
-        for (const BucketPlan::Slot& slot : input_.plan.buckets[b].slots) {
-            const std::size_t rank = rank_of(slot.tensor);
-            if (rank == 0) continue;
-            const auto [rows, columns] = input_.matrices[slot.tensor];
-            Thin thin{slot.tensor, slot.offset, slot.size, rank, rows, first, second, {}, {}};
-            thin.error.resize(rows * columns);
-            thin.q.resize(columns * rank);
-            first += rows * rank;
-            second += columns * rank;
-            travel.thin.push_back(std::move(thin));
-        }
-        for (const BucketPlan::Slot& slot : input_.plan.buckets[b].slots) {
-            if (rank_of(slot.tensor) > 0) continue;
-            travel.plain.push_back({slot.offset, first, slot.size});
-            first += slot.size;
-        }
-        travel.first.resize(first);
-        travel.second.resize(second);
-        return travel;
-    }
 
     static void make_orthonormal(Thin& thin) {
         const auto tensor = static_cast<std::uint32_t>(thin.tensor);

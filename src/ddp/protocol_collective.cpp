@@ -118,8 +118,17 @@ class ProtocolCollective::GuardedSums final : public DeviceSums {
     void join() override {
         guarded([&] { inner_->join(); });
     }
-    void start_zeros(std::size_t count, DType type) override {
-        guarded([&] { inner_->start_zeros(count, type); });
+    void issue(const std::function<void(device::Stream&)>& work) override {
+        guarded([&] { inner_->issue(work); });
+    }
+    void exchange(const void* parts, void* all, std::size_t bytes) override {
+        guarded([&] { inner_->exchange(parts, all, bytes); });
+    }
+    void gather(const void* mine, void* all, std::size_t bytes) override {
+        guarded([&] { inner_->gather(mine, all, bytes); });
+    }
+    void start_zeros(StepPlan::Route route, std::size_t count, DType type) override {
+        guarded([&] { inner_->start_zeros(route, count, type); });
     }
     void look() override {
         guarded([&] { inner_->look(); });
@@ -447,8 +456,9 @@ void ProtocolCollective::join(const Header& header) {
 }
 
 void ProtocolCollective::send_zeros(const StepPlan& plan) {
-    for (const std::size_t elements : plan.on_device.counts)
-        plan.on_device.sums->start_zeros(elements, plan.on_device.type);
+    const StepPlan::OnDevice& device = plan.on_device;
+    for (std::size_t i = 0; i < device.counts.size(); ++i)
+        device.sums->start_zeros(device.route(i), device.counts[i], device.type);
     const ZerosOf zeros(plan, static_cast<std::size_t>(size())); // allocate first: it may fail
     std::vector<std::unique_ptr<Pending>> pending;
     try {

@@ -54,8 +54,9 @@ void require_settings(const ReducerSettings& settings, std::span<const std::size
     if (settings.type != base::DType::float32)
         throw base::UsageError("gradients of " + std::string(base::name(settings.type)) +
                                " cannot be compressed: only those of float32");
-    if (!settings.place.is_host())
-        throw base::UsageError("gradients on " + settings.place.name() + " cannot be compressed: only those on hosts");
+    if (!settings.place.is_host() && device::accelerator_of(settings.place) == nullptr)
+        throw base::UsageError("gradients on " + settings.place.name() +
+                               " cannot be compressed: only those on hosts and GPUs");
     if (compression.kind == Compression::Kind::powersgd && compression.rank == 0)
         throw base::UsageError("the rank of powersgd must be 1 or more");
     if (compression.kind == Compression::Kind::topk && !(compression.density > 0.0 && compression.density <= 1.0))
@@ -93,13 +94,22 @@ void require_order(std::span<const std::size_t> order, std::size_t tensors) {
 
 HookInput hook_input(const GradientMemory& memory, const ReducerSettings& settings, std::size_t ranks) {
     HookInput input{memory.plan, settings.matrices, {}, ranks, settings.compression};
-    for (std::size_t b = 0; b < memory.plan.buckets.size(); ++b) input.buckets.push_back(memory.bucket(b).as<float>());
+    for (std::size_t b = 0; b < memory.plan.buckets.size() && settings.type == base::DType::float32; ++b) {
+        const base::Buffer bucket = memory.bucket(b);
+        input.buckets.emplace_back(static_cast<float*>(bucket.address()), bucket.count());
+    }
     return input;
 }
 
-StepPlan step_plan(const BucketPlan& plan, base::DType type, DeviceSums* sums, const Hook* hook) {
+StepPlan step_plan(const BucketPlan& plan, base::DType type, DeviceSums* sums, const Hook* hook,
+                   const DeviceHook* device_hook) {
     std::vector<std::size_t> counts;
     for (const BucketPlan::Bucket& bucket : plan.buckets) counts.push_back(bucket.size);
+    if (device_hook != nullptr) {
+        StepPlan step{base::DType::float32, {1}, {sums, type, {}}};
+        device_hook->announce(step.on_device);
+        return step;
+    }
     if (sums != nullptr) return {base::DType::float32, {1}, {sums, type, std::move(counts)}};
     if (hook == nullptr) {
         ++counts.back();
@@ -131,16 +141,21 @@ std::uint64_t bytes_of_sum(std::size_t bytes, double ranks) {
 
 std::uint64_t bytes_sent(const StepPlan& step, double ranks, bool status_is_apart) {
     std::uint64_t total = 0;
-    for (const std::size_t count : step.on_device.counts)
-        total += bytes_of_sum(count * base::size_of(step.on_device.type), ranks);
+    const auto to_others = static_cast<std::uint64_t>(ranks - 1.0); // of a gather and an exchange
+    for (std::size_t i = 0; i < step.on_device.counts.size(); ++i) {
+        const std::size_t count = step.on_device.counts[i];
+        total += step.on_device.route(i) == StepPlan::Route::sum
+                     ? bytes_of_sum(count * base::size_of(step.on_device.type), ranks)
+                     : count * to_others;
+    }
     const std::size_t last = step.counts.size() - 1;
     for (std::size_t i = 0; i <= last; ++i) {
         const std::size_t count = step.counts[i];
         const bool bytes = !step.routes.empty() && step.routes[i] != StepPlan::Route::sum;
         if (i == last && status_is_apart) continue;
         const std::size_t status = i == last ? 1 : 0;
-        if (bytes) // of a gather and an exchange: to every other rank
-            total += count * static_cast<std::uint64_t>(ranks - 1.0);
+        if (bytes)
+            total += count * to_others;
         else
             total += bytes_of_sum((count - status) * base::size_of(step.type), ranks);
     }

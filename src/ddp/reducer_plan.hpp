@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ddp/collective.hpp"
+#include "ddp/device_hook.hpp"
 #include "ddp/gradient_memory.hpp"
 #include "ddp/hook.hpp"
 
@@ -24,7 +25,8 @@ void require_order(std::span<const std::size_t> order, std::size_t tensors);
 
 /// The operations of a step. On hosts the last bucket of gradients that are not compressed includes the status word;
 /// otherwise it follows as a sum of one number.
-[[nodiscard]] StepPlan step_plan(const BucketPlan& plan, base::DType type, DeviceSums* sums, const Hook* hook);
+[[nodiscard]] StepPlan step_plan(const BucketPlan& plan, base::DType type, DeviceSums* sums, const Hook* hook,
+                                 const DeviceHook* device_hook);
 
 /// What all ranks must have the same.
 [[nodiscard]] std::uint64_t plan_digest(const BucketPlan& plan, const ReducerSettings& settings);

@@ -19,7 +19,7 @@ class TopHook final : public Hook {
         for (std::size_t b = 0; b < input_.buckets.size(); ++b) {
             Travel travel;
             for (const BucketPlan::Slot& slot : input_.plan.buckets[b].slots) {
-                travel.kept.push_back(kept_of(slot.size));
+                travel.kept.push_back(kept_numbers(input_.compression, slot.size));
                 travel.count += travel.kept.back();
                 widest = std::max(widest, slot.size);
             }
@@ -82,11 +82,6 @@ class TopHook final : public Hook {
         base::LargeVector<float> error; ///< what was not sent yet
     };
 
-    [[nodiscard]] std::size_t kept_of(std::size_t size) const {
-        const auto share = static_cast<std::size_t>(std::ceil(input_.compression.density * static_cast<double>(size)));
-        return std::clamp<std::size_t>(share, std::min<std::size_t>(size, 1), size);
-    }
-
     /// Moves the `count` largest numbers of `from` to `to`; returns the end. NaN counts as larger than any number.
     Chosen* choose(std::span<float> from, std::size_t offset, std::size_t count, Chosen* to) {
         if (count == 0) return to;
@@ -113,6 +108,11 @@ class TopHook final : public Hook {
 };
 
 } // namespace
+
+std::size_t kept_numbers(const Compression& compression, std::size_t size) {
+    const auto share = static_cast<std::size_t>(std::ceil(compression.density * static_cast<double>(size)));
+    return std::clamp<std::size_t>(share, std::min<std::size_t>(size, 1), size);
+}
 
 std::shared_ptr<Hook> make_top_hook(HookInput input) { return std::make_shared<TopHook>(std::move(input)); }
 

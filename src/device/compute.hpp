@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compute: matrix products and the loops of networks in device memory, issued on the compute stream of a device.
+// Compute: matrix products and the loops of networks in device memory, issued on one stream of a device.
 
 #include <cstddef>
 #include <cstdint>

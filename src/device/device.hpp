@@ -15,6 +15,7 @@ namespace ranktune::device {
 
 class Compute;
 class Communicator;
+class GradientKernels;
 struct CommunicatorId;
 
 /// A GPU, or a library on it, refused a call.
@@ -26,6 +27,12 @@ class DeviceError : public base::Error {
 
   private:
     bool lost_;
+};
+
+/// The memory of a GPU is full. The GPU goes on.
+class DeviceMemoryError : public DeviceError {
+  public:
+    explicit DeviceMemoryError(const std::string& message) : DeviceError(message, false) {}
 };
 
 /// What a GPU is. Numbers of a device count from 0 among those that this process sees (CUDA_VISIBLE_DEVICES).
@@ -64,6 +71,8 @@ class Stream {
     /// Host memory is pinned (Accelerator::allocate_pinned): it is read and written when the operation runs.
     virtual void upload(void* to, const void* pinned, std::size_t bytes) = 0;
     virtual void download(void* pinned, const void* from, std::size_t bytes) = 0;
+    /// Within the memory of the device.
+    virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
     virtual void fill_zero(void* memory, std::size_t bytes) = 0;
     /// Widens float16 or bfloat16 to float32 (`count` numbers), and back, rounded to nearest even.
     virtual void widen(float* to, const void* from, std::size_t count, base::DType from_type) = 0;
@@ -92,8 +101,10 @@ class Accelerator : public base::Device {
     [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
     /// Page-locked host memory, which must be freed before the process ends.
     [[nodiscard]] virtual std::shared_ptr<void> allocate_pinned(std::size_t bytes) = 0;
-    /// The mathematics of networks, on the compute stream.
-    [[nodiscard]] virtual std::unique_ptr<Compute> make_compute() = 0;
+    /// The mathematics of networks, issued to `on`, a stream of this device.
+    [[nodiscard]] virtual std::unique_ptr<Compute> make_compute(Stream& on) = 0;
+    /// The arithmetic of compressed gradients, issued to `on`.
+    [[nodiscard]] virtual std::unique_ptr<GradientKernels> make_gradient_kernels(Stream& on) = 0;
     /// Rank `rank` of `size` of the communicator `id`; `name` shows in NCCL's log. Starts only: it may be used when
     /// Communicator::settled() is true. Throws base::UsageError in a build without NCCL.
     [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(const CommunicatorId& id, int size, int rank,

@@ -13,6 +13,7 @@
 
 #include "device/device.hpp"
 #include "libtorch/cuda.hpp"
+#include "libtorch/device_memory.hpp"
 #include "libtorch/optimizer_state.hpp"
 #include "libtorch/tensors.hpp"
 #include "ranktune/base/error.hpp"
@@ -199,9 +200,11 @@ double DataParallel::step(const std::function<Tensor()>& loss, double share) {
     ddp::run_step(*s.reducer, [&] {
         if (loss) {
             const Collecting scope_of_hooks(s.collecting);
-            const Tensor mean = loss();
-            (share == 1.0 ? mean : mean * share).backward();
-            value = mean.item<double>();
+            telling_of_memory([&] {
+                const Tensor mean = loss();
+                (share == 1.0 ? mean : mean * share).backward();
+                value = mean.item<double>();
+            });
             if (!std::isfinite(value))
                 throw base::Error(std::string("loss is ") + (std::isnan(value) ? "NaN" : "infinite"));
         }

@@ -9,6 +9,7 @@
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/utils.h>
 
+#include "libtorch/device_memory.hpp"
 #include "libtorch/optimizer_state.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
@@ -161,17 +162,21 @@ ModuleTrainable::~ModuleTrainable() = default;
 
 void ModuleTrainable::setup(trainables::TrialContext& context) {
     ::torch::set_num_threads(context.cpus_per_rank());
-    Training training = seeded(context, make_);
-    require_complete(training);
-    impl_ = std::make_unique<Impl>(std::move(training), context);
+    telling_of_memory([&] {
+        Training training = seeded(context, make_);
+        require_complete(training);
+        impl_ = std::make_unique<Impl>(std::move(training), context);
+    });
     if (!context.devices().empty() && impl_->parallel.where().place.is_host())
         context.log("this LibTorch has no CUDA: the trial computes on the cores, and leaves its GPU idle");
 }
 
 trainables::Metrics ModuleTrainable::step(trainables::TrialContext& context) {
-    trainables::Metrics metrics{{"train_loss", impl_->train_epoch(context)}};
-    for (auto& metric : impl_->validate()) metrics.push_back(std::move(metric));
-    return metrics;
+    return telling_of_memory([&] {
+        trainables::Metrics metrics{{"train_loss", impl_->train_epoch(context)}};
+        for (auto& metric : impl_->validate()) metrics.push_back(std::move(metric));
+        return metrics;
+    });
 }
 
 void ModuleTrainable::save(study::StateSink& sink) const {
@@ -181,7 +186,7 @@ void ModuleTrainable::save(study::StateSink& sink) const {
 }
 
 void ModuleTrainable::load(study::StateSource& source) {
-    impl_->parallel.load(source, *impl_->training.optimizer);
+    telling_of_memory([&] { impl_->parallel.load(source, *impl_->training.optimizer); });
     std::uint64_t counters[2] = {};
     source.get<std::uint64_t>("trainer.counters", counters);
     impl_->epoch = counters[0];

@@ -439,6 +439,7 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
                          t.verdict.reason);
         case AttemptOutcome::failed:
         case AttemptOutcome::disturbed:
+        case AttemptOutcome::oversized:
             return close(trial, TrialPhase::failed, Reason::exception);
     }
     // A drain ends at once here.

@@ -26,7 +26,11 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
         return AttemptOutcome::disturbed;
     } catch (const base::IoError&) {
         return AttemptOutcome::disturbed;
-    } catch (const device::DeviceError&) { // its memory is full, or it is sick
+    } catch (const OversizedError&) {
+        return AttemptOutcome::oversized;
+    } catch (const device::DeviceMemoryError&) {
+        return AttemptOutcome::oversized;
+    } catch (const device::DeviceError&) { // it is sick
         return AttemptOutcome::disturbed;
     } catch (...) {
         return AttemptOutcome::failed;
@@ -45,6 +49,11 @@ std::string message_of(const std::exception_ptr& error) {
 
 study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower) {
     study::Failure failure{message_of(error), thrower};
+    if (outcome_of(error) == AttemptOutcome::oversized)
+        failure.message = "the trial needs more memory than the device has: " + failure.message +
+                          ". Make the model or the batch smaller, or compute a batch in parts (mlp: accumulate), or "
+                          "ask for GPUs with "
+                          "more memory; the trial is not tried again";
     try {
         std::rethrow_exception(error);
     } catch (const CheckpointError& known) {

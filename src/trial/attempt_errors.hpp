@@ -33,6 +33,12 @@ class DisturbedError : public base::Error {
     using Error::Error;
 };
 
+/// A program says that the memory of its GPU is full: the outcome `oversized`.
+class OversizedError : public base::Error {
+  public:
+    using Error::Error;
+};
+
 /// The outcome when reading a checkpoint failed. Only damage makes it useless: other errors of the file system may
 /// pass, and a newer ranktune can read a file of a newer version.
 [[nodiscard]] inline study::AttemptOutcome outcome_of_reading(const base::Error& error) {
@@ -41,12 +47,13 @@ class DisturbedError : public base::Error {
 }
 
 /// The outcome of an attempt in which a rank threw this: as said above; `unstarted` for a SetUpError; `disturbed` for
-/// errors that the machine may have caused (memory, files, the system, a GPU); `failed` for all others.
+/// errors that the machine may have caused (memory, files, the system, a GPU); `oversized` when the memory of a GPU is
+/// full; `failed` for all others.
 [[nodiscard]] study::AttemptOutcome outcome_of(const std::exception_ptr& error);
 
 /// Its what().
 [[nodiscard]] std::string message_of(const std::exception_ptr& error);
-/// Its message with the rank it concerns: the one that it names, otherwise `thrower`.
+/// Its message with the rank it concerns: the one that it names, otherwise `thrower`. With advice, if it is oversized.
 [[nodiscard]] study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower);
 
 } // namespace ranktune::trial

@@ -119,8 +119,7 @@ study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
     const auto closed = [&](TrialPhase phase, Reason reason, double a, double b, Failure failure) {
         return study::TrialClosed{fact.trial, now, phase, reason, a, b, std::move(failure)};
     };
-    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop && fact.outcome != AttemptOutcome::failed &&
-        fact.outcome != AttemptOutcome::disturbed)
+    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop && !is_failure(fact.outcome))
         return closed(phase_after(t.verdict.reason), t.verdict.reason, t.verdict.a, t.verdict.b, {});
     switch (fact.outcome) {
         case AttemptOutcome::finished:

@@ -35,6 +35,7 @@ struct Table {
         /* unreachable */ {{{{unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {stopped, obeys},           {unreachable, nothing}}},   {.costs = Costs::loss, .against_host = true, .ends_study = Reason::unreachable}},
         /* unstarted   */ {{{{unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {stopped, obeys},           {unstarted, nothing}}},     {.against_host = true, .ends_study = Reason::unstarted}},
         /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, obeys},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
+        /* oversized   */ {{{{oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
     }};
 };
 // clang-format on

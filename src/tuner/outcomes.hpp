@@ -19,6 +19,7 @@ enum class Then : std::uint8_t {
     pauses,      ///< pauses, without ranks
     waits,       ///< for ranks, to go on from its newest checkpoint
     may_fail,    ///< waits, while failure.max_failures allows it and it does not fail again in the same words
+    fails,       ///< has failed: another attempt would fail like this one
     may_be_lost, ///< waits, while failure.max_losses allows it
     falls_back,  ///< waits, to go on from the checkpoint before; without one it has failed
     obeys,       ///< ends as it was told
@@ -47,6 +48,9 @@ struct Saying {
         Reason::none; ///< resumably, when the trial is not tried again (unsaved, stateless: in any case)
 };
 [[nodiscard]] const Saying& saying_of(AttemptOutcome outcome);
+
+/// Whether the trial is at fault: failed, disturbed, oversized.
+[[nodiscard]] inline bool is_failure(AttemptOutcome outcome) { return saying_of(outcome).costs == Costs::failure; }
 
 /// Whether such an outcome ends the trial, if no other attempt follows.
 [[nodiscard]] bool ends_trial(AttemptOutcome outcome);

@@ -162,6 +162,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Fail
     switch (then) {
         case Then::nothing:
         case Then::obeys:
+        case Then::fails:
             break;
         case Then::is_over:
             if (t.reported || (held != nullptr && !held->empty())) break;
@@ -186,7 +187,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Fail
             break;
     }
     // While the study ends for a cause outside its trials, no trial fails for that cause.
-    const bool fails = end.outcome == AttemptOutcome::failed || end.outcome == AttemptOutcome::disturbed;
+    const bool fails = is_failure(end.outcome);
     const bool taken_back = !occupancy_.failures_are_taken_back() && told != Told::out && t.unheard;
     if (fails && taken_back && state_.draining && blames_surroundings(state_.drain_reason)) end.retry = true;
     return end;

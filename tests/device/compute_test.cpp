@@ -48,7 +48,7 @@ const std::pair<std::size_t, std::size_t> sizes[] = {{1, 1}, {3, 7}, {64, 10}, {
 
 TEST_CASE("matrix products in all four forms, and of blocks", "[device]") {
     auto& on = first_device();
-    const auto compute = on.make_compute();
+    const auto compute = on.make_compute(on.compute_stream());
     const std::size_t m = 5;
     const std::size_t n = 7;
     const std::size_t k = 3;
@@ -78,7 +78,7 @@ TEST_CASE("matrix products in all four forms, and of blocks", "[device]") {
 
 TEST_CASE("activations with and without dropout are those of the host", "[device]") {
     auto& on = first_device();
-    const auto compute = on.make_compute();
+    const auto compute = on.make_compute(on.compute_stream());
     for (const auto& [rows, columns] : sizes)
         for (const Activation f : {Activation::none, Activation::relu, Activation::tanh})
             for (const double probability : {0.0, 0.4}) {
@@ -120,7 +120,7 @@ TEST_CASE("activations with and without dropout are those of the host", "[device
 
 TEST_CASE("the gradient of no rows is zero", "[device]") {
     auto& on = first_device();
-    const auto compute = on.make_compute();
+    const auto compute = on.make_compute(on.compute_stream());
     const OnAccelerator<float> sums(on, std::vector<float>{1.0F, 2.0F});
     compute->activate_backward(Activation::none, nullptr, nullptr, 1.0F, sums.data(), 0, 2);
     CHECK(sums.values() == std::vector<float>{0.0F, 0.0F});
@@ -128,7 +128,7 @@ TEST_CASE("the gradient of no rows is zero", "[device]") {
 
 TEST_CASE("losses and their gradients are those of the host", "[device]") {
     auto& on = first_device();
-    const auto compute = on.make_compute();
+    const auto compute = on.make_compute(on.compute_stream());
     for (const auto& [rows, columns] : sizes) {
         auto z = random_numbers(rows * columns, 7, 4.0F);
         std::vector<std::int32_t> classes(rows);
@@ -162,7 +162,7 @@ TEST_CASE("losses and their gradients are those of the host", "[device]") {
 
 TEST_CASE("optimizers are those of the host", "[device]") {
     auto& on = first_device();
-    const auto compute = on.make_compute();
+    const auto compute = on.make_compute(on.compute_stream());
     const std::size_t size = 1000;
     const auto gradients = random_numbers(size, 9);
     const OnAccelerator<float> g(on, gradients);
@@ -258,6 +258,29 @@ TEST_CASE("buffers of a device go through base::copy", "[device]") {
     CHECK_THROWS_AS(buffer.as<double>(), base::UsageError);
     CHECK(device::accelerator_of(place) == &on);
     CHECK(device::accelerator_of({}) == nullptr);
+}
+
+TEST_CASE("a full memory is an error of its own, and the device goes on", "[stand-in]") {
+    auto& runtime = testing::runtime_or_skip();
+    if (!testing::is_stand_in(runtime)) return;
+    auto& on = runtime.open(0);
+    setenv("RANKTUNE_STAND_IN_MEMORY", "64", 1); // KiB
+    const auto told = [](auto&& call) {
+        try {
+            call();
+        } catch (const device::DeviceMemoryError& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    CHECK(told([&] { on.release(on.allocate(1 << 20)); }) ==
+          "the memory of the GPU is full (cudaMalloc of 1048576 bytes: out of memory)");
+    CHECK(told([&] { on.compute_stream().release(on.compute_stream().allocate(1 << 20)); }).find("full") !=
+          std::string::npos);
+    unsetenv("RANKTUNE_STAND_IN_MEMORY");
+    CHECK(told([&] { on.release(on.allocate(1 << 20)); }).empty());
+    const OnAccelerator<float> numbers(on, std::vector<float>{1.0F, 2.0F});
+    CHECK(numbers.values() == std::vector<float>{1.0F, 2.0F});
 }
 
 } // namespace compute_test

@@ -26,6 +26,7 @@ data = "{root}/jobs/digits/digits.h5"
 hidden = [64, 32]
 dropout = 0.2
 device = "{device}"
+compression = "{compression}"
 [resources]
 {resources}
 [space]
@@ -39,10 +40,10 @@ class Studies(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.cwd = pathlib.Path(self.folder.name)
 
-    def run_study(self, name, device, ranks, resources=None, stand_in=True, workers=None, **variables):
+    def run_study(self, name, device, ranks, resources=None, stand_in=True, workers=None, compression="none", **variables):
         """Runs a study; returns the finished process."""
         key = "gpus" if device == "gpu" else "ranks"
-        (self.cwd / f"{name}.toml").write_text(STUDY.format(root=ROOT, device=device, resources=resources or f"{key} = {ranks}"))
+        (self.cwd / f"{name}.toml").write_text(STUDY.format(root=ROOT, device=device, compression=compression, resources=resources or f"{key} = {ranks}"))
         environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID")}
         environment["LD_LIBRARY_PATH"] = f"{STAND_IN}:{MODULE}" if stand_in else MODULE
         environment.update({"CUDA_VISIBLE_DEVICES": "0,1,2", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
@@ -93,6 +94,29 @@ class Studies(unittest.TestCase):
             trials = json.loads(subprocess.run([PROGRAM, "export", name, "--format", "json"], cwd=self.cwd, capture_output=True,
                                                text=True, check=True).stdout)["trials"]
             self.assertEqual([trial["state"] for trial in trials], ["finished", "finished"])  # max_failures is 0: none was charged
+
+    def test_a_trial_without_room_on_its_device_fails_at_once_with_advice(self):
+        for ranks in (1, 2):
+            name = f"large{ranks}"
+            done = self.run_study(name, "gpu", ranks, resources=f"gpus = {ranks}\n[failure]\nmax_failures = 5", RANKTUNE_STAND_IN_MEMORY="100")
+            self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+            trials = json.loads(subprocess.run([PROGRAM, "export", name, "--format", "json"], cwd=self.cwd, capture_output=True,
+                                               text=True, check=True).stdout)["trials"]
+            self.assertEqual([trial["state"] for trial in trials], ["failed", "failed"])
+            log = self.logs(name)
+            self.assertIn("the trial needs more memory than the device has: the memory of the GPU is full (cudaMalloc of ", log)
+            self.assertIn("the trial is not tried again", log)
+            self.assertNotIn("attempt 2", log)
+
+    def test_compressed_gradients_train_on_devices(self):
+        for kind in ("bf16", "topk"):
+            self.run_study(f"host-{kind}", "cpu", 2, resources="ranks = 2", compression=kind)
+            done = self.run_study(f"device-{kind}", "gpu", 2, compression=kind)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            expected, found = self.reports(f"host-{kind}"), self.reports(f"device-{kind}")
+            self.assertEqual(found.keys(), expected.keys())
+            for key, row in found.items():
+                self.assertAlmostEqual(float(row["val_loss"]) / float(expected[key]["val_loss"]), 1.0, delta=1e-3)
 
     def test_without_a_device_it_says_why(self):
         done = self.run_study("none", "gpu", 1, resources="ranks = 1", CUDA_VISIBLE_DEVICES="")

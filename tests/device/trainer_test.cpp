@@ -177,6 +177,35 @@ TEST_CASE("batches in parts and clipped gradients on a device are those of the h
     }
 }
 
+TEST_CASE("compressed gradients on a device train as on hosts, and their state moves between both", "[device]") {
+    if (most_ranks() < 2) return;
+    const auto data = dataset(true);
+    using Kind = ddp::Compression::Kind;
+    for (const ddp::Compression& compression :
+         {ddp::Compression{.kind = Kind::fp16}, ddp::Compression{.kind = Kind::bf16},
+          ddp::Compression{.kind = Kind::powersgd, .rank = 2}, ddp::Compression{.kind = Kind::topk, .density = 0.1}}) {
+        std::atomic<int> wrong{0};
+        on_ranks(2, [&](int, ddp::Group& group, device::Accelerator& on) {
+            auto choice = options(mlp::Activation::tanh, mlp::OptimizerOptions::Kind::sgd, 0.2);
+            choice.gradients.compression = compression;
+            mlp::Trainer host(data, choice, group);
+            choice.device = &on;
+            mlp::Trainer device(data, choice, group);
+            const double expected = host.train_epoch();
+            wrong += close_to(device.train_epoch(), expected, 1e-3) ? 0 : 1;
+            Sink from_host;
+            host.save(from_host);
+            mlp::Trainer again(data, choice, group);
+            Source source(from_host);
+            again.load(source);
+            const double second = host.train_epoch();
+            wrong += close_to(again.train_epoch(), second, 1e-3) ? 0 : 1;
+            wrong += second < expected ? 0 : 1;
+        });
+        CHECK(wrong == 0);
+    }
+}
+
 TEST_CASE("a state moves between host and device", "[device]") {
     const auto data = dataset(true);
     std::atomic<int> wrong{0};

@@ -144,6 +144,23 @@ TEST_CASE("mistakes of a training are told", "[libtorch]") {
           }).find("none of the module") != std::string::npos);
 }
 
+TEST_CASE("a full memory of the GPU says what to do", "[libtorch]") {
+    for (const int ranks : {1, 2}) {
+        const auto greedy = [](TrialContext& context) {
+            Training training = make(context);
+            if (context.group().rank() == 0)
+                training.loss = [](const libtorch::Samples&) -> torch::Tensor {
+                    TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate 3.00 GiB");
+                };
+            return training;
+        };
+        const std::string failure = run_trial(registered(greedy), options("sgd", ranks)).failure;
+        CHECK(
+            failure.find("the trial needs more memory than the device has: CUDA out of memory. Tried to allocate 3.00 "
+                         "GiB. Make the model") != std::string::npos);
+    }
+}
+
 TEST_CASE("gradients are clipped to a norm, and the learning rate follows a schedule", "[libtorch]") {
     std::vector<std::uint64_t> asked;
     const auto scheduled = [&](TrialContext& context) {

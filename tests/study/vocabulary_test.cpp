@@ -60,6 +60,7 @@ TEST_CASE("phases and outcomes have their names", "[study]") {
     CHECK(name(TrialPhase::failed) == "failed");
     CHECK(name(AttemptOutcome::paused) == "paused");
     CHECK(name(AttemptOutcome::lost) == "lost");
+    CHECK(name(AttemptOutcome::oversized) == "oversized");
     CHECK(!is_final(TrialPhase::paused));
     CHECK(is_final(TrialPhase::finished));
 }

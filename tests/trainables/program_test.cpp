@@ -270,6 +270,9 @@ TEST_CASE("values that are not finite are read in every spelling", "[trainables]
 TEST_CASE("other messages, and unknown keys", "[trainables]") {
     CHECK(std::get<ProgramSaved>(parse(R"({"checkpoint": "/a"})")).checkpoint == "/a");
     CHECK(std::get<ProgramLog>(parse(R"({"log": "x\ny"})")).text == "x\ny");
+    const auto full = std::get<ProgramFailed>(parse(R"({"failed": "device-memory", "log": "no room"})"));
+    CHECK((full.oversized && full.text == "no room"));
+    CHECK_FALSE(std::get<ProgramFailed>(parse(R"({"failed": "of a later version"})")).oversized);
     std::vector<std::string> unknown;
     static_cast<void>(parse_program_message(R"({"report": {"a": 1}, "colour": 1})", unknown));
     CHECK(unknown == std::vector<std::string>{"colour"});
@@ -279,7 +282,7 @@ TEST_CASE("invalid lines are refused, and the error shows their beginning", "[tr
     CHECK(mistake("hello") == "a line that is no message: 'hello'");
     CHECK(mistake("{\"report\": {\"a\": 1}") == "a line that is no message: '{\"report\": {\"a\": 1}'");
     CHECK(mistake("[1]") == "a line that is no message: '[1]'");
-    CHECK(mistake("{}") == "a message without 'report', 'checkpoint' or 'log': '{}'");
+    CHECK(mistake("{}") == "a message without 'report', 'checkpoint', 'failed' or 'log': '{}'");
     CHECK(mistake(R"({"report": 3})") == "'report' is not an object: '3'");
     CHECK(mistake(R"({"report": {"a": "good"}})") ==
           "the metric 'a' of a report is neither a number nor a boolean: '\"good\"'");

@@ -193,6 +193,17 @@ TEST_CASE("a program that is killed from outside was disturbed", "[trial]") {
     CHECK(blame(logs) == "rank 0: killed by signal 9 (Killed)");
 }
 
+TEST_CASE("a program that says that its GPU is full is too large, if it then ends with an error", "[trial]") {
+    Programs programs(1, "report(1.0)\nsend(failed='device-memory', log='no room for 3 GiB')\nsys.exit(1)\n");
+    programs.cluster.prepare(1, 9);
+    const auto logs = programs.cluster.run_until(99);
+    check_outcomes(logs, AttemptOutcome::oversized);
+    CHECK(blame(logs).starts_with("rank 0: the trial needs more memory than the device has: no room for 3 GiB. Make"));
+    Programs caught(1, "report(1.0)\nsend(failed='device-memory', log='no room')\nreport(2.0)\n");
+    caught.cluster.prepare(1, 9);
+    check_outcomes(caught.cluster.run_until(99), AttemptOutcome::finished);
+}
+
 TEST_CASE("a program that cannot be started says so", "[trial]") {
     Programs programs(2, "");
     programs.cluster.spec().trainable.program->command = "no-such-program {args}";

@@ -8,6 +8,7 @@
 #include <new>
 #include <system_error>
 
+#include "device/device.hpp"
 #include "process/spawn.hpp"
 #include "ranktune/ddp/group.hpp"
 #include "schedulers/built_in.hpp"
@@ -334,9 +335,15 @@ TEST_CASE("the cause of an error decides how an attempt ends", "[trial]") {
     CHECK(ends(base::IoError("cannot read", "/file", std::make_error_code(std::errc::io_error))) ==
           AttemptOutcome::disturbed);
     CHECK(ends(DisturbedError("killed")) == AttemptOutcome::disturbed);
+    CHECK(ends(device::DeviceError("it is sick", true)) == AttemptOutcome::disturbed);
+    CHECK(ends(device::DeviceMemoryError("it is full")) == AttemptOutcome::oversized);
     CHECK(ends(SetUpError("no pipe")) == AttemptOutcome::unstarted);
     CHECK(ends(CheckpointError(AttemptOutcome::unsaved, "full")) == AttemptOutcome::unsaved);
     CHECK(ends(42) == AttemptOutcome::failed);
+    Scene large;
+    CHECK(large.run(at("train", [] { throw OversizedError("no room"); }))
+              .failure.message.starts_with(
+                  "the trial needs more memory than the device has: no room. Make the model or the batch smaller"));
     Scene scene;
     const RunnerEnded ended = scene.run(at("train", [] { throw ddp::PeerFailed("rank 1 failed"); }));
     CHECK(ended.outcome == AttemptOutcome::failed);

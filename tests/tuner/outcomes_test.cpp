@@ -23,7 +23,7 @@ using testing::SmallCore;
 constexpr std::array outcomes = {AttemptOutcome::paused,     AttemptOutcome::stopped,     AttemptOutcome::finished,
                                  AttemptOutcome::failed,     AttemptOutcome::lost,        AttemptOutcome::disturbed,
                                  AttemptOutcome::unreadable, AttemptOutcome::unreachable, AttemptOutcome::unstarted,
-                                 AttemptOutcome::unsaved,    AttemptOutcome::stateless};
+                                 AttemptOutcome::unsaved,    AttemptOutcome::stateless,   AttemptOutcome::oversized};
 static_assert(outcomes.size() == static_cast<std::size_t>(last_attempt_outcome) + 1);
 
 /// What has been reported before trial 0's attempt ends. It trains on the first host, n0; trial 1 trains on the other.
@@ -221,6 +221,18 @@ TEST_CASE("A failure with the same message at the same iteration is not retried"
     CHECK(end(2, {"no disk", 0}) == "failed, retry");
     CHECK(end(2, {"no disk", 1}) == "failed"); // on whichever rank
     CHECK(core.trial(0).failure == study::Failure{"no disk", 1});
+}
+
+TEST_CASE("A trial that is too large for its device is not tried again, whatever max_failures allows", "[tuner]") {
+    for (const char* const mode : {"", "deterministic = true\nmax_concurrent = 1\n"}) {
+        SmallCore core(small_study("max_iterations = 9\n" + std::string(mode), "[failure]\nmax_failures = 5\n"));
+        core.began({"n0"});
+        core.report(0, 1, 0.5);
+        core.over(0, AttemptOutcome::oversized, {"the trial needs more memory than the device has", 0});
+        CHECK(recorded(core) == "oversized");
+        CHECK(core.trial(0).phase == TrialPhase::failed);
+        CHECK(core.trial(0).failure.message == "the trial needs more memory than the device has");
+    }
 }
 
 TEST_CASE("The verdict of an earlier attempt does not decide about the loss of the next one", "[tuner]") {

@@ -383,6 +383,38 @@ def _after_fork() -> None:
     _forget()
 
 
+def _is_device_memory(error: BaseException) -> bool:
+    """Whether the memory of a GPU is full: PyTorch's OutOfMemoryError, and what older PyTorch, CuPy, JAX and TensorFlow
+    raise."""
+    if any(kind.__name__ in ("OutOfMemoryError", "ResourceExhaustedError") for kind in type(error).__mro__):
+        return True
+    text = str(error)
+    return isinstance(error, RuntimeError) and ("CUDA out of memory" in text or "HIP out of memory" in text
+                                                or "CUBLAS_STATUS_ALLOC_FAILED" in text or "RESOURCE_EXHAUSTED" in text)
+
+
+def _tell_failure(error: Optional[BaseException]) -> None:
+    """Tells ranktune of an error for which it has advice."""
+    if error is None or _forked or not _in_study() or not _is_device_memory(error):
+        return
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    link = _the_link()
+    with link.lock:
+        if link.ended is None:
+            if link.outgoing:
+                link._flush()
+            link.outgoing, link.sent = _line({"failed": "device-memory", "log": text[:2000]}), []
+            link._flush()
+
+
+def _excepthook(kind: Any, error: Any, trace: Any) -> None:
+    try:
+        _tell_failure(error)
+    except Exception:  # the error itself matters more
+        pass
+    _next_hook(kind, error, trace)
+
+
 def _forget() -> None:
     global _link
     _link = None
@@ -480,5 +512,8 @@ def _list(names: Any) -> str:
 _descriptor = _control_socket()
 if _descriptor is not None:
     os.environ[_MARK] = str(os.fstat(_descriptor).st_ino)
+if _in_study():
+    _next_hook = sys.excepthook
+    sys.excepthook = _excepthook
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

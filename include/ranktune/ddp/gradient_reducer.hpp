@@ -78,8 +78,8 @@ class GradientReducer {
     /// on GPUs forms an NCCL communicator: base::UsageError on all ranks when two of them have the same GPU.
     GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, std::size_t limit,
                     base::DType type = base::DType::float32, base::Place place = {});
-    /// The same with settings. Throws base::UsageError for a compression of other gradients than float32 on the host,
-    /// an impossible density or rank, and matrices that do not fit their tensors.
+    /// The same with settings. Throws base::UsageError for a compression of other gradients than float32, an impossible
+    /// density or rank, and matrices that do not fit their tensors.
     GradientReducer(Group& group, std::vector<std::size_t> tensor_sizes, ReducerSettings settings);
     ~GradientReducer(); ///< ends an open step as fail() does
     GradientReducer(const GradientReducer&) = delete;

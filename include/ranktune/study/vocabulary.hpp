@@ -132,7 +132,8 @@ inline constexpr std::size_t phase_count = 7;
 /// intact (the file system, a newer format); nothing was trained. unsaved: told to pause or stop, it could not write
 /// its checkpoint. disturbed: failed for a cause outside the trial (out of memory, a time-out, an input or output
 /// error). unstarted: ranktune itself could not set it up (a folder, a file or a pipe of its own). stateless: told to
-/// pause, but its trainable gave no checkpoint. Codes are written to the journal: append only.
+/// pause, but its trainable gave no checkpoint. oversized: it needs more memory than its GPU has. Codes are written to
+/// the journal: append only.
 enum class AttemptOutcome : std::uint8_t {
     paused = 0,
     stopped = 1,
@@ -144,9 +145,10 @@ enum class AttemptOutcome : std::uint8_t {
     disturbed = 7,
     unreachable = 8,
     unstarted = 9,
-    stateless = 10
+    stateless = 10,
+    oversized = 11
 };
-inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::stateless;
+inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::oversized;
 [[nodiscard]] std::string_view name(AttemptOutcome outcome);
 
 /// A committed checkpoint. `path` is relative to the study directory.

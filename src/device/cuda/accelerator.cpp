@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "comm/backoff.hpp"
@@ -32,7 +33,7 @@ void* CudaAccelerator::allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     use();
     void* memory = nullptr;
-    check(cudaMalloc(&memory, bytes), "cudaMalloc");
+    check(cudaMalloc(&memory, bytes), ("cudaMalloc of " + std::to_string(bytes) + " bytes").c_str());
     return memory;
 }
 
@@ -90,14 +91,25 @@ void CudaAccelerator::copy_to_host(void* to, const void* from, std::size_t bytes
 std::shared_ptr<void> CudaAccelerator::allocate_pinned(std::size_t bytes) {
     use();
     void* memory = nullptr;
-    check(cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocDefault), "cudaHostAlloc");
+    const cudaError_t code = cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocDefault);
+    if (code == cudaErrorMemoryAllocation) {
+        static_cast<void>(cudaGetLastError());
+        throw std::bad_alloc(); // of the host
+    }
+    check(code, "cudaHostAlloc");
     return {memory, [this](void* pinned) {
                 finish_all();
                 cudaFreeHost(pinned);
             }};
 }
 
-std::unique_ptr<Compute> CudaAccelerator::make_compute() { return make_cuda_compute(number_, compute_); }
+std::unique_ptr<Compute> CudaAccelerator::make_compute(Stream& on) {
+    return make_cuda_compute(number_, static_cast<CudaStream&>(on));
+}
+
+std::unique_ptr<GradientKernels> CudaAccelerator::make_gradient_kernels(Stream& on) {
+    return make_cuda_gradient_kernels(number_, static_cast<CudaStream&>(on));
+}
 
 std::unique_ptr<Communicator> CudaAccelerator::make_communicator(const CommunicatorId& id, int size, int rank,
                                                                  const std::string& name) {

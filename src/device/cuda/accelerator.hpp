@@ -9,6 +9,7 @@
 #include "device/compute.hpp"
 #include "device/cuda/streams.hpp"
 #include "device/device.hpp"
+#include "device/gradient_kernels.hpp"
 
 namespace ranktune::device::cuda {
 
@@ -27,7 +28,8 @@ class CudaAccelerator final : public Accelerator {
     [[nodiscard]] Stream& communication_stream() override { return communication_; }
     [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(number_); }
     [[nodiscard]] std::shared_ptr<void> allocate_pinned(std::size_t bytes) override;
-    [[nodiscard]] std::unique_ptr<Compute> make_compute() override;
+    [[nodiscard]] std::unique_ptr<Compute> make_compute(Stream& on) override;
+    [[nodiscard]] std::unique_ptr<GradientKernels> make_gradient_kernels(Stream& on) override;
     [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicatorId& id, int size, int rank,
                                                                   const std::string& name) override;
 
@@ -50,6 +52,8 @@ class CudaAccelerator final : public Accelerator {
 
 /// cuBLAS and kernels on `stream`, which outlives the result.
 [[nodiscard]] std::unique_ptr<Compute> make_cuda_compute(int device, CudaStream& stream);
+/// Kernels on `stream`, which outlives the result.
+[[nodiscard]] std::unique_ptr<GradientKernels> make_cuda_gradient_kernels(int device, CudaStream& stream);
 /// As loaded; 0: unknown.
 [[nodiscard]] int cublas_version();
 

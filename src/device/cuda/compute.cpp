@@ -17,6 +17,8 @@ namespace {
 
 void check_cublas(cublasStatus_t status, const char* call) {
     if (status == CUBLAS_STATUS_SUCCESS) return;
+    if (status == CUBLAS_STATUS_ALLOC_FAILED)
+        throw DeviceMemoryError(std::string("the memory of the GPU is full (") + call + ")");
     throw DeviceError(std::string("the GPU failed: ") + call + ": " + cublasGetStatusString(status),
                       status == CUBLAS_STATUS_EXECUTION_FAILED);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/kernels.cuh"
 
+#include "device/cuda/gradient_kernels.cuh"
 #include "device/cuda/kernels.hpp"
 
 namespace ranktune::device::cuda {
@@ -46,6 +47,60 @@ cudaError_t launch_clip(float* values, std::size_t count, double most, double* n
     const cudaError_t code = cudaGetLastError();
     if (code != cudaSuccess) return code;
     scale_to_norm<<<count == 0 ? 1 : blocks_for(count), block_threads, 0, stream>>>(values, count, most, numbers);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_average(void* to, const void* parts, std::size_t count, std::size_t ranks, bool brain,
+                           cudaStream_t stream) {
+    if (count == 0) return cudaSuccess;
+    if (brain)
+        average_brain<<<blocks_for(count), block_threads, 0, stream>>>(
+            static_cast<__nv_bfloat16*>(to), static_cast<const __nv_bfloat16*>(parts), count, ranks);
+    else
+        average_half<<<blocks_for(count), block_threads, 0, stream>>>(static_cast<__half*>(to),
+                                                                      static_cast<const __half*>(parts), count, ranks);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_widen_times(float* to, const void* from, std::size_t count, float factor, bool brain,
+                               cudaStream_t stream) {
+    if (count == 0) return cudaSuccess;
+    if (brain)
+        widen_brain_times<<<blocks_for(count), block_threads, 0, stream>>>(to, static_cast<const __nv_bfloat16*>(from),
+                                                                           count, factor);
+    else
+        widen_half_times<<<blocks_for(count), block_threads, 0, stream>>>(to, static_cast<const __half*>(from), count,
+                                                                          factor);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_choose(float* error, const float* gradient, const ChoiceSlot* slots, std::size_t slot_count,
+                          ChosenNumber* chosen, cudaStream_t stream) {
+    if (slot_count == 0) return cudaSuccess;
+    choose_largest<<<static_cast<unsigned>(slot_count), block_threads, 0, stream>>>(error, gradient, slots, chosen);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_scatter(float* to, const ChosenNumber* from, std::size_t count, cudaStream_t stream) {
+    if (count == 0) return cudaSuccess;
+    scatter_numbers<<<blocks_for(count), block_threads, 0, stream>>>(to, from, count);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_orthonormalise(float* x, const float* random, std::size_t rows, std::size_t rank,
+                                  cudaStream_t stream) {
+    if (random != nullptr)
+        make_orthonormal_or_refill<<<1, block_threads, 0, stream>>>(x, random, rows, rank);
+    else
+        make_orthonormal<<<1, block_threads, 0, stream>>>(x, rows, rank);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_expand(float* m, const float* p, const float* q, std::size_t rows, std::size_t columns,
+                          std::size_t rank, bool subtract, cudaStream_t stream) {
+    const std::size_t count = rows * columns;
+    if (count == 0) return cudaSuccess;
+    expand_product<<<blocks_for(count), block_threads, 0, stream>>>(m, p, q, count, columns, rank, subtract);
     return cudaGetLastError();
 }
 

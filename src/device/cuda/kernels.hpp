@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "device/compute.hpp"
+#include "device/gradient_kernels.hpp"
 #include "ranktune/base/dtype.hpp"
 
 namespace ranktune::device::cuda {
@@ -18,6 +19,19 @@ cudaError_t launch_narrow(void* to, const float* from, std::size_t count, bool b
 cudaError_t launch_add(float* to, const float* from, std::size_t count, cudaStream_t stream);
 /// See Stream::clip.
 cudaError_t launch_clip(float* values, std::size_t count, double most, double* numbers, cudaStream_t stream);
+/// See GradientKernels; `brain`: bfloat16, otherwise float16.
+cudaError_t launch_average(void* to, const void* parts, std::size_t count, std::size_t ranks, bool brain,
+                           cudaStream_t stream);
+cudaError_t launch_widen_times(float* to, const void* from, std::size_t count, float factor, bool brain,
+                               cudaStream_t stream);
+cudaError_t launch_choose(float* error, const float* gradient, const ChoiceSlot* slots, std::size_t slot_count,
+                          ChosenNumber* chosen, cudaStream_t stream);
+cudaError_t launch_scatter(float* to, const ChosenNumber* from, std::size_t count, cudaStream_t stream);
+/// `random`: null: columns that became zero stay so.
+cudaError_t launch_orthonormalise(float* x, const float* random, std::size_t rows, std::size_t rank,
+                                  cudaStream_t stream);
+cudaError_t launch_expand(float* m, const float* p, const float* q, std::size_t rows, std::size_t columns,
+                          std::size_t rank, bool subtract, cudaStream_t stream);
 cudaError_t launch_activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
                             const Dropout& dropout, const std::uint32_t* samples, cudaStream_t stream);
 cudaError_t launch_activate_backward(Activation f, float* d, const float* y, float scale, float* bias_gradient,

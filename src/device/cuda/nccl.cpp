@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -37,7 +38,7 @@ ncclUniqueId native(const CommunicatorId& id) {
 class NcclCommunicator final : public Communicator {
   public:
     NcclCommunicator(int device, const CommunicatorId& id, int size, int rank, const std::string& name)
-        : device_(device), name_(name) {
+        : device_(device), size_(size), name_(name) {
         check(cudaSetDevice(device), "cudaSetDevice");
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
@@ -67,6 +68,29 @@ class NcclCommunicator final : public Communicator {
                    "ncclAllReduce");
     }
 
+    void exchange(const void* parts, void* all, std::size_t bytes, Stream& stream) override {
+        check(cudaSetDevice(device_), "cudaSetDevice");
+        const cudaStream_t on = static_cast<CudaStream&>(stream).handle();
+        const auto failed = [](ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; };
+        check_nccl(ncclGroupStart(), "ncclGroupStart");
+        ncclResult_t result = ncclSuccess;
+        for (int rank = 0; rank < size_ && !failed(result); ++rank) {
+            const std::size_t part = static_cast<std::size_t>(rank) * bytes;
+            result = ncclSend(static_cast<const std::byte*>(parts) + part, bytes, ncclInt8, rank, communicator_, on);
+            if (failed(result)) break;
+            result = ncclRecv(static_cast<std::byte*>(all) + part, bytes, ncclInt8, rank, communicator_, on);
+        }
+        const ncclResult_t end = ncclGroupEnd(); // also after an error: groups belong to the thread
+        check_nccl(result, "ncclSend or ncclRecv");
+        check_nccl(end, "ncclGroupEnd");
+    }
+
+    void gather(const void* mine, void* all, std::size_t bytes, Stream& stream) override {
+        check(cudaSetDevice(device_), "cudaSetDevice");
+        check_nccl(ncclAllGather(mine, all, bytes, ncclInt8, communicator_, static_cast<CudaStream&>(stream).handle()),
+                   "ncclAllGather");
+    }
+
     [[nodiscard]] bool close() override {
         if (communicator_ == nullptr) return true;
         check(cudaSetDevice(device_), "cudaSetDevice");
@@ -90,6 +114,7 @@ class NcclCommunicator final : public Communicator {
 
   private:
     int device_;
+    int size_;
     std::string name_; ///< NCCL keeps the pointer
     ncclComm_t communicator_ = nullptr;
     bool finalizing_ = false;

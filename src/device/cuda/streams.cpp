@@ -32,6 +32,9 @@ bool is_sticky(cudaError_t code) {
 void check(cudaError_t code, const char* call) {
     if (code == cudaSuccess) return;
     static_cast<void>(cudaGetLastError()); // an error that is not sticky is forgotten
+    if (code == cudaErrorMemoryAllocation)
+        throw DeviceMemoryError(std::string("the memory of the GPU is full (") + call + ": " +
+                                cudaGetErrorString(code) + ")");
     const bool lost = is_sticky(code);
     throw DeviceError(std::string("the GPU failed: ") + call + ": " + cudaGetErrorString(code) + " (" +
                           cudaGetErrorName(code) + ")" +
@@ -88,6 +91,11 @@ void CudaStream::download(void* pinned, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(pinned, from, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync to the host");
 }
 
+void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync within the device");
+}
+
 void CudaStream::fill_zero(void* memory, std::size_t bytes) {
     if (bytes == 0) return;
     check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync");
@@ -119,7 +127,7 @@ void* CudaStream::allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     use();
     void* memory = nullptr;
-    check(cudaMallocAsync(&memory, bytes, stream_), "cudaMallocAsync");
+    check(cudaMallocAsync(&memory, bytes, stream_), ("cudaMallocAsync of " + std::to_string(bytes) + " bytes").c_str());
     return memory;
 }
 

@@ -39,6 +39,7 @@ class CudaStream final : public Stream {
     [[nodiscard]] void* native() const override { return stream_; }
     void upload(void* to, const void* pinned, std::size_t bytes) override;
     void download(void* pinned, const void* from, std::size_t bytes) override;
+    void copy(void* to, const void* from, std::size_t bytes) override;
     void fill_zero(void* memory, std::size_t bytes) override;
     void widen(float* to, const void* from, std::size_t count, base::DType from_type) override;
     void narrow(void* to, base::DType to_type, const float* from, std::size_t count) override;

@@ -51,7 +51,7 @@ class DeviceEngine final : public Engine {
         : options_(std::move(options)),
           on_(on),
           stream_(on.compute_stream()),
-          compute_(on.make_compute()),
+          compute_(on.make_compute(on.compute_stream())),
           uploaded_(on.make_event()),
           loss_known_(on.make_event()),
           flat_(on, options_.size),

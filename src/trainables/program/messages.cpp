@@ -139,13 +139,17 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
     if (!message.is_object()) throw base::FormatError("a line that is no message: " + shown(line));
     if (message.contains("report")) return parse_report(message, unknown);
     for (const auto& [key, value] : message.items())
-        if (key != "checkpoint" && key != "log") unknown.push_back(key);
+        if (key != "checkpoint" && key != "log" && key != "failed") unknown.push_back(key);
     if (message.contains("checkpoint")) return ProgramSaved{text_of(message["checkpoint"], "checkpoint")};
-    if (message.contains("log")) {
+    const auto log = [&] {
         const Json& text = message["log"];
-        return ProgramLog{text.is_string() ? text.get<std::string>() : text_of(text)};
-    }
-    throw base::FormatError("a message without 'report', 'checkpoint' or 'log': " + shown(line));
+        return text.is_string() ? text.get<std::string>() : text_of(text);
+    };
+    if (message.contains("failed"))
+        return ProgramFailed{text_of(message["failed"], "failed") == "device-memory",
+                             message.contains("log") ? log() : std::string()};
+    if (message.contains("log")) return ProgramLog{log()};
+    throw base::FormatError("a message without 'report', 'checkpoint', 'failed' or 'log': " + shown(line));
 }
 
 std::string decision_line(study::Verb verb, base::Iteration iteration, const std::optional<std::string>& save_to) {

@@ -29,10 +29,15 @@ struct ProgramReport {
 struct ProgramSaved {
     std::string checkpoint;
 };
+/// The program fails, for a cause that ranktune knows.
+struct ProgramFailed {
+    bool oversized = false; ///< the memory of its GPU is full
+    std::string text;
+};
 struct ProgramLog {
     std::string text;
 };
-using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramLog>;
+using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramFailed, ProgramLog>;
 
 /// Reads one line. Accepts NaN and infinities bare or as strings, null as NaN. Adds unknown keys to `unknown`. Throws
 /// base::FormatError.

@@ -129,6 +129,11 @@ void ProgramBody::on_message(trainables::ProgramSaved saved) {
     leader_->saved(Clock::now());
 }
 
+/// Counts when the process ends with an error.
+void ProgramBody::on_message(trainables::ProgramFailed failed) {
+    if (failed.oversized) oversized_ = std::move(failed.text);
+}
+
 // ---- the leader, between the two halves
 
 void ProgramBody::lead(const Report& report) {
@@ -412,6 +417,7 @@ void ProgramBody::check_end() {
     if (exit.clean()) return;
     if (!told_to_end_ && order_.end == End::go_on) {
         const std::string text = failure_text(exit, child());
+        if (oversized_) throw OversizedError(oversized_->empty() ? text : *oversized_);
         // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
         if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
         throw base::Error(text);

@@ -83,6 +83,7 @@ class ProgramBody final : public TrialBody {
     void take_line(const std::string& line);
     void on_message(trainables::ProgramReport report);
     void on_message(trainables::ProgramSaved saved);
+    void on_message(trainables::ProgramFailed failed);
     void on_message(const trainables::ProgramLog& log) { process_->print(log.text); }
     void check_end();
     void tell_others();
@@ -125,7 +126,8 @@ class ProgramBody final : public TrialBody {
     RankFacts own_;
     RankFacts told_; ///< what the other ranks know of it
     std::uint64_t answered_ = 0;
-    bool told_to_end_ = false; ///< by an answer or a signal
+    bool told_to_end_ = false;             ///< by an answer or a signal
+    std::optional<std::string> oversized_; ///< it said that the memory of its GPU is full
     bool said_unknown_ = false;
 
     // What all ranks know

@@ -184,7 +184,7 @@ void ByTurn::forget_failure(TrialId id) {
     const std::uint32_t position = trials_[id].slot;
     if (position == no_slot) return;
     auto& end = time_.slot(position).end;
-    if (end && (end->outcome == AttemptOutcome::failed || end->outcome == AttemptOutcome::disturbed)) end.reset();
+    if (end && is_failure(end->outcome)) end.reset();
     refresh(id);
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include <bit>
 #include <cstddef>
 
 #include "grid.hpp"
@@ -22,6 +23,13 @@ extern thread_local stand_in::Extent blockIdx;
 extern thread_local stand_in::Extent blockDim;
 extern thread_local stand_in::Extent gridDim;
 inline void __syncthreads() { stand_in::wait_for_block(); }
+/// The threads of a grid are fibres of one thread.
+inline unsigned long long atomicAdd(unsigned long long* to, unsigned long long value) {
+    const unsigned long long before = *to;
+    *to += value;
+    return before;
+}
+inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
 
 #define SHARED_ARRAY(type, name, count) \
     type* const name = static_cast<type*>(::stand_in::shared_by_block(__LINE__, sizeof(type) * (count)))

@@ -340,6 +340,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                     [=] { std::memcpy(contents(to, bytes, device, "the copy"), copy ? copy->data() : from, bytes); });
             return cudaSuccess;
         }
+        if (kind == cudaMemcpyDeviceToDevice) {
+            enqueue(on, "cudaMemcpyAsync within the device", [=] {
+                std::memcpy(contents(to, bytes, device, "the copy"), contents(from, bytes, device, "the copy"), bytes);
+            });
+            return cudaSuccess;
+        }
         if (kind != cudaMemcpyDeviceToHost) return cudaErrorInvalidMemcpyDirection;
         const bool later = pinned().holds(to, bytes);
         if (later) std::memset(to, 0xFF, bytes);

@@ -2,7 +2,7 @@
 // The kernels of libranktune-cuda, compiled from their own source for the host.
 
 #include "cuda_words.hpp"
-#include "device/cuda/kernels.cuh"
+#include "device/cuda/gradient_kernels.cuh"
 #include "machine.hpp"
 
 #include <memory>
@@ -58,6 +58,15 @@ namespace cuda = ranktune::device::cuda;
     add<&cuda::add_numbers>("add_numbers");
     add<&cuda::sum_squares>("sum_squares");
     add<&cuda::scale_to_norm>("scale_to_norm");
+    add<&cuda::average_half>("average_half");
+    add<&cuda::average_brain>("average_brain");
+    add<&cuda::widen_half_times>("widen_half_times");
+    add<&cuda::widen_brain_times>("widen_brain_times");
+    add<&cuda::choose_largest>("choose_largest");
+    add<&cuda::scatter_numbers>("scatter_numbers");
+    add<&cuda::make_orthonormal>("make_orthonormal");
+    add<&cuda::make_orthonormal_or_refill>("make_orthonormal_or_refill");
+    add<&cuda::expand_product>("expand_product");
     add<&cuda::activate_rows>("activate_rows");
     add<&cuda::activate_backward_rows>("activate_backward_rows");
     add<&cuda::cross_entropy_rows>("cross_entropy_rows");

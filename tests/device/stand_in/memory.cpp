@@ -23,7 +23,6 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t range = std::size_t{1} << 37U;
-constexpr std::size_t capacity = std::size_t{2} << 30U; ///< bytes of a device
 constexpr std::size_t alignment = 256;
 
 struct Allocation {
@@ -33,6 +32,9 @@ struct Allocation {
     int device = 0;
     enum class State { promised, live, freed } state = State::live;
 };
+
+/// Bytes of a device; RANKTUNE_STAND_IN_MEMORY: KiB.
+std::size_t capacity() { return std::stoull(setting("MEMORY", "2097152")) << 10U; }
 
 std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -109,7 +111,7 @@ std::map<std::size_t, Allocation>::iterator containing(const void* address) {
 void* reserve(int device, std::size_t bytes, bool live) {
     Memory& all = memory();
     const std::lock_guard lock(all.mutex);
-    if (all.used[device] + bytes > capacity) return nullptr;
+    if (all.used[device] + bytes > capacity()) return nullptr;
     all.used[device] += bytes;
     Allocation allocation{bytes, all.next, rounded(bytes, page), device,
                           live ? Allocation::State::live : Allocation::State::promised};

@@ -43,8 +43,9 @@ struct Id {
 };
 constexpr char magic_text[16] = "stand-in, no id";
 
-/// RANKTUNE_STAND_IN_NCCL: "RANK:CALL:WHAT": the CALL-th sum of that rank in this process (from 1), or 0, the forming,
-/// or "next", every sum, fails ("fail"), never completes ("hang"), or completes with an error of another rank
+/// RANKTUNE_STAND_IN_NCCL: "RANK:CALL:WHAT": the CALL-th operation of that rank in this process (from 1), or 0, the
+/// forming, or "next", every operation, fails ("fail"), never completes ("hang"), or completes with an error of another
+/// rank
 /// ("async").
 std::string fault_of(int rank, unsigned long call) {
     const std::string text = setting("NCCL", "");
@@ -79,7 +80,10 @@ struct ncclComm {
     void settle_later() { settles = Clock::now() + std::chrono::microseconds(delays.next()); }
     bool barrier();
     void form();
+    bool agree(unsigned long long what, std::size_t bytes);
     void sum(std::byte* values, std::size_t bytes, bool wide);
+    void exchange(const std::byte* parts, std::byte* to, std::size_t bytes);
+    void gather(const std::byte* mine, std::byte* to, std::size_t bytes);
 };
 
 namespace {
@@ -131,12 +135,19 @@ void ncclComm::form() {
     state = ncclSuccess;
 }
 
+/// All ranks are in the same operation. False: aborted meanwhile.
+bool ncclComm::agree(unsigned long long what, std::size_t bytes) {
+    meeting().counts[rank] = bytes * 4 + what;
+    if (!barrier()) return false;
+    for (int r = 0; r < size; ++r)
+        if (meeting().counts[r] != bytes * 4 + what)
+            throw Fault("the ranks of a communicator are in different operations, or sum different numbers of values");
+    return true;
+}
+
 /// On the stream's thread. In the order of ranks, so that all compute the same.
 void ncclComm::sum(std::byte* values, std::size_t bytes, bool wide) {
-    meeting().counts[rank] = bytes;
-    if (!barrier()) return;
-    for (int r = 0; r < size; ++r)
-        if (meeting().counts[r] != bytes) throw Fault("the ranks of a communicator sum different numbers of values");
+    if (!agree(0, bytes)) return;
     for (std::size_t done = 0; done < bytes; done += chunk) {
         const std::size_t part = std::min(bytes - done, chunk);
         std::memcpy(chunk_of(rank), values + done, part);
@@ -146,6 +157,79 @@ void ncclComm::sum(std::byte* values, std::size_t bytes, bool wide) {
     }
     static_cast<void>(barrier()); // nobody writes the next count before all have read this one
 }
+
+/// A chunk has a piece for every rank.
+void ncclComm::exchange(const std::byte* parts, std::byte* to, std::size_t bytes) {
+    if (!agree(1, bytes)) return;
+    const std::size_t most = chunk / static_cast<std::size_t>(size);
+    const auto place = [&](int from, int for_rank) {
+        return chunk_of(from) + static_cast<std::size_t>(for_rank) * most;
+    };
+    for (std::size_t done = 0; done < bytes; done += most) {
+        const std::size_t piece = std::min(bytes - done, most);
+        for (int r = 0; r < size; ++r)
+            std::memcpy(place(rank, r), parts + static_cast<std::size_t>(r) * bytes + done, piece);
+        if (!barrier()) return;
+        for (int r = 0; r < size; ++r)
+            std::memcpy(to + static_cast<std::size_t>(r) * bytes + done, place(r, rank), piece);
+        if (!barrier()) return;
+    }
+    static_cast<void>(barrier());
+}
+
+void ncclComm::gather(const std::byte* mine, std::byte* to, std::size_t bytes) {
+    if (!agree(2, bytes)) return;
+    for (std::size_t done = 0; done < bytes; done += chunk) {
+        const std::size_t piece = std::min(bytes - done, chunk);
+        std::memcpy(chunk_of(rank), mine + done, piece);
+        if (!barrier()) return;
+        for (int r = 0; r < size; ++r) std::memcpy(to + static_cast<std::size_t>(r) * bytes + done, chunk_of(r), piece);
+        if (!barrier()) return;
+    }
+    static_cast<void>(barrier());
+}
+
+namespace {
+
+/// Checks, counts and issues an operation.
+template <class Work>
+ncclResult_t issue(const char* name, ncclComm_t communicator, cudaStream_t stream, Work&& work) {
+    const auto all = shared(communicator);
+    if (all->in_progress() || all->state != ncclSuccess || all->finalized) {
+        std::fprintf(stderr, "stand-in: %s before the communicator has settled\n", name);
+        return ncclInvalidUsage;
+    }
+    const std::string fault = fault_of(all->rank, ++calls_of[all->rank]);
+    if (fault == "fail") return ncclSystemError;
+    if (fault == "async") all->state = ncclRemoteError;
+    auto* const on = reinterpret_cast<Stream*>(stream);
+    enqueue(on, name, [all, fault, work, device = device_of(on)] {
+        while (!fault.empty() && !all->aborted) std::this_thread::sleep_for(std::chrono::microseconds(100));
+        if (!all->aborted) work(*all, device);
+    });
+    all->settle_later();
+    return ncclInProgress;
+}
+
+/// What a thread has called between ncclGroupStart and ncclGroupEnd: an exchange of equal parts, the only group here.
+struct Group {
+    bool open = false;
+    ncclComm_t communicator = nullptr;
+    cudaStream_t stream = nullptr;
+    std::size_t bytes = 0;
+    const std::byte* parts = nullptr; ///< of rank 0
+    std::byte* to = nullptr;
+    int sends = 0;
+    int receives = 0;
+    /// Whether the next call is what an exchange of equal parts, rank by rank, would call.
+    bool takes(ncclComm_t c, cudaStream_t s, std::size_t count, ncclDataType_t type, int peer, int number) {
+        if (communicator == nullptr) communicator = c, stream = s, bytes = count;
+        return open && c == communicator && s == stream && count == bytes && type == ncclInt8 && peer == number;
+    }
+};
+thread_local Group group;
+
+} // namespace
 
 extern "C" {
 
@@ -196,25 +280,58 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state)
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t operation,
                            ncclComm_t communicator, cudaStream_t stream) {
-    const auto all = shared(communicator);
-    if (all->in_progress() || all->state != ncclSuccess || all->finalized) {
-        std::fprintf(stderr, "stand-in: ncclAllReduce before the communicator has settled\n");
-        return ncclInvalidUsage;
-    }
     if (from != to || operation != ncclSum || (type != ncclFloat32 && type != ncclFloat64)) return ncclInvalidArgument;
-    const std::string fault = fault_of(all->rank, ++calls_of[all->rank]);
-    if (fault == "fail") return ncclSystemError;
-    if (fault == "async") all->state = ncclRemoteError;
-    auto* const on = reinterpret_cast<Stream*>(stream);
     const bool wide = type == ncclFloat64;
-    enqueue(on, "ncclAllReduce", [=, device = device_of(on)] {
-        while (!fault.empty() && !all->aborted) std::this_thread::sleep_for(std::chrono::microseconds(100));
-        const std::size_t bytes = count * (wide ? sizeof(double) : sizeof(float));
-        if (all->aborted) return;
-        all->sum(contents(to, bytes, device, "ncclAllReduce"), bytes, wide);
+    const std::size_t bytes = count * (wide ? sizeof(double) : sizeof(float));
+    return issue("ncclAllReduce", communicator, stream, [=](ncclComm& all, int device) {
+        all.sum(contents(to, bytes, device, "ncclAllReduce"), bytes, wide);
     });
-    all->settle_later();
-    return ncclInProgress;
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t communicator,
+                           cudaStream_t stream) {
+    if (type != ncclInt8) return ncclInvalidArgument;
+    return issue("ncclAllGather", communicator, stream, [=](ncclComm& all, int device) {
+        all.gather(contents(from, count, device, "ncclAllGather"),
+                   contents(to, count * static_cast<std::size_t>(all.size), device, "ncclAllGather"), count);
+    });
+}
+
+ncclResult_t ncclGroupStart() {
+    if (group.open) return ncclInvalidUsage;
+    group = {};
+    group.open = true;
+    return ncclSuccess;
+}
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
+                      cudaStream_t stream) {
+    const auto* const part = static_cast<const std::byte*>(from);
+    if (!group.takes(communicator, stream, count, type, peer, group.sends)) return ncclInvalidArgument;
+    if (peer == 0) group.parts = part;
+    if (part != group.parts + static_cast<std::size_t>(peer) * count) return ncclInvalidArgument;
+    ++group.sends;
+    return ncclSuccess;
+}
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
+                      cudaStream_t stream) {
+    auto* const part = static_cast<std::byte*>(to);
+    if (!group.takes(communicator, stream, count, type, peer, group.receives)) return ncclInvalidArgument;
+    if (peer == 0) group.to = part;
+    if (part != group.to + static_cast<std::size_t>(peer) * count) return ncclInvalidArgument;
+    ++group.receives;
+    return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+    const Group done = group;
+    group = {};
+    if (!done.open || done.communicator == nullptr) return ncclInvalidUsage;
+    const int size = shared(done.communicator)->size;
+    if (done.sends != size || done.receives != size) return ncclInvalidUsage;
+    return issue("ncclSend and ncclRecv", done.communicator, done.stream, [done](ncclComm& all, int device) {
+        const std::size_t bytes = done.bytes * static_cast<std::size_t>(all.size);
+        all.exchange(contents(done.parts, bytes, device, "ncclSend"), contents(done.to, bytes, device, "ncclRecv"),
+                     done.bytes);
+    });
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
