@@ -18,8 +18,8 @@ SOURCES = pathlib.Path(sys.argv[2]).resolve()
 PAGES = SOURCES / "docs/reference/generated"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 STUDY = '[study]\nname = "s"\nmetric = "score"\nmode = "max"\nnum_trials = 4\nmax_iterations = 27\n'
-TABLES = {"study": STUDY, "trainable": '[trainable]\nbuiltin = "curve"\n',
-          "space": '[space]\nlr = "quniform(0.01, 0.1, 0.01)"\nb = "quniform(0.1, 0.9, 0.1)"\n'}
+LR = '[space]\nlr = "quniform(0.01, 0.1, 0.01)"\n'
+TABLES = {"study": STUDY, "trainable": '[trainable]\ncommand = "python3 train.py {args}"\n', "space": LR + 'momentum = "quniform(0.1, 0.9, 0.1)"\n'}
 
 
 class Case(unittest.TestCase):
@@ -66,8 +66,8 @@ class Pages(Case):
                 if kind != "toml" or "FILE" in text:
                     continue
                 tables = dict(TABLES)
-                if 'type = "grid"' in text or "command" in text and "[searcher]" in text:
-                    tables["space"] = '[space]\nlr = [0.1, 0.2]\nb = [1, 2]\n'
+                if "builtin" in text:  # which has no other hyper-parameter
+                    tables["space"] = LR
                 missing = "".join(table for key, table in tables.items() if f"[{key}]" not in text)
                 with self.subTest(page=name, text=text):
                     (self.cwd / "s.toml").write_text(missing + text)
@@ -76,7 +76,7 @@ class Pages(Case):
         self.assertGreater(count, 30)
 
     def test_every_snippet_of_a_simulation_is_correct(self):
-        (self.cwd / "s.toml").write_text("".join(TABLES.values()))
+        (self.cwd / "s.toml").write_text(STUDY + '[trainable]\nbuiltin = "curve"\n' + LR)
         text = (PAGES / "simulation.md").read_text()
         for option, example in re.findall(r"(?s)\n## `(--\w+)`.*?```toml\n(.*?)```", text):
             with self.subTest(example=example):

@@ -90,7 +90,7 @@ constexpr KeyInfo all_keys[] = {
 
     {"checkpoint.interval", "integer >= 1, duration, `\"auto\"`, `\"none\"`", "\"auto\"",
      "Iterations, or training time, between checkpoints. `\"auto\"`: every sqrt(2 C M), C the measured cost of one."},
-    {"checkpoint.mean_time_between_failures", "duration", "\"1d\"",
+    {"checkpoint.mean_time_between_failures", "duration", "\"24h\"",
      "M of `\"auto\"` before the study has seen failures; then M = (this + running time) / (1 + failures)."},
     {"checkpoint.at_rungs", "boolean", "false",
      "Also save at each rung of ASHA or HyperBand at which a trial goes on without a pause."},
