@@ -16,13 +16,16 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/footers.hpp"
+#include "cli/help.hpp"
 #include "cli/message.hpp"
 #include "cli/option_checks.hpp"
 #include "cli/study_input.hpp"
+#include "cli/verbs/reference_verbs.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "cli/view_commands.hpp"
 #include "launch/how_launched.hpp"
+#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 
@@ -58,7 +61,7 @@ class App {
     explicit App(Invocation invocation) : invocation_(std::move(invocation)) {
         app_.require_subcommand(1);
         app_.set_version_flag("--version", std::string("ranktune ") + version());
-        app_.get_formatter()->column_width(34);
+        app_.formatter(help_formatter());
         add_run();
         add_supervise();
         add_init();
@@ -69,7 +72,9 @@ class App {
         add_hosts();
         add_doctor();
         add_stop_and_replay();
+        add_keys_and_reference();
         views_.add(app_);
+        add_examples(app_);
         app_.footer(footer); // last: verbs inherit the footer that is set when they are added
     }
 
@@ -96,7 +101,7 @@ class App {
         const int code = verb_();
         const auto called = [this](const char* name) { return app_.got_subcommand(name); };
         const bool has_effects = called("submit") || called("stop") || called("init") || called("checkpoint") ||
-                                 called("simulate") || called("report");
+                                 called("simulate") || called("report") || called("reference");
         return checked_output(code, runs_study_ || has_effects);
     }
 
@@ -192,10 +197,10 @@ class App {
                        "The same results for any number of ranks; needs study.max_concurrent");
         auto* dry = verb->add_flag("--dry-run", run.dry_run, "Print what would be run; start nothing, not even MPI");
         for (auto* other : {fresh, resume, restart}) dry->excludes(other);
-        verb->add_option(
-                "--progress", run.progress,
-                "What is shown meanwhile. auto: the table on a terminal, else lines; table: drawn over and over; "
-                "lines: after 2 s, then rarer, at last one a minute; none: errors alone")
+        verb->add_option("--progress", run.progress,
+                         "auto: the table on a terminal, else lines; table: drawn over and over; lines: ever rarer; "
+                         "none: errors "
+                         "alone")
             ->transform(one_of(progresses))
             ->type_name("HOW");
         dry->excludes(verb->add_flag_callback(
@@ -259,17 +264,40 @@ class App {
             ->type_name("WHAT")
             ->check(CLI::IsMember({"digits", "program"}))
             ->capture_default_str();
+        const auto names = [](const auto& infos) {
+            std::vector<std::string> all;
+            for (const auto& info : infos) all.push_back(info->name);
+            return all;
+        };
+        const study::Algorithms known = ranktune::algorithms::known_algorithms();
         verb->add_option("--searcher", init_.searcher, "With this searcher, and its options in comments")
-            ->type_name("TYPE");
+            ->type_name("TYPE")
+            ->check(usually(names(known.searchers)));
         verb->add_option("--scheduler", init_.scheduler, "With this scheduler, and its options in comments")
-            ->type_name("TYPE");
+            ->type_name("TYPE")
+            ->check(usually(names(known.schedulers)));
         verb->callback([this] { verb_ = [this] { return init(init_); }; });
     }
     void add_algorithms() {
         auto* verb =
             app_.add_subcommand("algorithms", "The searchers and schedulers of a study file, with their options");
-        verb->add_flag("--markdown", markdown_, "As tables for a page");
-        verb->callback([this] { verb_ = [this] { return algorithms(markdown_); }; });
+        verb->add_flag("--markdown", markdown_, "As a page of Markdown");
+        verb->callback([this] { verb_ = [this] { return cli::algorithms(markdown_); }; });
+    }
+    void add_keys_and_reference() {
+        auto* verb =
+            app_.add_subcommand("keys", "The keys of a study file: what they take, their defaults, what they do");
+        verb->add_option("NAME", name_, "A table or a key: failure, stop.metric, keep (default: all)")->type_name("");
+        verb->callback([this] { verb_ = [this] { return keys(name_); }; });
+
+        auto* pages = app_.add_subcommand("reference", "Write what is made from the program's tables (for the build)");
+        pages->group(""); // not in the list
+        pages->add_option("KIND", name_, "pages, man or completions")
+            ->required()
+            ->type_name("")
+            ->check(CLI::IsMember({"pages", "man", "completions"}));
+        pages->add_option("DIR", output_, "Folder to write into")->required()->type_name("")->check(no_empty_path());
+        pages->callback([this] { verb_ = [this] { return reference(name_, output_, command_line_of(app_)); }; });
     }
     void add_validate() {
         auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
@@ -408,6 +436,7 @@ class App {
     Format format_ = Format::text;
     bool clean_ = false;
     std::string output_;
+    std::string name_; ///< of a key, or what `reference` writes
     CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",
                   "ranktune"};
     std::function<int()> verb_;

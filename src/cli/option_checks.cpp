@@ -5,6 +5,12 @@
 
 namespace ranktune::cli {
 
+std::string words_text(const std::vector<std::string>& words) { return "{" + base::join(words, ",") + "}"; }
+
+CLI::Validator usually(const std::vector<std::string>& words) {
+    return CLI::Validator([](std::string&) { return std::string(); }, words_text(words));
+}
+
 CLI::Validator whole_number(std::uint32_t low, const std::string& what) {
     const auto check = [low, what](std::string& word) -> std::string {
         std::string digits = word.rfind('#', 0) == 0 ? word.substr(1) : word;

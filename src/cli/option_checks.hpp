@@ -19,21 +19,26 @@ template <class Enum>
 using Names = std::map<std::string, Enum>;
 inline const Names<Format> text_formats{{"text", Format::text}, {"json", Format::json}};
 
+/// "{a,b}": describes a check whose values are these words, for completions and manual pages.
+[[nodiscard]] std::string words_text(const std::vector<std::string>& words);
+/// No check, but the usual values, for completions.
+[[nodiscard]] CLI::Validator usually(const std::vector<std::string>& words);
+
 /// Converts a word to its enum value; the error lists the accepted words.
 template <class Enum>
 CLI::Validator one_of(const Names<Enum>& names) {
-    const auto convert = [&names](std::string& word) -> std::string {
+    std::vector<std::string> accepted;
+    for (const auto& [name, value] : names) accepted.push_back(name);
+    const auto convert = [&names, accepted](std::string& word) -> std::string {
         const auto found = names.find(word);
         if (found == names.end()) {
-            std::vector<std::string> accepted;
-            for (const auto& [name, value] : names) accepted.push_back(name);
             return "unknown value '" + word + "'" + base::suggestion(word, std::span<const std::string>(accepted)) +
                    " (" + base::join(accepted) + ")";
         }
         word = std::to_string(static_cast<int>(found->second));
         return {};
     };
-    return CLI::Validator(convert, "");
+    return CLI::Validator(convert, words_text(accepted));
 }
 
 /// A whole number from `low` on; `#7` is 7.

@@ -2,11 +2,13 @@
 #include "report/algorithm_text.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "report/reference.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -50,11 +52,6 @@ std::string takes_text(const study::AlgorithmOption& option, std::string_view qu
     }
 }
 
-/// The value of another option that this option requires, such as `promote`; empty: none.
-std::string only_with(const study::AlgorithmOption& option) {
-    return option.only_with ? option.only_with->value.text() : std::string();
-}
-
 // ---- for a terminal
 
 std::string indented(std::string_view text, std::size_t indent, std::size_t width) {
@@ -87,50 +84,78 @@ std::string blocks(std::string_view table, const std::vector<std::shared_ptr<con
 
 // ---- for the reference page
 
-struct Row {
-    std::string key;
-    std::string takes;
-    std::string standard;
-    std::string algorithm;
-    std::string meaning;
-};
-
-std::string text_of(const std::vector<Row>& rows) {
-    std::string out = "| key | value | default | for | meaning |\n|---|---|---|---|---|\n";
-    for (const Row& row : rows)
-        out +=
-            fmt::format("| `{}` | {} | {} | {} | {} |\n", row.key, row.takes, row.standard, row.algorithm, row.meaning);
-    return out;
-}
-
-template <class Info>
-std::string table_of(const std::vector<std::shared_ptr<const Info>>& algorithms, const std::string& when_required) {
-    std::vector<std::string> names;
-    std::string meanings;
-    for (const auto& info : algorithms) {
-        names.push_back("`\"" + info->name + "\"`");
-        meanings += fmt::format("{}`{}`: {}", meanings.empty() ? "" : " ", info->name, info->description);
-    }
-    std::vector<Row> rows{{"type", base::join(names), names.front() + when_required, "all", meanings}};
-    for (const auto& info : algorithms) {
-        for (const study::AlgorithmOption& option : info->options) {
-            const std::string standard = default_text(option);
-            rows.push_back({option.name, takes_text(option, "`"),
-                            option.standard.is_string() ? "`" + standard + "`" : standard,
-                            info->name + (option.only_with ? ", " + only_with(option) : ""), option.description});
-        }
-    }
-    return text_of(rows);
-}
-
-// ---- for a study file
-
 std::string comment(std::string_view text) {
     constexpr std::size_t columns = 100;
     std::string out;
     for (const std::string& line : wrap(text, columns)) out += "# " + line + "\n";
     return out;
 }
+
+std::string options_table(const study::AlgorithmInfo& info) {
+    const bool conditional = std::ranges::any_of(
+        info.options, [](const study::AlgorithmOption& option) { return option.only_with.has_value(); });
+    std::vector<std::string> head{"option", "takes", "default"};
+    if (conditional) head.emplace_back("only with");
+    head.emplace_back("what it does");
+    std::string text = table_head(head);
+    for (const study::AlgorithmOption& option : info.options) {
+        std::vector<std::string> cells{"`" + option.name + "`", takes_text(option, "`"),
+                                       literal_cell(default_text(option))};
+        if (conditional)
+            cells.push_back(option.only_with
+                                ? fmt::format("`{} = {}`", option.only_with->option, literal(option.only_with->value))
+                                : "");
+        cells.push_back(option.description);
+        text += table_row(cells);
+    }
+    return text;
+}
+
+/// The table of a study file with the options that apply by default.
+std::string example_of(std::string_view table, const study::AlgorithmInfo& info) {
+    space::Configuration options;
+    for (const study::AlgorithmOption& option : info.options) options.set(option.name, option.standard);
+    std::string text = fmt::format("[{}]\ntype = \"{}\"\n", table, info.name);
+    for (const study::AlgorithmOption& option : info.options)
+        if (study::applies(info, options, option))
+            text += fmt::format("{} = {}\n", option.name, literal(option.standard));
+    return text;
+}
+
+std::string capitalised(std::string text) {
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+    return text;
+}
+
+std::string section_of(std::string_view kind, const study::AlgorithmInfo& info, bool is_default,
+                       const std::string& further) {
+    std::string text = fmt::format("\n### {} `{}`\n\n{}{}\n", kind, info.name, capitalised(info.description),
+                                   is_default ? " This is the default." : "");
+    if (!info.options.empty()) text += "\n" + options_table(info);
+    return text + fmt::format("\n```toml\n{}{}```\n", example_of(kind == "Searcher" ? "searcher" : "scheduler", info),
+                              further);
+}
+
+/// The lines of a study file for what changes while a trial trains.
+std::string changes_of(const study::SchedulerInfo& scheduler, bool commented) {
+    const auto part = [&](std::string_view table, std::string_view words, std::string_view line) {
+        return fmt::format("\n[scheduler.{}]\n{}{}", table, commented ? comment(words) : "", line);
+    };
+    std::string text;
+    if (scheduler.explores)
+        text += part("explore",
+                     "A line for each hyper-parameter that changes while a trial trains: NAME = \"perturb\", "
+                     "\"resample\", or a list of factors such as [0.8, 1.2].",
+                     "lr = \"perturb\"\n");
+    if (scheduler.schedules)
+        text += part("schedule",
+                     "A line for each hyper-parameter that changes while a trial trains: NAME = [[iterations, value], "
+                     "...]. After so many iterations it has this value.",
+                     "lr = [[1, 0.05]]\n");
+    return text;
+}
+
+// ---- for a study file
 
 std::string commented(std::string_view table, const study::AlgorithmInfo& info) {
     std::string out = fmt::format("[{}]\ntype = \"{}\"\n", table, info.name) + comment(info.description);
@@ -150,27 +175,26 @@ std::string algorithms_text(const study::Algorithms& algorithms, std::size_t wid
     return blocks("searcher", algorithms.searchers, width) + "\n" + blocks("scheduler", algorithms.schedulers, width);
 }
 
-std::string searcher_table(const study::Algorithms& algorithms) { return table_of(algorithms.searchers, ""); }
-std::string scheduler_table(const study::Algorithms& algorithms) {
-    return table_of(algorithms.schedulers, "; required when the table is there");
+std::string algorithms_page(const study::Algorithms& algorithms) {
+    std::string text =
+        page_begin("Searchers and schedulers",
+                   "The options of `[searcher]` and `[scheduler]`. When to use which: "
+                   "[choosing](../../guides/choosing.md); what they have in common: "
+                   "[searchers](../searchers.md), [schedulers](../schedulers.md). In a terminal: `ranktune "
+                   "algorithms`. Options of another type, or without the value that they go with, are refused.");
+    text += "\n## Searchers\n";
+    for (const auto& searcher : algorithms.searchers)
+        text += section_of("Searcher", *searcher, searcher == algorithms.searchers.front(), "");
+    text += "\n## Schedulers\n";
+    for (const auto& scheduler : algorithms.schedulers)
+        text += section_of("Scheduler", *scheduler, scheduler == algorithms.schedulers.front(),
+                           changes_of(*scheduler, false));
+    return text;
 }
 
 std::string commented_table(const study::SearcherInfo& searcher) { return commented("searcher", searcher); }
 std::string commented_table(const study::SchedulerInfo& scheduler) {
-    std::string text = commented("scheduler", scheduler);
-    if (scheduler.explores)
-        text += "\n[scheduler.explore]\n" +
-                comment(
-                    "A line for each hyper-parameter that changes while a trial trains: NAME = \"perturb\", "
-                    "\"resample\", or a list of factors such as [0.8, 1.2].") +
-                "lr = \"perturb\"\n";
-    if (scheduler.schedules)
-        text += "\n[scheduler.schedule]\n" +
-                comment(
-                    "A line for each hyper-parameter that changes while a trial trains: NAME = [[iterations, value], "
-                    "...]. After so many iterations it has this value.") +
-                "lr = [[1, 0.05]]\n";
-    return text;
+    return commented("scheduler", scheduler) + changes_of(scheduler, true);
 }
 
 } // namespace ranktune::report

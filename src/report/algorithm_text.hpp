@@ -13,9 +13,8 @@ namespace ranktune::report {
 /// Every algorithm with its options, `width` columns wide.
 [[nodiscard]] std::string algorithms_text(const study::Algorithms& algorithms, std::size_t width);
 
-/// The tables of [searcher] and of [scheduler] in docs/reference/study-file.md: rows of Markdown.
-[[nodiscard]] std::string searcher_table(const study::Algorithms& algorithms);
-[[nodiscard]] std::string scheduler_table(const study::Algorithms& algorithms);
+/// docs/reference/generated/algorithms.md.
+[[nodiscard]] std::string algorithms_page(const study::Algorithms& algorithms);
 
 /// The table [searcher] or [scheduler] of a study file that names this algorithm, with its options, their meanings and
 /// defaults in comments.

@@ -41,16 +41,15 @@ std::vector<study::AlgorithmOption> rung_options() {
         {.name = "variant",
          .kind = Kind::string,
          .standard = "promote",
-         .description =
-             "`promote` pauses each trial at a rung and resumes the best from their checkpoints, highest rung "
-             "first. `stop` decides once, at the rung: go on or stop.",
+         .description = "`promote` pauses each trial at a rung and resumes the best, highest rung first. `stop` "
+                        "decides once, at the rung: go on or stop.",
          .accepted = {"promote", "stop"},
          .foreign_words = {{"promotion", "promote"}, {"stopping", "stop"}}},
         {.name = "rule",
          .kind = Kind::string,
          .standard = "floor",
          .description = "`floor`: go on iff among the best max(floor(m/eta), 1) of the m that arrived. `ray`: iff not "
-                        "below Ray Tune's interpolated quantile of the earlier ones.",
+                        "below Ray Tune's quantile.",
          .accepted = {"floor", "ray"},
          .only_with = {{"variant", "stop"}}},
         {.name = "eta",
@@ -64,9 +63,8 @@ std::vector<study::AlgorithmOption> rung_options() {
         {.name = "first_rung",
          .kind = Kind::number,
          .standard = 1.0,
-         .description =
-             "Iterations at the first rung; rungs are at first_rung x eta^k below `study.max_iterations`, then "
-             "that ceiling. Fractional rungs are compared as their ceiling. Must not be above the ceiling.",
+         .description = "Iterations at the first rung, not above the ceiling. Rungs are at first_rung x eta^k below "
+                        "`study.max_iterations`, then that ceiling.",
          .low = 0.0,
          .high = most_iterations,
          .takes = "number >= 1, whole; `ray`: > 0",
@@ -75,17 +73,16 @@ std::vector<study::AlgorithmOption> rung_options() {
         {.name = "brackets",
          .kind = Kind::integer,
          .standard = 1,
-         .description = "Bracket s begins at first_rung x eta^s. With more than one, each must begin below the ceiling "
-                        "(`ray`: brackets without rungs are allowed, as in Ray Tune).",
+         .description =
+             "Bracket s begins at first_rung x eta^s. Each of several must begin below the ceiling, but for `ray`.",
          .low = 1.0,
          .high = 64.0,
          .foreign_names = {{"Optuna", "min_early_stopping_rate"}}},
         {.name = "allotment",
          .kind = Kind::string,
          .standard = "ray",
-         .description =
-             "How new trials are shared among brackets. `ray`: drawn with weight e^(number of rungs), as in Ray Tune. "
-             "`budget`: in turn, the same budget for each, as in HyperBand (not with rule `ray`).",
+         .description = "How trials are shared among brackets. `ray`: drawn with weight e^(number of rungs). `budget`: "
+                        "each the same budget, not with rule `ray`.",
          .accepted = {"ray", "budget"}},
     };
 }
@@ -115,9 +112,8 @@ std::vector<study::AlgorithmOption> asha_options() {
             {.name = "stop_last_trials",
              .kind = Kind::boolean,
              .standard = true,
-             .description =
-                 "As in Ray Tune. true: a report at the ceiling is not compared and leaves no entry. false: it is, "
-                 "at the highest rung not above it. (The ceiling ends the trial in both cases.)",
+             .description = "true: a report at the ceiling leaves no entry. false: it is compared at the highest rung. "
+                            "The ceiling ends the trial anyway.",
              .only_with = {{"rule", "ray"}}},
         });
     return options;

@@ -29,7 +29,7 @@ std::vector<study::AlgorithmOption> hyperband_options() {
          .kind = Kind::string,
          .standard = "formula",
          .description = "Trials of bracket s. `formula`: ceil((s_max + 1) eta^s / (s + 1)), as in the paper. `floor`: "
-                        "floor((s_max + 1) / (s + 1)) eta^s, as in HpBandSter, DEHB and NePS.",
+                        "those of HpBandSter, DEHB and NePS.",
          .accepted = {"formula", "floor"}},
         restart_paused_option("promoted trials"),
     };

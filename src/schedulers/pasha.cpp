@@ -24,8 +24,8 @@ std::vector<study::AlgorithmOption> pasha_options() {
         {.name = "ranking",
          .kind = Kind::string,
          .standard = "soft",
-         .description = "When two trials count as equal. `soft`: their scores differ by no more than the noise of the "
-                        "learning curves, which is estimated. `fixed`: by no more than `epsilon`.",
+         .description = "When two trials count as equal: `soft`: scores within the estimated noise of the learning "
+                        "curves; `fixed`: within `epsilon`.",
          .accepted = {"soft", "fixed"}},
         {.name = "epsilon",
          .kind = Kind::number,

@@ -36,10 +36,8 @@ std::vector<study::AlgorithmOption> pbt_options() {
         {.name = "selection",
          .kind = Kind::string,
          .standard = "truncation",
-         .description =
-             "Who takes over from whom. `truncation`: a trial of the lower group from one of the upper group. "
-             "`tournament`: a trial from a random other one that is better. `t_test`: the same, if Welch's "
-             "test of their last 10 reports says so at the level of 5 %; compares the newest scores.",
+         .description = "`truncation`: the lower group from the upper group. `tournament`: from a random better trial. "
+                        "`t_test`: so, if Welch's test says so at 5 %.",
          .accepted = {"truncation", "tournament", "t_test"},
          .foreign_words = {{"binary_tournament", "tournament"}, {"ttest", "t_test"}}},
         {.name = "quantile",
@@ -53,16 +51,14 @@ std::vector<study::AlgorithmOption> pbt_options() {
         {.name = "compare",
          .kind = Kind::string,
          .standard = "equal_iteration",
-         .description =
-             "Which scores are compared. `equal_iteration`: those at the same ready point, of the trials that "
-             "have been there. `latest`: the newest of each, so that fast trials have an edge, as in Ray.",
+         .description = "Scores that are compared: `equal_iteration`: at the same ready point; `latest`: the newest of "
+                        "each, so fast trials have an edge.",
          .accepted = {"equal_iteration", "latest"}},
         {.name = "synchronous",
          .kind = Kind::boolean,
          .standard = false,
-         .description = "Every ready point is a barrier: the trials that train wait for each other there, and are "
-                        "judged together. One that fails, ends or loses its ranks is not waited for. With more trials "
-                        "than groups of ranks, trials that wait give their ranks to others.",
+         .description = "Every ready point is a barrier: trials wait for each other there, and are judged together. "
+                        "Nobody waits for one that fails or ends.",
          .only_with = study::OptionValue{"compare", "equal_iteration"},
          .foreign_names = {{"Ray Tune", "synch"}}},
         {.name = "resample_probability",

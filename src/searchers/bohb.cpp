@@ -139,8 +139,8 @@ std::vector<study::AlgorithmOption> bohb_options() {
         {.name = "min_points_in_model",
          .kind = Kind::integer,
          .standard = 0,
-         .description = "The fewest points of each of the two densities. 0: d + 1, the smallest possible number, where "
-                        "d counts the parameters of the space that are neither grids nor constants.",
+         .description = "Fewest points of each of the two densities. 0: d + 1, where d counts parameters that are "
+                        "neither grids nor constants.",
          .low = 0.0,
          .high = 1e6},
         {.name = "top_n_percent",

@@ -155,9 +155,8 @@ std::vector<study::AlgorithmOption> external_options() {
         {.name = "on_failure",
          .kind = ExternalKind::string,
          .standard = "sobol",
-         .description = "After a program that ended, took too long or gave a wrong answer: `sobol` tries a Sobol point "
-                        "instead and starts the program again for the next suggestion, up to three times in a row; "
-                        "`stop` stops the study, which can go on later.",
+         .description = "After a wrong or late answer: `sobol` tries a Sobol point and restarts the program, three "
+                        "times in a row; `stop` stops the study.",
          .accepted = {"sobol", "stop"},
          .may_change = true},
     };

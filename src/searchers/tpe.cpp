@@ -50,9 +50,8 @@ std::vector<study::AlgorithmOption> tpe_options() {
         {.name = "gamma",
          .kind = OptionKind::number,
          .standard = 0.1,
-         .description =
-             "Share of the results that are good, rounded up; never more than 25 results. With `constant_liar` it is "
-             "divided by sqrt(1 + (n - 1) / 5) while n trials train that have no result yet.",
+         .description = "Share of the results that are good, at most 25. `constant_liar` divides it by sqrt(1 + (n - "
+                        "1) / 5) while n trials train.",
          .low = 1e-3,
          .high = 1.0},
         {.name = "prior_weight",
@@ -74,8 +73,8 @@ std::vector<study::AlgorithmOption> tpe_options() {
         {.name = "branch_fraction",
          .kind = OptionKind::number,
          .standard = 0.5,
-         .description = "Share of the suggestions that search one branch of a space with conditions, drawn at random "
-                        "like in random search, with the results of that branch alone.",
+         .description = "Share of the suggestions that search one branch of a space with conditions, drawn at random, "
+                        "with that branch's results alone.",
          .low = 0.0,
          .high = 1.0},
     };

@@ -103,8 +103,7 @@ study::AlgorithmOption avoid_duplicates_option() {
             .kind = study::OptionInfo::Kind::boolean,
             .standard = false,
             .description =
-                "In a space of finitely many configurations, another one takes the place of a suggestion "
-                "that a trial has had, as long as there is one.",
+                "In a finite space, no suggestion that a trial has had comes again, as long as there is another one.",
             .foreign_names = {{"Ray Tune", "skip_duplicate"}}};
 }
 

@@ -2,6 +2,7 @@
 #include "simulate/faults.hpp"
 
 #include "ranktune/base/time.hpp"
+#include "simulate/file_keys.hpp"
 #include "simulate/tables.hpp"
 
 namespace ranktune::simulate {
@@ -14,9 +15,7 @@ void take_duration(study::TableReader& table, const char* key, double& seconds) 
 } // namespace
 
 const std::vector<std::string>& fault_keys() {
-    static const std::vector<std::string> keys{
-        "trials.rate", "ranks.mean_time_to_failure", "job.mean_time_to_failure", "job.walltime", "job.wait",
-        "job.jobs"};
+    static const std::vector<std::string> keys = names_of(fault_key_infos());
     return keys;
 }
 

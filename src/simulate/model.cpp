@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "simulate/file_keys.hpp"
 #include "simulate/tables.hpp"
 
 namespace ranktune::simulate {
@@ -69,13 +70,7 @@ void read_time(study::TableReader table, TimeModel& time) {
 } // namespace
 
 const std::vector<std::string>& model_keys() {
-    static const std::vector<std::string> keys{
-        "curves.file",     "curves.study",          "curves.best",      "curves.worst",
-        "curves.skew",     "curves.start",          "curves.roughness", "curves.slowest",
-        "curves.fastest",  "curves.crossing",       "curves.noise",     "curves.forgetting",
-        "curves.seed",     "time.iteration",        "time.spread",      "time.jitter",
-        "time.stragglers", "time.straggler_factor", "time.start",       "time.checkpoint",
-        "time.exploit",    "time.report",           "time.head",        "cluster.ranks_per_host"};
+    static const std::vector<std::string> keys = names_of(model_key_infos());
     return keys;
 }
 

@@ -41,7 +41,7 @@ def links(text):
 
 
 # The reference that is made from tables in the sources.
-GENERATED = {f"docs/reference/{name}.md" for name in ("study-file", "schedulers", "searchers", "simulate", "trainables", "commands")}
+GENERATED = "docs/reference/generated"
 
 
 def words(text):
@@ -54,7 +54,7 @@ class Pages(unittest.TestCase):
         """README, CONTRIBUTING and docs: 25,000 words in all, 2,500 on a page, 150 lines of README, 25 words in a cell."""
         count = 0
         for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-            if str(page.relative_to(ROOT)) in GENERATED:
+            if str(page.relative_to(ROOT)).startswith(GENERATED):
                 continue
             text = page.read_text()
             count += len(words(text))

@@ -39,6 +39,12 @@ class Installed(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
+    def test_manual_pages_and_completions_are_where_man_and_shells_look(self):
+        for name in ("man/man1/ranktune.1", "man/man1/ranktune-run.1", "man/man5/ranktune-study.5", "bash-completion/completions/ranktune",
+                     "zsh/site-functions/_ranktune", "fish/vendor_completions.d/ranktune.fish"):
+            with self.subTest(name=name):
+                self.assertIn("ranktune", (self.installed / "share" / name).read_text())
+
     @unittest.skipUnless(shutil.which("cmake"), "no cmake")
     def test_a_job_builds_with_cmake_and_passes_its_test(self):
         job = self.root / "job"

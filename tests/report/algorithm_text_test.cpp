@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts on algorithms are generated from their descriptions: the reference page, `ranktune algorithms`, `init`.
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <string>
 
+#include "ranktune/base/error.hpp"
 #include "report/algorithm_text.hpp"
+#include "report/reference.hpp"
 #include "support/catch.hpp"
-#include "support/files.hpp"
 #include "support/known.hpp"
 
 namespace algorithm_text_test {
@@ -16,18 +15,6 @@ using namespace ranktune;
 using ranktune::testing::built_in_algorithms;
 
 namespace {
-
-constexpr const char* page = RANKTUNE_SOURCE_ROOT "/docs/reference/study-file.md";
-
-/// The first table of a section of the page. RANKTUNE_REWRITE=1 replaces it by `table` first.
-std::string table_of(const std::string& section, const std::string& table) {
-    std::string text = ranktune::testing::read_file(page);
-    const auto begin = text.find("\n| key |", text.find("\n## `[" + section + "]`\n")) + 1;
-    const auto end = text.find("\n\n", begin) + 1;
-    if (std::getenv("RANKTUNE_REWRITE") == nullptr) return text.substr(begin, end - begin);
-    std::ofstream(page, std::ios::binary) << text.replace(begin, end - begin, table);
-    return table;
-}
 
 /// The study file with its commented lines `# key = value` uncommented, where the option applies.
 std::string uncommented(const std::string& text, const study::AlgorithmInfo& info,
@@ -48,11 +35,20 @@ constexpr const char* begin =
 
 } // namespace
 
-TEST_CASE("the reference page has the tables of the algorithms", "[report]") {
-    CHECK(table_of("searcher", report::searcher_table(built_in_algorithms())) ==
-          report::searcher_table(built_in_algorithms()));
-    CHECK(table_of("scheduler", report::scheduler_table(built_in_algorithms())) ==
-          report::scheduler_table(built_in_algorithms()));
+TEST_CASE("the reference page of the algorithms has every option, with what it goes with", "[report]") {
+    const std::string page = report::algorithms_page(built_in_algorithms());
+    CHECK(page.find("\n### Searcher `random`\n\nIndependent samples. This is the default.\n") != std::string::npos);
+    CHECK(page.find("| `epsilon` | number >= 0 | 0 | `ranking = \"fixed\"` | In units of `study.metric`. |\n") !=
+          std::string::npos);
+    CHECK(page.find("```toml\n[scheduler]\ntype = \"topk\"\nfirst = 1\nk = 1\nrestart_paused = false\n```\n") !=
+          std::string::npos);
+    const auto all_are_there = [&](const auto& infos) {
+        for (const auto& info : infos)
+            for (const auto& option : info->options)
+                CHECK(page.find("\n| `" + option.name + "` | ") != std::string::npos);
+    };
+    all_are_there(built_in_algorithms().searchers);
+    all_are_there(built_in_algorithms().schedulers);
 }
 
 TEST_CASE("the commented table of every algorithm is its default, also when the comments are taken away", "[report]") {
@@ -94,6 +90,24 @@ TEST_CASE("every option of every algorithm is told on a terminal", "[report]") {
     CHECK(text.find("\n  min_samples: integer >= 1; default 3\n") != std::string::npos);
     CHECK(text.find("\n  rule: \"floor\", \"ray\"; default \"floor\"; only with variant =\n  \"stop\"\n") !=
           std::string::npos);
+}
+
+TEST_CASE("marks of Markdown are taken out for terminals and manual pages", "[report]") {
+    CHECK(report::without_marks("`a` and [b](c.md#d), [e]") == "a and b, [e]");
+    CHECK(report::without_marks("[1, 2]") == "[1, 2]");
+    CHECK(report::without_marks("") == "");
+    CHECK(report::table_row({"a|b", ""}) == "| a\\|b |  |\n");
+}
+
+TEST_CASE("keys are told by table, by key, or all", "[report]") {
+    const std::string failure = report::keys_text("failure", 60);
+    std::istringstream in(report::keys_text("", 60));
+    for (std::string line; std::getline(in, line);) CHECK(line.size() <= 60);
+    CHECK(failure.find("[failure]\nWhat happens when trials fail.\nfailure.tolerate: number 0 to 1; default 0.05\n") ==
+          0);
+    CHECK(report::keys_text("tolerate", 60).find("failure.tolerate: ") == 0);
+    CHECK(failure.find("stop.") == std::string::npos);
+    CHECK_THROWS_AS(report::keys_text("falure", 60), base::UsageError);
 }
 
 } // namespace algorithm_text_test

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/model.hpp"
 
-#include <fstream>
+#include <cstdint>
 #include <sstream>
+#include <string>
 
 #include "ranktune/study/parse.hpp"
 #include "simulate/faults.hpp"
+#include "simulate/file_keys.hpp"
 #include "support/catch.hpp"
 
 namespace model_test {
@@ -89,18 +91,32 @@ TEST_CASE("a file of failures", "[simulate]") {
     CHECK(refused("[trials]\nrate = 1\n").find("needs a number from 0 to 0.999") != std::string::npos);
 }
 
-TEST_CASE("the reference describes every key of the files of a simulation", "[simulate]") {
-    std::ifstream file(std::string(RANKTUNE_SOURCE_ROOT) + "/docs/reference/simulate.md");
-    std::stringstream page;
-    page << file.rdbuf();
-    for (const std::string& key : simulate::model_keys()) {
-        INFO(key);
-        CHECK(page.str().find("`" + key.substr(key.find('.') + 1) + "`") != std::string::npos);
+TEST_CASE("the bounds that the reference names are those of the reader", "[simulate]") {
+    const auto accepts = [](std::string_view key, const std::string& value) {
+        const auto dot = key.find('.');
+        const std::string text =
+            "[" + std::string(key.substr(0, dot)) + "]\n" + std::string(key.substr(dot + 1)) + " = " + value + "\n";
+        try {
+            static_cast<void>(simulate::parse_model(text, "m.toml"));
+        } catch (const study::StudyFileError& error) {
+            return std::string(error.what()).find("needs a") == std::string::npos;
+        }
+        return true;
+    };
+    std::size_t bounded = 0;
+    for (const study::KeyInfo& key : simulate::model_key_infos()) {
+        std::istringstream words{std::string(key.takes)};
+        std::string kind, low, to;
+        double high = 0.0;
+        if (!(words >> kind >> low >> to >> high)) continue;
+        INFO(key.key);
+        CHECK(accepts(key.key, low));
+        CHECK_FALSE(accepts(key.key, "-1e-9"));
+        CHECK_FALSE(accepts(key.key, kind == "integer" ? std::to_string(static_cast<std::int64_t>(high) + 1)
+                                                       : std::to_string(high * 1.01)));
+        ++bounded;
     }
-    for (const std::string& key : simulate::fault_keys()) {
-        INFO(key);
-        CHECK(page.str().find("`" + key + "`") != std::string::npos);
-    }
+    CHECK(bounded > 15);
 }
 
 } // namespace model_test

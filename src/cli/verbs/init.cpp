@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "cli/init_data.hpp"
-#include "cli/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "process/pages.hpp"
 #include "ranktune/algorithms/registry.hpp"
@@ -157,18 +156,6 @@ int init(const InitArguments& arguments) {
         write_unless_there("digits.h5", digits_data());
     }
     std::cout << fmt::format("next      ranktune validate {0}.toml\n          ranktune run {0}.toml\n", name);
-    return 0;
-}
-
-int algorithms(bool markdown) {
-    const study::Algorithms known = ranktune::algorithms::known_algorithms();
-    if (markdown) {
-        std::cout << "## `[searcher]`\n\n"
-                  << report::searcher_table(known) << "\n## `[scheduler]`\n\n"
-                  << report::scheduler_table(known);
-    } else {
-        std::cout << report::algorithms_text(known, detect_terminal().style.width);
-    }
     return 0;
 }
 

@@ -3,78 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "ranktune/base/text.hpp"
 #include "study/algorithm_options.hpp"
+#include "study/parse/keys.hpp"
 
 namespace ranktune::study {
 namespace {
 
 using View = std::string_view;
-
-/// All keys except the options of algorithms.
-constexpr View fixed_keys[] = {
-    "study.name",
-    "study.metric",
-    "study.mode",
-    "study.constraints",
-    "study.num_trials",
-    "study.max_iterations",
-    "study.seed",
-    "study.max_concurrent",
-    "study.time_budget",
-    "study.deterministic",
-    "trainable.builtin",
-    "trainable.name",
-    "trainable.command",
-    "trainable.shell",
-    "trainable.flags",
-    "trainable.directory",
-    "trainable.checkpoints",
-    "trainable.env",
-    "trainable.keep_env",
-    "trainable.tf_config",
-    "trainable.jax",
-    "resources.ranks",
-    "resources.cpus_per_rank",
-    "resources.gpus",
-    "resources.bind",
-    "searcher.type",
-    "searcher.start",
-    "searcher.warm_start",
-    "scheduler.type",
-    "scheduler.explore",
-    "scheduler.schedule",
-    "stop.metric",
-    "stop.time",
-    "stop.plateau",
-    "stop.plateau.metric",
-    "stop.plateau.std",
-    "stop.plateau.results",
-    "stop.plateau.grace",
-    "stop.plateau.threshold",
-    "failure.tolerate",
-    "failure.max_failures",
-    "failure.max_losses",
-    "failure.in_a_row",
-    "failure.report_timeout",
-    "checkpoint.interval",
-    "checkpoint.mean_time_between_failures",
-    "checkpoint.at_rungs",
-    "checkpoint.supported",
-    "checkpoint.keep",
-    "checkpoint.max_bytes",
-    "checkpoint.direct",
-    "journal.commit_interval",
-    "run.abort_grace",
-    "run.heartbeat_timeout",
-    "slurm.requeue",
-    "slurm.max_requeues",
-    "slurm.lead_time",
-};
-
-constexpr View tables[] = {"study",   "trainable",  "resources", "space", "searcher", "scheduler", "stop",
-                           "failure", "checkpoint", "journal",   "run",   "slurm",    "inputs"};
 
 /// Another tool's name for a key, and ours. (The descriptions of algorithms hold those of their options.) `table`: the
 /// only table for which this applies; empty: any. `ours`: a dotted key, or, with a space in it, a phrase.
@@ -186,9 +124,19 @@ std::string explain_later(View dotted) {
     return "";
 }
 
+/// The names of `table_infos`.
+const std::vector<View>& table_names() {
+    static const std::vector<View> names = [] {
+        std::vector<View> all;
+        for (const TableInfo& table : table_infos()) all.push_back(table.name);
+        return all;
+    }();
+    return names;
+}
+
 } // namespace
 
-std::span<const std::string_view> accepted_tables() { return tables; }
+std::span<const std::string_view> accepted_tables() { return table_names(); }
 
 KeyTable::KeyTable(std::vector<std::string> keys) : keys_(std::move(keys)), of_study_(false) {
     for (const std::string& key : keys_)
@@ -198,10 +146,10 @@ KeyTable::KeyTable(std::vector<std::string> keys) : keys_(std::move(keys)), of_s
 
 bool KeyTable::has_table(View name) const { return std::ranges::find(tables_, name) != tables_.end(); }
 
-KeyTable::KeyTable(const Algorithms& algorithms) : tables_(std::begin(tables), std::end(tables)) {
+KeyTable::KeyTable(const Algorithms& algorithms) : tables_(table_names().begin(), table_names().end()) {
     for (const char* word : {"maximize", "maximise"}) words_.push_back({"study.mode", word, "max"});
     for (const char* word : {"minimize", "minimise"}) words_.push_back({"study.mode", word, "min"});
-    for (const View key : fixed_keys) {
+    for (const View key : key_infos() | std::views::transform(&KeyInfo::key)) {
         keys_.emplace_back(key);
         if (key == "searcher.type") add("searcher", infos_of(algorithms.searchers));
         if (key == "scheduler.type") add("scheduler", infos_of(algorithms.schedulers));

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The verbs as the help lists them: by what a user wants to do. A test compares with those that the program has.
+
+namespace ranktune::cli {
+
+struct VerbEntry {
+    const char* group;
+    const char* name;
+    const char* example; ///< a line to type, for a study called digits; verbs with a footer have theirs there
+};
+
+/// Verbs of a group stand together.
+inline constexpr VerbEntry verb_list[] = {
+    {"Begin", "init", "ranktune init digits"},
+    {"Begin", "validate", "ranktune validate digits.toml"},
+    {"Begin", "keys", "ranktune keys failure"},
+    {"Begin", "algorithms", "ranktune algorithms"},
+    {"Run", "run", ""},
+    {"Run", "submit", ""},
+    {"Run", "supervise", ""},
+    {"Run", "stop", "ranktune stop digits"},
+    {"Run", "simulate", ""},
+    {"Look", "ls", "ranktune ls"},
+    {"Look", "status", "ranktune status digits --watch"},
+    {"Look", "best", "ranktune best digits"},
+    {"Look", "explain", "ranktune explain digits best"},
+    {"Look", "report", "ranktune report digits"},
+    {"Look", "compare", "ranktune compare digits digits-pbt"},
+    {"Look", "logs", "ranktune logs digits 7"},
+    {"Take out", "export", "ranktune export digits --format csv -o digits.csv"},
+    {"Take out", "checkpoint", "ranktune checkpoint digits best"},
+    {"When something is wrong", "doctor", "ranktune doctor digits"},
+    {"When something is wrong", "replay", "ranktune replay digits --verify"},
+    {"When something is wrong", "support", "ranktune support digits"},
+};
+
+} // namespace ranktune::cli
