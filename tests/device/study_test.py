@@ -99,7 +99,7 @@ class Studies(unittest.TestCase):
         for ranks in (1, 2):
             name = f"large{ranks}"
             done = self.run_study(name, "gpu", ranks, resources=f"gpus = {ranks}\n[failure]\nmax_failures = 5", RANKTUNE_STAND_IN_MEMORY="100")
-            self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+            self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
             trials = json.loads(subprocess.run([PROGRAM, "export", name, "--format", "json"], cwd=self.cwd, capture_output=True,
                                                text=True, check=True).stdout)["trials"]
             self.assertEqual([trial["state"] for trial in trials], ["failed", "failed"])
