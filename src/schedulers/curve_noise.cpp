@@ -5,19 +5,25 @@
 #include <cmath>
 
 #include "ranktune/base/error.hpp"
-#include "ranktune/study/objective.hpp"
 
 namespace ranktune::schedulers {
 namespace {
 
-/// As numpy.percentile(values, 90). Requires values.
-double percentile_90(std::vector<double> values) {
-    const std::size_t tenths = 9 * (values.size() - 1);
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(tenths / 10);
+/// Where the 90th percentile of so many sorted values lies: at a position, or up to nine tenths beyond it.
+struct Place {
+    std::size_t position;
+    std::size_t tenths;
+};
+Place place_of_percentile_90(std::size_t values) { return {9 * (values - 1) / 10, 9 * (values - 1) % 10}; }
+
+/// As numpy.percentile(values, 90). Requires values, and reorders them.
+double percentile_90(std::vector<double>& values) {
+    const Place place = place_of_percentile_90(values.size());
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(place.position);
     std::nth_element(values.begin(), at, values.end());
-    if (tenths % 10 == 0) return *at;
+    if (place.tenths == 0) return *at;
     const double next = *std::min_element(at + 1, values.end());
-    return *at + (next - *at) * (static_cast<double>(tenths % 10) / 10.0);
+    return *at + (next - *at) * (static_cast<double>(place.tenths) / 10.0);
 }
 
 std::size_t first_pair(std::size_t j) { return j * (j - 1) / 2; }
@@ -29,14 +35,15 @@ void CurveNoise::add(base::TrialId trial, base::Iteration iteration, double scor
     Curve& curve = curves_[trial.value()];
     if (!curve.points.empty() && iteration <= curve.points.back().iteration) return;
     curve.points.push_back({iteration, score});
-    if (!curve.counts && iteration > above_ && counted_.size() < most_curves) count(trial);
-    if (!curve.counts) return;
-    const auto at = std::ranges::find(counted_, trial) - counted_.begin();
-    is_new_[static_cast<std::size_t>(at)] = true;
+    if (!curve.counts && iteration > above_ && counted_.size() < most_curves) return count(trial);
+    if (!curve.counts || is_new_[*curve.counts]) return;
+    is_new_[*curve.counts] = true;
+    new_.push_back(*curve.counts);
 }
 
 void CurveNoise::count(base::TrialId trial) {
-    curves_[trial.value()].counts = true;
+    curves_[trial.value()].counts = counted_.size();
+    new_.push_back(counted_.size());
     counted_.push_back(trial);
     is_new_.push_back(true);
     pairs_.resize(first_pair(counted_.size()));
@@ -44,52 +51,77 @@ void CurveNoise::count(base::TrialId trial) {
 
 void CurveNoise::restart(base::Iteration above) {
     above_ = above;
-    for (const base::TrialId trial : counted_) curves_[trial.value()].counts = false;
+    for (const base::TrialId trial : counted_) curves_[trial.value()].counts.reset();
     counted_.clear();
     is_new_.clear();
+    new_.clear();
     pairs_.clear();
+    crossing_ = below_ = 0;
+    known_ = true;
     estimate_.reset();
+    level_.reset();
 }
 
-std::optional<double> CurveNoise::estimate() {
-    if (std::ranges::find(is_new_, true) == is_new_.end()) return estimate_;
-    bool changed = false;
-    for (std::size_t k = 0; k < counted_.size(); ++k) {
-        if (!is_new_[k]) continue;
-        for (std::size_t other = 0; other < counted_.size(); ++other) {
-            if (other == k) continue;
-            const std::size_t i = std::min(k, other);
-            const std::size_t j = std::max(k, other);
-            Pair& pair = pairs_[first_pair(j) + i];
-            compare(pair, counted_[i], counted_[j]);
-            changed = changed || (pair.beyond && pair.orders >= 3);
-        }
+/// Compares the curves that have new points with all others.
+void CurveNoise::catch_up() {
+    for (const std::size_t k : new_) {
+        for (std::size_t i = 0; i < k; ++i) update(pairs_[first_pair(k) + i], counted_[i], counted_[k]);
+        for (std::size_t j = k + 1; j < counted_.size(); ++j)
+            update(pairs_[first_pair(j) + k], counted_[k], counted_[j]);
+        is_new_[k] = false;
     }
-    is_new_.assign(is_new_.size(), false);
-    if (!changed) return estimate_;
-    std::vector<double> distances;
-    for (const Pair& pair : pairs_)
-        if (pair.beyond && pair.orders >= 3) distances.push_back(pair.distance);
-    estimate_ = percentile_90(std::move(distances));
-    return estimate_;
+    new_.clear();
+}
+
+void CurveNoise::update(Pair& pair, base::TrialId a, base::TrialId b) {
+    const bool crossed = pair.crosses();
+    const double before = pair.distance;
+    compare(pair, curves_[a.value()], curves_[b.value()], a < b);
+    if (!pair.crosses() || (crossed && pair.distance == before)) return;
+    known_ = false;
+    if (crossed && before < level_) --below_;
+    if (pair.distance < level_) ++below_;
+    if (!crossed) ++crossing_;
 }
 
 /// Goes on where the last comparison ended.
-void CurveNoise::compare(Pair& pair, base::TrialId a, base::TrialId b) const {
-    const std::vector<Point>& of_a = curves_[a.value()].points;
-    const std::vector<Point>& of_b = curves_[b.value()].points;
-    while (pair.next_a < of_a.size() && pair.next_b < of_b.size()) {
-        const Point& p = of_a[pair.next_a];
-        const Point& q = of_b[pair.next_b];
+void CurveNoise::compare(Pair& pair, const Curve& a, const Curve& b, bool a_is_lower) const {
+    while (pair.next_a < a.points.size() && pair.next_b < b.points.size()) {
+        const Point& p = a.points[pair.next_a];
+        const Point& q = b.points[pair.next_b];
         if (p.iteration <= q.iteration) ++pair.next_a;
         if (q.iteration <= p.iteration) ++pair.next_b;
         if (p.iteration != q.iteration || !std::isfinite(p.score) || !std::isfinite(q.score)) continue;
-        const bool a_is_better = study::better({p.score, a}, {q.score, b});
+        const bool a_is_better = p.score > q.score || (p.score == q.score && a_is_lower); // study::better
         if (pair.orders == 0 || (a_is_better != pair.a_is_better && pair.orders < 3)) ++pair.orders;
         pair.a_is_better = a_is_better;
         pair.distance = std::abs(p.score - q.score);
         pair.beyond = p.iteration > above_;
     }
+}
+
+std::optional<double> CurveNoise::estimate() {
+    catch_up();
+    if (known_) return estimate_;
+    scratch_.clear();
+    for (const Pair& pair : pairs_)
+        if (pair.crosses()) scratch_.push_back(pair.distance);
+    estimate_ = percentile_90(scratch_);
+    known_ = true;
+    return estimate_;
+}
+
+std::optional<double> CurveNoise::at_least() {
+    catch_up();
+    if (known_) return estimate_;
+    const bool certain = level_ && below_ <= place_of_percentile_90(crossing_).position;
+    return certain ? level_ : std::nullopt;
+}
+
+void CurveNoise::watch(double level) {
+    level_ = level;
+    const auto is_below = [level](const Pair& pair) { return pair.crosses() && pair.distance < level; };
+    below_ = crossing_ == 0 ? 0 : static_cast<std::size_t>(std::ranges::count_if(pairs_, is_below));
 }
 
 void CurveNoise::snapshot(study::Encoder& out) const {
@@ -139,8 +171,10 @@ bool CurveNoise::valid() const {
         const Curve& curve = curves_[trial.value()];
         return curve.counts && !curve.points.empty() && curve.points.back().iteration > above_;
     };
+    const auto crosses = [](const Pair& pair) { return pair.crosses(); };
     return std::ranges::all_of(counted_, gone_beyond) && is_new_.size() == counted_.size() &&
-           pairs_.size() == (counted_.empty() ? 0 : first_pair(counted_.size()));
+           pairs_.size() == (counted_.empty() ? 0 : first_pair(counted_.size())) &&
+           crossing_ == static_cast<std::size_t>(std::ranges::count_if(pairs_, crosses));
 }
 
 } // namespace ranktune::schedulers

@@ -63,11 +63,29 @@ void ProgressiveAsha::entered(base::TrialId trial, double score) {
     scores = {scores.entered + 1, score, scores.own};
     if (top_ + 1 == levels_.size() || !ranked(scores)) return;
     ranking_.insert(trial, scores.below, scores.own);
-    if (!options_.epsilon) epsilon_ = noise_.estimate().value_or(epsilon_);
-    if (!ranking_.consistent(epsilon_)) raise();
+    if (!is_consistent()) raise();
+}
+
+/// As `ranking_.consistent` with the estimate, which is computed only if a bound of it does not suffice: what is
+/// consistent with less than epsilon is so with epsilon. The next bound is half-way between what suffices and the
+/// estimate.
+bool ProgressiveAsha::is_consistent() {
+    if (options_.epsilon) return ranking_.consistent(epsilon_);
+    if (const auto bound = noise_.at_least(); bound && ranking_.consistent(*bound)) return true;
+    const auto estimate = noise_.estimate();
+    if (!ranking_.consistent(estimate.value_or(epsilon_))) return false;
+    if (estimate && std::isfinite(*estimate)) noise_.watch(0.5 * ranking_.sufficient() + 0.5 * *estimate);
+    return true;
+}
+
+double ProgressiveAsha::epsilon() const {
+    if (options_.epsilon) return epsilon_;
+    CurveNoise noise = noise_;
+    return noise.estimate().value_or(epsilon_);
 }
 
 void ProgressiveAsha::raise() {
+    if (!options_.epsilon) epsilon_ = noise_.estimate().value_or(epsilon_);
     ++top_;
     asha_.raise_top(top_);
     ranking_.clear(); // nobody has been entered at the new top: finish_top's trials are left out

@@ -29,9 +29,10 @@ namespace ranktune::schedulers {
 /// trial is entered at the top; the last rung is the ceiling itself; and see CurveNoise for its limit.
 ///
 /// Cost per report: AshaPromote's; with an estimated epsilon O(1) for the curve (256 comparisons for each of the first
-/// 256 trials above the rung below the top). When a trial is entered at the top: O(log n) and a comparison of the
-/// positions between its two places in the two orders, which is O(n) in the worst case but short while the orders
-/// are consistent. Once the top is at the ceiling nothing is compared any more.
+/// 256 trials above the rung below the top); the estimate is computed only where a bound of it does not decide. When a
+/// trial is entered at the top: O(log n) and a comparison of the positions between its two places in the two orders,
+/// which is O(n) in the worst case but short while the orders are consistent. Once the top is at the ceiling nothing is
+/// compared any more.
 class ProgressiveAsha final : public Scheduler {
   public:
     struct Options {
@@ -66,8 +67,8 @@ class ProgressiveAsha final : public Scheduler {
 
     /// The iteration up to which trials are promoted at present.
     [[nodiscard]] base::Iteration top() const { return levels_[top_]; }
-    /// Of the last comparison.
-    [[nodiscard]] double epsilon() const { return epsilon_; }
+    /// With which a trial would be compared that is entered at the top now. Costs a copy of all curves.
+    [[nodiscard]] double epsilon() const;
 
   private:
     /// The scores of a trial at the last rung where it was entered, and at the one below.
@@ -78,13 +79,14 @@ class ProgressiveAsha final : public Scheduler {
     };
     [[nodiscard]] bool ranked(const Scores& scores) const;
     void entered(base::TrialId trial, double score);
+    [[nodiscard]] bool is_consistent();
     void raise();
 
     Options options_;
     std::vector<base::Iteration> levels_;
     AshaPromote asha_;
-    std::size_t top_; ///< index in levels_
-    double epsilon_;
+    std::size_t top_;            ///< index in levels_
+    double epsilon_;             ///< the fixed one, or the last estimate before the top rose
     std::vector<Scores> scores_; ///< position is the TrialId
     SoftRanking ranking_;        ///< of the trials entered at the top; derived from scores_
     CurveNoise noise_;           ///< without points if epsilon is fixed

@@ -22,30 +22,28 @@ void SoftRanking::insert(base::TrialId trial, double below, double own) {
 }
 
 bool SoftRanking::consistent(double epsilon) {
-    const bool all_equal = size() == 0 || below_.best().score - below_.worst().score <= epsilon;
-    if (!all_equal) {
+    double needed = size() == 0 ? 0.0 : below_.best().score - below_.worst().score; // for any order
+    if (needed > epsilon) {
         const bool others_are = known_ && *known_ <= epsilon;
-        if (!consistent_in(others_are ? from_ : 0, others_are ? to_ : size(), epsilon)) {
-            known_.reset();
-            return false;
-        }
+        needed = std::max(others_are ? *known_ : 0.0, furthest_in(others_are ? from_ : 0, others_are ? to_ : size()));
+        if (needed > epsilon) return false;
     }
-    known_ = epsilon;
+    known_ = needed;
     from_ = to_ = 0;
     return true;
 }
 
-bool SoftRanking::consistent_in(std::size_t from, std::size_t to, double epsilon) const {
+/// The largest difference of the two scores at the rung below at one of these positions.
+double SoftRanking::furthest_in(std::size_t from, std::size_t to) const {
     std::vector<double> expected;
     expected.reserve(to - from);
     below_.for_range(from, to, [&](const study::Ranked& entry) { expected.push_back(entry.score); });
-    bool holds = true;
+    double furthest = 0.0;
     std::size_t i = 0;
     own_.for_range(from, to, [&](const study::Ranked& entry) {
-        const double distance = std::abs(score_below_[entry.trial.value()] - expected[i++]);
-        if (distance > epsilon) holds = false;
+        furthest = std::max(furthest, std::abs(score_below_[entry.trial.value()] - expected[i++]));
     });
-    return holds;
+    return furthest;
 }
 
 bool SoftRanking::valid() const {

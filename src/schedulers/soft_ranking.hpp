@@ -24,18 +24,22 @@ class SoftRanking {
     /// Finite scores; a trial is inserted at most once.
     void insert(base::TrialId trial, double below, double own);
     [[nodiscard]] std::size_t size() const { return own_.size(); }
+    /// What is consistent with one epsilon is so with each larger one.
     [[nodiscard]] bool consistent(double epsilon);
+    /// An epsilon with which the orders were consistent when `consistent` last said so, at most the one it was asked
+    /// with: often the least. 0: it has not said so yet.
+    [[nodiscard]] double sufficient() const { return known_.value_or(0.0); }
     void clear() { *this = {}; }
     /// O(n).
     [[nodiscard]] bool valid() const;
 
   private:
-    [[nodiscard]] bool consistent_in(std::size_t from, std::size_t to, double epsilon) const;
+    [[nodiscard]] double furthest_in(std::size_t from, std::size_t to) const;
 
     Ranking own_;
     Ranking below_;
     std::vector<double> score_below_; ///< by trial number
-    // What the last call of `consistent` found: all positions outside [from_, to_) are consistent with `known_`.
+    // What `consistent` has found: all positions outside [from_, to_) are consistent with `known_`.
     std::optional<double> known_ = {};
     std::size_t from_ = 0;
     std::size_t to_ = 0;
