@@ -15,6 +15,8 @@
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "support/catch.hpp"
 
+namespace compression_test {
+
 using namespace ranktune;
 using namespace ranktune::ddp;
 using testing::Member;
@@ -239,3 +241,5 @@ TEST_CASE("columns on a device become orthonormal as on hosts, and those that va
     kernels->orthonormalise_or_refill(refilled.data(), drawn.data(), rows, 3);
     CHECK(largest_difference(refilled.values(), expected) < 1e-6F);
 }
+
+} // namespace compression_test

@@ -12,6 +12,8 @@
 #include "support/catch.hpp"
 #include "support/known.hpp"
 
+namespace earlier_test {
+
 using namespace ranktune;
 using namespace ranktune::earlier;
 using Result = study::EarlierTrial::Result;
@@ -231,3 +233,5 @@ TEST_CASE("a file that is missing or of another kind is named", "[earlier]") {
           "searcher.warm_start: /: is a directory without a study in it; give the directory of a study, or a file");
     CHECK(refused("/dev/null").starts_with("searcher.warm_start: /dev/null: "));
 }
+
+} // namespace earlier_test

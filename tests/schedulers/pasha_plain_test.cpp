@@ -12,6 +12,8 @@
 #include "schedulers/progressive_asha.hpp"
 #include "support/catch.hpp"
 
+namespace pasha_plain_test {
+
 using namespace ranktune;
 using namespace ranktune::schedulers;
 
@@ -205,3 +207,5 @@ TEST_CASE("PASHA's ceiling rises exactly when the definition says so", "[schedul
     CHECK(rises > 20);
     CHECK(comparisons + compared > 5 * (rises + rose));
 }
+
+} // namespace pasha_plain_test

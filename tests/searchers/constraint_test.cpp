@@ -7,6 +7,8 @@
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
 
+namespace constraint_test {
+
 using namespace ranktune;
 using namespace ranktune::searchers;
 using namespace ranktune::searchers::testing;
@@ -99,3 +101,5 @@ TEST_CASE("tpe, cmaes and evolution approach the feasible region while nothing i
         CHECK(least < 0.1);
     }
 }
+
+} // namespace constraint_test

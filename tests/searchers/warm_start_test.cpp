@@ -6,6 +6,8 @@
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
 
+namespace warm_start_test {
+
 using namespace ranktune;
 using namespace ranktune::searchers;
 using namespace ranktune::searchers::testing;
@@ -120,3 +122,5 @@ TEST_CASE("what an earlier study tried can be tried again", "[searchers]") {
     const TrialId second = learner.create();
     CHECK(learner.trials[first.value()] != learner.trials[second.value()]);
 }
+
+} // namespace warm_start_test

@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 
+namespace foreign_value_test {
+
 using namespace ranktune::space;
 
 namespace {
@@ -42,3 +44,5 @@ TEST_CASE("text from a table is read as the domain needs it", "[space]") {
     CHECK(read("choice(['sgd', 'adam'])", "Adam") == "'Adam'"); // names are names
     CHECK(read("grid([1, 2])", "2") == "2");
 }
+
+} // namespace foreign_value_test

@@ -9,6 +9,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace constraint_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -99,3 +101,5 @@ TEST_CASE("violations have an order below every feasible result", "[study]") {
     CHECK(violating(0.5, -INFINITY).order() == -INFINITY);
     CHECK(violating(0.5).rank() == -INFINITY);
 }
+
+} // namespace constraint_test

@@ -8,6 +8,8 @@
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
+namespace warm_start_test {
+
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
@@ -61,3 +63,5 @@ TEST_CASE("earlier results of a study that has begun cannot be others", "[study]
     CHECK(changes.front().key == "searcher.warm_start");
     CHECK_FALSE(changes.front().may_change);
 }
+
+} // namespace warm_start_test
