@@ -185,6 +185,9 @@ study::StudyEnded Tuner::verdict_on_study(StudyTime now) const {
         // Trials wait although nothing runs: too few ranks are left.
         return {now, StudyOutcome::resumable, Reason::no_ranks, text(Reason::no_ranks, 0.0)};
     }
+    const auto held = static_cast<double>(state_.trials.on_hold().size());
+    if (!state_.draining && held > 0.0)
+        return {now, StudyOutcome::resumable, Reason::on_hold, text(Reason::on_hold, held)};
     const bool any_success = std::any_of(state_.trials.begin(), state_.trials.end(), [](const TrialState& t) {
         return t.reported && t.phase != TrialPhase::failed;
     });
