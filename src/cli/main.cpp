@@ -18,6 +18,7 @@
 #include "cli/footers.hpp"
 #include "cli/message.hpp"
 #include "cli/option_checks.hpp"
+#include "cli/steer_commands.hpp"
 #include "cli/study_input.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
@@ -69,6 +70,7 @@ class App {
         add_hosts();
         add_doctor();
         add_stop_and_replay();
+        steering_.add(app_);
         views_.add(app_);
         app_.footer(footer); // last: verbs inherit the footer that is set when they are added
     }
@@ -96,7 +98,7 @@ class App {
         const int code = verb_();
         const auto called = [this](const char* name) { return app_.got_subcommand(name); };
         const bool has_effects = called("submit") || called("stop") || called("init") || called("checkpoint") ||
-                                 called("simulate") || called("report");
+                                 called("simulate") || called("report") || steering_.called();
         return checked_output(code, runs_study_ || has_effects);
     }
 
@@ -411,6 +413,7 @@ class App {
     CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",
                   "ranktune"};
     std::function<int()> verb_;
+    SteerCommands steering_{verb_};
     ViewCommands views_{verb_};
     bool runs_study_ = false; ///< the exit code is the study's
 };

@@ -121,7 +121,16 @@ std::vector<Record> examples() {
         TicketPrepared{},
         TicketPrepared{max64, last_time, every_kind_of_value(), odd_text},
         Steered{},
-        Steered{last_time, odd_text, odd_text},
+        Steered{last_time, odd_text, odd_text, {}, {}},
+        Steered{last_time,
+                odd_text,
+                odd_text,
+                {~std::uint64_t{0},
+                 SteerVerb::add,
+                 TrialId{7},
+                 {space::Configuration{}, space::Configuration({{"lr", space::Value(0.5)}})},
+                 {odd_text, ""}},
+                odd_text},
     };
     return records;
 }

@@ -69,10 +69,13 @@ constexpr View fixed_keys[] = {
     "slurm.requeue",
     "slurm.max_requeues",
     "slurm.lead_time",
+    "hooks.on_trial_end",
+    "hooks.on_study_end",
+    "hooks.timeout",
 };
 
 constexpr View tables[] = {"study",   "trainable",  "resources", "space", "searcher", "scheduler", "stop",
-                           "failure", "checkpoint", "journal",   "run",   "slurm",    "inputs"};
+                           "failure", "checkpoint", "journal",   "run",   "slurm",    "hooks",     "inputs"};
 
 /// Another tool's name for a key, and ours. (The descriptions of algorithms hold those of their options.) `table`: the
 /// only table for which this applies; empty: any. `ours`: a dotted key, or, with a space in it, a phrase.
