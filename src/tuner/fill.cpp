@@ -295,6 +295,8 @@ std::optional<StudyTime> Tuner::timer() const {
     if (state_.draining || state_.ended) return {};
     std::optional<StudyTime> at = state_.pace.time_to_tell(slowest_);
     if (spec_.time_budget) at = std::min(at.value_or(StudyTime::max()), StudyTime{*spec_.time_budget});
+    if (const auto until = held_until(state_); until && state_.now < *until)
+        at = std::min(at.value_or(StudyTime::max()), *until);
     return at;
 }
 

@@ -99,6 +99,10 @@ struct State {
 /// configurations that fail at once, while a good one takes longer to report.
 [[nodiscard]] std::size_t failures_to_drain(const study::StudySpec& spec, std::size_t ranks);
 
+/// Until when a study with nothing left but trials on hold goes on waiting: a user may resume one just after a start.
+/// nullopt: there is something else to do.
+[[nodiscard]] std::optional<StudyTime> held_until(const State& state);
+
 /// The study stops for a cause other than the user's wish (a signal, the end of the job's time), so a supervisor may
 /// start it again.
 [[nodiscard]] bool would_be_started_again(const State& state);

@@ -149,6 +149,7 @@ bool Tuner::someone_holds_ranks() const {
 /// the finished ones keep a checkpoint.
 Tuner::Next Tuner::decide(End& task, Round& round) const {
     if (state_.ended || someone_holds_ranks() || waits_for_ticket()) return {};
+    if (const auto until = held_until(state_); until && !state_.draining && round.now < *until) return {};
     if (!task.closing) {
         if (!state_.draining && waits_for_time(round.now)) return for_want_of_time(round.now);
         const study::StudyEnded end = verdict_on_study(round.now);

@@ -123,6 +123,13 @@ constexpr KeyInfo all_keys[] = {
      "Limit for requeues of the job. Two starts in a row without progress end them, too."},
     {"slurm.lead_time", "duration", "\"30s\"",
      "Time reserved before the end of the job for results, beside that of checkpoints and the slowest iteration."},
+
+    {"hooks.on_trial_end", "string", "none",
+     "A command for `sh -c`, run when a trial has finished, was stopped, or failed."},
+    {"hooks.on_study_end", "string", "none",
+     "A command for `sh -c`, run at the end of each start, also of a resumable one."},
+    {"hooks.timeout", "duration", "\"1m\"",
+     "A command that takes longer is killed. The end of a study waits this long for those of trials."},
 };
 
 constexpr DomainInfo all_domains[] = {
