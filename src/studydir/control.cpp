@@ -35,7 +35,7 @@ std::string ask_of_study(storage::FileSystem& files, const StudyDirectory& direc
     std::snprintf(name, sizeof name, "%016lld-%016llx",
                   static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(now).count()),
                   static_cast<unsigned long long>(request.ask.request));
-    files.make_below(directory.path, directory.control());
+    files.make_below(directory.path, "control");
     publish_text(files, path_of(directory, name, ask_suffix), study::steering_text(request), true);
     return name;
 }
@@ -69,8 +69,7 @@ std::optional<Answer> take_answer(storage::FileSystem& files, const StudyDirecto
     const std::string path = path_of(directory, name, answer_suffix);
     if (!files.exists(path)) return std::nullopt;
     const std::string text = storage::read_text(files, path);
-    files.remove(path);
-    files.remove_if_empty(directory.control());
+    files.remove(path); // the folder stays: another request may be on its way into it
     const auto colon = std::min(text.find(": "), text.size());
     const std::string words(base::trimmed(std::string_view(text).substr(std::min(colon + 2, text.size()))));
     return Answer{text.starts_with("accepted"), words};

@@ -171,6 +171,8 @@ constexpr TableInfo all_tables[] = {
     {"journal", "How often the journal is synced.", "[journal]\ncommit_interval = \"5s\"\n"},
     {"run", "Time-outs of ranks and programs.", "[run]\nabort_grace = \"1m\"\nheartbeat_timeout = \"2m\"\n"},
     {"slurm", "The end of a Slurm job; without effect elsewhere.", "[slurm]\nrequeue = true\nlead_time = \"2m\"\n"},
+    {"hooks", "Commands that the head runs beside the study: a mail, a message to a chat.",
+     "[hooks]\non_study_end = 'mail -s \"$RANKTUNE_STUDY: exit $RANKTUNE_EXIT\" ada@example.org < /dev/null'\n"},
     {"inputs",
      "Written into `resolved.toml`: size and XXH64 of each file that `[trainable]` names. Ignored in your own file.",
      ""},
