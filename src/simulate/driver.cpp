@@ -156,6 +156,7 @@ class Driver {
     void end_attempt(std::uint32_t trial, AttemptOutcome outcome, study::Failure failure);
     [[nodiscard]] study::CheckpointRef checkpoint(std::uint32_t trial) const;
     void load(const study::StartTrial& start, bool same_curve, Running& run) const;
+    [[nodiscard]] double time_to_start(const study::StartTrial& start);
     [[nodiscard]] base::Iteration failing_iteration(const study::StartTrial& start) const;
     [[nodiscard]] Figures finished() const;
 
@@ -170,6 +171,7 @@ class Driver {
     std::vector<study::Command> commands_; ///< of the newest step
     std::deque<Running> trials_;           ///< references stay valid
     std::vector<bool> straggles_;          ///< by rank
+    std::vector<bool> has_begun_;          ///< by rank: it has had a trial in this job
     /// By rank: the trial and attempt that got it last.
     std::vector<std::pair<std::uint32_t, base::Attempt>> holders_;
     std::deque<std::uint64_t> tickets_; ///< to prepare
@@ -221,6 +223,7 @@ void Driver::begin_job() {
     ++figures_.jobs;
     reports_before_ = figures_.reports;
     heap_ = {};
+    has_begun_.assign(figures_.ranks + 1, false);
     for (Running& run : trials_) run.phase = Running::Phase::idle;
     if (faults.walltime_s > 0.0) {
         step(study::DeadlineKnown{base::from_ns(now_ + nanoseconds(faults.walltime_s))});
@@ -368,8 +371,17 @@ void Driver::operator()(const study::StartTrial& start) {
     run.slowness = slow ? time_.straggler_factor : 1.0;
     run.fails_at = failing_iteration(start);
     load(start, same_curve, run);
-    const bool exploits = std::holds_alternative<study::Donor>(start.from);
-    train_on(trial, exploits ? time_.exploit : time_.start);
+    train_on(trial, time_to_start(start));
+}
+
+double Driver::time_to_start(const study::StartTrial& start) {
+    bool is_first = false;
+    for (const base::Rank rank : start.ranks) {
+        is_first = is_first || !has_begun_[rank.value()];
+        has_begun_[rank.value()] = true;
+    }
+    if (is_first) return time_.first_start.value_or(time_.start);
+    return std::holds_alternative<study::Donor>(start.from) ? time_.exploit : time_.start;
 }
 
 /// The digest of a simulated checkpoint is its state: the quality that the trial has reached.

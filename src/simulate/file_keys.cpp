@@ -35,6 +35,8 @@ constexpr study::KeyInfo of_models[] = {
      "Seconds from the assignment of ranks to the first iteration, loading a checkpoint included."},
     {"time.checkpoint", "number 0 to 1e+07", "2",
      "Seconds to write a checkpoint at a pause or at the end; those of running trials take no time."},
+    {"time.first_start", "number 0 to 1e+07", "`start`",
+     "In place of `start` for the first trial of a rank in a job: it opens libraries and data."},
     {"time.exploit", "number 0 to 1e+07", "5", "In place of `start` when a trial takes over the state of another one."},
     {"time.report", "number 0 to 1e+07", "0",
      "Seconds between two iterations: the report, and waiting for the answer."},

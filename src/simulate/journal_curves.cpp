@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -43,6 +44,7 @@ struct Trial {
     base::Attempt attempt;
     double started_s = 0.0;
     bool from_donor = false;
+    bool is_first = false;     ///< on one of its ranks, in this job
     base::Iteration heard = 0; ///< its newest report; 0: none yet
     double heard_at_s = 0.0;
     std::optional<double> told_s; ///< when it was told to stop or pause
@@ -77,11 +79,14 @@ class JournalReader {
             if (std::ranges::find(parameters_, name) == parameters_.end()) parameters_.push_back(name);
         }
     }
+    void read(const study::IncarnationBegan&) { begun_.clear(); }
     void read(const study::TrialStarted& r) {
         Trial& t = trial(r.trial);
         t.attempt = r.attempt;
         t.started_s = seconds(r.at);
         t.from_donor = std::holds_alternative<study::Donor>(r.from);
+        t.is_first = false;
+        for (const base::Rank rank : r.ranks) t.is_first = begun_.insert(rank).second || t.is_first;
         t.heard = 0;
         t.told_s.reset();
         t.saved = false;
@@ -116,7 +121,9 @@ class JournalReader {
     std::vector<std::string> metrics_;
     std::vector<std::string> parameters_;
     std::map<std::uint32_t, Trial> trials_;
+    std::set<base::Rank> begun_; ///< those that have had a trial in this job
     Mean start_;
+    Mean first_start_;
     Mean exploit_;
     Mean checkpoint_;
     Mean report_;
@@ -130,7 +137,7 @@ void JournalReader::arrived(Trial& t, base::Attempt attempt, double at_s, base::
     if (t.heard != 0)
         report_.add(at_s - t.heard_at_s - one);
     else
-        (t.from_donor ? exploit_ : start_).add(at_s - t.started_s - one);
+        (t.is_first ? first_start_ : t.from_donor ? exploit_ : start_).add(at_s - t.started_s - one);
     if (!t.exploited) t.seconds[iteration] = one;
     t.trained = seconds;
     t.heard = iteration;
@@ -143,7 +150,8 @@ Recordings JournalReader::recordings(const std::string& directory) const {
     out.metric = metric_;
     out.parameters = parameters_;
     out.has_seconds = true;
-    out.times = {start_.value(), exploit_.value(), checkpoint_.value(), report_.value()};
+    out.times = {start_.value() ? start_.value() : first_start_.value(), first_start_.value(), exploit_.value(),
+                 checkpoint_.value(), report_.value()};
     for (const auto& [id, trial] : trials_) {
         if (trial.values.empty()) continue;
         Recording& curve = out.curves.emplace_back();
@@ -186,6 +194,8 @@ TimeModel times_of(const TimeModel& model, const Recordings& recordings) {
         if (seconds && !model.gives(key)) value = *seconds;
     };
     measured("start", times.start, recordings.times.start);
+    if (recordings.times.first_start && !model.gives("start") && !model.gives("first_start"))
+        times.first_start = recordings.times.first_start;
     // Before the first exploit: as a start.
     measured("exploit", times.exploit, recordings.times.exploit ? recordings.times.exploit : recordings.times.start);
     measured("checkpoint", times.checkpoint, recordings.times.checkpoint);

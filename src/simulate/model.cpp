@@ -60,6 +60,11 @@ void read_time(study::TableReader table, TimeModel& time) {
     take_time("stragglers", time.stragglers, 0.0, 1.0);
     take_time("straggler_factor", time.straggler_factor, 1.0, 1000.0);
     take_time("start", time.start, 0.0, longest_s);
+    if (table.has("first_start")) {
+        double first = 0.0;
+        take_time("first_start", first, 0.0, longest_s);
+        time.first_start = first;
+    }
     take_time("checkpoint", time.checkpoint, 0.0, longest_s);
     take_time("exploit", time.exploit, 0.0, longest_s);
     take_time("report", time.report, 0.0, longest_s);

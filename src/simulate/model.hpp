@@ -40,10 +40,12 @@ struct TimeModel {
     double stragglers = 0.02;      ///< share of the ranks that are slow
     double straggler_factor = 1.5; ///< how much longer iterations take there
     double start = 10.0;           ///< from the assignment of ranks to the first iteration
-    double checkpoint = 2.0;       ///< to write one
-    double exploit = 5.0;          ///< as `start`, with the state of another trial
-    double report = 0.0;           ///< between two iterations
-    double head = 0.0;             ///< that the head computes for one event; events wait in line
+    /// The same where a rank has its first trial in a job: libraries and data are opened. nullopt: as `start`.
+    std::optional<double> first_start = {};
+    double checkpoint = 2.0; ///< to write one
+    double exploit = 5.0;    ///< as `start`, with the state of another trial
+    double report = 0.0;     ///< between two iterations
+    double head = 0.0;       ///< that the head computes for one event; events wait in line
 
     std::vector<std::string> given = {}; ///< keys that the model file names
     [[nodiscard]] bool gives(std::string_view key) const { return std::ranges::find(given, key) != given.end(); }

@@ -66,7 +66,9 @@ class RecordedCurves::Measured final : public Curve {
     std::vector<double> qualities;
     std::vector<double> seconds; ///< of each iteration; empty: those of the model
     Iteration measured = 0;      ///< iterations with data
-    double further_s = 0.0;      ///< of each further iteration
+    /// A further iteration takes one of these, drawn: their mean has slow iterations in it, and groups that wait for
+    /// each other wait for the slowest.
+    std::vector<double> further_s;
     double jitter = 0.0;
     std::uint64_t seed = 0;
     std::uint32_t number = 0;
@@ -87,10 +89,10 @@ class RecordedCurves::Measured final : public Curve {
     [[nodiscard]] Step step(const Progress& progress, Iteration iteration) const override {
         const auto next = static_cast<std::size_t>(progress.iterations);
         if (next < seconds.size()) return {0.0, seconds[next]};
-        if (jitter == 0.0) return {0.0, further_s};
         base::RngStream random(seed, base::Purpose::curve, number,
                                static_cast<std::uint32_t>(iteration) & 0x7FFF'FFFFU);
-        return {0.0, further_s * (1.0 + jitter * (2.0 * random.uniform() - 1.0))};
+        const double one = further_s[further_s.size() == 1 ? 0 : random.below(further_s.size())];
+        return {0.0, jitter == 0.0 ? one : one * (1.0 + jitter * (2.0 * random.uniform() - 1.0))};
     }
     [[nodiscard]] bool is_known(const Progress& progress) const override {
         return progress.iterations <= static_cast<double>(measured);
@@ -274,9 +276,9 @@ std::vector<double> RecordedCurves::seconds(std::size_t number, std::size_t coun
     return each;
 }
 
-/// The median time of the iterations after the first, which may have a warm-up in it. A curve that has only one: that
-/// of the nearest curve with more.
-double RecordedCurves::pace(std::size_t number) const {
+/// The iterations after the first, which may have a warm-up in it. Of a curve that has only one: those of the nearest
+/// curve with more.
+std::vector<double> RecordedCurves::paces(std::size_t number) const {
     const auto has_more = [&](std::size_t i) { return recordings_->curves[i].points.back().iteration > 1; };
     std::size_t from = number;
     double least = std::numeric_limits<double>::infinity();
@@ -288,24 +290,22 @@ double RecordedCurves::pace(std::size_t number) const {
     }
     std::vector<double> each = seconds(from, static_cast<std::size_t>(ceiling_));
     if (each.size() > 1) each.erase(each.begin());
-    const auto middle = each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2);
-    std::ranges::nth_element(each, middle);
-    return *middle;
+    return each;
 }
 
 std::shared_ptr<const Curve> RecordedCurves::extended(std::size_t number) const {
     auto curve = std::make_shared<Measured>();
     curve->qualities = measured(number);
     curve->measured = curve->qualities.size();
+    curve->seed = seed_;
+    curve->number = static_cast<std::uint32_t>(number);
     if (recordings_->has_seconds) {
         curve->seconds = seconds(number, curve->qualities.size());
-        curve->further_s = pace(number);
+        curve->further_s = paces(number);
     } else {
         base::RngStream random(seed_, base::Purpose::curve, static_cast<std::uint32_t>(number), draw_pace);
-        curve->further_s = time_.iteration * std::exp(time_.spread * (2.0 * random.uniform() - 1.0));
+        curve->further_s = {time_.iteration * std::exp(time_.spread * (2.0 * random.uniform() - 1.0))};
         curve->jitter = time_.jitter;
-        curve->seed = seed_;
-        curve->number = static_cast<std::uint32_t>(number);
     }
     extend(curve->qualities, number);
     return curve;

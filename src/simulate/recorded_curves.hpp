@@ -18,7 +18,7 @@ namespace ranktune::simulate {
 /// its configuration, where the recordings have no hyper-parameters. Between measured
 /// iterations values and times are interpolated, linearly. Beyond the last one a curve goes on parallel to the nearest
 /// longer curve that is at least as good there; where there is none it keeps its value. So it is never better than a
-/// measured one. Further iterations take the median time of those after the first.
+/// measured one. A further iteration takes the time of one of those after the first, drawn.
 ///
 /// Of n curves and d parameters a configuration costs O(n d); each curve that is used once O(n d + iterations).
 class RecordedCurves final : public Curves {
@@ -57,7 +57,7 @@ class RecordedCurves final : public Curves {
     [[nodiscard]] double quality_at(std::size_t number, base::Iteration iteration) const;
     [[nodiscard]] std::vector<double> measured(std::size_t number) const;
     void extend(std::vector<double>& qualities, std::size_t number) const;
-    [[nodiscard]] double pace(std::size_t number) const;
+    [[nodiscard]] std::vector<double> paces(std::size_t number) const;
     [[nodiscard]] std::vector<double> seconds(std::size_t number, std::size_t count) const;
 
     std::shared_ptr<const Recordings> recordings_;

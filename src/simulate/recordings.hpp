@@ -27,7 +27,8 @@ struct Recording {
 
 /// What else a journal tells, in seconds: means. nullopt: it did not happen.
 struct MeasuredTimes {
-    std::optional<double> start;
+    std::optional<double> start;       ///< of ranks that have had a trial before
+    std::optional<double> first_start; ///< of the others
     std::optional<double> exploit;
     std::optional<double> checkpoint;
     std::optional<double> report;

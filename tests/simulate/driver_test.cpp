@@ -252,4 +252,16 @@ TEST_CASE("the time between two iterations is the model's", "[simulate]") {
     CHECK(run(setup).seconds == 5.0 + 4 * 0.5);
 }
 
+TEST_CASE("the first trial of a rank in a job may take longer to start", "[simulate]") {
+    Setup setup{spec("num_trials = 6\nmax_iterations = 5", fifo), exact(), 2};
+    setup.model.time.start = 1.0;
+    CHECK(run(setup).seconds == 3 * (1.0 + 5.0));
+    setup.model.time.first_start = 4.0;
+    CHECK(run(setup).seconds == 3 * (1.0 + 5.0) + 3.0);
+    setup.faults.walltime_s = 10.0;
+    const Figures jobs = run(setup); // each begins anew
+    CHECK(jobs.jobs > 2);
+    CHECK(jobs.in_jobs_s > 3 * (1.0 + 5.0) + 6.0);
+}
+
 } // namespace driver_test

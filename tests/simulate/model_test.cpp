@@ -29,7 +29,7 @@ std::string refusal(const std::string& text) {
 
 TEST_CASE("a model file changes what it names", "[simulate]") {
     const auto model = simulate::parse_model(
-        "[curves]\nseed = 3\nnoise = 0\n[time]\niteration = 2\nreport = 0.5\n"
+        "[curves]\nseed = 3\nnoise = 0\n[time]\niteration = 2\nreport = 0.5\nfirst_start = 7\n"
         "[cluster]\nranks_per_host = 4\n",
         "model.toml");
     CHECK(model.curves.seed == 3);
@@ -37,6 +37,7 @@ TEST_CASE("a model file changes what it names", "[simulate]") {
     CHECK(model.curves.best == 0.95);
     CHECK(model.time.iteration == 2.0);
     CHECK(model.time.report == 0.5);
+    CHECK(model.time.first_start == 7.0);
     CHECK(model.time.gives("report"));
     CHECK_FALSE(model.time.gives("start"));
     CHECK(model.cluster.ranks_per_host == 4);
