@@ -49,7 +49,7 @@ class Campaign:
     def start(self, name, timeout="1m", **variables):
         text = STUDY.replace('device = "{device}"', OPTIONS)
         (self.cwd / f"{name}.toml").write_text(
-            text.format(root=study_test.ROOT, device="gpu", resources=f"gpus = {RANKS}", timeout=timeout))
+            text.format(root=study_test.ROOT, device="gpu", resources=f"gpus = {RANKS}", compression="none", timeout=timeout))
         environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID")}
         environment.update({"LD_LIBRARY_PATH": f"{study_test.STAND_IN}:{study_test.MODULE}", "CUDA_VISIBLE_DEVICES": "0,1",
                             "OMPI_MCA_btl_vader_single_copy_mechanism": "none", **variables})

@@ -258,10 +258,10 @@ TEST_CASE("the first trial of a rank in a job may take longer to start", "[simul
     CHECK(run(setup).seconds == 3 * (1.0 + 5.0));
     setup.model.time.first_start = 4.0;
     CHECK(run(setup).seconds == 3 * (1.0 + 5.0) + 3.0);
-    setup.faults.walltime_s = 10.0;
+    setup.faults.walltime_s = 16.0;
     const Figures jobs = run(setup); // each begins anew
-    CHECK(jobs.jobs > 2);
-    CHECK(jobs.in_jobs_s > 3 * (1.0 + 5.0) + 6.0);
+    CHECK(jobs.jobs > 1);
+    CHECK(jobs.in_jobs_s >= 3 * (1.0 + 5.0) + 6.0);
 }
 
 } // namespace driver_test
