@@ -23,7 +23,7 @@ STUDY = """[study]
 name = "{name}"
 metric = "score"
 mode = "max"
-num_trials = 40
+num_trials = {trials}
 max_iterations = 9
 seed = 4
 [trainable]
@@ -50,8 +50,8 @@ class Serve(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
-    def study(self, name, seconds=0.0):
-        (self.cwd / f"{name}.toml").write_text(STUDY.format(name=name, seconds=seconds))
+    def study(self, name, seconds=0.0, trials=40):
+        (self.cwd / f"{name}.toml").write_text(STUDY.format(name=name, seconds=seconds, trials=trials))
         return ["run", f"{name}.toml", "--local", "2"]
 
     def finished(self, name):
@@ -116,13 +116,13 @@ class Serve(unittest.TestCase):
     def test_a_browser_shows_what_is_new_while_the_study_runs(self):
         if find_browser() is None:
             self.skipTest("no Chromium")
-        run = self.start(*self.study("live", seconds=0.05))
+        run = self.start(*self.study("live", seconds=0.05, trials=100000))  # until it is stopped
         while not (self.cwd / "live/status").exists():
             time.sleep(0.1)
         port, token = self.serve("live")
         with Browser() as browser:
             browser.call("Page.navigate", url=f"http://127.0.0.1:{port}/?token={token}")
-            browser.wait_for("document.documentElement.dataset.ready === 'yes'")
+            browser.wait_for("document.documentElement?.dataset.ready === 'yes'")
             self.assertEqual(browser.run("location.pathname + location.search"), "/")
             browser.wait_for("Number(document.documentElement.dataset.version) > 1")
             rows = "JSON.parse(document.getElementById('data').textContent).studies[0].trials.phase.length"
@@ -136,8 +136,9 @@ class Serve(unittest.TestCase):
             self.assertIn("newer results", browser.run("document.getElementById('live').textContent"))
             browser.click("#show-news")
             browser.wait_for(f"document.documentElement.dataset.version !== '{version}'")
-            self.assertEqual(run.wait(timeout=200), 0)
-            browser.wait_for("document.getElementById('page').textContent.includes('ended, exit 0')", seconds=60)
+            subprocess.run([PROGRAM, "stop", "live"], cwd=self.cwd, check=True, capture_output=True)
+            self.assertEqual(run.wait(timeout=200), 75)
+            browser.wait_for("document.getElementById('page').textContent.includes('exit 75')", seconds=60)
             browser.scroll_through()
             if where := os.environ.get("RANKTUNE_PICTURES"):
                 browser.screenshot(pathlib.Path(where) / "serve.png")
@@ -145,15 +146,26 @@ class Serve(unittest.TestCase):
             outside = [url for url in browser.requests if not url.startswith((f"http://127.0.0.1:{port}/", "about:"))]
             self.assertEqual(outside, [])
 
+    def follow(self, port, token):
+        """A stream of events; asks again, as a page does, while there are too many readers."""
+        for _ in range(100):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request("GET", "/events/0", headers={"Cookie": f"ranktune={token}"})
+            answer = connection.getresponse()
+            if answer.status == 200:
+                break
+            self.assertEqual((answer.status, answer.read()), (503, b"too many readers follow this study\n"))
+            connection.close()
+            time.sleep(0.1)
+        return connection, answer
+
     def test_readers_of_a_page_that_is_gone_free_their_place(self):
         self.finished("one")
         port, token = self.serve("one")
         for _ in range(3):
             streams = []
             for _ in range(20):
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-                connection.request("GET", "/events/0", headers={"Cookie": f"ranktune={token}"})
-                answer = connection.getresponse()
+                connection, answer = self.follow(port, token)
                 self.assertEqual(answer.headers["Content-Type"], "text/event-stream")
                 self.assertRegex(answer.readline().decode(), r"^data: \d+$")
                 streams.append(connection)

@@ -16,13 +16,15 @@ using namespace std::chrono_literals;
 /// A reader of events holds a thread. The others are for pages and data.
 constexpr int http_threads = 64;
 constexpr int most_event_readers = 56;
-/// A comment now and then tells a connection that is gone from a quiet study.
-constexpr auto sign_of_life = 15s;
+/// A comment now and then tells a connection that is gone from a quiet study: the second write after its end fails, and
+/// the place of the reader is free.
+constexpr auto sign_of_life = 2s;
 
 void send_events(Handler& handler, std::size_t study, httplib::Response& response, std::atomic<int>& readers) {
     if (++readers > most_event_readers) {
         --readers;
         response.status = 503; // the page asks again later
+        response.set_content("too many readers follow this study\n", "text/plain");
         return;
     }
     response.set_header("Cache-Control", "no-store");
