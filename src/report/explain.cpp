@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "ranktune/study/command_template.hpp"
 #include "report/next_steps.hpp"
 #include "report/text_table.hpp"
 
@@ -171,8 +172,26 @@ std::string lost_time_table(const StudyView& view, double all) {
     return text;
 }
 
+/// Advice with commands that can be copied: the study named, never broken into lines.
+std::string completed_advice(Spent what, const std::string& directory) {
+    const std::string_view advice = spent_advice(what);
+    std::string text;
+    bool command = false;
+    for (std::size_t at = 0; at < advice.size();) {
+        const std::size_t end = std::min(advice.find('`', at), advice.size());
+        std::string part(advice.substr(at, end - at));
+        constexpr std::string_view study = "STUDY";
+        if (const auto found = part.find(study); command && found != std::string::npos)
+            part.replace(found, study.size(), study::shell_text({directory}));
+        text += command ? unbroken(part) : part;
+        command = !command;
+        at = end + 1;
+    }
+    return text;
+}
+
 /// For the largest losses: half a per cent is not worth a change.
-std::string advice_on_losses(const StudyView& view, double all, const Style& style) {
+std::string advice_on_losses(const StudyView& view, const std::string& directory, double all, const Style& style) {
     constexpr double worth = 0.01;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < view.cost.spent_s.size(); ++i)
@@ -183,7 +202,7 @@ std::string advice_on_losses(const StudyView& view, double all, const Style& sty
     for (const std::size_t i : order)
         text += prose(
             "next",
-            std::string(spent_words(static_cast<Spent>(i))) + ": " + std::string(spent_advice(static_cast<Spent>(i))),
+            std::string(spent_words(static_cast<Spent>(i))) + ": " + completed_advice(static_cast<Spent>(i), directory),
             style);
     return text;
 }
@@ -200,7 +219,7 @@ std::string study_explanation(const StudyView& view, const std::string& director
     double all = 0.0;
     for (const double each : view.cost.spent_s) all += each;
     if (all <= 0.0) return encoded(std::move(text), style);
-    text += "\n" + lost_time_table(view, all) + "\n" + advice_on_losses(view, all, style);
+    text += "\n" + lost_time_table(view, all) + "\n" + advice_on_losses(view, directory, all, style);
     return encoded(std::move(text), style);
 }
 

@@ -19,21 +19,22 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
     {"trained again after a loss", "Save more often: checkpoint.interval, or \"auto\", which reckons with losses."},
     {"trained again after a pause", "Trials are paused where they have not saved: let them save at their rungs."},
     {"starting attempts",
-     "Starting is slow: keep programs alive between attempts, or load data faster; ranktune logs "
-     "STUDY TRIAL shows when."},
+     "Starting is slow: keep programs alive between attempts, or load data faster; `ranktune logs "
+     "STUDY TRIAL` shows when."},
     {"checkpoints and verdicts", "Save less often (checkpoint.interval), or to a faster file system."},
     {"waiting for other trials",
      "Trials of unequal speed wait for each other: a scheduler without barriers (asha, pbt), "
      "or without study.deterministic, does not."},
-    {"failed attempts", "Look at what failed: ranktune status STUDY --filter 'state == failed', then ranktune logs."},
+    {"failed attempts",
+     "Look at what failed: `ranktune status STUDY --filter 'state == failed'`, then `ranktune logs`."},
     {"lost attempts", "Ranks or whole jobs were lost: save more often, and look for a bad node in the log."},
     {"idle while the study stopped", "Trials of few iterations end sooner: shorter iterations, or slurm.lead_time."},
-    {"idle: study.max_concurrent", "Raise it: ranktune set STUDY study.max_concurrent=N."},
+    {"idle: study.max_concurrent", "Raise it: `ranktune set STUDY study.max_concurrent=N`."},
     {"idle: waiting trials are too large", "Make the number of workers a multiple of resources.ranks."},
     {"idle: nothing to start yet",
      "A searcher that thinks, a scheduler that waits, or too little time before the "
-     "deadline: ranktune status STUDY says which."},
-    {"idle: no trial left", "Fewer workers, or more trials: ranktune set STUDY study.num_trials=N."},
+     "deadline: `ranktune status STUDY` says which."},
+    {"idle: no trial left", "Fewer workers, or more trials: `ranktune set STUDY study.num_trials=N`."},
     {"ranks that were lost", "The log names their hosts; supervise or the next job replaces them."},
 }};
 

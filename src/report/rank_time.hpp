@@ -31,7 +31,7 @@ enum class Spent : std::uint8_t {
 inline constexpr std::size_t spent_count = 14;
 /// "trained again after a loss".
 [[nodiscard]] std::string_view spent_words(Spent what);
-/// What to do about it, a sentence; empty: nothing.
+/// What to do about it, a sentence; empty: nothing. Commands are in `...`; STUDY is to be replaced by the directory.
 [[nodiscard]] std::string_view spent_advice(Spent what);
 
 /// Collects rank-seconds while a journal is read.
