@@ -19,6 +19,7 @@
 #include "cli/help.hpp"
 #include "cli/message.hpp"
 #include "cli/option_checks.hpp"
+#include "cli/steer_commands.hpp"
 #include "cli/study_input.hpp"
 #include "cli/verbs/reference_verbs.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -73,6 +74,7 @@ class App {
         add_doctor();
         add_stop_and_replay();
         add_keys_and_reference();
+        steering_.add(app_);
         views_.add(app_);
         add_examples(app_);
         app_.footer(footer); // last: verbs inherit the footer that is set when they are added
@@ -101,7 +103,7 @@ class App {
         const int code = verb_();
         const auto called = [this](const char* name) { return app_.got_subcommand(name); };
         const bool has_effects = called("submit") || called("stop") || called("init") || called("checkpoint") ||
-                                 called("simulate") || called("report") || called("reference");
+                                 called("simulate") || called("report") || called("reference") || steering_.called();
         return checked_output(code, runs_study_ || has_effects);
     }
 
@@ -440,6 +442,7 @@ class App {
     CLI::App app_{"Hyper-parameter optimisation and distributed training over MPI: one sbatch, one srun, one program.",
                   "ranktune"};
     std::function<int()> verb_;
+    SteerCommands steering_{verb_};
     ViewCommands views_{verb_};
     bool runs_study_ = false; ///< the exit code is the study's
 };

@@ -23,6 +23,7 @@ void ViewCommands::add(CLI::App& app) {
     add_explain(app);
     add_report(app);
     add_compare(app);
+    add_serve(app);
     add_logs(app);
     add_export(app);
     add_checkpoint(app);
@@ -66,9 +67,9 @@ void ViewCommands::add_best(CLI::App& app) {
 }
 
 void ViewCommands::add_explain(CLI::App& app) {
-    auto* verb = app.add_subcommand("explain", "Why a trial is where it is: what it was compared with");
+    auto* verb = app.add_subcommand("explain", "Why a trial is where it is; or where the time of the ranks went");
     add_study(verb, study_);
-    add_trial(verb, trial_);
+    add_trial(verb, trial_)->required(false);
     verb->callback([this] { verb_ = [this] { return explain_trial(directory_of(study_), trial_); }; });
 }
 
@@ -99,6 +100,23 @@ void ViewCommands::add_compare(CLI::App& app) {
         verb_ = [this] {
             for (std::string& study : compare_.directories) study = directory_of(study);
             return compare(compare_);
+        };
+    });
+}
+
+void ViewCommands::add_serve(CLI::App& app) {
+    auto* verb = app.add_subcommand("serve", "Live pages of studies for a browser, on 127.0.0.1");
+    verb->add_option("DIR", serve_.directories, "Studies, or folders of studies (default: here)")
+        ->type_name("")
+        ->check(no_empty_path());
+    verb->add_option("--port", serve_.port, "Port (default: any free one)")
+        ->type_name("N")
+        ->transform(whole_number(0, "a port"))
+        ->check(CLI::Range(0, 65535));
+    verb->callback([this] {
+        verb_ = [this] {
+            if (serve_.directories.empty()) serve_.directories.emplace_back(".");
+            return serve_pages(serve_);
         };
     });
 }

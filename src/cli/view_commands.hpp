@@ -29,6 +29,7 @@ class ViewCommands {
     void add_explain(CLI::App& app);
     void add_report(CLI::App& app);
     void add_compare(CLI::App& app);
+    void add_serve(CLI::App& app);
     void add_logs(CLI::App& app);
     void add_export(CLI::App& app);
     void add_checkpoint(CLI::App& app);
@@ -41,6 +42,7 @@ class ViewCommands {
     StatusArguments status_;
     ReportArguments report_;
     CompareArguments compare_;
+    ServeArguments serve_;
     ExportArguments export_;
     CheckpointArguments checkpoint_;
     std::string checkpoint_format_ = "safetensors";

@@ -37,20 +37,6 @@ std::string seconds_text(base::Duration duration) {
     return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
 }
 
-/// "3, 7-9"
-std::string ranks_text(const std::vector<Rank>& ranks) {
-    std::string text;
-    for (std::size_t i = 0; i < ranks.size();) {
-        std::size_t last = i;
-        while (last + 1 < ranks.size() && ranks[last + 1].value() == ranks[last].value() + 1) ++last;
-        if (!text.empty()) text += ", ";
-        text += std::to_string(ranks[i].value());
-        if (last > i) text += (last > i + 1 ? "-" : ", ") + std::to_string(ranks[last].value());
-        i = last + 1;
-    }
-    return text;
-}
-
 } // namespace
 
 struct HeadMachine::Impl {
@@ -557,6 +543,16 @@ void HeadMachine::on_deadline(std::optional<StudyTime> at, StudyTime now) {
     if (impl_->phase != Phase::running) return impl_->begin_when_ready();
     study::DeadlineKnown body{at};
     impl_->step(body);
+}
+
+bool HeadMachine::may_be_steered() const {
+    const tuner::State& state = impl_->tuner.state();
+    return impl_->phase == Phase::running && impl_->begun() && !state.draining && !state.ended;
+}
+
+void HeadMachine::on_steering(study::SteerAsked what, StudyTime now) {
+    impl_->now = std::max(impl_->now, now);
+    impl_->step(what);
 }
 
 void HeadMachine::on_stop_at_once(const study::StopRequested& what, StudyTime now) {

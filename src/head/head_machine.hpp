@@ -103,6 +103,10 @@ class HeadMachine {
     void on_stop_request(const study::StopRequested& what, base::StudyTime now);
     /// The end of the job as found out now; nothing: no limit, or no longer known.
     void on_deadline(std::optional<base::StudyTime> at, base::StudyTime now);
+    /// Whether a request of a user can take effect now; otherwise it waits, for the next start if need be.
+    [[nodiscard]] bool may_be_steered() const;
+    /// Requires may_be_steered(), and that the core has no objection.
+    void on_steering(study::SteerAsked what, base::StudyTime now);
     /// Ends now and resumably: waits only for the workers' Bye.
     void on_stop_at_once(const study::StopRequested& what, base::StudyTime now);
     /// Runs time-outs and timers; appends the records of all events since the last call, then sends their commands.

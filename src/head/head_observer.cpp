@@ -77,6 +77,9 @@ struct RecordLogger {
         log.write(LogLevel::info, "drain",
                   {{"reason", study::describe(drain.reason, 0, 0)}, {"why", drain.why}, {"new_trials", "off"}});
     }
+    void operator()(const study::Steered& steered) const {
+        log.write(LogLevel::info, "steered", {{"by", steered.who}, {"what", steered.what}});
+    }
     void operator()(const study::StudyEnded& ended) const {
         log.write(LogLevel::info, "ended",
                   {{"exit", std::to_string(static_cast<int>(ended.outcome))},

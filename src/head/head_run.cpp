@@ -13,10 +13,12 @@
 #include "head/head_machine.hpp"
 #include "head/head_observer.hpp"
 #include "head/head_services.hpp"
+#include "head/hooks.hpp"
 #include "head/job_watch.hpp"
 #include "head/keeper.hpp"
 #include "head/requeue.hpp"
 #include "head/serve_head.hpp"
+#include "head/steering_desk.hpp"
 #include "layout/binding.hpp"
 #include "process/background.hpp"
 #include "process/environment.hpp"
@@ -116,6 +118,7 @@ class HeadRun {
     std::optional<study::JobDeath> death_;                 ///< of the previous start
     std::string tables_;                                   ///< what is wrong with metrics.h5 at the end
     std::uint64_t tables_records_ = 0; ///< records in the last metrics.h5; used only by the thread that writes it
+    std::optional<Hooks> hooks_;       ///< while it serves, and after
     std::optional<process::ProcessClock> clock_;
 };
 
@@ -302,6 +305,10 @@ HeadRunEnd HeadRun::run(process::SignalReader* signals) {
     keep_alive_.stop();
     leave_files(end, figures);
     requeue_job(end);
+    if (hooks_) {
+        hooks_->study_ended(tuner(), end.outcome, studydir::end_words(end.reason, end.message));
+        if (const auto failed = hooks_->note(); failed && options_.on_note) options_.on_note(*failed);
+    }
     if (options_.on_end)
         options_.on_end({.outcome = end.outcome,
                          .message = end.message,
@@ -318,7 +325,9 @@ HeadRunEnd HeadRun::run(process::SignalReader* signals) {
 
 HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     studydir::Publisher status(files_, directory_.status_file(), [this] { return is_mine(); });
-    HeadObserver observer(options_.observer, *log_, status, *journal_);
+    hooks_.emplace(options_.observer, options_.spec.hooks, options_.spec.name, directory_.path, waker_, *log_);
+    SteeringDesk desk(&*hooks_, files_, directory_, *journal_, options_.spec.space, waker_, *log_);
+    HeadObserver observer(&desk, *log_, status, *journal_);
     process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(); }),
                                process::Background::Clock::now() + tables_interval);
     HeadServices services(
@@ -347,6 +356,8 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
         },
         [&] {
             be_alive(head);
+            desk.attend(head, tuner(), clock_->now());
+            if (const auto failed = hooks_->note(); failed && options_.on_note) options_.on_note(*failed);
             const auto news = watch ? watch->news() : std::nullopt;
             if (!news) return;
             if (!news->warning.empty() && options_.on_note) options_.on_note(news->warning);
@@ -354,6 +365,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
             head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
                              now);
         });
+    if (is_over(tuner().state())) desk.close("the study is over");
     if (const auto late = keeper.asked(); late && is_person(late->by)) late_stop_ = late->by;
     head.set_head_cpu(process::process_cpu_seconds());
     figures = head.figures(clock_->now());

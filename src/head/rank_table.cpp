@@ -95,4 +95,17 @@ void RankTable::release(Entry& leader) {
     leader.trains = false;
 }
 
+std::string ranks_text(const std::vector<base::Rank>& ranks) {
+    std::string text;
+    for (std::size_t i = 0; i < ranks.size();) {
+        std::size_t last = i;
+        while (last + 1 < ranks.size() && ranks[last + 1].value() == ranks[last].value() + 1) ++last;
+        if (!text.empty()) text += ", ";
+        text += std::to_string(ranks[i].value());
+        if (last > i) text += (last > i + 1 ? "-" : ", ") + std::to_string(ranks[last].value());
+        i = last + 1;
+    }
+    return text;
+}
+
 } // namespace ranktune::head

@@ -62,4 +62,7 @@ class RankTable {
     std::uint64_t training_ = 0;
 };
 
+/// "3, 7-9": for messages. Ascending.
+[[nodiscard]] std::string ranks_text(const std::vector<base::Rank>& ranks);
+
 } // namespace ranktune::head

@@ -2,13 +2,17 @@
 #include "report/explain.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "ranktune/study/command_template.hpp"
 #include "report/next_steps.hpp"
+#include "report/text_table.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -105,6 +109,9 @@ std::string waiting_text(const StudyView& view, const TrialView& trial) {
 std::string now_text(const StudyView& view, study::TrialId id, const std::string& directory, bool is_run) {
     const TrialView& trial = view.trials[id.value()];
     if (study::is_final(trial.phase)) return "over: " + trial.why;
+    if (trial.on_hold)
+        return "paused by a user; it goes on with: " +
+               unbroken(command_text({"resume", directory, std::to_string(id.value())}));
     if (!is_run) return "nobody runs the study; it goes on with: " + unbroken(command_text({"run", directory}));
     switch (trial.phase) {
         case TrialPhase::waiting:
@@ -118,7 +125,103 @@ std::string now_text(const StudyView& view, study::TrialId id, const std::string
     }
 }
 
+/// Why trials do not train now, or which do.
+std::string study_now_text(const StudyView& view, const std::string& directory, bool is_run) {
+    if (view.ended && view.exit_code != 75) return "over" + (view.end.empty() ? "" : ": " + printable(view.end));
+    if (!is_run)
+        return (view.end.empty() ? "nobody runs it" : printable(view.end)) +
+               "; it goes on with: " + unbroken(command_text({"run", directory}));
+    std::array<std::uint64_t, study::phase_count> in{};
+    std::uint64_t held = 0;
+    for (const TrialView& each : view.trials) {
+        if (each.on_hold)
+            ++held;
+        else
+            ++in[static_cast<std::size_t>(each.phase)];
+    }
+    const auto count = [&](TrialPhase phase) { return in[static_cast<std::size_t>(phase)]; };
+    const std::uint64_t running = count(TrialPhase::running) + count(TrialPhase::ending);
+    std::string text = fmt::format("{} on {} of {}", counted(running, "trial"), view.ranks - free_ranks(view),
+                                   counted(view.ranks, "rank"));
+    if (count(TrialPhase::waiting) > 0) text += fmt::format("; {} wait for ranks", count(TrialPhase::waiting));
+    if (count(TrialPhase::paused) > 0) text += fmt::format("; {} paused by the scheduler", count(TrialPhase::paused));
+    if (held > 0) text += fmt::format("; {} paused by users", held);
+    if (view.trials.size() < view.num_trials)
+        text += fmt::format("; {} not begun", view.num_trials - view.trials.size());
+    return text;
+}
+
+std::string lost_time_table(const StudyView& view, double all) {
+    const auto& spent = view.cost.spent_s;
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < spent.size(); ++i)
+        if (spent[i] > 0.0) order.push_back(i);
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+        const bool training = static_cast<Spent>(a) == Spent::training;
+        return training != (static_cast<Spent>(b) == Spent::training) ? training : spent[a] > spent[b];
+    });
+    std::vector<TextColumn> columns{{"ranks were", true, {}, 40}, {"rank time", false, {}}, {"share", false, {}}};
+    for (const std::size_t i : order) {
+        columns[0].cells.emplace_back(spent_words(static_cast<Spent>(i)));
+        columns[1].cells.push_back(short_duration(spent[i]));
+        columns[2].cells.push_back(fmt::format("{:.1f} %", 100.0 * spent[i] / all));
+    }
+    const TextRows rows(columns);
+    std::string text = rows.titles() + "\n";
+    for (std::size_t i = 0; i < order.size(); ++i) text += rows.cells(i) + "\n";
+    return text;
+}
+
+/// Advice with commands that can be copied: the study named, never broken into lines.
+std::string completed_advice(Spent what, const std::string& directory) {
+    const std::string_view advice = spent_advice(what);
+    std::string text;
+    bool command = false;
+    for (std::size_t at = 0; at < advice.size();) {
+        const std::size_t end = std::min(advice.find('`', at), advice.size());
+        std::string part(advice.substr(at, end - at));
+        constexpr std::string_view study = "STUDY";
+        if (const auto found = part.find(study); command && found != std::string::npos)
+            part.replace(found, study.size(), study::shell_text({directory}));
+        text += command ? unbroken(part) : part;
+        command = !command;
+        at = end + 1;
+    }
+    return text;
+}
+
+/// For the largest losses: half a per cent is not worth a change.
+std::string advice_on_losses(const StudyView& view, const std::string& directory, double all, const Style& style) {
+    constexpr double worth = 0.01;
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < view.cost.spent_s.size(); ++i)
+        if (view.cost.spent_s[i] >= worth * all && !spent_advice(static_cast<Spent>(i)).empty()) order.push_back(i);
+    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return view.cost.spent_s[i]; });
+    if (order.size() > 2) order.resize(2);
+    std::string text;
+    for (const std::size_t i : order)
+        text += prose(
+            "next",
+            std::string(spent_words(static_cast<Spent>(i))) + ": " + completed_advice(static_cast<Spent>(i), directory),
+            style);
+    return text;
+}
+
 } // namespace
+
+std::string study_explanation(const StudyView& view, const std::string& directory, bool is_run, const Style& style) {
+    std::string text = view.simulated.empty() ? "" : paragraph(view.simulated, style);
+    text += prose("study",
+                  fmt::format("{}: {} of {}, {}", view.name, grouped(view.trials.size()),
+                              counted(view.num_trials, "trial"), counted(view.starts.size(), "start")),
+                  style);
+    text += prose("now", study_now_text(view, directory, is_run && view.simulated.empty()), style);
+    double all = 0.0;
+    for (const double each : view.cost.spent_s) all += each;
+    if (all <= 0.0) return encoded(std::move(text), style);
+    text += "\n" + lost_time_table(view, all) + "\n" + advice_on_losses(view, directory, all, style);
+    return encoded(std::move(text), style);
+}
 
 std::string explanation(const StudyView& view, study::TrialId trial, const std::string& directory, bool is_run,
                         const Style& style) {

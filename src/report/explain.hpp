@@ -18,4 +18,9 @@ namespace ranktune::report {
 [[nodiscard]] std::string explanation(const StudyView& view, study::TrialId trial, const std::string& directory,
                                       bool is_run, const Style& style);
 
+/// The study as a whole: what trains and what waits now, where the time of its ranks went, and what to do about the
+/// largest losses.
+[[nodiscard]] std::string study_explanation(const StudyView& view, const std::string& directory, bool is_run,
+                                            const Style& style);
+
 } // namespace ranktune::report

@@ -69,6 +69,8 @@ void History::take_incident(const study::Record& record) {
                                       retired->host, base::counted(retired->trials.size(), "trial")));
     else if (const auto* drain = std::get_if<study::DrainBegan>(&record))
         note(drain->at, "stopping: " + (drain->why.empty() ? study::describe(drain->reason, 0.0, 0.0) : drain->why));
+    else if (const auto* steered = std::get_if<study::Steered>(&record))
+        note(steered->at, steered->what + ", asked by " + steered->who);
     else if (const auto* changed = std::get_if<study::StudyChanged>(&record))
         note(changed->at, "the study file changed");
 }
@@ -91,6 +93,7 @@ void History::add(const study::Record& record, const tuner::Tuner& tuner) {
         take_version(changed->version);
     }
     take_incident(record);
+    rank_time_.add(record, tuner);
     if (!starts_.empty()) starts_.back().end_s = seconds_at(tuner.state().now);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "report/rank_time.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {
@@ -74,6 +75,7 @@ class History {
     [[nodiscard]] const std::vector<BestStep>& best() const { return best_; }
     [[nodiscard]] const std::vector<StartOfHead>& starts() const { return starts_; }
     [[nodiscard]] const std::vector<Incident>& incidents() const { return incidents_; }
+    [[nodiscard]] const RankTime& rank_time() const { return rank_time_; }
     /// Of the programs that created or changed the study, each once.
     [[nodiscard]] const std::vector<std::string>& versions() const { return versions_; }
 
@@ -89,6 +91,7 @@ class History {
     std::vector<StartOfHead> starts_;
     std::vector<Incident> incidents_;
     std::vector<std::string> versions_;
+    RankTime rank_time_;
 };
 
 } // namespace ranktune::report

@@ -58,6 +58,7 @@ TrialView trial_view(const TrialState& t, const std::vector<CurvePoint>* curve) 
     view.attempts = t.attempt.value();
     view.ranks = t.wanted_ranks;
     view.bracket = t.bracket;
+    view.on_hold = t.on_hold;
     view.created_s = seconds_of_time(t.created);
     view.origin = study::name(t.origin.kind);
     view.configuration = tuner::best_configuration(t);
@@ -251,6 +252,7 @@ StudyView study_view(const LoadedStudy& study, const History& history) {
     view.hosts = hosts_of(study);
     view.ranks = view.starts.empty() ? 0 : view.starts.back().ranks;
     view.cost = cost_of(view, *study.tuner);
+    view.cost.spent_s = history.rank_time().seconds();
     view.busy = busy_slices(view);
     return view;
 }

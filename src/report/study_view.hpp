@@ -2,6 +2,7 @@
 #pragma once
 // A study as one plain value, for pages and pictures: everything that its journal says, and nothing to look up.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ struct TrialView {
     std::uint32_t attempts = 0;
     std::uint32_t ranks = 1; ///< wanted
     std::uint32_t bracket = 0;
+    bool on_hold = false; ///< a user has paused it
     double created_s = 0.0;
     std::string origin;                      ///< of its configuration: "searcher", "start", ...
     space::Configuration configuration;      ///< of its best report
@@ -78,9 +80,10 @@ struct RungView {
 
 /// Rank-seconds of the study.
 struct CostView {
-    double available_s = 0.0; ///< all workers, from the beginning to the end of each start
-    double held_s = 0.0;      ///< workers that an attempt held
-    double training_s = 0.0;  ///< workers in iterations of the trials, those that were lost left out
+    double available_s = 0.0;                  ///< all workers, from the beginning to the end of each start
+    double held_s = 0.0;                       ///< workers that an attempt held
+    double training_s = 0.0;                   ///< workers in iterations of the trials, those that were lost left out
+    std::array<double, spent_count> spent_s{}; ///< workers, by what they did
     std::uint32_t cpus_per_rank = 1;
     [[nodiscard]] double core_hours() const { return available_s * cpus_per_rank / 3600.0; }
     [[nodiscard]] double utilisation() const { return available_s > 0.0 ? held_s / available_s : 0.0; }

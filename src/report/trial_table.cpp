@@ -24,6 +24,7 @@ using tuner::TrialState;
 
 std::string state_text(const TrialState& t, bool interrupted) {
     if (interrupted && holds_ranks(t)) return "interrupted";
+    if (t.on_hold) return fmt::format("held {}", t.iteration);
     switch (t.phase) {
         case TrialPhase::waiting:
         case TrialPhase::running:

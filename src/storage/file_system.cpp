@@ -226,6 +226,11 @@ class PosixFileSystem final : public FileSystem {
         return ::stat(path.c_str(), &info) == 0;
     }
 
+    [[nodiscard]] bool is_own(const std::string& path) const override {
+        struct stat info {};
+        return ::lstat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid();
+    }
+
     [[nodiscard]] Kind kind(const std::string& path) const override {
         struct stat info {};
         if (::lstat(path.c_str(), &info) != 0) {

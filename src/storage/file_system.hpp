@@ -74,6 +74,9 @@ class FileSystem {
     /// override these two.
     [[nodiscard]] virtual unsigned mode(const std::string& /*path*/) const { return 0644; }
     virtual void set_mode(const std::string& /*path*/, unsigned /*mode*/) {}
+    /// Whether this user owns what is at `path`; a symbolic link is not followed. A file system without owners need not
+    /// override it.
+    [[nodiscard]] virtual bool is_own(const std::string& /*path*/) const { return true; }
     [[nodiscard]] virtual bool exists(const std::string& path) const = 0;
     enum class Kind { missing, file, directory, link, other };
     /// What is at `path`; a symbolic link is not followed.

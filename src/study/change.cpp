@@ -49,6 +49,7 @@ constexpr std::string_view changeable[] = {
     "journal.",
     "run.",
     "slurm.",
+    "hooks.",
 };
 
 bool starts(std::string_view key, std::string_view table) { return key.starts_with(table); }
@@ -126,7 +127,7 @@ bool changes_what_is_decided(const std::vector<KeyChange>& changes) {
     return std::ranges::any_of(changes, [&](const KeyChange& change) {
         return change.key != "study.name" && !moved(change.key) && !change.key.starts_with("checkpoint.") &&
                !change.key.starts_with("journal.") && !change.key.starts_with("run.") &&
-               !change.key.starts_with("slurm.");
+               !change.key.starts_with("slurm.") && !change.key.starts_with("hooks.");
     });
 }
 
@@ -135,6 +136,7 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     spec.num_trials = later.num_trials;
     if (!spec.deterministic) spec.max_concurrent = later.max_concurrent;
     spec.time_budget = later.time_budget;
+    spec.hooks = later.hooks;
     // A wrong command line can be corrected.
     if (spec.trainable.program && later.trainable.program) {
         spec.trainable.program->command = later.trainable.program->command;

@@ -29,6 +29,8 @@ constexpr std::pair<Reason, std::string_view> sentences[] = {
     {Reason::first_arrival, "too few others to compare with yet"},
     {Reason::draining, "the study was asked to stop"},
     {Reason::not_promoted, "not promoted"},
+    {Reason::cancelled, "cancelled by a user"},
+    {Reason::paused_by_user, "paused by a user"},
     {Reason::trainable_done, "the trainable ended by itself"},
     {Reason::exception, "the trainable failed"},
     {Reason::lost, "its ranks were lost"},
@@ -121,6 +123,9 @@ std::string describe(Reason reason, double a, double b) {
                    (a == 1.0 ? " iteration)" : " iterations)");
         case Reason::scheduled:
             return "saves its state after iteration " + number(a) + " and goes on with other hyper-parameters";
+        case Reason::on_hold:
+            return a == 1.0 ? "users have paused the trial that is left: ranktune resume"
+                            : "users have paused the " + number(a) + " trials that are left: ranktune resume";
         default:
             return "reason " + std::to_string(static_cast<unsigned>(reason)) + " (of a newer version)";
     }

@@ -103,6 +103,21 @@ bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     return spec.num_trials > tuner.spec().num_trials || is_judged_otherwise(state, spec);
 }
 
+/// What users have set while the study ran stays, unless the study file says something new about it.
+study::StudySpec with_steering(const tuner::Tuner& tuner, const study::StudySpec& spec) {
+    const tuner::State& state = tuner.state();
+    std::vector<std::string> kept;
+    for (const study::KeyChange& change : study::differences(tuner.spec(), spec)) {
+        const auto steered = std::ranges::find(state.steered, change.key);
+        if (steered == state.steered.end() || change.before.empty()) continue;
+        if (state.unsteered[static_cast<std::size_t>(steered - state.steered.begin())] == change.after)
+            kept.push_back(change.key + "=" + change.before);
+    }
+    if (kept.empty()) return spec;
+    return study::parse_resolved_study(study::resolved_toml(spec), "the study file",
+                                       {{spec.scheduler.algorithm}, {spec.searcher.algorithm}}, kept);
+}
+
 std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
     std::vector<Interrupted> found;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
@@ -164,12 +179,14 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         throw base::UsageError("'" + directory +
                                "' holds a simulated study, of which no trial was ever trained: give " +
                                "the study another directory with -o, or --fresh, which moves the simulated one aside");
-    opened.changes = study::differences(opened.tuner->spec(), spec);
-    refuse_changes(opened, spec, directory);
+    const study::StudySpec wanted = with_steering(*opened.tuner, spec);
+    opened.resolved = study::resolved_toml(wanted);
+    opened.changes = study::differences(opened.tuner->spec(), wanted);
+    refuse_changes(opened, wanted, directory);
     if (request.errored != OpenRequest::Errored::leave)
         for (std::uint32_t i = 0; i < state.trials.size(); ++i)
             if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);
-    opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, spec);
+    opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, wanted);
     opened.interrupted = interrupted_trials(state);
     opened.workers_before = static_cast<std::uint32_t>(state.placement.workers().size());
     find_end(opened);
@@ -255,6 +272,8 @@ std::string resolved_file_of(storage::FileSystem& files, const std::string& dire
         auto record = study::decode_record(in);
         if (auto* created = std::get_if<study::StudyCreated>(&record)) spec = std::move(created->spec);
         if (auto* changed = std::get_if<study::StudyChanged>(&record)) spec = std::move(changed->spec);
+        if (auto* steered = std::get_if<study::Steered>(&record); steered != nullptr && !steered->spec.empty())
+            spec = std::move(steered->spec);
     }
     if (spec.empty())
         throw base::UsageError("the study in '" + directory + "' never began: give its study file to start it");

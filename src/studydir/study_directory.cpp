@@ -164,8 +164,8 @@ std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& dire
     const auto is_own = [](const std::string& name) {
         if (name.starts_with(".") || name == "lost+found" || name.starts_with("lease")) return true;
         if (name.ends_with(".tmp") || name.starts_with("study.toml")) return true;
-        static const std::set<std::string> own{"logs",    "submit",      "stop",    "python",
-                                               "journal", "checkpoints", "attempts"};
+        static const std::set<std::string> own{"logs",    "submit",      "stop",     "python",
+                                               "journal", "checkpoints", "attempts", "control"};
         return own.contains(name);
     };
     for (const std::string& name : files.list(directory.path))

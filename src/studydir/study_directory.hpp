@@ -8,6 +8,7 @@
 //   status          what a running study is doing           stop            made by `ranktune stop`
 //   python/         ranktune.py, where the trials are programs (on their PYTHONPATH)
 //   lease           who runs it (storage)              attempts/       what programs need while they run
+//   control/        requests of users, and the answers (studydir/control.hpp)
 //   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log,
 //   logs/crash-<start>-<rank>: which trial a rank died of (studydir/crash_note.hpp)
 
@@ -41,6 +42,7 @@ struct StudyDirectory {
     [[nodiscard]] std::string python() const { return path + "/python"; }
     [[nodiscard]] std::string python_module() const { return python() + "/ranktune.py"; }
     [[nodiscard]] std::string stop_file() const { return path + "/stop"; }
+    [[nodiscard]] std::string control() const { return path + "/control"; }
     [[nodiscard]] std::string logs() const { return path + "/logs"; }
     /// `start` names a start of the head: `job-81234-start-2` under Slurm, otherwise `start-2`.
     [[nodiscard]] std::string head_log(const std::string& start) const { return logs() + "/" + start + ".log"; }

@@ -131,6 +131,11 @@ void Tuner::apply_one(const study::TrialCreated& r) {
     t.configuration = r.configuration;
     state_.trials.add(std::move(t));
     if (r.origin.kind == Origin::Kind::searcher || r.origin.kind == Origin::Kind::stopgap) ++state_.suggested;
+    if (r.origin.kind == Origin::Kind::user) {
+        if (state_.asked.empty()) impossible(named(r.trial) + " was added by nobody");
+        state_.asked.pop_front();
+        ++state_.added;
+    }
     const bool took = r.origin.kind == Origin::Kind::ticket;
     // In a deterministic study the trial that takes a stopgap uses up the ticket that failed.
     const bool instead = r.origin.kind == Origin::Kind::stopgap && occupancy_.waits_for_tickets();
@@ -274,7 +279,7 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.failure.message);
     if (!occupancy_.ends_with_verdict()) t.failure = r.failure;
     const bool exploits = t.phase == TrialPhase::ending && t.verdict.verb == Verb::exploit;
-    const bool yields = admission_->is_leaving(r.trial) || admission_->at_barrier(r.trial);
+    const bool yields = admission_->is_leaving(r.trial) || admission_->at_barrier(r.trial) || t.on_hold;
     if (r.outcome == AttemptOutcome::paused && !exploits && !yields && !occupancy_.ends_with_verdict()) {
         // The interrupt overtook the answer to the last report: the trial goes on like others that the end of a job
         // paused.
@@ -343,7 +348,14 @@ void Tuner::apply_one(const study::StudyChanged& r) {
     // A study keeps its algorithms.
     const study::StudySpec later =
         study::parse_resolved_study(r.spec, "the journal", {{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}});
-    const bool decides = study::changes_what_is_decided(study::differences(spec_, later));
+    const auto changes = study::differences(spec_, later);
+    const bool decides = study::changes_what_is_decided(changes);
+    for (const auto& change : changes) { // the study file has the last word
+        const auto found = std::ranges::find(state_.steered, change.key);
+        if (found == state_.steered.end()) continue;
+        state_.unsteered.erase(state_.unsteered.begin() + (found - state_.steered.begin()));
+        state_.steered.erase(found);
+    }
     if (decides) lose_determinism();
     study::take_over(spec_, later);
     // Journals of earlier versions do not say so.

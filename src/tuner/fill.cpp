@@ -44,7 +44,8 @@ Tuner::Next Tuner::judged(Fact& fact, Round& round) const {
 
 bool Tuner::can_create() const {
     const auto created = static_cast<std::uint32_t>(state_.trials.size());
-    return created < spec_.num_trials && (has_starting_point() || !searcher_->exhausted(state_.suggested));
+    return created < spec_.num_trials &&
+           (has_starting_point() || !state_.asked.empty() || !searcher_->exhausted(state_.suggested));
 }
 
 /// The first trials take the points to try first.
@@ -52,9 +53,8 @@ bool Tuner::has_starting_point() const { return state_.trials.size() < spec_.sea
 
 /// What a point lacks comes from the searcher's next suggestion, which stays the next one; what that lacks, too, is
 /// drawn as in random search.
-space::Configuration Tuner::starting_point() const {
+space::Configuration Tuner::completed(const space::Configuration& given) const {
     const TrialId trial{static_cast<std::uint32_t>(state_.trials.size())};
-    const space::Configuration& given = spec_.searcher.start[trial.value()];
     std::optional<space::Configuration> suggested;
     return spec_.space.assemble([&](std::size_t i) -> space::Value {
         const space::Parameter& parameter = spec_.space.parameters()[i];
@@ -84,13 +84,20 @@ Tuner::Next Tuner::next_work(Round& round) const {
     return create != nullptr && known.can_create ? new_trial(*create, round.now) : Next{};
 }
 
-/// Takes the next point to try first, the oldest ticket that is ready, or a suggestion of the searcher.
+/// Takes the next point to try first, one that a user added, the oldest ticket that is ready, or a suggestion of the
+/// searcher.
 Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) const {
     const TrialId id{static_cast<std::uint32_t>(state_.trials.size())};
     study::TrialCreated record{id, now, 1, create.bracket, create.target, {}, {}};
     if (has_starting_point()) {
         record.origin = {Origin::Kind::start, id.value(), 0};
-        record.configuration = starting_point();
+        record.configuration = completed(spec_.searcher.start[id.value()]);
+        record.ranks = spec_.ranks_for(record.configuration);
+        return record;
+    }
+    if (!state_.asked.empty()) {
+        record.origin = {Origin::Kind::user, state_.added, 0};
+        record.configuration = completed(state_.asked.front());
         record.ranks = spec_.ranks_for(record.configuration);
         return record;
     }
@@ -122,7 +129,7 @@ std::size_t Tuner::tickets_wanted() const {
 /// Keeps as many tickets open as the searcher prepares ahead.
 Tuner::Next Tuner::open_ticket(StudyTime now) const {
     const std::size_t wanted = tickets_wanted();
-    const std::size_t taken = std::max(state_.trials.size(), spec_.searcher.start.size());
+    const std::size_t taken = std::max(state_.trials.size(), spec_.searcher.start.size()) + state_.asked.size();
     const std::size_t to_come = spec_.num_trials - std::min<std::size_t>(spec_.num_trials, taken);
     if (state_.tickets.size() >= std::min(wanted, to_come)) return {};
     return study::TicketOpened{state_.next_ticket, now, state_.observations.size()};
@@ -130,7 +137,8 @@ Tuner::Next Tuner::open_ticket(StudyTime now) const {
 
 /// Deterministic study: the next trial waits for its suggestion, and everything else waits for that trial.
 bool Tuner::waits_for_ticket() const {
-    if (!occupancy_.waits_for_tickets() || state_.draining || has_starting_point() || tickets_wanted() == 0)
+    if (!occupancy_.waits_for_tickets() || state_.draining || has_starting_point() || !state_.asked.empty() ||
+        tickets_wanted() == 0)
         return false;
     if (admission_->room() == Admission::Room::none || !can_create()) return false;
     const bool ready = !state_.tickets.empty() && state_.tickets.front().answered;
@@ -287,6 +295,8 @@ std::optional<StudyTime> Tuner::timer() const {
     if (state_.draining || state_.ended) return {};
     std::optional<StudyTime> at = state_.pace.time_to_tell(slowest_);
     if (spec_.time_budget) at = std::min(at.value_or(StudyTime::max()), StudyTime{*spec_.time_budget});
+    if (const auto until = held_until(state_); until && state_.now < *until)
+        at = std::min(at.value_or(StudyTime::max()), *until);
     return at;
 }
 

@@ -120,6 +120,7 @@ struct Tuner::Following {
     void operator()(const study::TicketOpened&) const;
     void operator()(const study::TicketPrepared&) const;
     void operator()(const study::StudyEnded&) const;
+    void operator()(const study::Steered&) const;
     template <class Other>
     void operator()(const Other&) const {}
 
@@ -183,7 +184,9 @@ void Tuner::Following::operator()(const study::AttemptEnded& r) const {
     const TrialState& t = state.trials[r.trial];
     const Saying& saying = saying_of(r.outcome);
     const bool in_any_case = r.outcome == AttemptOutcome::unsaved || r.outcome == AttemptOutcome::stateless;
-    if (in_any_case)
+    // A user paused it, and nothing else would have to save: it begins again when it is resumed.
+    const bool alone = r.outcome == AttemptOutcome::stateless && t.on_hold;
+    if (in_any_case && !alone)
         round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
     else if (r.outcome == AttemptOutcome::unreachable && !r.retry && !before.was_winding)
         round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
@@ -272,6 +275,17 @@ void Tuner::Following::operator()(const study::StudyEnded& r) const {
     send(study::EndStudy{r.outcome, r.reason, r.message});
 }
 
+void Tuner::Following::operator()(const study::Steered& r) const {
+    const bool about_trial = r.ask.verb == study::SteerVerb::pause || r.ask.verb == study::SteerVerb::cancel;
+    if (!about_trial) return; // the tasks of the round do the rest
+    const TrialState& t = state.trials[r.ask.trial];
+    const bool cancels = r.ask.verb == study::SteerVerb::cancel;
+    const Verdict verdict = cancels ? t.verdict : Verdict{Verb::pause, Reason::paused_by_user, 0.0, 0.0};
+    if (cancels && !holds_ranks(t)) return round.push(Close{r.ask.trial, phase_after(verdict.reason), verdict, {}});
+    const bool trains = cancels ? holds_ranks(t) : t.phase == TrialPhase::running;
+    if (trains && !t.abandoned) interrupt(r.ask.trial, tuner.as_told(r.ask.trial, verdict));
+}
+
 void Tuner::follow(const study::Record& record, const Before& before, Round& round, Output& out) const {
     const Following following{*this, before, round, out, state_};
     std::visit(following, record);
@@ -329,6 +343,9 @@ std::vector<study::Command> Tuner::pending_commands() const {
         };
         if (admission_->is_leaving(id) && !t.winding) interrupt(Reason::yielded);
         if (state_.draining && t.phase == TrialPhase::running) interrupt(Reason::draining);
+        if (t.on_hold && t.phase == TrialPhase::running) interrupt(Reason::paused_by_user);
+        if (t.verdict.reason == Reason::cancelled)
+            commands.emplace_back(study::Interrupt{id, t.attempt, state_.incarnation, as_told(id, t.verdict)});
     }
     for (const Ticket& ticket : state_.tickets)
         if (!ticket.answered) commands.emplace_back(study::Prepare{ticket.number});

@@ -67,6 +67,8 @@ Retold retell(std::span<const study::Record> records, const State& state) {
     if (const auto* r = std::get_if<study::DrainBegan>(&first)) return told(r->at, event_behind(*r));
     if (const auto* r = std::get_if<study::TicketPrepared>(&first))
         return told(r->at, study::Prepared{r->ticket, r->configuration, r->why});
+    if (const auto* r = std::get_if<study::Steered>(&first)) return told(r->at, study::SteerAsked{r->who, r->ask});
+    if (const auto* r = std::get_if<study::StudyEnded>(&first)) return told(r->at, study::TimerFired{});
     if (const auto* r = std::get_if<study::DeadlineSet>(&first)) return told(r->at, study::DeadlineKnown{r->deadline});
     return {};
 }

@@ -16,6 +16,13 @@ double allowed(const State& state, const study::FailureSpec& limits) {
 
 } // namespace
 
+std::optional<StudyTime> held_until(const State& state) {
+    constexpr auto grace = std::chrono::seconds(10);
+    const bool busy = state.in(TrialPhase::running) + state.in(TrialPhase::ending) > 0;
+    if (state.trials.on_hold().empty() || busy || !state.trials.waiting().empty()) return std::nullopt;
+    return state.began + grace;
+}
+
 bool would_be_started_again(const State& state) {
     return state.draining && (state.drain_reason == Reason::deadline || state.drain_reason == Reason::draining);
 }

@@ -2,7 +2,9 @@
 #pragma once
 // The state of a study: what `apply` keeps, for the core itself and for views (status, best, end screen).
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +55,13 @@ struct State {
     std::vector<Ticket> tickets;   ///< that no trial has taken, oldest first
     searchers::Observations observations;
 
+    // What users asked for while the study ran.
+    std::vector<std::uint64_t> requests;    ///< numbers of all requests that took effect
+    std::deque<space::Configuration> asked; ///< of trials that users have added and that are not created yet
+    std::uint64_t added = 0;                ///< trials that were
+    std::vector<std::string> steered;       ///< keys of the study file that users have changed
+    std::vector<std::string> unsteered;     ///< for each of them: its value before, as TOML; empty: absent
+
     // How the study goes, and how it ended.
     bool draining = false;
     StudyTime drain_began;
@@ -68,6 +77,9 @@ struct State {
 
     [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return trials.in(phase); }
     [[nodiscard]] const TrialState& trial(TrialId id) const { return trials.at(id); }
+    [[nodiscard]] bool knows(std::uint64_t request) const {
+        return std::ranges::find(requests, request) != requests.end();
+    }
     /// Whether the trial is the result of the study: the best trial, or the one whose checkpoints are the result.
     [[nodiscard]] bool is_result(TrialId id) const { return best == id || retention.keeper() == id; }
 };
@@ -86,6 +98,10 @@ struct State {
 /// (how many trials fit into `ranks`, at most study.max_concurrent). The groups count because all of them may draw
 /// configurations that fail at once, while a good one takes longer to report.
 [[nodiscard]] std::size_t failures_to_drain(const study::StudySpec& spec, std::size_t ranks);
+
+/// Until when a study with nothing left but trials on hold goes on waiting: a user may resume one just after a start.
+/// nullopt: there is something else to do.
+[[nodiscard]] std::optional<StudyTime> held_until(const State& state);
 
 /// The study stops for a cause other than the user's wish (a signal, the end of the job's time), so a supervisor may
 /// start it again.

@@ -41,9 +41,9 @@ void Tuner::step(const study::Event& event, Output& out) {
     std::visit(
         [&](const auto& body) {
             using Body = std::decay_t<decltype(body)>;
-            constexpr bool frees_ranks = std::is_same_v<Body, study::Began> ||
-                                         std::is_same_v<Body, study::AttemptOver> ||
-                                         std::is_same_v<Body, study::RankGone>;
+            constexpr bool frees_ranks =
+                std::is_same_v<Body, study::Began> || std::is_same_v<Body, study::AttemptOver> ||
+                std::is_same_v<Body, study::RankGone> || std::is_same_v<Body, study::SteerAsked>;
             constexpr bool ends = std::is_same_v<Body, study::TimerFired> || std::is_same_v<Body, study::StopRequested>;
             if constexpr (frees_ranks || ends) round.push(End{});
             if constexpr (frees_ranks) round.push(Fill{});

@@ -136,7 +136,7 @@ Told Tuner::told(TrialId id) const {
     const TrialState& t = state_.trials[id];
     if (t.winding) return Told::out;
     if (t.phase != TrialPhase::ending) // the verdict is from an earlier attempt
-        return admission_->is_leaving(id) ? Told::yield : Told::go_on;
+        return admission_->is_leaving(id) || t.on_hold ? Told::yield : Told::go_on;
     if (t.verdict.verb == Verb::exploit) return Told::exploit;
     return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
 }

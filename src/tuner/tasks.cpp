@@ -149,6 +149,7 @@ bool Tuner::someone_holds_ranks() const {
 /// the finished ones keep a checkpoint.
 Tuner::Next Tuner::decide(End& task, Round& round) const {
     if (state_.ended || someone_holds_ranks() || waits_for_ticket()) return {};
+    if (const auto until = held_until(state_); until && !state_.draining && round.now < *until) return {};
     if (!task.closing) {
         if (!state_.draining && waits_for_time(round.now)) return for_want_of_time(round.now);
         const study::StudyEnded end = verdict_on_study(round.now);
@@ -185,6 +186,9 @@ study::StudyEnded Tuner::verdict_on_study(StudyTime now) const {
         // Trials wait although nothing runs: too few ranks are left.
         return {now, StudyOutcome::resumable, Reason::no_ranks, text(Reason::no_ranks, 0.0)};
     }
+    const auto held = static_cast<double>(state_.trials.on_hold().size());
+    if (!state_.draining && held > 0.0)
+        return {now, StudyOutcome::resumable, Reason::on_hold, text(Reason::on_hold, held)};
     const bool any_success = std::any_of(state_.trials.begin(), state_.trials.end(), [](const TrialState& t) {
         return t.reported && t.phase != TrialPhase::failed;
     });

@@ -20,7 +20,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 12;
+constexpr std::uint8_t snapshot_version = 13;
 
 std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, State& state,
                                           const schedulers::Scheduler& scheduler) {
@@ -36,7 +36,7 @@ void state_fields(Archive& archive, S& s) {
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.reports, s.records, s.iterations,
          s.interruptions, s.scored, s.best, s.suggested, s.next_ticket, s.tickets, s.draining, s.drain_began,
          s.drain_reason, s.drain_message, s.drain_by, s.ended, s.outcome, s.end_reason, s.end_message,
-         s.deterministic_until, s.simulation);
+         s.deterministic_until, s.simulation, s.requests, s.asked, s.added, s.steered, s.unsteered);
     Pace::fields(archive, s.pace);
     Blame::fields(archive, s.blame);
     Retention::fields(archive, s.retention);

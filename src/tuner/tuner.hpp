@@ -72,6 +72,9 @@ class Tuner {
     /// Decides and applies. Stale events (another incarnation, attempt, or an iteration already reported) are counted
     /// and dropped.
     void step(const study::Event& event, Output& out);
+    /// Why this request of a user cannot take effect, in words that end in what to do; empty: it can. A request that
+    /// took effect before has no objection, and does nothing.
+    [[nodiscard]] std::string objection(const study::Steering& ask) const;
     /// The only mutator, live and in replay. Throws base::FormatError when the record contradicts the state.
     void apply(const study::Record& record);
     /// Commands that the state implies and whose effect has not been seen: StartTrial of attempts without a sign of
@@ -124,7 +127,7 @@ class Tuner {
     void apply_one(const study::ExploitUndone& r);
     void apply_one(const study::TicketOpened& r);
     void apply_one(const study::TicketPrepared& r);
-    void apply_one(const study::Steered&) {}
+    void apply_one(const study::Steered& r);
     void apply_one(const study::WarmStarted& r);
     void observe(const study::Record& record);
     TrialState& trial(TrialId id) { return state_.trials.at(id); }
@@ -135,6 +138,7 @@ class Tuner {
     void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
     void take_value(TrialId id, Iteration iteration, double value, bool feasible);
     void lose_determinism();
+    void steer_spec(const std::string& resolved);
 
     // ---- step.cpp: the round.
     void take_in(const study::Event& event, Round& round, Output& out);
@@ -153,11 +157,17 @@ class Tuner {
     Next take(const study::DeadlineKnown& event, Round& round) const;
     [[nodiscard]] Told told(TrialId id) const;
     Next take(const study::Prepared& event, Round& round) const;
+    Next take(const study::SteerAsked& event, Round& round) const;
     [[nodiscard]] study::AttemptEnded end_of(TrialId id, AttemptOutcome outcome, const Failure& failure,
                                              StudyTime now) const;
     [[nodiscard]] study::JobDied death_of_job(const study::JobDeath& death, StudyTime now) const;
     [[nodiscard]] bool may_retry(TrialId id, const std::string& message) const;
     [[nodiscard]] study::DrainBegan for_want_of_time(StudyTime now) const;
+
+    // ---- steer.cpp: requests of users.
+    [[nodiscard]] std::string objection_to_trial(const study::Steering& ask) const;
+    [[nodiscard]] std::string objection_to_settings(const study::Steering& ask) const;
+    [[nodiscard]] study::StudySpec steered_spec(const study::Steering& ask) const;
 
     // ---- judge.cpp: what an admitted fact means.
     [[nodiscard]] study::Reported judged(ReportFact&& fact, Round& round) const;
@@ -192,7 +202,7 @@ class Tuner {
     Next decide(Fill& task, Round& round) const;
     [[nodiscard]] Next next_work(Round& round) const;
     [[nodiscard]] bool has_starting_point() const;
-    [[nodiscard]] space::Configuration starting_point() const;
+    [[nodiscard]] space::Configuration completed(const space::Configuration& given) const;
     [[nodiscard]] Next new_trial(const schedulers::Create& create, StudyTime now) const;
     [[nodiscard]] Next open_ticket(StudyTime now) const;
     [[nodiscard]] std::size_t tickets_wanted() const;

@@ -109,7 +109,7 @@ class Help(Case):
         self.assertRegex(self.ranktune("--version")[0], r"^ranktune \d+\.\d+\.\d+ \([0-9a-z]+\)\n$")
         text, _ = self.ranktune("--help")
         verbs = ["run", "ls", "compare", "supervise", "stop", "replay", "init", "validate", "status", "best", "logs", "export", "checkpoint",
-                 "algorithms", "simulate", "report", "explain"]
+                 "algorithms", "simulate", "report", "explain", "serve", "pause", "resume", "cancel", "add", "set"]
         for verb in verbs:
             self.assertRegex(text, rf"(?m)^  {verb} ")
             own, _ = self.ranktune(verb, "--help")

@@ -99,7 +99,7 @@ class Help(Case):
     def test_verbs_stand_in_groups_and_lines_have_80_columns(self):
         text = self.ranktune("--help")
         groups = re.findall(r"(?m)^([A-Z][\w ]+):$", text)
-        self.assertEqual(groups, ["Options", "Begin", "Run", "Look", "Take out", "When something is wrong", "To get going"])
+        self.assertEqual(groups, ["Options", "Begin", "Run", "Steer", "Look", "Take out", "When something is wrong", "To get going"])
         self.assertGreater(len(self.verbs()), 18)
         for verb in ["", *self.verbs()]:
             own = self.ranktune(*verb.split(), "--help")

@@ -67,7 +67,9 @@ while True:
 """
 
 
-class Resume(Kills, Case):
+class Long(Kills, Case):
+    """A study that takes some seconds."""
+
     def study(self, seconds=0.1, scheduler="fifo", more=""):
         self.write("long.toml", STUDY.format(seconds=seconds, scheduler=scheduler, more=more))
 
@@ -109,6 +111,8 @@ class Resume(Kills, Case):
     def reports(self, directory="long"):
         return self.status(directory)["reports"]
 
+
+class Resume(Long):
     def digest(self, directory):
         return self.ranktune("replay", directory, "--logical-digest")[0]
 

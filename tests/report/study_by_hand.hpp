@@ -88,6 +88,12 @@ class StudyByHand {
         now_ += time;
         step(study::TimerFired{});
     }
+    /// Any event, half a second after the one before.
+    void step(study::EventBody body) {
+        now_ += std::chrono::milliseconds(500);
+        tuner.step({now_, std::move(body)}, out_);
+        keep();
+    }
     /// Trains all running trials, iteration by iteration, until the study ends.
     void play_out(double (*value)(std::uint32_t trial, base::Iteration iteration)) {
         for (bool moved = true; moved && !tuner.state().ended;) {
@@ -110,11 +116,6 @@ class StudyByHand {
 
   private:
     [[nodiscard]] base::Attempt attempt(std::uint32_t trial) const { return state(trial).attempt; }
-    void step(study::EventBody body) {
-        now_ += std::chrono::milliseconds(500);
-        tuner.step({now_, std::move(body)}, out_);
-        keep();
-    }
     void keep() {
         records.insert(records.end(), out_.records.begin(), out_.records.end());
         out_.clear();

@@ -8,6 +8,7 @@
 
 #include "ranktune/study/parse.hpp"
 #include "report/replay.hpp"
+#include "study/steering_file.hpp"
 #include "support/known.hpp"
 
 namespace ranktune::scenarios {
@@ -152,6 +153,8 @@ std::string Player::play(const std::string& command, const std::string& body) {
         event(study::StopRequested{rest_of(words)}, text);
     } else if (verb == "person_stops") {
         event(study::StopRequested{rest_of(words), study::Reason::draining, study::Asker::verb}, text);
+    } else if (verb == "steer") {
+        steer(words, text);
     } else if (verb == "timer" || verb == "at") {
         double seconds = 0.0;
         words >> seconds;
@@ -201,6 +204,29 @@ std::string Player::play(const std::string& command, const std::string& body) {
         throw std::runtime_error("unknown scenario command: " + command);
     }
     return text;
+}
+
+/// `pause 3`, `add lr=0.1`, `set study.num_trials=9`; the number of the request first.
+void Player::steer(std::istringstream& words, std::string& text) {
+    study::Steering ask;
+    std::string verb;
+    words >> ask.request >> verb;
+    std::vector<std::string> rest;
+    for (std::string word; words >> word;) rest.push_back(word);
+    for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(study::last_steer_verb); ++code)
+        if (verb == name(study::SteerVerb{code})) ask.verb = study::SteerVerb{code};
+    if (ask.verb == study::SteerVerb::add)
+        ask.points.push_back(study::parse_point(rest, live_->spec().space));
+    else if (ask.verb == study::SteerVerb::set)
+        ask.settings = rest;
+    else
+        ask.trial = base::TrialId{static_cast<std::uint32_t>(std::stoul(rest.at(0)))};
+    const std::uint64_t before = journal_.size();
+    const std::string why = live_->objection(ask);
+    event(study::SteerAsked{"ada@n0", ask}, text);
+    if (!why.empty()) text += "refused: " + why + "\n";
+    if (why.empty() == (journal_.size() == before) && !live_->state().knows(ask.request))
+        throw std::runtime_error("the objection and the decision differ");
 }
 
 /// A new core with the records so far.

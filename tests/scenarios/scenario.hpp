@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ namespace ranktune::scenarios {
 ///   rank_hung R      user code on rank R hangs: the trial's fault
 ///   died N [T [rank R:] MESSAGE]   the job died; a new head with N workers reads the journal; T left a crash note
 ///   rank_gone R | stop WHY | person_stops WHY | timer SECONDS | at SECONDS (sets the clock for the next commands)
+///   steer N VERB ...     request N of a user: pause T, resume T, cancel T, add lr=0.1, set study.num_trials=9
 ///   failures         of the job, and the mean time between them
 ///   trials           phase, iteration and best of every trial
 ///   rungs            entries and promotions
@@ -48,6 +50,7 @@ class Player {
     [[nodiscard]] std::string rungs() const;
     void begin(std::uint32_t workers, std::uint32_t hosts, std::string& text,
                std::optional<study::JobDeath> death = std::nullopt);
+    void steer(std::istringstream& words, std::string& text);
     void reload();
 
     study::StudySpec spec_; ///< at the creation of the study

@@ -66,6 +66,7 @@ std::string text(const study::Prepared& body) {
     return "prepared " + std::to_string(body.ticket) + ": " +
            (body.configuration ? body.configuration->text() : body.why);
 }
+std::string text(const study::SteerAsked& body) { return body.who + ": " + describe(body.ask); }
 std::string text(const study::Event& event) {
     return text(event.now) + " " + std::visit([](const auto& body) { return text(body); }, event.body);
 }
@@ -209,7 +210,6 @@ TEST_CASE("Records that no event begins with are retold as no event", "[tuner]")
         {study::CheckpointReleased{}},
         {study::TrialPromoted{}},
         {study::TrialClosed{}},
-        {study::StudyEnded{}},
         {study::Snapshot{}},
         {study::StudyChanged{}},
         {study::TrialReopened{}},
@@ -246,8 +246,8 @@ namespace {
 class World {
   public:
     /// On every fourth one the first host is bad.
-    World(SmallCore& core, std::uint64_t seed)
-        : core_(core), random_(seed, base::Purpose::fault), bad_host_(seed % 4 == 0) {}
+    World(SmallCore& core, std::uint64_t seed, bool steered)
+        : core_(core), random_(seed, base::Purpose::fault), bad_host_(seed % 4 == 0), steered_(steered) {}
 
     /// False: the study is over.
     bool step() {
@@ -267,6 +267,8 @@ class World {
             send(study::DeadlineKnown{chance(0.5) ? std::optional(core_.now() + std::chrono::hours(1)) : std::nullopt});
         } else if (chance(0.02)) {
             send(study::TimerFired{});
+        } else if (steered_ && chance(0.1)) {
+            steer();
         } else if (!groups_.empty()) {
             auto at = groups_.begin();
             std::advance(at, static_cast<std::ptrdiff_t>(random_.below(groups_.size())));
@@ -295,6 +297,17 @@ class World {
     void send(study::EventBody body) {
         core_.step(std::move(body));
         hear();
+    }
+    /// A user asks for something, sensible or not.
+    void steer() {
+        study::Steering ask;
+        ask.request = ++request_;
+        ask.verb = static_cast<study::SteerVerb>(random_.below(5));
+        ask.trial = TrialId{static_cast<std::uint32_t>(random_.below(core_.state().trials.size() + 1))};
+        if (ask.verb == study::SteerVerb::add) ask.points.emplace_back();
+        if (ask.verb == study::SteerVerb::set)
+            ask.settings = {"study.num_trials=" + std::to_string(15 + random_.below(15))};
+        send(study::SteerAsked{"ada@login1", std::move(ask)});
     }
     void saved(TrialId trial, const Group& group) {
         const std::string path = std::to_string(trial.value()) + "/" + std::to_string(group.iteration);
@@ -377,6 +390,8 @@ class World {
     SmallCore& core_;
     base::RngStream random_;
     bool bad_host_;
+    bool steered_;
+    std::uint64_t request_ = 0;
     std::map<TrialId, Group> groups_;
 };
 
@@ -396,23 +411,27 @@ std::string study_of(std::uint64_t seed, const std::string& mode) {
 
 TEST_CASE("Every step of random studies is retold", "[tuner]") {
     for (const std::string mode : {"", "deterministic = true\nmax_concurrent = 5\n"}) {
-        int events = 0;
-        std::set<std::size_t> kinds;
-        for (std::uint64_t seed = 1; seed <= 24; ++seed) {
-            INFO((mode.empty() ? "asynchronous" : "deterministic") << ", seed " << seed);
-            Retelling study(study_of(seed, mode));
-            World world(study.core, seed);
-            for (int i = 0; i < 300 && world.step(); ++i)
-                for (const auto& record : study.core.records()) kinds.insert(record.index());
-            events += study.events;
+        for (const bool steered : {false, true}) {
+            int events = 0;
+            std::set<std::size_t> kinds;
+            for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+                INFO((mode.empty() ? "asynchronous" : "deterministic")
+                     << (steered ? ", steered" : "") << ", seed " << seed);
+                Retelling study(study_of(seed, mode));
+                World world(study.core, seed, steered);
+                for (int i = 0; i < 300 && world.step(); ++i)
+                    for (const auto& record : study.core.records()) kinds.insert(record.index());
+                events += study.events;
+            }
+            CHECK(events > 3000);
+            for (const Record& kind : std::vector<Record>{study::TrialPromoted{}, study::CheckpointReleased{},
+                                                          study::RankLost{}, study::DrainBegan{}, study::DeadlineSet{},
+                                                          study::JobDied{}, study::HostRetired{}, study::StudyEnded{}})
+                CHECK(kinds.contains(kind.index()));
+            CHECK(kinds.contains(Record(study::Steered{}).index()) == steered);
+            for (const Record& kind : std::vector<Record>{study::ReportHeld{}, study::YieldAsked{}})
+                CHECK(kinds.contains(kind.index()) == !mode.empty());
         }
-        CHECK(events > 3000);
-        for (const Record& kind : std::vector<Record>{study::TrialPromoted{}, study::CheckpointReleased{},
-                                                      study::RankLost{}, study::DrainBegan{}, study::DeadlineSet{},
-                                                      study::JobDied{}, study::HostRetired{}, study::StudyEnded{}})
-            CHECK(kinds.contains(kind.index()));
-        for (const Record& kind : std::vector<Record>{study::ReportHeld{}, study::YieldAsked{}})
-            CHECK(kinds.contains(kind.index()) == !mode.empty());
     }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/study/steering.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::study {
@@ -86,9 +87,16 @@ struct Prepared {
     std::string why = {};                              ///< why it failed
 };
 
+/// A user steers the study. The driver has asked `Tuner::objection` first, and answers a refused request itself: only
+/// accepted requests are recorded. One that was recorded before is stale.
+struct SteerAsked {
+    std::string who; ///< "ada@login1"
+    Steering ask;
+};
+
 /// What can happen.
 using EventBody = std::variant<Began, ReportArrived, CheckpointSaved, AttemptOver, RankGone, TimerFired, StopRequested,
-                               DeadlineKnown, Prepared>;
+                               DeadlineKnown, Prepared, SteerAsked>;
 
 struct Event {
     StudyTime now; ///< never earlier than that of the event before

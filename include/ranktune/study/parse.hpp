@@ -65,9 +65,10 @@ struct Known {
 
 /// Parses what `resolved_toml` wrote. This program must know the algorithms, but need not know the trainable: for views
 /// of studies of other programs, and for replay. Throws StudyFileError; base::UsageError for an algorithm that is not
-/// among `algorithms`.
+/// among `algorithms`. `overrides` as for parse_study.
 [[nodiscard]] StudySpec parse_resolved_study(const std::string& text, const std::string& file,
-                                             const Algorithms& algorithms);
+                                             const Algorithms& algorithms,
+                                             const std::vector<std::string>& overrides = {});
 
 /// The resolved study as TOML: every default written out, absolute paths. Parsing it again gives the same StudySpec.
 [[nodiscard]] std::string resolved_toml(const StudySpec& spec);

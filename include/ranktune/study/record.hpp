@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/study/steering.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::study {
@@ -267,11 +268,13 @@ struct TicketPrepared {
     friend bool operator==(const TicketPrepared&, const TicketPrepared&) = default;
 };
 
-/// A user steered the study while it ran. (Not written yet; the number is reserved in the format.)
+/// A user steered the study; what was asked takes effect with this record.
 struct Steered {
     StudyTime at;
     std::string who;  ///< "ada@login1"
     std::string what; ///< in words
+    Steering ask;
+    std::string spec; ///< add, set: the resolved study file from here on
     friend bool operator==(const Steered&, const Steered&) = default;
 };
 

@@ -141,6 +141,13 @@ struct SlurmSpec {
     base::Duration lead_time = std::chrono::seconds(30); ///< kept free before the end; at most a tenth of the time left
 };
 
+/// [hooks]: commands that the head runs, by `sh -c`; empty: none. They never affect the study.
+struct HookSpec {
+    std::string on_trial_end;
+    std::string on_study_end;                          ///< at the end of every start
+    base::Duration timeout = std::chrono::seconds(60); ///< of each
+};
+
 struct StudySpec {
     std::string name;
     Objective objective;
@@ -161,6 +168,7 @@ struct StudySpec {
     CheckpointSpec checkpoint;
     OutputSpec output;
     SlurmSpec slurm;
+    HookSpec hooks;
 
     /// How many ranks a configuration asks for.
     [[nodiscard]] std::uint32_t ranks_for(const space::Configuration& configuration) const;

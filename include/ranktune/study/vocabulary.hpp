@@ -77,7 +77,10 @@ enum class Reason : std::uint8_t {
     kept = 38,              ///< goes on with its state; a = its place among b members
     unpublished = 39,       ///< goes on: none of the better ones has saved its state; a = its place among b members
     turn = 40,              ///< gives its ranks to a trial that has trained less; a = iterations of that trial
-    scheduled = 41          ///< saves its state, to go on with other hyper-parameters; a = its iteration
+    scheduled = 41,         ///< saves its state, to go on with other hyper-parameters; a = its iteration
+    cancelled = 42,         ///< a user cancelled the trial
+    on_hold = 43,           ///< users have paused all trials that are left; a = how many
+    paused_by_user = 44
 };
 
 /// Who or what asks a study to stop. Codes are written to the journal: append only.

@@ -92,8 +92,10 @@ ListedStudy listed_study(storage::FileSystem& files, const std::string& director
     }
 }
 
-/// Directories of studies: `folder` itself, or those right below it, by name.
-std::vector<std::string> studies_in(storage::FileSystem& files, const std::string& folder) {
+} // namespace
+
+std::vector<std::string> studies_in(const std::string& folder) {
+    auto& files = storage::posix_file_system();
     std::error_code error;
     if (!std::filesystem::is_directory(folder, error))
         throw base::UsageError("'" + folder + "' is not a folder; give a folder with studies in it, or a study");
@@ -111,15 +113,12 @@ std::vector<std::string> studies_in(storage::FileSystem& files, const std::strin
     return found;
 }
 
-} // namespace
-
 int list_studies(const ListArguments& arguments) {
     auto& files = storage::posix_file_system();
     std::vector<ListedStudy> studies;
     const auto folders = arguments.directories.empty() ? std::vector<std::string>{"."} : arguments.directories;
     for (const std::string& folder : folders)
-        for (const std::string& directory : studies_in(files, folder))
-            studies.push_back(listed_study(files, directory));
+        for (const std::string& directory : studies_in(folder)) studies.push_back(listed_study(files, directory));
     if (arguments.format == Format::json) {
         std::cout << report::studies_json(std::move(studies))
                          .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report: studies as one HTML file. explain: one trial in words.
+// report: studies as one HTML file. explain: one trial, or the study, in words.
 
 #include <chrono>
 #include <filesystem>
@@ -45,9 +45,14 @@ int explain_trial(const std::string& directory, const std::string& word) {
     report::History history;
     const auto study = report::load_study(storage::posix_file_system(), directory, &history);
     const auto& state = study.tuner->state();
-    const auto trial = report::trial_named(state, word, directory);
     missing.tell(study.journal);
     const bool is_run = !state.ended && !standing_of(state, directory).interrupted;
+    if (word.empty()) {
+        std::cout << report::study_explanation(report::study_view(study, history), directory, is_run,
+                                               detect_terminal().style);
+        return 0;
+    }
+    const auto trial = report::trial_named(state, word, directory);
     std::cout << report::explanation(report::study_view(study, history), trial, directory, is_run,
                                      detect_terminal().style);
     return 0;

@@ -27,6 +27,15 @@ struct StatusArguments {
 };
 int status(const StatusArguments& arguments);
 
+struct ServeArguments {
+    std::vector<std::string> directories; ///< of studies
+    std::uint16_t port = 0;               ///< 0: any free one
+};
+/// Serves live pages on 127.0.0.1 until it is ended.
+int serve_pages(const ServeArguments& arguments);
+/// The studies of a folder, or the folder itself if it is one; by name. Throws base::UsageError if it is no folder.
+[[nodiscard]] std::vector<std::string> studies_in(const std::string& folder);
+
 struct CompareArguments {
     std::vector<std::string> directories;
     Format format = Format::text;

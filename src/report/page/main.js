@@ -18,8 +18,10 @@ function contents(parent, root) {
   parent.replaceChildren(element("nav", { "aria-label": "Contents" }, ...links));
 }
 
+let currentStore = null; // of the study in detail
+
 function showStudy(root, study, page, isAlone) {
-  const store = new Store(study);
+  const store = currentStore = new Store(study);
   root.replaceChildren();
   Panel.all.length = 0;
   headline(root, study, page.made, isAlone);
@@ -57,7 +59,7 @@ function compareStudies(root, page, onChoice) {
     selectBox("Study in detail", studies.map((study, i) => [i, study.directory]), (i) => onChoice(Number(i)))));
 }
 
-function showPage() {
+function buildPage() {
   const page = decodePage(document.getElementById("data").textContent);
   const main = document.getElementById("page");
   main.replaceChildren();
@@ -74,6 +76,10 @@ function showPage() {
       Panel.all.push(...kept);
     });
   }
+}
+
+function showPage() {
+  buildPage();
   // Paper is white, whatever the screen is.
   const forPaper = (printing) => {
     document.documentElement.classList.toggle("printing", printing);
@@ -84,6 +90,7 @@ function showPage() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Panel.all.forEach((panel) => panel.redraw()));
   performance.mark("ready");
   document.documentElement.dataset.ready = "yes"; // tests wait for it
+  followStudy(() => currentStore, buildPage);
 }
 
 showPage();

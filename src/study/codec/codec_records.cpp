@@ -464,11 +464,27 @@ void put(const Steered& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.string(r.who);
     out.string(r.what);
+    out.u64(r.ask.request);
+    out.u8(static_cast<std::uint8_t>(r.ask.verb));
+    out.varint(r.ask.trial.value());
+    out.varint(r.ask.points.size());
+    for (const auto& point : r.ask.points) put(point, out);
+    out.varint(r.ask.settings.size());
+    for (const std::string& setting : r.ask.settings) out.string(setting);
+    out.string(r.spec);
 }
 void get(Steered& r, Decoder& in) {
     r.at = decode_time(in);
     r.who = in.string();
     r.what = in.string();
+    r.ask.request = in.u64();
+    r.ask.verb = checked_enum(in.u8(), last_steer_verb, "verb of a steering user");
+    r.ask.trial = decode_id<TrialId>(in);
+    const std::size_t points = in.count();
+    for (std::size_t i = 0; i < points; ++i) r.ask.points.push_back(decode_configuration(in));
+    const std::size_t settings = in.count();
+    for (std::size_t i = 0; i < settings; ++i) r.ask.settings.push_back(in.string());
+    r.spec = in.string();
 }
 
 void put(const HostRetired& r, RecordEncoder& out) {

@@ -123,6 +123,13 @@ constexpr KeyInfo all_keys[] = {
      "Limit for requeues of the job. Two starts in a row without progress end them, too."},
     {"slurm.lead_time", "duration", "\"30s\"",
      "Time reserved before the end of the job for results, beside that of checkpoints and the slowest iteration."},
+
+    {"hooks.on_trial_end", "string", "none",
+     "A command for `sh -c`, run when a trial has finished, was stopped, or failed."},
+    {"hooks.on_study_end", "string", "none",
+     "A command for `sh -c`, run at the end of each start, also of a resumable one."},
+    {"hooks.timeout", "duration", "\"1m\"",
+     "A command that takes longer is killed. The end of a study waits this long for those of trials."},
 };
 
 constexpr DomainInfo all_domains[] = {
@@ -164,6 +171,8 @@ constexpr TableInfo all_tables[] = {
     {"journal", "How often the journal is synced.", "[journal]\ncommit_interval = \"5s\"\n"},
     {"run", "Time-outs of ranks and programs.", "[run]\nabort_grace = \"1m\"\nheartbeat_timeout = \"2m\"\n"},
     {"slurm", "The end of a Slurm job; without effect elsewhere.", "[slurm]\nrequeue = true\nlead_time = \"2m\"\n"},
+    {"hooks", "Commands that the head runs beside the study: a mail, a message to a chat.",
+     "[hooks]\non_study_end = 'mail -s \"$RANKTUNE_STUDY: exit $RANKTUNE_EXIT\" ada@example.org < /dev/null'\n"},
     {"inputs",
      "Written into `resolved.toml`: size and XXH64 of each file that `[trainable]` names. Ignored in your own file.",
      ""},

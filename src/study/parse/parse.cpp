@@ -118,9 +118,10 @@ StudySpec parse_study(const std::string& text, const std::string& file, const st
     return parse_tables(root, file, known, paths, ranks, false, mistakes);
 }
 
-StudySpec parse_resolved_study(const std::string& text, const std::string& file, const Algorithms& algorithms) {
+StudySpec parse_resolved_study(const std::string& text, const std::string& file, const Algorithms& algorithms,
+                               const std::vector<std::string>& overrides) {
     Mistakes mistakes;
-    const Node root = parse_tree(text, file, {}, mistakes);
+    const Node root = parse_tree(text, file, overrides, mistakes);
     return parse_tables(root, file, {{}, algorithms}, {}, {}, true, mistakes);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// [failure], [journal], [run] and [slurm]: tolerated failures, journal syncs, time-outs of ranks, and the end of the
-// job.
+// [failure], [journal], [run], [slurm] and [hooks]: tolerated failures, journal syncs, time-outs of ranks, the end of
+// the job, and commands to run.
 #include "study/parse/parse_tables.hpp"
 
 namespace ranktune::study {
@@ -45,6 +45,13 @@ void parse_limits(ParseContext& context) {
         static_cast<std::uint32_t>(job.integer("max_requeues", 1, 1'000'000).value_or(slurm.max_requeues));
     slurm.lead_time = job.duration("lead_time").value_or(slurm.lead_time);
     job.finish();
+
+    TableReader hooks = context.reader("hooks");
+    HookSpec& commands = context.spec.hooks;
+    commands.on_trial_end = hooks.string("on_trial_end").value_or("");
+    commands.on_study_end = hooks.string("on_study_end").value_or("");
+    commands.timeout = hooks.duration("timeout").value_or(commands.timeout);
+    hooks.finish();
 }
 
 } // namespace ranktune::study

@@ -29,7 +29,7 @@ bool ByArrival::has_ended(TrialId trial) const {
 }
 
 bool ByArrival::any_active() const {
-    return trials_.in(TrialPhase::running) + trials_.in(TrialPhase::ending) + trials_.in(TrialPhase::waiting) > 0;
+    return trials_.in(TrialPhase::running) + trials_.in(TrialPhase::ending) > 0 || !trials_.waiting().empty();
 }
 
 void ByArrival::visit_line(const std::function<bool(TrialId)>& visit) const {

@@ -25,7 +25,7 @@ class ByArrival : public Admission {
     [[nodiscard]] bool any_active() const override;
     void visit_line(const std::function<bool(TrialId)>& visit) const override;
     [[nodiscard]] bool wants_ranks(TrialId trial) const override {
-        return trials_[trial].phase == TrialPhase::waiting && !has_ended(trial);
+        return trials_[trial].phase == TrialPhase::waiting && !trials_[trial].on_hold && !has_ended(trial);
     }
     [[nodiscard]] bool is_parked(TrialId) const override { return false; }
     [[nodiscard]] bool keeps_the_line() const override { return false; }

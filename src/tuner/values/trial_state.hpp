@@ -59,6 +59,7 @@ struct TrialState {
     std::uint64_t failure_digest = 0; ///< of its message, to recognise a repetition
     std::uint32_t deaths = 0;         ///< of the job while it ran, since it last got further than at one of them
     std::uint32_t deaths_alone = 0;   ///< of these, while it was tried as a suspect
+    bool on_hold = false;             ///< a user paused it: it gets no ranks until a user resumes it
     Iteration died_at = 0;            ///< highest iteration it had reported at one of them
     Iteration target = 0;             ///< next iteration at which its scheduler compares it
     double closed_a = 0.0;

@@ -51,17 +51,33 @@ void Trials::set_phase(TrialId id, TrialPhase phase) {
     TrialState& t = at(id);
     --count_[static_cast<std::size_t>(t.phase)];
     ++count_[static_cast<std::size_t>(phase)];
+    if (t.on_hold && is_final(phase)) set_on_hold(id, false);
     if (t.phase == TrialPhase::waiting) waiting_.erase(id);
-    if (phase == TrialPhase::waiting) waiting_.insert(id);
+    if (phase == TrialPhase::waiting && !t.on_hold) waiting_.insert(id);
     t.phase = phase;
+}
+
+void Trials::set_on_hold(TrialId id, bool held) {
+    TrialState& t = at(id);
+    t.on_hold = held;
+    if (held) {
+        on_hold_.insert(id);
+        waiting_.erase(id);
+    } else {
+        on_hold_.erase(id);
+        if (t.phase == TrialPhase::waiting) waiting_.insert(id);
+    }
 }
 
 void Trials::recount() {
     std::fill(std::begin(count_), std::end(count_), 0);
     waiting_.clear();
+    on_hold_.clear();
     for (std::uint32_t i = 0; i < table_.size(); ++i) {
-        ++count_[static_cast<std::size_t>(table_[i].phase)];
-        if (table_[i].phase == TrialPhase::waiting) waiting_.insert(waiting_.end(), TrialId{i});
+        const TrialState& t = table_[i];
+        ++count_[static_cast<std::size_t>(t.phase)];
+        if (t.on_hold) on_hold_.insert(on_hold_.end(), TrialId{i});
+        if (t.phase == TrialPhase::waiting && !t.on_hold) waiting_.insert(waiting_.end(), TrialId{i});
     }
 }
 
@@ -71,6 +87,9 @@ void Trials::check_invariants() const {
     if (!std::equal(std::begin(count_), std::end(count_), std::begin(again.count_)))
         throw std::logic_error("the counts by phase are off");
     if (waiting_ != again.waiting_) throw std::logic_error("the list of waiting trials is off");
+    if (on_hold_ != again.on_hold_) throw std::logic_error("the list of trials on hold is off");
+    for (const TrialId id : on_hold_)
+        if (is_final(at(id).phase)) throw std::logic_error("a trial that is over is on hold");
 }
 
 } // namespace ranktune::tuner

@@ -31,13 +31,18 @@ class Trials {
         return table_[id.value()];
     }
     [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return count_[static_cast<std::size_t>(phase)]; }
-    /// Those in phase `waiting`, ascending.
+    /// Those in phase `waiting` that are not on hold, ascending.
     [[nodiscard]] const std::set<TrialId>& waiting() const { return waiting_; }
+
+    /// Those that users have paused, ascending.
+    [[nodiscard]] const std::set<TrialId>& on_hold() const { return on_hold_; }
 
     // ---- mutators
     [[nodiscard]] TrialState& at(TrialId id) { return const_cast<TrialState&>(std::as_const(*this).at(id)); }
     void add(TrialState trial);
+    /// A trial in a final phase is not on hold.
     void set_phase(TrialId id, TrialPhase phase);
+    void set_on_hold(TrialId id, bool held);
     /// Restores the table and derives the rest.
     template <class Archive>
     void restore(Archive& archive) {
@@ -59,6 +64,7 @@ class Trials {
     // Derived.
     std::uint64_t count_[phase_count] = {};
     std::set<TrialId> waiting_;
+    std::set<TrialId> on_hold_;
 };
 
 } // namespace ranktune::tuner

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// serve: live pages of studies on 127.0.0.1.
+
+#include <iostream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/standing.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs/view_verbs.hpp"
+#include "process/environment.hpp"
+#include "ranktune/base/error.hpp"
+#include "report/load.hpp"
+#include "report/text.hpp"
+#include "serve/site.hpp"
+
+namespace ranktune::cli {
+
+int serve_pages(const ServeArguments& arguments) {
+    auto& files = storage::posix_file_system();
+    serve::SiteOptions options;
+    for (const std::string& given : arguments.directories) {
+        const auto found = studies_in(given);
+        if (found.empty()) throw base::UsageError("serve: there is no study in '" + given + "'");
+        options.directories.insert(options.directories.end(), found.begin(), found.end());
+    }
+    options.token = serve::random_token();
+    options.standing = [](const tuner::State& state, const std::string& directory) {
+        return standing_of(state, directory).text;
+    };
+    const std::string token = options.token;
+    const std::size_t count = options.directories.size();
+    serve::Site site(files, std::move(options));
+    serve::serve_http(site, arguments.port, [&](std::uint16_t port) {
+        const report::Style style = detect_terminal().style;
+        std::cout << report::prose("page", report::unbroken(fmt::format("http://127.0.0.1:{}/?token={}", port, token)),
+                                   style)
+                  << report::prose(
+                         "from afar",
+                         report::unbroken(fmt::format("ssh -L {0}:127.0.0.1:{0} {1}", port, process::host_name())) +
+                             ", then the same address",
+                         style)
+                  << report::prose("serves",
+                                   (count == 1 ? "1 study" : fmt::format("{} studies", count)) +
+                                       ", read only, to whoever has the address; Ctrl-C ends it",
+                                   style)
+                  << std::flush;
+    });
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// pause, resume, cancel, add, set: requests to a running study, through files in its directory.
+
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/verbs/steer_verbs.hpp"
+#include "process/environment.hpp"
+#include "ranktune/algorithms/registry.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
+#include "report/load.hpp"
+#include "report/text.hpp"
+#include "storage/journal/lease.hpp"
+#include "studydir/control.hpp"
+#include "studydir/open_study.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The head looks once a second, and answers after its next sync.
+constexpr auto answer_patience = 15s;
+constexpr auto answer_pause = 50ms;
+
+std::string who_asks() {
+    const passwd* user = ::getpwuid(::geteuid());
+    const std::string name = user == nullptr ? std::to_string(::geteuid()) : std::string(user->pw_name);
+    return name + "@" + process::host_name();
+}
+
+/// The space never changes, so any resolved file of the study will do.
+study::StudySpec spec_of(storage::FileSystem& files, const std::string& directory) {
+    return study::parse_resolved_study(studydir::resolved_file_of(files, directory), directory + "/resolved.toml",
+                                       algorithms::known_algorithms());
+}
+
+void refuse_finished(storage::FileSystem& files, const std::string& directory) {
+    const auto outcome = studydir::read_outcome(files, {directory});
+    if (!outcome || outcome->cause != studydir::EndCause::over) return;
+    throw base::UsageError("the study in '" + directory + "' is over. More trials: " +
+                           study::shell_text({"ranktune", "run", directory}) + " study.num_trials=N");
+}
+
+bool is_run(storage::FileSystem& files, const std::string& directory) {
+    const auto holder = storage::read_lease(files, directory);
+    if (!holder) return false;
+    const auto me = storage::this_holder(process::slurm_job(), process::slurm_restart_count());
+    return storage::judge(*holder, me, storage::process_start) != storage::LeaseState::stale;
+}
+
+/// What the user said, once more: in a study file a setting lasts.
+std::string remark_of(const study::Steering& ask) {
+    if (ask.verb != study::SteerVerb::set) return {};
+    return "the study keeps it, also after a restart; a study file with another value overrules it\n";
+}
+
+int wait_for_answer(storage::FileSystem& files, const std::string& directory, const std::string& name,
+                    const study::Steering& ask) {
+    for (const auto until = std::chrono::steady_clock::now() + answer_patience;
+         std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(answer_pause)) {
+        const auto answer = studydir::take_answer(files, {directory}, name);
+        if (!answer) continue;
+        if (!answer->accepted) throw base::UsageError(study::describe(ask) + ": refused, " + answer->words);
+        std::cout << report::escaped("accepted  " + answer->words) << "\n" << remark_of(ask);
+        return 0;
+    }
+    std::cout << "asked, but the head has not answered within " << answer_patience.count()
+              << " s: it may be starting or ending, or its file system is slow. The request stays, and takes effect "
+                 "once; what happened: ranktune status "
+              << report::escaped(study::shell_text({directory})) << "\n";
+    return 0;
+}
+
+} // namespace
+
+int steer(const SteerArguments& arguments) {
+    auto& files = storage::posix_file_system();
+    const std::string& directory = arguments.directory;
+    report::require_study(files, directory);
+    refuse_finished(files, directory);
+    study::SteeringFile request{who_asks(), {}};
+    study::Steering& ask = request.ask;
+    ask.request = studydir::random_request();
+    ask.verb = arguments.verb;
+    ask.settings = arguments.settings;
+    if (!arguments.trial.empty()) ask.trial = base::TrialId{static_cast<std::uint32_t>(std::stoul(arguments.trial))};
+    if (ask.verb == study::SteerVerb::add) {
+        const study::StudySpec spec = spec_of(files, directory);
+        if (!arguments.csv.empty())
+            ask.points = study::parse_points_csv(storage::read_text(files, arguments.csv), arguments.csv, spec.space);
+        else
+            ask.points.push_back(study::parse_point(arguments.settings, spec.space));
+        ask.settings.clear();
+    }
+    const std::string name = studydir::ask_of_study(files, {directory}, request);
+    if (is_run(files, directory)) return wait_for_answer(files, directory, name, ask);
+    std::cout << report::escaped("noted     " + study::describe(ask)) << "\n"
+              << "nothing runs there now: it takes effect when the study goes on: "
+              << report::escaped(study::shell_text({"ranktune", "run", directory})) << "\n";
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// SteeringDesk: takes the requests of users from the folder `control`, and answers them.
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "head/head_machine.hpp"
+#include "head/observer.hpp"
+#include "process/background.hpp"
+#include "process/wake.hpp"
+#include "ranktune/base/log.hpp"
+#include "storage/journal/journal.hpp"
+#include "studydir/control.hpp"
+
+namespace ranktune::head {
+
+/// A thread of its own lists the folder once a second, reads new requests and writes answers: a hanging file system
+/// blocks it, never the head's loop. A request is answered and removed when its record is synced. Killed before that,
+/// the next start finds the request again, and the journal says whether it took effect.
+class SteeringDesk final : public Observer {
+  public:
+    /// `next` may be null. References must outlive it; `space` is the study's.
+    SteeringDesk(Observer* next, storage::FileSystem& files, studydir::StudyDirectory directory,
+                 storage::Journal& journal, space::SearchSpace space, process::Waker& waker, base::LogSink& log);
+
+    /// Passes new requests to the core, or refuses them. In every round of the loop; never waits for a disk.
+    void attend(HeadMachine& head, const tuner::Tuner& tuner, base::StudyTime now);
+    /// Refuses all requests that are left, because the study is over for good. Waits for the disk.
+    void close(const std::string& why);
+
+    void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
+                    const HeadFigures& figures) override;
+    void on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) override;
+
+  private:
+    struct Request {
+        std::string name;
+        study::SteeringFile file;
+    };
+    struct Settled {
+        std::string name;
+        studydir::Answer answer;
+    };
+    /// Also used by callbacks of the journal, which may outlive the desk.
+    struct Shared {
+        std::mutex mutex;
+        std::deque<Request> asked;   ///< read, and not yet seen by the core
+        std::deque<Settled> settled; ///< to be answered
+        std::string resolved;        ///< to be published as resolved.toml; empty: nothing
+    };
+
+    void look();
+    void look_for_requests();
+    void answer();
+    void settle(std::string name, studydir::Answer answer);
+    void settle_when_synced(std::string name, std::string words, std::string resolved);
+    [[nodiscard]] std::optional<Request> next_request();
+
+    Observer* next_;
+    storage::FileSystem& files_;
+    studydir::StudyDirectory directory_;
+    storage::Journal& journal_;
+    space::SearchSpace space_;
+    process::Waker& waker_;
+    base::LogSink& log_;
+    std::vector<Request> open_;   ///< given to the core, and not yet recorded; of the loop
+    std::set<std::string> known_; ///< read in this start; of the thread
+    std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+    process::Background thread_;
+};
+
+} // namespace ranktune::head

@@ -1,0 +1,55 @@
+// A page of `ranktune serve` follows its study: events name new versions, and the page is built again from new data. Not while somebody
+// has selected something in it: then a button says that there is more.
+
+function followStudy(store, rebuild) {
+  const meta = document.querySelector('meta[name="ranktune-live"]');
+  if (!meta) return;
+  let shown = Number(meta.dataset.version);
+  let newest = shown;
+  let busy = false;
+  const text = element("span", { role: "status" }, "live");
+  const button = element("button", { type: "button", id: "show-news", hidden: true, click: () => update() }, "Show");
+  const bar = element("div", { id: "live" }, text, " ", button);
+  document.body.prepend(bar);
+
+  const say = (words, offers) => {
+    text.textContent = words;
+    button.hidden = !offers;
+  };
+  async function update() {
+    if (busy) return;
+    busy = true;
+    try {
+      const version = newest;
+      const response = await fetch(meta.dataset.data);
+      if (!response.ok) throw new Error(response.statusText);
+      document.getElementById("data").textContent = await response.text();
+      const place = window.scrollY;
+      rebuild();
+      window.scrollTo(0, place);
+      shown = version;
+      document.documentElement.dataset.version = String(shown);
+      say("live", false);
+    } catch (error) {
+      say(`not up to date: ${error.message}`, true);
+    }
+    busy = false;
+  }
+  const follow = (version) => {
+    newest = version;
+    if (version === shown) return;
+    const { selected, picked } = store();
+    if (selected !== null || picked !== NO_TRIAL) say("There are newer results.", true);
+    else update();
+  };
+  const connect = () => {
+    const events = new EventSource(meta.dataset.events);
+    events.onmessage = (event) => follow(Number(event.data));
+    events.onerror = () => {
+      say("not connected: the page shows what was known last", false);
+      if (events.readyState === EventSource.CLOSED) setTimeout(connect, 5000);
+    };
+    events.onopen = () => say("live", false);
+  };
+  connect();
+}

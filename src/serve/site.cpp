@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/site.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <random>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+#include "report/page.hpp"
+#include "report/static_page.hpp"
+#include "report/study_list.hpp"
+#include "report/text.hpp"
+#include "report/wall_time.hpp"
+
+namespace ranktune::serve {
+namespace {
+
+constexpr auto look_period = std::chrono::seconds(1);
+constexpr auto news_pause = std::chrono::milliseconds(200);
+/// Looking and making pages may take a twentieth of a core.
+constexpr int sparing = 20;
+
+std::string made_now() {
+    return report::wall_time_text(
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+Reply text_reply(int status, const std::string& words) {
+    Reply reply;
+    reply.status = status;
+    reply.type = "text/plain; charset=utf-8";
+    reply.body = std::make_shared<const std::string>(words + "\n");
+    return reply;
+}
+
+/// A page of another site that resolves to 127.0.0.1 names itself here. (A tunnel may have another port.)
+bool is_local(const std::string& host) {
+    const std::string name = host.substr(0, host.starts_with("[") ? host.find(']') + 1 : host.find(':'));
+    return name == "127.0.0.1" || name == "localhost" || name == "[::1]";
+}
+
+/// In a time that does not tell how much of it is right.
+bool is_same(const std::string& one, const std::string& other) {
+    if (one.size() != other.size()) return false;
+    unsigned char differs = 0;
+    for (std::size_t i = 0; i < one.size(); ++i) differs |= static_cast<unsigned char>(one[i] ^ other[i]);
+    return differs == 0;
+}
+
+std::string cookie_value(const std::string& cookies) {
+    constexpr std::string_view key = "ranktune=";
+    const auto at = cookies.find(key);
+    if (at == std::string::npos) return {};
+    return cookies.substr(at + key.size(), cookies.find(';', at) - at - key.size());
+}
+
+void replace_once(std::string& text, std::string_view from, const std::string& to) {
+    if (const auto at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
+}
+
+} // namespace
+
+// ---- one study
+
+ServedStudy::ServedStudy(storage::FileSystem& files, const SiteOptions& options, std::string directory)
+    : files_(files), options_(options), directory_(std::move(directory)) {}
+
+void ServedStudy::note_cost(Clock::time_point begin) {
+    const auto now = Clock::now();
+    next_look_ = std::max(next_look_, now + std::max<Clock::duration>(look_period, (now - begin) * sparing));
+}
+
+/// With the lock.
+void ServedStudy::look() {
+    const auto begin = Clock::now();
+    if (!study_) {
+        study_ = std::make_unique<report::FollowedHistory>(files_, directory_);
+        return note_cost(begin);
+    }
+    if (begin < next_look_) return;
+    try {
+        if (study_->refresh()) ++version_;
+    } catch (const base::IoError&) { // a file server that does not answer now
+    }
+    note_cost(begin);
+}
+
+std::uint64_t ServedStudy::version() {
+    const std::lock_guard lock(mutex_);
+    look();
+    return version_;
+}
+
+report::PageStudy ServedStudy::page_study() {
+    return {study_->view(), directory_, options_.standing(study_->tuner().state(), directory_)};
+}
+
+std::pair<std::shared_ptr<const std::string>, std::uint64_t> ServedStudy::data() {
+    const std::lock_guard lock(mutex_);
+    look();
+    if (!data_ || data_version_ != version_) {
+        const auto begin = Clock::now();
+        const report::PageStudy one[] = {page_study()};
+        data_ = std::make_shared<const std::string>(report::page_data(one, made_now()));
+        data_version_ = version_;
+        note_cost(begin);
+    }
+    return {data_, data_version_};
+}
+
+std::string ServedStudy::page(std::size_t index) {
+    const std::lock_guard lock(mutex_);
+    look();
+    std::ostringstream out;
+    const report::PageStudy one[] = {page_study()};
+    report::write_page(one, made_now(), out);
+    std::string page = std::move(out).str();
+    const std::string number = std::to_string(index);
+    replace_once(page, "default-src 'none';", "default-src 'none'; connect-src 'self';");
+    replace_once(page, "<meta name=\"generator\"",
+                 "<meta name=\"ranktune-live\" data-data=\"/data/" + number + "\" data-events=\"/events/" + number +
+                     "\" data-version=\"" + std::to_string(version_) + "\">\n<meta name=\"generator\"");
+    return page;
+}
+
+std::vector<std::string> ServedStudy::row() {
+    const std::lock_guard lock(mutex_);
+    look();
+    const report::ListedStudy study = report::listed(study_->tuner(), directory_);
+    const std::string best = study.best ? report::metric_text(study.best->value) : "-";
+    return {directory_, options_.standing(study_->tuner().state(), directory_),
+            std::to_string(study.done) + " of " + std::to_string(study.num_trials), study.metric, best};
+}
+
+// ---- all of them
+
+Site::Site(storage::FileSystem& files, SiteOptions options) : options_(std::move(options)) {
+    for (const std::string& directory : options_.directories)
+        studies_.push_back(std::make_unique<ServedStudy>(files, options_, directory));
+}
+
+ServedStudy* Site::at(const std::string& number) {
+    std::size_t index = studies_.size();
+    const char* end = number.data() + number.size();
+    if (std::from_chars(number.data(), end, index).ptr != end || index >= studies_.size()) return nullptr;
+    return studies_[index].get();
+}
+
+Reply Site::list() {
+    std::string page =
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"10\">"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" "
+        "content=\"light dark\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'\">"
+        "<title>ranktune: studies</title></head>\n<body><h1>Studies</h1>\n<table border=\"1\" "
+        "cellpadding=\"6\"><thead><tr>";
+    for (const char* title : {"study", "state", "trials done", "metric", "best"})
+        page += std::string("<th scope=\"col\">") + title + "</th>";
+    page += "</tr></thead><tbody>\n";
+    for (std::size_t i = 0; i < studies_.size(); ++i) {
+        std::vector<std::string> cells;
+        try {
+            cells = studies_[i]->row();
+        } catch (const base::Error& error) {
+            cells = {options_.directories[i], error.what()};
+        }
+        page += "<tr><td><a href=\"/study/" + std::to_string(i) + "\">" + report::html(cells.front()) + "</a></td>";
+        for (std::size_t k = 1; k < cells.size(); ++k) page += "<td>" + report::html(cells[k]) + "</td>";
+        page += "</tr>\n";
+    }
+    Reply reply;
+    reply.body = std::make_shared<const std::string>(page + "</tbody></table></body></html>\n");
+    return reply;
+}
+
+Reply Site::get(const Request& request) {
+    if (!is_local(request.host)) return text_reply(403, "this page is for 127.0.0.1 and localhost alone");
+    if (!request.token.empty() && is_same(request.token, options_.token)) {
+        // The address without the token is all that stays in a browser's history.
+        Reply reply = text_reply(303, "");
+        reply.location = request.path;
+        reply.cookie = "ranktune=" + options_.token + "; HttpOnly; SameSite=Strict; Path=/";
+        return reply;
+    }
+    if (!is_same(cookie_value(request.cookie), options_.token))
+        return text_reply(403, "open the whole address that `ranktune serve` has printed: it has a token");
+    try {
+        if (request.path == "/" && studies_.size() > 1) return list();
+        const std::string path = request.path == "/" ? "/study/0" : request.path;
+        const auto slash = path.rfind('/');
+        const std::string number = path.substr(slash + 1);
+        ServedStudy* study = slash == std::string::npos ? nullptr : at(number);
+        Reply reply;
+        if (study != nullptr && path.starts_with("/study/")) {
+            reply.body = std::make_shared<const std::string>(study->page(std::stoul(number)));
+            return reply;
+        }
+        if (study != nullptr && path.starts_with("/data/")) {
+            reply.type = "application/json";
+            reply.body = study->data().first;
+            return reply;
+        }
+        if (study != nullptr && path.starts_with("/events/")) {
+            reply.events = std::stoi(number);
+            return reply;
+        }
+        return text_reply(404, "there is no such page");
+    } catch (const base::Error& error) { // a journal that was removed or damaged
+        return text_reply(500, error.what());
+    }
+}
+
+std::uint64_t Site::news(std::size_t study, std::uint64_t seen, std::chrono::milliseconds patience) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (true) {
+        std::uint64_t version = seen;
+        try {
+            version = studies_.at(study)->version();
+        } catch (const base::Error&) { // the page says so when it is loaded again
+        }
+        if (version != seen || std::chrono::steady_clock::now() >= until) return version;
+        std::this_thread::sleep_for(news_pause);
+    }
+}
+
+std::string random_token() {
+    std::random_device device;
+    char text[40];
+    std::snprintf(text, sizeof text, "%08x%08x%08x%08x", device(), device(), device(), device());
+    return text;
+}
+
+} // namespace ranktune::serve

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The live pages of studies, without a network: requests in, replies out. Only reads study directories.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/followed_history.hpp"
+#include "report/page_data.hpp"
+#include "serve/http.hpp"
+
+namespace ranktune::serve {
+
+struct SiteOptions {
+    std::vector<std::string> directories; ///< of studies, as the user typed them; one at least
+    std::string token;                    ///< without it nothing is shown
+    /// How a study stands, in words: "run by pid 4711 on n0".
+    std::function<std::string(const tuner::State&, const std::string& directory)> standing;
+};
+
+/// One study. Readers share what was read and made: ten cost as much as one.
+class ServedStudy {
+  public:
+    ServedStudy(storage::FileSystem& files, const SiteOptions& options, std::string directory);
+
+    /// Counts changes; looks at the journal at most once a second, and less often if that takes long.
+    [[nodiscard]] std::uint64_t version();
+    /// The data of the page (report/page_data.hpp), and their version.
+    [[nodiscard]] std::pair<std::shared_ptr<const std::string>, std::uint64_t> data();
+    /// The page with its data. It follows the study through /data/INDEX and /events/INDEX.
+    [[nodiscard]] std::string page(std::size_t index);
+    /// A row of the list: name, state, best value, trials.
+    [[nodiscard]] std::vector<std::string> row();
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    void look();
+    void note_cost(Clock::time_point begin);
+    [[nodiscard]] report::PageStudy page_study();
+
+    storage::FileSystem& files_;
+    const SiteOptions& options_;
+    std::string directory_;
+    std::mutex mutex_;
+    std::unique_ptr<report::FollowedHistory> study_; ///< null: not read yet
+    std::uint64_t version_ = 1;
+    std::shared_ptr<const std::string> data_; ///< null: none
+    std::uint64_t data_version_ = 0;
+    Clock::time_point next_look_{};
+};
+
+/// Thread-safe.
+class Site final : public Handler {
+  public:
+    Site(storage::FileSystem& files, SiteOptions options);
+
+    [[nodiscard]] Reply get(const Request& request) override;
+    /// Returns as soon as the study has another version than `seen`, or after `patience`.
+    [[nodiscard]] std::uint64_t news(std::size_t study, std::uint64_t seen,
+                                     std::chrono::milliseconds patience) override;
+
+  private:
+    [[nodiscard]] Reply list();
+    [[nodiscard]] ServedStudy* at(const std::string& number);
+
+    SiteOptions options_;
+    std::vector<std::unique_ptr<ServedStudy>> studies_;
+};
+
+/// 32 hexadecimal digits from the system's source of randomness.
+[[nodiscard]] std::string random_token();
+
+} // namespace ranktune::serve

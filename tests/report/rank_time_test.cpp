@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of the ranks went.
+#include <numeric>
+
+#include "report/explain.hpp"
+#include "support/catch.hpp"
+#include "view_by_hand.hpp"
+
+using namespace ranktune;
+using namespace ranktune::report;
+using namespace ranktune::report::testing;
+using Catch::Matchers::Contains;
+using std::chrono::milliseconds;
+
+namespace {
+
+double spent_on(const StudyView& view, Spent what) { return view.cost.spent_s[static_cast<std::size_t>(what)]; }
+
+double sum_of(const StudyView& view) {
+    return std::accumulate(view.cost.spent_s.begin(), view.cost.spent_s.end(), 0.0);
+}
+
+std::string fifo_study(const std::string& more) {
+    std::string text = small_study(9, more);
+    return text.replace(text.find("\"asha\""), 6, "\"fifo\"");
+}
+
+std::string explained_study(const StudyView& view, bool is_run = true) {
+    Style style;
+    style.width = 200;
+    return study_explanation(view, "small", is_run, style);
+}
+
+} // namespace
+
+// Each event of a study by hand comes half a second after the one before; a report of iteration k says that 0.5 k
+// seconds were trained.
+
+TEST_CASE("each rank-second of a study has one cause", "[report]") {
+    StudyByHand study(fifo_study(""));
+    study.began(3); // trials 0, 1 and 2, at 0.5 s
+    study.wait(milliseconds(2000));
+    study.report(0, 1, 0.1); // at 3.5: 0.5 s of training after 2.5 s of starting
+    study.wait(milliseconds(1000));
+    study.report(0, 2, 0.2); // at 5.5: 0.5 s of training, and 1.5 s between the iterations
+    study.wait(milliseconds(3000));
+    study.over(1, study::AttemptOutcome::failed, {"loss is NaN"}); // at 9.5: 9 s for nothing; trial 3 begins
+    study.wait(milliseconds(1000));
+    study.over(2, study::AttemptOutcome::lost); // at 11.5: 11 s; it begins again
+    const StudyView view = view_of(study);
+    CHECK(spent_on(view, Spent::starting) == Approx(2.5));
+    CHECK(spent_on(view, Spent::saving) == Approx(1.5));
+    CHECK(spent_on(view, Spent::failed) == Approx(9.0));
+    CHECK(spent_on(view, Spent::lost) == Approx(11.0));
+    CHECK(spent_on(view, Spent::training) == Approx(0.5 + 0.5 + 6.0 + 2.0)); // the last two: what trains now
+    CHECK(sum_of(view) == Approx(3 * 11.0));
+    const std::string text = explained_study(view);
+    CHECK_THAT(text, Contains("study     small: 4 of 6 trials, 1 start"));
+    CHECK_THAT(text, Contains("now       3 trials on 3 of 3 ranks; 2 not begun"));
+    CHECK_THAT(text, Contains("lost attempts") && Contains("33.3 %"));
+    CHECK_THAT(text, Contains("next      lost attempts: Ranks or whole jobs were lost"));
+    CHECK_THAT(text, Contains("ranktune status small --filter 'state == failed'"));
+}
+
+TEST_CASE("what is trained again counts against what made it necessary", "[report]") {
+    StudyByHand study(fifo_study(""));
+    study.began(1);
+    study.wait(milliseconds(500));
+    study.report(0, 1, 0.1);                    // 0.5 s of training after 1 s
+    study.over(0, study::AttemptOutcome::lost); // 0.5 s later; nothing was saved
+    study.wait(milliseconds(500));
+    study.step(
+        study::ReportArrived{base::TrialId{0}, base::Attempt{2}, base::Incarnation{1}, 1, 1.0, {{"score", 0.1}}});
+    const StudyView view = view_of(study);
+    CHECK(spent_on(view, Spent::training) == Approx(0.5));
+    CHECK(spent_on(view, Spent::lost) == Approx(0.5));
+    CHECK(spent_on(view, Spent::again_lost) == Approx(0.5));
+    CHECK(spent_on(view, Spent::starting) == Approx(1.0 + 1.0));
+    CHECK(sum_of(view) == Approx(3.5));
+}
+
+TEST_CASE("idle ranks have a cause, too", "[report]") {
+    StudyByHand limited(fifo_study("").insert(std::string("[study]\n").size(), "max_concurrent = 1\n"));
+    limited.began(2);
+    limited.wait(milliseconds(4000));
+    limited.report(0, 1, 0.1);
+    CHECK(spent_on(view_of(limited), Spent::idle_limit) == Approx(5.0));
+    CHECK_THAT(explained_study(view_of(limited)), Contains("next      idle: study.max_concurrent: Raise it"));
+
+    StudyByHand stopping(fifo_study(""));
+    stopping.began(2);
+    stopping.stop("asked to");
+    stopping.over(0, study::AttemptOutcome::paused); // 1 s after its start
+    stopping.wait(milliseconds(3000));
+    stopping.over(1, study::AttemptOutcome::paused); // 4 s later
+    const StudyView view = view_of(stopping);
+    CHECK(spent_on(view, Spent::idle_stopping) == Approx(4.0));
+    CHECK(spent_on(view, Spent::saving) == Approx(1.0 + 5.0));
+    CHECK_THAT(explained_study(view, false), Contains("it goes on with: ranktune run small"));
+}
