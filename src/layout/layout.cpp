@@ -68,6 +68,7 @@ Layout survey(const comm::mpi::Environment& environment) {
         if (!machines[r].empty()) layout.machines.emplace(layout.nodes[r], comm::decode_machine(machines[r]));
     slurm::GpuShares shares = slurm::share_gpus(ranks);
     layout.gpus = std::move(shares.by_rank);
+    layout.gpu_names = std::move(shares.identities);
     layout.job_has_gpus = !shares.none_granted;
     layout.gpu_problem = std::move(shares.problem);
     return layout;

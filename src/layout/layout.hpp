@@ -17,6 +17,7 @@ namespace ranktune::layout {
 struct Layout {
     std::vector<std::string> nodes;                ///< by rank; empty: unknown
     std::vector<std::vector<std::string>> gpus;    ///< by rank: allowed values in CUDA_VISIBLE_DEVICES of its child
+    std::vector<std::string> gpu_names;            ///< by rank: slurm::GpuShares::identities
     bool job_has_gpus = false;                     ///< some rank sees a GPU, even if no worker got one
     std::string gpu_problem;                       ///< slurm::GpuShares::problem
     std::vector<comm::CpuSet> granted;             ///< by rank: the processors that the launcher lets it use

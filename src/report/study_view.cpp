@@ -211,6 +211,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.scheduler = spec.scheduler.algorithm->name;
     view.trainable = spec.trainable.program ? spec.trainable.program->command : spec.trainable.name;
     view.num_trials = spec.num_trials;
+    view.out_of_service = out_of_service_text(state);
     view.max_iterations = spec.max_iterations;
     view.seed = spec.seed;
     view.ended = state.ended;

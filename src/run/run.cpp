@@ -15,6 +15,7 @@
 #include "comm/transport/shared.hpp"
 #include "ddp/device_groups.hpp"
 #include "group/mpi_groups.hpp"
+#include "group/own_gpus.hpp"
 #include "group/serve_worker.hpp"
 #include "group/worker_output.hpp"
 #include "group/worker_runner.hpp"
@@ -63,6 +64,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     worker_options.version = options.version;
     worker_options.host = process::host_name();
     worker_options.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker_options.rank).size());
+    worker_options.gpu = group::survey_own_gpus(options.layout.gpus_of(worker_options.rank));
     process::Waker waker;
     // NCCL takes this variable for the name of the node, too: with one per rank, ranks may share a GPU (tests do).
     const std::string node = process::environment_variable("NCCL_HOSTID");

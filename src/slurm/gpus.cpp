@@ -163,8 +163,10 @@ bool share_on_node(const std::vector<RankOnNode>& ranks, const std::vector<std::
             all = false;
         } else if (gpus.whole && alone(ranks, workers, w)) {
             shares.by_rank[w] = gpus.devices;
+            shares.identities[w] = base::join(gpus.identities, ",");
         } else {
             shares.by_rank[w] = {gpus.devices[position]};
+            shares.identities[w] = gpus.identities[position];
         }
     }
     return all;
@@ -218,6 +220,7 @@ RankOnNode decode_rank(std::string_view text) {
 GpuShares share_gpus(const std::vector<RankOnNode>& ranks) {
     GpuShares shares;
     shares.by_rank.resize(ranks.size());
+    shares.identities.resize(ranks.size());
     std::map<std::string, std::vector<std::size_t>> workers_of;
     std::vector<std::string> nodes; // in the order of their first worker
     for (std::size_t r = 0; r < ranks.size(); ++r) {

@@ -44,6 +44,7 @@ struct RankOnNode {
 /// The assignment of GPUs to ranks.
 struct GpuShares {
     std::vector<std::vector<std::string>> by_rank; ///< devices of each rank; the head (rank 0) has none
+    std::vector<std::string> identities;           ///< of each rank's devices, with commas between: unique on the node
     /// One sentence for each node where a worker has no GPU of its own, with the remedy; empty: none.
     std::string problem;
     /// True if no rank sees any GPU.

@@ -86,6 +86,7 @@ Layout two_nodes(const std::string& granted) {
     layout.granted.assign(5, comm::cpus_of(granted));
     layout.own_cpus = true;
     layout.switches = {"s1", "s1", "s1", "s2", "s2"};
+    layout.gpu_names = {"", "0", "1", "0", "1"};
     for (const char* node : {"n1", "n2"})
         layout.machines[node] = comm::decode_machine("0:0;1:0;2:0;3:0;4:1;5:1;6:1;7:1");
     return layout;
@@ -105,7 +106,7 @@ TEST_CASE("Ranks are bound node by node, with one line in the log", "[layout]") 
     CHECK(binding.warning.empty());
     const auto places = layout::places_of(layout, binding);
     REQUIRE(places.size() == 5);
-    CHECK(places[4] == study::RankInfo{base::Rank(4), "n2", 0, 1, "s2"});
+    CHECK(places[4] == study::RankInfo{base::Rank(4), "n2", 0, 1, "s2", "1"});
     CHECK(places[1].domain == 0);
     CHECK(layout::layout_json(layout, binding)
               .find(R"("ranks": [3, 4], "gpus": ["", ""], "cpus": ["0-3", "4-7"], )"

@@ -115,6 +115,18 @@ TEST_CASE("Where all tasks of a node see its GPUs, worker i takes GPU i and the 
     CHECK_FALSE(shares.none_granted);
 }
 
+TEST_CASE("GPUs of ranks have names that are unique on the node", "[slurm]") {
+    // A cgroup calls the device of every task "0"; Slurm's numbers tell them apart.
+    const auto task_with = [](const char* number) {
+        return task({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_STEP_GPUS", number}});
+    };
+    const auto shares = share_gpus({on("n1", task_with("2")), on("n1", task_with("2")), on("n1", task_with("3"))});
+    CHECK(shares.by_rank == std::vector<Names>{{}, {"0"}, {"0"}});
+    CHECK(shares.identities == Names{"", "2", "3"});
+    const Variables both{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_PER_TASK", "2"}};
+    CHECK(share_gpus({on("n1", {}), on("n1", task(both))}).identities == Names{"", "0,1"});
+}
+
 TEST_CASE("Each node counts its own workers, and ranks may lie on the nodes in any order", "[slurm]") {
     const Variables four = shown("0,1,2,3");
     const std::vector<RankOnNode> ranks{on("n1", four), on("n2", four), on("n1", four),        on("n3", shown("6,7")),
