@@ -46,7 +46,9 @@ class WorkerRunner final : public trial::Runner {
               [&log](base::TrialId trial, std::string_view line) {
                   log.write(base::LogLevel::info, "trial",
                             {{"trial", std::to_string(trial.value())}, {"text", std::string(line)}});
-              }) {}
+              }) {
+        device::set_memory_share(spec_.resources.gpu_share); // before any trial opens a GPU
+    }
 
     void start(const trial::Assignment& assignment) override { thread_.start(assignment); }
     void decide(const study::Decide& decide) override { thread_.decide(decide); }

@@ -108,6 +108,27 @@ class Studies(unittest.TestCase):
             self.assertIn("the trial is not tried again", log)
             self.assertNotIn("attempt 2", log)
 
+    def test_trials_share_gpus(self):
+        expected = self.reports_of("whole", gpus="1", workers=2)
+        found = self.reports_of("shared", gpus="0.5", workers=4, CUDA_VISIBLE_DEVICES="0,1")
+        self.assertEqual(found, expected)
+        facts = next((self.cwd / "shared" / "logs").glob("*.env.json")).read_text()
+        self.assertIn('"gpus": ["", "0", "1", "0", "1"]', facts)
+        crowded = self.run_study("crowded", "gpu", 1, resources="gpus = 0.5", workers=5, CUDA_VISIBLE_DEVICES="0,1")
+        self.assertEqual(crowded.returncode, 2)
+        self.assertIn("resources.gpus: not every worker has its share of a GPU", crowded.stderr)
+        self.assertIn("start 2 workers for each GPU: --local 4", crowded.stderr)
+        # The stand-in's GPU then has 8,000 KiB; a fiftieth does not hold the data of the trial.
+        small = self.run_study("small", "gpu", 1, resources="gpus = 0.02", workers=2, CUDA_VISIBLE_DEVICES="0",
+                               RANKTUNE_STAND_IN_MEMORY="8000")
+        self.assertEqual(small.returncode, 4, small.stdout + small.stderr)
+        self.assertIn("the share of the GPU's memory is used up", self.logs("small"))
+
+    def reports_of(self, name, gpus, workers, **variables):
+        done = self.run_study(name, "gpu", 1, resources=f"gpus = {gpus}", workers=workers, **variables)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return {key: row["val_loss"] for key, row in self.reports(name).items()}
+
     def test_compressed_gradients_train_on_devices(self):
         for kind in ("bf16", "topk"):
             self.run_study(f"host-{kind}", "cpu", 2, resources="ranks = 2", compression=kind)

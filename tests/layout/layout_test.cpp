@@ -40,6 +40,10 @@ TEST_CASE("A layout knows the GPUs of its ranks and nobody else's", "[layout]") 
 TEST_CASE("The start screen names one node, or counts nodes and GPUs", "[layout]") {
     Layout layout = four_ranks();
     CHECK(layout::layout_words(layout, " - ") == "2 nodes - 4 GPUs");
+    layout.gpus = {{}, {"0"}, {"0"}, {"0"}};
+    layout.gpu_names = {"", "4", "4", "4"}; // two ranks of n1 share one; that of n2 is another
+    CHECK(layout::layout_words(layout, " - ") == "2 nodes - 2 GPUs");
+    layout.gpu_names.clear();
     layout.nodes = {"n1", "n1"};
     layout.gpus = {{}, {"0"}};
     CHECK(layout::layout_words(layout, " - ") == "n1 - 1 GPU");
@@ -62,6 +66,25 @@ TEST_CASE("A study that asks for GPUs does not start where two ranks would share
           "resources.gpus: not every worker has a GPU of its own\n  n1: 3 workers for 2 GPUs");
     CHECK(layout::gpu_refusal(asks_for(study::GpuUse::none), layout).empty());
     CHECK(layout::gpu_refusal(asks_for(study::GpuUse::granted), layout).empty());
+}
+
+TEST_CASE("Workers share GPUs as the study says", "[layout]") {
+    Layout layout;
+    layout.nodes = {"n1", "n1", "n1", "n1", "n1"};
+    slurm::RankOnNode rank{"n1", {}};
+    rank.gpus.devices = rank.gpus.identities = {"0", "1"};
+    layout.seen.assign(5, rank);
+    study::StudySpec spec = asks_for(study::GpuUse::one_per_rank);
+    spec.resources.gpu_share = 0.5;
+    layout.share_gpus(spec.resources.ranks_per_gpu());
+    CHECK(layout::gpu_refusal(spec, layout).empty());
+    CHECK(layout.gpus_of(base::Rank(1)) == std::vector<std::string>{"0"});
+    CHECK(layout.gpus_of(base::Rank(3)) == std::vector<std::string>{"0"});
+    CHECK(layout.gpu_count() == 2);
+    layout.seen.push_back(rank);
+    layout.nodes.emplace_back("n1");
+    layout.share_gpus(2);
+    CHECK(layout::gpu_refusal(spec, layout).starts_with("resources.gpus: not every worker has its share of a GPU\n"));
 }
 
 TEST_CASE("Programs take the GPUs that they see, so they do not start where two would see the same one", "[layout]") {

@@ -185,6 +185,23 @@ TEST_CASE("A GPU that is bound to a task stays with it", "[slurm]") {
     }
 }
 
+TEST_CASE("Several workers share a GPU where they may, and every GPU is used before one is shared", "[slurm]") {
+    const auto shares = share_gpus(same(7, shown("0,1,2")), 2);
+    CHECK(shares.by_rank == std::vector<Names>{{}, {"0"}, {"1"}, {"2"}, {"0"}, {"1"}, {"2"}});
+    CHECK(shares.identities == Names{"", "0", "1", "2", "0", "1", "2"});
+    CHECK(shares.problem.empty());
+    CHECK(share_gpus(same(4, shown("0,1,2")), 4).by_rank == std::vector<Names>{{}, {"0"}, {"1"}, {"2"}});
+    const auto tight = share_gpus({on("n1", shown("0")), on("n1", shown("0")), on("n1", shown("0,1"))}, 2);
+    CHECK(tight.by_rank == std::vector<Names>{{}, {"0"}, {"1"}});
+    const std::string named = "#SBATCH --ntasks-per-node=8 in slurm/gpu.sbatch, which adds the head";
+    CHECK(
+        share_gpus(same(10, shown("0,1")), 4).problem ==
+        "n1: 9 workers for 2 GPUs (CUDA_VISIBLE_DEVICES=0,1), so that 5 would use one; start 4 workers for each GPU: " +
+            named);
+    CHECK(share_gpus(same(10, task({})), 4).problem ==
+          "n1: no GPU was granted; ask for one per 4 workers: #SBATCH --gpus-per-node=3, or --gres=gpu:3");
+}
+
 TEST_CASE("Unused GPUs are not an error", "[slurm]") {
     const auto shares = share_gpus(same(3, shown("0,1,2,3")));
     CHECK(shares.by_rank == std::vector<Names>{{}, {"0"}, {"1"}});
