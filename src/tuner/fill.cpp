@@ -237,7 +237,7 @@ std::vector<Rank> Tuner::ranks_for(const TrialState& t, const study::StartFrom& 
     const Placement& placement = state_.placement;
     const bool had_them = t.since > state_.began && t.ranks.size() == t.wanted_ranks; // in this incarnation
     const bool again = std::holds_alternative<study::Donor>(from) && had_them && placement.are_free(t.ranks);
-    return again ? t.ranks : placement.plan(t.wanted_ranks);
+    return again ? t.ranks : placement.plan(t.wanted_ranks, spec_.max_ranks_per_trial());
 }
 
 study::TrialStarted Tuner::started(TrialId id, StudyTime now) const {

@@ -129,8 +129,8 @@ TEST_CASE("Ranks are taken by a trial and come back from it", "[tuner]") {
     CHECK(placement.worker(Rank{1}).trial == TrialId{7});
     CHECK(placement.free() == 3);
     CHECK(placement.alive() == 5);
-    CHECK(placement.plan(3) == ranks({3, 4, 5}));
-    CHECK(placement.plan(4).empty());
+    CHECK(placement.plan(3, 3) == ranks({3, 4, 5}));
+    CHECK(placement.plan(4, 4).empty());
     placement.release(TrialId{7}, ranks({1, 2}));
     CHECK_FALSE(placement.worker(Rank{2}).trial);
     CHECK(placement.free() == 5);
@@ -157,7 +157,7 @@ TEST_CASE("A trial releases only the ranks that it still holds", "[tuner]") {
     placement.release(TrialId{0}, ranks({1, 2, 3})); // 1 is dead, 3 is another trial's
     CHECK(placement.worker(Rank{3}).trial == TrialId{1});
     CHECK(placement.free() == 3); // 2, 4, 5
-    CHECK(placement.plan(3) == ranks({2, 4, 5}));
+    CHECK(placement.plan(3, 3) == ranks({2, 4, 5}));
     placement.release(TrialId{0}, ranks({2})); // once more
     CHECK(placement.free() == 3);
     placement.check_invariants();
@@ -224,11 +224,11 @@ TEST_CASE("Placement comes back from its snapshot with the same free ranks", "[t
     CHECK(snapshot_of(again) == bytes);
     CHECK(again.free() == 1);
     CHECK(again.alive() == 2);
-    CHECK(again.plan(1) == ranks({2}));
+    CHECK(again.plan(1, 1) == ranks({2}));
     CHECK(again.hosts()[1].retired);
     CHECK(broken(again).empty());
     again.release(TrialId{2}, ranks({1, 4}));
-    CHECK(again.plan(2) == ranks({1, 2}));
+    CHECK(again.plan(2, 2) == ranks({1, 2}));
 }
 
 TEST_CASE("After random changes the counts equal those of a plain list, before and after a snapshot", "[tuner]") {
@@ -273,7 +273,8 @@ TEST_CASE("After random changes the counts equal those of a plain list, before a
             const Placement again = restored(snapshot_of(placement));
             REQUIRE(again.free() == free);
             REQUIRE(again.alive() == in_service);
-            for (const std::uint32_t size : {1U, 2U, 3U, 5U}) REQUIRE(again.plan(size) == placement.plan(size));
+            for (const std::uint32_t size : {1U, 2U, 3U, 5U})
+                REQUIRE(again.plan(size, size) == placement.plan(size, size));
         }
     }
 }

@@ -45,8 +45,10 @@ class Placement {
     [[nodiscard]] bool knows(Rank rank) const { return rank.value() > 0 && rank.value() <= workers_.size(); }
     [[nodiscard]] std::uint32_t free() const { return ledger_.free(); }
     [[nodiscard]] std::uint32_t alive() const { return ledger_.alive(); } ///< and in service
-    /// Ascending; empty when fewer than `size` are free. See Ledger::plan.
-    [[nodiscard]] std::vector<Rank> plan(std::uint32_t size) const { return ledger_.plan(size); }
+    /// Ascending; empty when fewer than `size` are free. `largest`: of all groups of the study. See Ledger::plan.
+    [[nodiscard]] std::vector<Rank> plan(std::uint32_t size, std::uint32_t largest) const {
+        return ledger_.plan(size, largest);
+    }
     /// Whether the worker gets trials when it is free.
     [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && in_service(worker); }
     /// All of `ranks` are free.
