@@ -83,7 +83,8 @@ std::vector<std::size_t> first_reached(const std::vector<SurveyedGpu>& gpus) {
     return first;
 }
 
-/// Position of a granted GPU ("1", "GPU-5ca1..."), or the number of GPUs when the driver does not show it.
+} // namespace
+
 std::size_t position_of(std::string_view name, const std::vector<SurveyedGpu>& gpus) {
     std::size_t number = gpus.size();
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -92,8 +93,6 @@ std::size_t position_of(std::string_view name, const std::vector<SurveyedGpu>& g
         std::ranges::find_if(gpus, [&](const SurveyedGpu& gpu) { return !name.empty() && gpu.uuid.starts_with(name); });
     return static_cast<std::size_t>(found - gpus.begin());
 }
-
-} // namespace
 
 GpuPlace place_of(const std::vector<std::string>& granted, const Survey& survey) {
     GpuPlace place;

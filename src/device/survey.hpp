@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ranktune::device {
@@ -32,6 +33,10 @@ struct Survey {
 };
 
 [[nodiscard]] Survey survey_gpus();
+
+/// Position of a granted GPU ("1", "GPU-5ca1...", as in CUDA_VISIBLE_DEVICES); gpus.size(): the driver does not show
+/// it.
+[[nodiscard]] std::size_t position_of(std::string_view name, const std::vector<SurveyedGpu>& gpus);
 
 /// Which GPUs a rank has, and what they are linked to.
 struct GpuPlace {

@@ -56,6 +56,14 @@ std::uint32_t ranks_beside(const layout::Layout& layout, base::Rank rank) {
     return rank.value() < nodes.size() ? static_cast<std::uint32_t>(std::ranges::count(nodes, nodes[rank.value()])) : 1;
 }
 
+/// By rank: the GPUs of ranks on the node of `rank`.
+std::vector<std::vector<std::string>> gpus_on_node(const layout::Layout& layout, base::Rank rank) {
+    auto gpus = layout.gpus;
+    for (std::size_t r = 0; r < gpus.size(); ++r)
+        if (layout.nodes[r] != layout.nodes[rank.value()]) gpus[r].clear();
+    return gpus;
+}
+
 int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExchange& exchange,
                process::SignalReader& signals, const head::RunOptions& options) {
     comm::SharedTransport transport(wire);
@@ -80,8 +88,9 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     };
     group::MakeRunner make_runner = group::make_trial_runner(
         storage::posix_file_system(), group::make_mpi_groups(groups, device_groups), worker_options.host, log, waker,
-        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind,
-        {&exchange, ranks_beside(options.layout, worker_options.rank)});
+        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus,
+         gpus_on_node(options.layout, worker_options.rank)},
+        bind, {&exchange, ranks_beside(options.layout, worker_options.rank)});
     group::WorkerMachine worker(
         worker_options, outbox,
         [&](const wire::Welcome& welcome) {

@@ -77,6 +77,7 @@ struct ResourceSpec {
     GpuUse gpus = GpuUse::granted;
     double gpu_share = 1.0;                            ///< `gpus = 0.25`: a trial is one rank with this share of a GPU
     [[nodiscard]] std::uint32_t ranks_per_gpu() const; ///< how many ranks have the same GPU; 1: each has its own
+    bool gpu_metrics = false;                          ///< reports have memory, load and energy of the trial's GPUs
     Bind bind = Bind::automatic;
 };
 

@@ -161,6 +161,7 @@ void parse_resources(ParseContext& context) {
         resources.ranks_parameter = ranks->parameter;
     }
     parse_gpus(context, table, ranks);
+    resources.gpu_metrics = table.boolean("gpu_metrics").value_or(false);
     resources.cpus_per_rank = static_cast<std::uint32_t>(table.integer("cpus_per_rank", 1, most_cpus).value_or(1));
     resources.bind = table.word("bind", bind_words).value_or(Bind::automatic);
     table.finish();
