@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ranktune/base/text.hpp"
+#include "report/text.hpp"
 
 namespace ranktune::report {
 namespace {
