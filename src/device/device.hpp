@@ -95,6 +95,9 @@ class Stream {
 class Accelerator : public base::Device {
   public:
     [[nodiscard]] virtual const DeviceFacts& facts() const = 0;
+    /// From now on, allocations beyond so many bytes at a time throw DeviceMemoryError: other processes share the GPU.
+    /// Workspaces of libraries do not count. Call before the first allocation.
+    virtual void limit_memory(std::uint64_t bytes) = 0;
     /// The two streams that gradient steps use: the trainable computes on the first, and groups reduce on the second.
     [[nodiscard]] virtual Stream& compute_stream() = 0;
     [[nodiscard]] virtual Stream& communication_stream() = 0;

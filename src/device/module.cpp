@@ -97,7 +97,15 @@ std::vector<Accelerator*>& opened_devices() {
     return all;
 }
 
+double& share_of_memory() {
+    static double share = 1.0;
+    return share;
+}
+
 } // namespace
+
+void set_memory_share(double share) { share_of_memory() = share; }
+double memory_share() { return share_of_memory(); }
 
 Accelerator& open_granted(std::string_view name) {
     Runtime& runtime = require_devices();
@@ -108,7 +116,12 @@ Accelerator& open_granted(std::string_view name) {
                                (runtime.visible() ? " (CUDA_VISIBLE_DEVICES=" + *runtime.visible() + ")" : "") +
                                "; ranktune doctor on that node shows what there is");
     Accelerator& opened = runtime.open(*number);
-    if (std::ranges::find(opened_devices(), &opened) == opened_devices().end()) opened_devices().push_back(&opened);
+    if (std::ranges::find(opened_devices(), &opened) == opened_devices().end()) {
+        opened_devices().push_back(&opened);
+        if (memory_share() < 1.0)
+            opened.limit_memory(
+                static_cast<std::uint64_t>(memory_share() * static_cast<double>(opened.facts().memory_bytes)));
+    }
     return opened;
 }
 

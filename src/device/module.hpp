@@ -64,6 +64,11 @@ struct Opened {
 [[nodiscard]] std::optional<int> number_of(std::string_view name, std::optional<std::string_view> visible,
                                            const std::vector<DeviceFacts>& devices);
 
+/// The share of the memory of its GPU that this process may allocate; 1: all. For devices that are opened later.
+/// (LibTorch has an allocator of its own.)
+void set_memory_share(double share);
+[[nodiscard]] double memory_share();
+
 /// Opens the device that a launcher granted as `name`. Throws base::UsageError when there is no such device.
 [[nodiscard]] Accelerator& open_granted(std::string_view name);
 

@@ -452,7 +452,8 @@ WorkerMachine::WorkerMachine(WorkerOptions options, wire::Outbox& outbox, MakeRu
                              StudyTime now)
     : impl_(std::make_unique<Impl>(std::move(options), outbox, std::move(make_runner), log, now)) {
     const WorkerOptions& own = impl_->options;
-    impl_->send(base::head_rank, wire::Hello{wire::protocol_version, own.version, own.host, own.gpus});
+    impl_->send(base::head_rank, wire::Hello{wire::protocol_version, own.version, own.host, own.gpus, own.gpu.uuid,
+                                             own.gpu.island, own.gpu.fabric});
 }
 WorkerMachine::~WorkerMachine() = default;
 

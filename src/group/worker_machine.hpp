@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 
+#include "device/survey.hpp"
 #include "ranktune/base/log.hpp"
 #include "trial/runner.hpp"
 #include "wire/protocol.hpp"
@@ -33,6 +34,7 @@ struct WorkerOptions {
     std::uint32_t gpus = 0;
     /// How long the head may be silent before Welcome. After that the limits in Welcome apply.
     base::Duration join_timeout = std::chrono::seconds(120);
+    device::GpuPlace gpu = {}; ///< what the driver says about its GPUs
 };
 
 /// Makes this rank's runner from the head's Welcome. A base::Error it throws is sent to the head and ends the worker.

@@ -3,8 +3,10 @@
 
 #include <utility>
 
+#include "device/module.hpp"
 #include "group/hang_trace.hpp"
 #include "group/peer_io.hpp"
+#include "group/trial_meter.hpp"
 #include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
@@ -39,6 +41,7 @@ class WorkerRunner final : public trial::Runner {
                    [&log](base::TrialId trial, std::string_view line) {
                        log.write_output(std::to_string(trial.value()), std::string(line));
                    }},
+          meter_(spec_.resources.gpu_metrics && spec_.resources.gpus != study::GpuUse::none, devices.on_node, log),
           thread_(
               {&spec_, trainable_of(spec_), std::move(form), checkpoints(), devices_for(spec_, std::move(devices)),
                &program_},
@@ -46,13 +49,22 @@ class WorkerRunner final : public trial::Runner {
               [&log](base::TrialId trial, std::string_view line) {
                   log.write(base::LogLevel::info, "trial",
                             {{"trial", std::to_string(trial.value())}, {"text", std::string(line)}});
-              }) {}
+              }) {
+        device::set_memory_share(spec_.resources.gpu_share); // before any trial opens a GPU
+    }
 
-    void start(const trial::Assignment& assignment) override { thread_.start(assignment); }
+    void start(const trial::Assignment& assignment) override {
+        meter_.start(assignment);
+        thread_.start(assignment);
+    }
     void decide(const study::Decide& decide) override { thread_.decide(decide); }
     void interrupt(const study::Verdict& verdict) override { thread_.interrupt(verdict); }
     void abandon() override { thread_.abandon(); }
-    [[nodiscard]] std::optional<trial::RunnerEvent> poll() override { return thread_.poll(); }
+    [[nodiscard]] std::optional<trial::RunnerEvent> poll() override {
+        auto event = thread_.poll();
+        meter_.measure(event);
+        return event;
+    }
     [[nodiscard]] std::uint64_t progress() const override { return thread_.progress(); }
     [[nodiscard]] bool waits() const override { return thread_.waits(); }
 
@@ -73,6 +85,7 @@ class WorkerRunner final : public trial::Runner {
     trial::StoreIo disk_;
     std::unique_ptr<PeerIo> memory_;
     trial::ProgramSetting program_;
+    TrialMeter meter_;
     trial::TrialThread thread_; // last: uses all of the above
 };
 

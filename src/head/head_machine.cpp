@@ -7,6 +7,7 @@
 
 #include "head/preparer.hpp"
 #include "head/rank_table.hpp"
+#include "head/worker_place.hpp"
 #include "ranktune/base/text.hpp"
 
 namespace ranktune::head {
@@ -228,12 +229,7 @@ struct HeadMachine::Impl {
     void on(Rank from, wire::Hello& m) {
         Worker& worker = workers[from.value()];
         if (worker.hello || phase != Phase::joining) return count_stale();
-        worker.info.host = m.host;
-        worker.info.gpus = m.gpus;
-        if (from.value() < options.places.size()) {
-            worker.info.domain = options.places[from.value()].domain;
-            worker.info.switches = options.places[from.value()].switches;
-        }
+        worker.info = place_of(from, m, options.places, tuner.spec().resources.gpus);
         if (m.protocol != wire::protocol_version || m.version != options.version)
             return finish({StudyOutcome::usage, study::Reason::none,
                            "rank " + std::to_string(from.value()) + " on " + m.host + " runs ranktune " + m.version +

@@ -35,7 +35,7 @@ struct HeadOptions {
     std::string wall_time;               ///< RFC 3339, for the record IncarnationBegan
     std::string study;                   ///< resolved study file, for Welcome
     std::string study_directory;         ///< absolute, for Welcome
-    std::vector<study::RankInfo> places; ///< by rank: NUMA domain and switches; no entry: unknown
+    std::vector<study::RankInfo> places; ///< by rank: NUMA domain, switches, name of its GPU; no entry: unknown
     base::Duration hello_timeout = std::chrono::seconds(120); ///< for all workers to say Hello
     base::Duration deadline_timeout{0}; ///< how long the first trials wait for on_deadline, while Slurm is asked
     base::Duration heartbeat_interval = std::chrono::seconds(1);

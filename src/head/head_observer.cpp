@@ -70,8 +70,11 @@ struct RecordLogger {
     void operator()(const study::HostRetired& retired) const {
         std::string trials;
         for (const auto trial : retired.trials) trials += (trials.empty() ? "#" : " #") + id_text(trial);
-        log.write(LogLevel::warning, "host-out-of-service",
-                  {{"host", retired.host}, {"failed_there", trials}, {"action", "they run elsewhere, uncharged"}});
+        std::vector<base::LogField> fields{{"host", retired.host}};
+        if (!retired.device.empty()) fields.push_back({"gpu", retired.device});
+        fields.push_back({"failed_there", trials});
+        fields.push_back({"action", "they run elsewhere, uncharged"});
+        log.write(LogLevel::warning, retired.device.empty() ? "host-out-of-service" : "gpu-out-of-service", fields);
     }
     void operator()(const study::DrainBegan& drain) const {
         log.write(LogLevel::info, "drain",

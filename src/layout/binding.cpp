@@ -142,6 +142,7 @@ std::vector<study::RankInfo> places_of(const Layout& layout, const Binding& bind
         const auto& machine = machine_of(layout, layout.nodes[r]);
         places[r].domain = comm::domain_of(cpus_in_use(layout, binding, rank), machine).value_or(0);
         if (r < layout.switches.size()) places[r].switches = layout.switches[r];
+        if (r < layout.gpu_names.size()) places[r].device = layout.gpu_names[r];
     }
     return places;
 }

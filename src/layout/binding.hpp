@@ -29,7 +29,8 @@ struct Binding {
 /// Binds this process as planned. Empty, or why it could not.
 [[nodiscard]] std::string bind_as_planned(const Binding& binding, base::Rank rank);
 
-/// Location by rank, for the placement of groups: NUMA domain (0: unknown or several) and the switches above its node.
+/// Location by rank, for the placement of groups: NUMA domain (0: unknown or several), the switches above its node, and
+/// the name of its GPU.
 [[nodiscard]] std::vector<study::RankInfo> places_of(const Layout& layout, const Binding& binding);
 
 } // namespace ranktune::layout

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <sstream>
 
@@ -30,6 +31,24 @@ std::uint32_t gpus_of_machine() {
 const std::vector<std::string>& Layout::gpus_of(base::Rank rank) const {
     static const std::vector<std::string> none;
     return rank.value() < gpus.size() ? gpus[rank.value()] : none;
+}
+
+void Layout::share_gpus(std::uint32_t ranks_per_gpu) {
+    slurm::GpuShares shares = slurm::share_gpus(seen, ranks_per_gpu);
+    gpus = std::move(shares.by_rank);
+    gpu_names = std::move(shares.identities);
+    job_has_gpus = !shares.none_granted;
+    gpu_problem = std::move(shares.problem);
+}
+
+std::size_t Layout::gpu_count() const {
+    std::set<std::pair<std::string, std::string>> counted; // node and name: ranks may share a GPU
+    std::size_t count = 0;
+    for (std::size_t r = 0; r < gpus.size(); ++r) {
+        const bool named = r < gpu_names.size() && !gpu_names[r].empty();
+        if (!named || counted.emplace(nodes[r], gpu_names[r]).second) count += gpus[r].size();
+    }
+    return count;
 }
 
 std::size_t Layout::node_count() const { return std::set<std::string>(nodes.begin(), nodes.end()).size(); }
@@ -66,18 +85,26 @@ Layout survey(const comm::mpi::Environment& environment) {
     const auto machines = comm::mpi::gather_texts(environment, machine);
     for (std::size_t r = 0; r < machines.size(); ++r)
         if (!machines[r].empty()) layout.machines.emplace(layout.nodes[r], comm::decode_machine(machines[r]));
-    slurm::GpuShares shares = slurm::share_gpus(ranks);
-    layout.gpus = std::move(shares.by_rank);
-    layout.job_has_gpus = !shares.none_granted;
-    layout.gpu_problem = std::move(shares.problem);
+    layout.seen = std::move(ranks);
+    layout.share_gpus(1);
     return layout;
+}
+
+void share_as_head(Layout& layout, const comm::mpi::Environment& environment, std::uint32_t ranks_per_gpu) {
+    const std::string told = environment.rank() == 0 ? std::to_string(ranks_per_gpu) : std::string();
+    const std::string of_head = comm::mpi::gather_texts(environment, told).front();
+    std::uint32_t agreed = 1;
+    std::from_chars(of_head.data(), of_head.data() + of_head.size(), agreed);
+    if (agreed > 1) layout.share_gpus(agreed);
 }
 
 std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
     using study::GpuUse;
     if (layout.gpu_problem.empty() || spec.resources.gpus == GpuUse::none) return {};
     if (spec.resources.gpus == GpuUse::one_per_rank)
-        return "resources.gpus: not every worker has a GPU of its own\n  " + layout.gpu_problem;
+        return std::string("resources.gpus: not every worker has ") +
+               (spec.resources.ranks_per_gpu() > 1 ? "its share of a GPU" : "a GPU of its own") + "\n  " +
+               layout.gpu_problem;
     // The study does not mention GPUs: a C++ trainable may need none, but a program uses every GPU it sees.
     if (!layout.job_has_gpus || !spec.trainable.program) return {};
     return "two trials would use the same GPU\n  " + layout.gpu_problem +
@@ -87,8 +114,7 @@ std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
 std::string layout_words(const Layout& layout, const std::string& dot) {
     const std::size_t nodes = layout.node_count();
     std::string text = nodes == 1 ? layout.nodes.front() : std::to_string(nodes) + " nodes";
-    std::size_t gpus = 0;
-    for (const auto& devices : layout.gpus) gpus += devices.size();
+    const std::size_t gpus = layout.gpu_count();
     if (gpus > 0) text += dot + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
     return text;
 }

@@ -11,12 +11,15 @@
 #include "comm/topology/machine.hpp"
 #include "ranktune/base/ids.hpp"
 #include "ranktune/study/spec.hpp"
+#include "slurm/gpus.hpp"
 
 namespace ranktune::layout {
 
 struct Layout {
     std::vector<std::string> nodes;                ///< by rank; empty: unknown
     std::vector<std::vector<std::string>> gpus;    ///< by rank: allowed values in CUDA_VISIBLE_DEVICES of its child
+    std::vector<std::string> gpu_names;            ///< by rank: slurm::GpuShares::identities
+    std::vector<slurm::RankOnNode> seen;           ///< by rank: the GPUs that it sees
     bool job_has_gpus = false;                     ///< some rank sees a GPU, even if no worker got one
     std::string gpu_problem;                       ///< slurm::GpuShares::problem
     std::vector<comm::CpuSet> granted;             ///< by rank: the processors that the launcher lets it use
@@ -27,10 +30,17 @@ struct Layout {
     /// Empty when the rank is unknown.
     [[nodiscard]] const std::vector<std::string>& gpus_of(base::Rank rank) const;
     [[nodiscard]] std::size_t node_count() const;
+    /// How many GPUs the workers have in all.
+    [[nodiscard]] std::size_t gpu_count() const;
+    /// Divides what the ranks see among them anew. See slurm::share_gpus.
+    void share_gpus(std::uint32_t ranks_per_gpu);
 };
 
 /// Asks every rank for its node, its GPUs and its processors. Collective over the world; reads the environment.
 [[nodiscard]] Layout survey(const comm::mpi::Environment& environment);
+
+/// Rank 0 knows the study; the others take over how many of them share a GPU. Collective over the world.
+void share_as_head(Layout& layout, const comm::mpi::Environment& environment, std::uint32_t ranks_per_gpu);
 
 /// Why the study cannot run on this layout, and what to do; empty: it can.
 [[nodiscard]] std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout);

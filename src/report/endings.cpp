@@ -35,6 +35,17 @@ std::string failure_message(const TrialState& trial) {
     return reason.empty() ? "no message" : reason;
 }
 
+std::string out_of_service_text(const tuner::State& state) {
+    std::vector<std::string> places;
+    const auto& hosts = state.placement.hosts();
+    for (const auto& host : hosts)
+        if (host.retired) places.push_back(place_text(host.name, {}));
+    for (const auto& device : state.placement.devices())
+        if (device.retired && !hosts[device.host].retired)
+            places.push_back(place_text(hosts[device.host].name, device.name));
+    return printable(base::join_some(places, 8));
+}
+
 std::optional<study::TrialId> first_failed(const tuner::State& state) {
     std::optional<study::TrialId> first;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {

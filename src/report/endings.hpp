@@ -34,6 +34,10 @@ namespace ranktune::report {
 /// begin with a line end. Empty when no trial has failed, or the outcome is ok or resumable.
 [[nodiscard]] std::string errors_text(const tuner::Tuner& tuner, const std::string& directory);
 
+/// The hosts and GPUs that get no more trials in this start, because trials failed there one after the other: "host n2,
+/// GPU 1 of n3"; empty: none.
+[[nodiscard]] std::string out_of_service_text(const tuner::State& state);
+
 /// The trial that failed first; nothing when none failed.
 [[nodiscard]] std::optional<study::TrialId> first_failed(const tuner::State& state);
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ranktune/base/text.hpp"
+#include "report/text.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -65,8 +66,9 @@ void History::take_incident(const study::Record& record) {
         note(died->at,
              died->notes.empty() ? "the job died" : "the job died: " + study::describe(died->notes[0].note.failure));
     else if (const auto* retired = std::get_if<study::HostRetired>(&record))
-        note(retired->at, fmt::format("host {} taken out of service: {} failed there one after the other",
-                                      retired->host, base::counted(retired->trials.size(), "trial")));
+        note(retired->at,
+             fmt::format("{} taken out of service: {} failed there one after the other",
+                         place_text(retired->host, retired->device), base::counted(retired->trials.size(), "trial")));
     else if (const auto* drain = std::get_if<study::DrainBegan>(&record))
         note(drain->at, "stopping: " + (drain->why.empty() ? study::describe(drain->reason, 0.0, 0.0) : drain->why));
     else if (const auto* steered = std::get_if<study::Steered>(&record))

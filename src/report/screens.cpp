@@ -205,6 +205,8 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
                       style);
     }
     text += failures_text(state, files.directory, style);
+    if (const std::string places = out_of_service_text(state); !places.empty())
+        text += paint(prose("left out", places + ": trials failed there one after the other", style), Tone::bad, style);
     for (const std::string& warning : checkpoint_warnings(live))
         text += paint(prose("warning", warning, style), Tone::bad, style);
     if (state.outcome == study::StudyOutcome::no_success && state.end_reason != study::Reason::never_finite)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -189,11 +190,12 @@ std::vector<HostView> hosts_of(const LoadedStudy& study) {
     std::vector<HostView> hosts;
     if (study.workers.empty()) return hosts;
     std::unordered_map<std::string, std::size_t> where;
+    std::set<std::pair<std::string, std::string>> shared; // GPUs by host and name
     for (const study::RankInfo& rank : study.workers.back()) {
         const auto [at, is_new] = where.emplace(rank.host, hosts.size());
         if (is_new) hosts.push_back({rank.host});
         ++hosts[at->second].ranks;
-        hosts[at->second].gpus += rank.gpus;
+        if (rank.device.empty() || shared.emplace(rank.host, rank.device).second) hosts[at->second].gpus += rank.gpus;
     }
     return hosts;
 }
@@ -211,6 +213,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.scheduler = spec.scheduler.algorithm->name;
     view.trainable = spec.trainable.program ? spec.trainable.program->command : spec.trainable.name;
     view.num_trials = spec.num_trials;
+    view.out_of_service = out_of_service_text(state);
     view.max_iterations = spec.max_iterations;
     view.seed = spec.seed;
     view.ended = state.ended;

@@ -128,6 +128,7 @@ struct StudyView {
     std::vector<StartOfHead> starts;
     std::vector<Incident> incidents;
     std::vector<HostView> hosts;
+    std::string out_of_service; ///< hosts and GPUs, in words; empty: none
     std::vector<std::string> versions;
     Training training;
     CostView cost;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ranktune/study/objective.hpp"
+#include "report/endings.hpp"
 #include "report/plan.hpp"
 #include "report/screens.hpp"
 #include "report/simulated.hpp"
@@ -122,6 +123,8 @@ std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& 
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
+    if (const std::string places = out_of_service_text(tuner.state()); !places.empty())
+        text += paint(fit("out of service: " + places, style.width), Tone::bad, style) + "\n";
     if (const std::string mark = deterministic_text(tuner.state()); !mark.empty())
         text += fit(mark, style.width) + "\n";
     const auto rungs = tuner.scheduler().rungs();

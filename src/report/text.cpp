@@ -178,6 +178,12 @@ std::string bytes_text(std::uint64_t bytes) {
     return fmt::format("{:.0f} PB", value / 1000.0);
 }
 
+std::string place_text(const std::string& host, const std::string& device) {
+    if (device.empty()) return "host " + host;
+    const bool is_uuid = device.starts_with("GPU-") || device.starts_with("MIG-");
+    return (is_uuid ? "" : "GPU ") + device + " of " + host;
+}
+
 std::string ranks_text(const std::vector<study::Rank>& ranks) {
     if (ranks.empty()) return "-";
     std::string text;

@@ -46,6 +46,8 @@ using base::plural;
 [[nodiscard]] std::string short_duration(double seconds);
 /// 3.1 MB
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+/// "host n1"; with a GPU (study::RankInfo::device) "GPU-5ca1ab1e of n1" or "GPU 2 of n1".
+[[nodiscard]] std::string place_text(const std::string& host, const std::string& device);
 /// w3-4, w1,5-6; "-" for none.
 [[nodiscard]] std::string ranks_text(const std::vector<study::Rank>& ranks);
 

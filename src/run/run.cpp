@@ -15,6 +15,7 @@
 #include "comm/transport/shared.hpp"
 #include "ddp/device_groups.hpp"
 #include "group/mpi_groups.hpp"
+#include "group/own_gpus.hpp"
 #include "group/serve_worker.hpp"
 #include "group/worker_output.hpp"
 #include "group/worker_runner.hpp"
@@ -55,6 +56,14 @@ std::uint32_t ranks_beside(const layout::Layout& layout, base::Rank rank) {
     return rank.value() < nodes.size() ? static_cast<std::uint32_t>(std::ranges::count(nodes, nodes[rank.value()])) : 1;
 }
 
+/// By rank: the GPUs of ranks on the node of `rank`.
+std::vector<std::vector<std::string>> gpus_on_node(const layout::Layout& layout, base::Rank rank) {
+    auto gpus = layout.gpus;
+    for (std::size_t r = 0; r < gpus.size(); ++r)
+        if (layout.nodes[r] != layout.nodes[rank.value()]) gpus[r].clear();
+    return gpus;
+}
+
 int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExchange& exchange,
                process::SignalReader& signals, const head::RunOptions& options) {
     comm::SharedTransport transport(wire);
@@ -63,6 +72,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     worker_options.version = options.version;
     worker_options.host = process::host_name();
     worker_options.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker_options.rank).size());
+    worker_options.gpu = group::survey_own_gpus(options.layout.gpus_of(worker_options.rank));
     process::Waker waker;
     // NCCL takes this variable for the name of the node, too: with one per rank, ranks may share a GPU (tests do).
     const std::string node = process::environment_variable("NCCL_HOSTID");
@@ -78,8 +88,9 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     };
     group::MakeRunner make_runner = group::make_trial_runner(
         storage::posix_file_system(), group::make_mpi_groups(groups, device_groups), worker_options.host, log, waker,
-        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus}, bind,
-        {&exchange, ranks_beside(options.layout, worker_options.rank)});
+        {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus,
+         gpus_on_node(options.layout, worker_options.rank)},
+        bind, {&exchange, ranks_beside(options.layout, worker_options.rank)});
     group::WorkerMachine worker(
         worker_options, outbox,
         [&](const wire::Welcome& welcome) {

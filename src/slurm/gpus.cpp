@@ -70,6 +70,7 @@ VisibleGpus named_devices(const base::Variables& variables, std::uint32_t machin
     return seen("GPUs of the machine", std::to_string(machine_gpus), first_numbers(machine_gpus));
 }
 
+constexpr char field_end = '\x1f';
 constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 
 /// A maximum bipartite matching of the workers of one node to the devices that they may use; changes earlier
@@ -122,7 +123,8 @@ std::string counted(std::size_t count, const char* what) {
 }
 
 /// The message for a node where a worker has no GPU.
-std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers) {
+std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers,
+                      std::uint32_t ranks_per_gpu) {
     std::set<std::string> devices;
     std::string by;
     for (const std::size_t w : workers) {
@@ -135,42 +137,52 @@ std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<st
     if (devices.empty() && !first.in_job)
         return node + ": this machine has no GPU that ranktune can see" + (by.empty() ? "" : " (" + by + ")") +
                "; where it has some, name them: CUDA_VISIBLE_DEVICES=0,1";
-    const std::string per_node = "#SBATCH --gpus-per-node=" + number;
+    const std::string needed = std::to_string((workers.size() + ranks_per_gpu - 1) / ranks_per_gpu);
+    const std::string per_node = "#SBATCH --gpus-per-node=" + needed;
+    const std::string so_many = ranks_per_gpu == 1 ? "one worker" : std::to_string(ranks_per_gpu) + " workers";
     if (devices.empty())
-        return node + ": no GPU was granted" + (by.empty() ? "" : " (" + by + ")") +
-               "; ask for one per worker: " + per_node + ", or --gres=gpu:" + number;
+        return node + ": no GPU was granted" + (by.empty() ? "" : " (" + by + ")") + "; ask for one per " +
+               (ranks_per_gpu == 1 ? "worker" : so_many) + ": " + per_node + ", or --gres=gpu:" + needed;
     const std::string what = node + ": " + counted(workers.size(), "worker") + " for " +
-                             counted(devices.size(), "GPU") + " (" + by + "), so that two would use one; ";
-    const std::string share = std::to_string(devices.size());
-    if (!first.in_job) return what + "start one worker for each GPU: --local " + share;
+                             counted(devices.size(), "GPU") + " (" + by + "), so that " +
+                             (ranks_per_gpu == 1 ? "two" : std::to_string(ranks_per_gpu + 1)) + " would use one; ";
+    const std::string share = std::to_string(devices.size() * ranks_per_gpu);
+    if (!first.in_job) return what + "start " + so_many + " for each GPU: --local " + share;
     // --gpus-per-task counts tasks, not workers: mpirun starts one task per node, and the head is one more.
     if (first.whole) return what + "ask for GPUs by node, not by task (--gpus-per-task): " + per_node;
-    return what + "start one worker for each GPU: #SBATCH --ntasks-per-node=" + share +
+    return what + "start " + so_many + " for each GPU: #SBATCH --ntasks-per-node=" + share +
            " in slurm/gpu.sbatch, which adds the head";
 }
 
 /// Assigns the GPUs of one node; false: a worker has none.
-bool share_on_node(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers, GpuShares& shares) {
+bool share_on_node(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers,
+                   std::uint32_t ranks_per_gpu, GpuShares& shares) {
     std::vector<std::vector<std::string>> wanted;
-    for (const std::size_t w : workers) wanted.push_back(ranks[w].gpus.identities);
+    for (const std::size_t w : workers) {
+        auto& places = wanted.emplace_back();
+        for (std::uint32_t turn = 0; turn < ranks_per_gpu; ++turn)
+            for (const std::string& device : ranks[w].gpus.identities)
+                places.push_back(device + field_end + std::to_string(turn));
+    }
     const Matching matching(std::move(wanted));
     bool all = true;
     for (std::size_t i = 0; i < workers.size(); ++i) {
         const std::size_t w = workers[i];
         const auto& gpus = ranks[w].gpus;
-        const std::size_t position = matching.of(i);
+        const std::size_t place = matching.of(i);
+        const std::size_t position = place == nobody ? nobody : place % gpus.identities.size();
         if (position == nobody) {
             all = false;
         } else if (gpus.whole && alone(ranks, workers, w)) {
             shares.by_rank[w] = gpus.devices;
+            shares.identities[w] = base::join(gpus.identities, ",");
         } else {
             shares.by_rank[w] = {gpus.devices[position]};
+            shares.identities[w] = gpus.identities[position];
         }
     }
     return all;
 }
-
-constexpr char field_end = '\x1f';
 
 std::string_view take_field(std::string_view& text) {
     const auto field = text.substr(0, text.find(field_end));
@@ -215,9 +227,10 @@ RankOnNode decode_rank(std::string_view text) {
     return rank;
 }
 
-GpuShares share_gpus(const std::vector<RankOnNode>& ranks) {
+GpuShares share_gpus(const std::vector<RankOnNode>& ranks, std::uint32_t ranks_per_gpu) {
     GpuShares shares;
     shares.by_rank.resize(ranks.size());
+    shares.identities.resize(ranks.size());
     std::map<std::string, std::vector<std::size_t>> workers_of;
     std::vector<std::string> nodes; // in the order of their first worker
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -231,8 +244,8 @@ GpuShares share_gpus(const std::vector<RankOnNode>& ranks) {
     std::size_t complaints = 0;
     for (const auto& node : nodes) {
         const auto& workers = workers_of[node];
-        if (share_on_node(ranks, workers, shares) || ++complaints > most_complaints) continue;
-        shares.problem += (shares.problem.empty() ? "" : "\n  ") + complaint(ranks, workers);
+        if (share_on_node(ranks, workers, ranks_per_gpu, shares) || ++complaints > most_complaints) continue;
+        shares.problem += (shares.problem.empty() ? "" : "\n  ") + complaint(ranks, workers, ranks_per_gpu);
     }
     if (complaints > most_complaints)
         shares.problem += "\n  and " + counted(complaints - most_complaints, "other node");

@@ -44,15 +44,17 @@ struct RankOnNode {
 /// The assignment of GPUs to ranks.
 struct GpuShares {
     std::vector<std::vector<std::string>> by_rank; ///< devices of each rank; the head (rank 0) has none
-    /// One sentence for each node where a worker has no GPU of its own, with the remedy; empty: none.
+    std::vector<std::string> identities;           ///< of each rank's devices, with commas between: unique on the node
+    /// One sentence for each node where a worker has no GPU, or no share of one, with the remedy; empty: none.
     std::string problem;
     /// True if no rank sees any GPU.
     bool none_granted = true;
 };
 
-/// `ranks[0]` is the head. On each node, in rank order, ranks that see the same GPUs take one each; a rank to which
-/// Slurm bound GPUs (`whole`) keeps them all, if no other worker may use them. As many workers as possible get a GPU;
-/// the assignment depends on the node's ranks alone.
-[[nodiscard]] GpuShares share_gpus(const std::vector<RankOnNode>& ranks);
+/// `ranks[0]` is the head. On each node, in rank order, ranks that see the same GPUs take one each, and begin again
+/// with the first when each has one, up to `ranks_per_gpu` times; a rank to which Slurm bound GPUs (`whole`) keeps them
+/// all, if no other worker may use them. As many workers as possible get a GPU; the assignment depends on the node's
+/// ranks alone.
+[[nodiscard]] GpuShares share_gpus(const std::vector<RankOnNode>& ranks, std::uint32_t ranks_per_gpu = 1);
 
 } // namespace ranktune::slurm

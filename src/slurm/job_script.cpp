@@ -46,8 +46,18 @@ constexpr std::string_view cpu_comment = R"(
 constexpr std::string_view gpu_comment = R"(
 # Nodes, GPUs per node, and one worker per GPU: the last two numbers must be equal. The head is one more task, on the
 # first node, and gets no GPU: it searches, schedules and records, and trains nothing. With `resources.gpus = 2` in the
-# study, 4 GPUs train 2 trials at a time. On sites without --gpus-per-node: --gres=gpu:4.
+# study, 4 GPUs train 2 trials at a time; with `resources.gpus = 0.25`, write four times as many workers as GPUs.
+# On sites without --gpus-per-node: --gres=gpu:4.
 )";
+constexpr std::string_view shared_gpu_comment = R"(
+# Nodes, GPUs per node, and @SHARE@ workers per GPU, which share it. The head is one more task, on the first node, and
+# gets no GPU: it searches, schedules and records, and trains nothing.
+)";
+
+void replace_all(std::string& text, std::string_view what, const std::string& with) {
+    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
+        text.replace(at, what.size(), with);
+}
 
 std::string resources(const JobScript& script) {
     std::string text;
@@ -59,7 +69,9 @@ std::string resources(const JobScript& script) {
             "# Set `resources.cpus_per_rank` in the study to the same number, so that the matrix library uses all of "
             "them.\n";
     } else {
-        text += gpu_comment;
+        std::string comment(script.ranks_per_gpu > 1 ? shared_gpu_comment : gpu_comment);
+        replace_all(comment, "@SHARE@", number(script.ranks_per_gpu));
+        text += comment;
         text += directive("--nodes=" + number(script.nodes));
         text += marked(script.gpus, directive(script.gpus.text));
         text += directive("--ntasks-per-node=" + number(script.workers_per_node));
@@ -162,7 +174,7 @@ fi
 case $launcher in
 srun)
     export SLURM_HOSTFILE=$hosts # what --distribution=arbitrary reads
-    launch=(srun --mpi="$mpi_type" --ntasks="$tasks" --distribution=arbitrary --overcommit --cpu-bind=none)
+    launch=(srun --mpi="$mpi_type" --ntasks="$tasks" --distribution=arbitrary --overcommit --cpu-bind=none@GPU_BIND@)
     # All tasks share all cores of the job. srun would take these variables as options.
     unset SLURM_NTASKS_PER_NODE SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK
     ;;
@@ -239,11 +251,6 @@ constexpr std::string_view last_words = R"(
 exit $code
 )";
 
-void replace_all(std::string& text, std::string_view what, const std::string& with) {
-    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
-        text.replace(at, what.size(), with);
-}
-
 } // namespace
 
 std::string render(const JobScript& script) {
@@ -255,6 +262,8 @@ std::string render(const JobScript& script) {
     text += resources(script) + endings(script) + site(script) + launcher(script) + arguments(script);
     std::string rest(launch);
     if (!is_template(script)) rest += chain_end;
+    // Every task must see all GPUs of its node; ranktune assigns them.
+    replace_all(rest, "@GPU_BIND@", script.ranks_per_gpu > 1 ? " --gpu-bind=none" : "");
     replace_all(rest, "@FILE@", script.file);
     replace_all(rest, "@PROGRAM@", script.program);
     text += rest;

@@ -43,6 +43,7 @@ constexpr std::string_view changeable[] = {
     "trainable.checkpoints",
     "resources.cpus_per_rank",
     "resources.bind",
+    "resources.gpu_metrics",
     "stop.",
     "failure.",
     "checkpoint.",
@@ -155,6 +156,7 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     }
     spec.resources.cpus_per_rank = later.resources.cpus_per_rank;
     spec.resources.bind = later.resources.bind;
+    spec.resources.gpu_metrics = later.resources.gpu_metrics;
     spec.stop = later.stop;
     spec.failure = later.failure;
     spec.checkpoint = later.checkpoint;

@@ -112,7 +112,9 @@ void write_resources(const StudySpec& spec, Writer& out) {
     const char* bind = resources.bind == Bind::none ? "none" : resources.bind == Bind::cores ? "cores" : "auto";
     out.line("bind", text_of(std::string(bind)));
     if (resources.gpus == GpuUse::none) out.line("gpus", "0");
-    if (resources.gpus == GpuUse::one_per_rank) out.line("gpus", ranks);
+    if (resources.gpu_metrics) out.line("gpu_metrics", text_of(true));
+    const bool shared = resources.gpu_share < 1.0;
+    if (resources.gpus == GpuUse::one_per_rank) out.line("gpus", shared ? text_of(resources.gpu_share) : ranks);
 }
 
 /// Whether a constant would read as something else when written plainly: a list is a choice, a call is a domain.

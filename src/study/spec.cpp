@@ -36,6 +36,11 @@ const std::string* TrainableSpec::content_of(const std::string& option) const {
     return found == inputs.end() ? nullptr : &found->content;
 }
 
+std::uint32_t ResourceSpec::ranks_per_gpu() const {
+    constexpr double rounding = 1e-6; // 0.333333 is a third
+    return static_cast<std::uint32_t>((1.0 + rounding) / gpu_share);
+}
+
 std::uint32_t StudySpec::ranks_for(const space::Configuration& configuration) const {
     if (resources.ranks_parameter.empty()) return resources.ranks;
     return checked_ranks(resources.ranks_parameter, configuration.at(resources.ranks_parameter).as_int());

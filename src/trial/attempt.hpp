@@ -31,6 +31,8 @@ using FormGroup =
 struct DeviceGrant {
     std::vector<std::string> devices; ///< as CUDA_VISIBLE_DEVICES names them: "0", "GPU-8932f937-..."; empty: none
     bool job_has_gpus = false;        ///< some rank has GPUs: a rank without must then hide those of others
+    /// By rank of the job: the GPUs of ranks on this node. Of other ranks, none.
+    std::vector<std::vector<std::string>> on_node = {};
 };
 
 /// What programs need in addition.

@@ -97,7 +97,7 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
     state_.drain_message.clear();
     state_.end_message.clear();
     state_.placement.begin(r.workers);
-    state_.blame.begin(state_.placement.hosts().size());
+    state_.blame.begin(state_.placement.hosts().size(), state_.placement.devices().size());
     for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
         const TrialId id{i};
         TrialState& t = trial(id);
@@ -268,7 +268,7 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     const bool by_scheduler = t.verdict.verb != Verb::go_on && t.verdict.reason != Reason::draining;
     if (r.outcome == AttemptOutcome::paused && state_.draining && !by_scheduler && spec_.checkpoint.supported)
         state_.pace.learn_from_pause(t, spec_.trainable.program.has_value(), trained_up_to(nullptr));
-    state_.blame.attempt_ended(r.trial, t, r.outcome, r.failure.message, state_.placement);
+    state_.blame.attempt_ended(r.trial, t, r.outcome, r.failure, state_.placement);
     t.abandoned = false;
     if (t.winding) return; // only ranks come back: what the trial was told has taken effect
     if (r.outcome == AttemptOutcome::lost) state_.pace.learn_from_loss(t, r.at, state_.reports == 0);
@@ -405,7 +405,10 @@ void Tuner::apply_one(const study::JobDied& r) {
 }
 
 void Tuner::apply_one(const study::HostRetired& r) {
-    state_.blame.retired(state_.placement.retire(r.host));
+    if (r.device.empty())
+        state_.blame.retired(state_.placement.retire(r.host));
+    else
+        state_.blame.retired_device(state_.placement.retire_device(r.host, r.device), state_.placement);
     for (const TrialId id : r.trials) Blame::forgive(trial(id));
 }
 

@@ -58,8 +58,9 @@ struct Writer {
     void operator()(const LogicalSlot& v) { fields(*this, v); }
     void operator()(const WorkerState& v) { fields(*this, v); }
     void operator()(const HostState& v) { fields(*this, v); }
-    void operator()(const HostRecord& v) { fields(*this, v); }
-    void operator()(const HostRecord::Failure& v) { fields(*this, v); }
+    void operator()(const DeviceState& v) { fields(*this, v); }
+    void operator()(const PlaceRecord& v) { fields(*this, v); }
+    void operator()(const PlaceRecord::Failure& v) { fields(*this, v); }
     void operator()(const FailureWords& v) { fields(*this, v); }
     void operator()(const Origin& v) { fields(*this, v); }
     void operator()(const Takeover& v) { fields(*this, v); }
@@ -121,8 +122,9 @@ struct Reader {
     void operator()(LogicalSlot& v) { Writer::fields(*this, v); }
     void operator()(WorkerState& v) { Writer::fields(*this, v); }
     void operator()(HostState& v) { Writer::fields(*this, v); }
-    void operator()(HostRecord& v) { Writer::fields(*this, v); }
-    void operator()(HostRecord::Failure& v) { Writer::fields(*this, v); }
+    void operator()(DeviceState& v) { Writer::fields(*this, v); }
+    void operator()(PlaceRecord& v) { Writer::fields(*this, v); }
+    void operator()(PlaceRecord::Failure& v) { Writer::fields(*this, v); }
     void operator()(FailureWords& v) { Writer::fields(*this, v); }
     void operator()(Origin& v) { Writer::fields(*this, v); }
     void operator()(Takeover& v) { Writer::fields(*this, v); }
@@ -135,9 +137,9 @@ void Writer::fields(Self& self, T& v) {
     const auto each = [&self](auto&... field) { (self(field), ...); };
     using Plain = std::remove_const_t<T>;
     if constexpr (std::is_same_v<Plain, RankInfo>) {
-        each(v.rank, v.host, v.gpus, v.domain, v.switches);
+        each(v.rank, v.host, v.gpus, v.domain, v.switches, v.device);
     } else if constexpr (std::is_same_v<Plain, WorkerState>) {
-        each(v.info, v.alive, v.trial, v.host);
+        each(v.info, v.alive, v.trial, v.host, v.device);
     } else if constexpr (std::is_same_v<Plain, study::MetricValue>) {
         each(v.id, v.value);
     } else if constexpr (std::is_same_v<Plain, study::ReportHeld>) {
@@ -148,10 +150,12 @@ void Writer::fields(Self& self, T& v) {
         each(v.trial, v.clock, v.received, v.held, v.end);
     } else if constexpr (std::is_same_v<Plain, HostState>) {
         each(v.name, v.retired);
-    } else if constexpr (std::is_same_v<Plain, HostRecord>) {
+    } else if constexpr (std::is_same_v<Plain, DeviceState>) {
+        each(v.name, v.host, v.retired);
+    } else if constexpr (std::is_same_v<Plain, PlaceRecord>) {
         each(v.well, v.failed);
-    } else if constexpr (std::is_same_v<Plain, HostRecord::Failure>) {
-        each(v.trial, v.words, v.unstarted);
+    } else if constexpr (std::is_same_v<Plain, PlaceRecord::Failure>) {
+        each(v.trial, v.words, v.unstarted, v.device);
     } else if constexpr (std::is_same_v<Plain, Origin>) {
         each(v.kind, v.index, v.repeat);
     } else if constexpr (std::is_same_v<Plain, Takeover>) {
@@ -159,7 +163,7 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, Ticket>) {
         each(v.number, v.seen, v.answered, v.configuration);
     } else if constexpr (std::is_same_v<Plain, FailureWords>) {
-        each(v.digest, v.host, v.elsewhere);
+        each(v.digest, v.host, v.elsewhere, v.device, v.on_others);
     } else {
         each(v.phase, v.reported, v.abandoned, v.at_fault, v.silent, v.unheard, v.attempt, v.iteration,
              v.attempt_iteration, v.decision_point, v.unsaved, v.seconds, v.pace, v.since, v.last, v.best,

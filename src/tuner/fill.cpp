@@ -2,6 +2,7 @@
 // Decides what takes effect next, which work is next, and which trial gets free ranks. Pure.
 
 #include <algorithm>
+#include <cmath>
 
 #include "ranktune/base/rng.hpp"
 #include "tuner/causes.hpp"
@@ -236,13 +237,16 @@ std::vector<Rank> Tuner::ranks_for(const TrialState& t, const study::StartFrom& 
     const Placement& placement = state_.placement;
     const bool had_them = t.since > state_.began && t.ranks.size() == t.wanted_ranks; // in this incarnation
     const bool again = std::holds_alternative<study::Donor>(from) && had_them && placement.are_free(t.ranks);
-    return again ? t.ranks : placement.plan(t.wanted_ranks);
+    return again ? t.ranks : placement.plan(t.wanted_ranks, spec_.max_ranks_per_trial());
 }
 
 study::TrialStarted Tuner::started(TrialId id, StudyTime now) const {
-    constexpr std::uint32_t whole = 1000;
+    constexpr double whole = 1000.0;
     const TrialState& t = state_.trials[id];
-    const std::uint32_t gpus = spec_.resources.gpus == study::GpuUse::one_per_rank ? whole : 0;
+    const study::ResourceSpec& wanted = spec_.resources;
+    const auto gpus = wanted.gpus == study::GpuUse::one_per_rank
+                          ? static_cast<std::uint32_t>(std::lround(whole * wanted.gpu_share))
+                          : 0U;
     study::StartFrom from = start_of(t).from;
     std::vector<Rank> ranks = ranks_for(t, from);
     return {id, t.attempt.next(), now, std::move(ranks), std::move(from), gpus};

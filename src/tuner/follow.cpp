@@ -190,9 +190,10 @@ void Tuner::Following::operator()(const study::AttemptEnded& r) const {
         round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
     else if (r.outcome == AttemptOutcome::unreachable && !r.retry && !before.was_winding)
         round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
-    if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.failure.message});
-    const auto host = saying.against_host ? state.placement.only_host_of(t.ranks) : std::nullopt;
-    if (host) round.push(JudgeHost{*host});
+    if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.failure.message, r.failure.rank});
+    if (saying.against_host)
+        round.push(
+            JudgePlace{state.placement.only_host_of(t.ranks), state.placement.device_of(t.ranks, r.failure.rank)});
     if (t.phase == TrialPhase::paused && (r.retry || r.outcome == AttemptOutcome::paused)) round.push(Evict{});
     retain(r.trial);
     // The trial goes on from the previous checkpoint, or from scratch.

@@ -4,6 +4,7 @@
 // tasks that follow from a record are done before older ones.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -60,14 +61,16 @@ struct UndoExploit {
     std::uint32_t generation = 0; ///< that it had then
     bool unreadable = false;      ///< the donor's checkpoint, from which it started
 };
-/// A trial failed on this host: is the host bad?
-struct JudgeHost {
-    std::uint32_t host = 0;
+/// A trial failed: is its GPU bad, or its host?
+struct JudgePlace {
+    std::optional<std::uint32_t> host;   ///< position in Placement::hosts(); nullopt: it ran on several
+    std::optional<std::uint32_t> device; ///< position in Placement::devices(); nullopt: not known
 };
 /// An attempt could not be set up.
 struct JudgeSetUp {
     TrialId trial;
-    std::string message; ///< of its failure
+    std::string message;                  ///< of its failure
+    std::optional<std::uint32_t> failing; ///< Failure::rank
 };
 /// Closes a trial that kills the job.
 struct Convict {
@@ -82,7 +85,7 @@ struct End {
 };
 
 using Task = std::variant<EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, TakeOver, UndoExploit,
-                          JudgeHost, JudgeSetUp, Convict, Fill, End>;
+                          JudgePlace, JudgeSetUp, Convict, Fill, End>;
 
 /// The state that a record is about to change, where something follows from the change.
 struct Before {

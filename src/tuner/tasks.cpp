@@ -106,22 +106,43 @@ Tuner::Next Tuner::decide(UndoExploit& task, Round& round) const {
     return study::ExploitUndone{task.trial, round.now, task.generation - 1};
 }
 
-Tuner::Next Tuner::decide(JudgeHost& task, Round& round) const {
+/// The GPU first: a host whose only bad part is out of service may be good.
+Tuner::Next Tuner::decide(JudgePlace& task, Round& round) const {
     const Placement& placement = state_.placement;
-    if (state_.draining || !state_.blame.is_bad(task.host, placement)) return {};
-    if (placement.ranks_beside(task.host) < spec_.max_ranks_per_trial()) return {};
-    return study::HostRetired{placement.hosts()[task.host].name, round.now, state_.blame.failed_on(task.host)};
+    const Blame& blame = state_.blame;
+    if (state_.draining) return {};
+    const std::uint32_t wanted = spec_.max_ranks_per_trial();
+    const bool bad_gpu = task.device && blame.is_bad_device(*task.device, placement);
+    if (bad_gpu && placement.ranks_beside_device(*task.device) >= wanted) {
+        const DeviceState& device = placement.devices()[*task.device];
+        return study::HostRetired{placement.hosts()[device.host].name, round.now,
+                                  Blame::failed_on(blame.devices()[*task.device]), device.name};
+    }
+    if (!task.host || !blame.is_bad(*task.host, placement)) return {};
+    if (placement.ranks_beside(*task.host) < wanted) return {};
+    const auto& failed = blame.hosts()[*task.host];
+    return study::HostRetired{placement.hosts()[*task.host].name, round.now, Blame::failed_on(failed)};
 }
 
-/// While only one host has this problem and other hosts can run its trials, the host may be the cause; otherwise the
-/// next trial would fail the same way.
+/// While only one host (or GPU) has this problem and others can run its trials, that one may be the cause; otherwise
+/// the next trial would fail the same way.
 Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
     if (state_.draining) return {};
     const Placement& placement = state_.placement;
-    const auto host = placement.only_host_of(state_.trials[task.trial].ranks);
+    const Blame& blame = state_.blame;
+    const auto& ranks = state_.trials[task.trial].ranks;
+    const std::uint32_t wanted = spec_.max_ranks_per_trial();
+    const auto host = placement.only_host_of(ranks);
     if (host) {
-        const bool elsewhere = placement.ranks_beside(*host) >= spec_.max_ranks_per_trial();
-        if (placement.hosts()[*host].retired || (elsewhere && state_.blame.alone_says(*host, task.trial))) return {};
+        const bool elsewhere = placement.ranks_beside(*host) >= wanted;
+        if (placement.hosts()[*host].retired || (elsewhere && Blame::alone_says(blame.hosts()[*host], task.trial)))
+            return {};
+    }
+    if (const auto device = placement.device_of(ranks, task.failing)) {
+        const bool elsewhere = placement.has_neighbour(*device) && placement.ranks_beside_device(*device) >= wanted;
+        if (placement.devices()[*device].retired ||
+            (elsewhere && Blame::alone_says(blame.devices()[*device], task.trial)))
+            return {};
     }
     const std::string place = host ? " on " + placement.hosts()[*host].name : std::string();
     return study::DrainBegan{round.now, Reason::unstarted,

@@ -72,6 +72,9 @@ void put(Encoder& out, const Hello& m) {
     out.string(m.version);
     out.string(m.host);
     out.varint(m.gpus);
+    out.string(m.device);
+    out.varint(m.nvlink);
+    out.string(m.nvlink_fabric);
 }
 void get(Decoder& in, Hello& m) {
     if (in.u32() != hello_magic) throw base::FormatError("a message is not a ranktune worker's greeting");
@@ -80,6 +83,13 @@ void get(Decoder& in, Hello& m) {
     get_string(in, m.version);
     get_string(in, m.host);
     m.gpus = static_cast<std::uint32_t>(in.varint());
+    m.device.clear();
+    m.nvlink_fabric.clear();
+    m.nvlink = 0;
+    if (m.protocol != protocol_version) return; // it will be refused
+    get_string(in, m.device);
+    m.nvlink = static_cast<std::uint32_t>(in.varint());
+    get_string(in, m.nvlink_fabric);
 }
 
 void put(Encoder& out, const Heartbeat& m) {

@@ -44,7 +44,7 @@ namespace ranktune::wire {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 6;
+inline constexpr std::uint16_t protocol_version = 7;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
@@ -69,7 +69,10 @@ struct Hello {
     std::uint16_t protocol = protocol_version;
     std::string version; ///< of the program
     std::string host;
-    std::uint32_t gpus = 0; ///< devices granted to this rank
+    std::uint32_t gpus = 0;   ///< devices granted to this rank
+    std::string device = {};  ///< their UUIDs (study::RankInfo::device); empty: not known
+    std::uint32_t nvlink = 0; ///< GPUs of the host with the same number reach each other over NVLink; 0: not known
+    std::string nvlink_fabric = {}; ///< likewise for GPUs of several hosts; empty: none
     friend bool operator==(const Hello&, const Hello&) = default;
 };
 /// Every heartbeat interval, from every rank.

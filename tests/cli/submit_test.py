@@ -102,6 +102,19 @@ def printed():
     assert place.asked() == [] and not (place.path / "long").exists()
 
 
+def shared_gpus():
+    """gpus = 0.25: four workers for each GPU, which all see the GPUs of their node."""
+    place = Place(resources="gpus = 0.25")
+    done = place.submit("--nodes", "2", "--gpus-per-node", "4", "--time", "4:00:00", "--print")
+    has(done.stdout, "# Nodes, GPUs per node, and 4 workers per GPU, which share it.", "#SBATCH --gpus-per-node=4\n",
+        "#SBATCH --ntasks-per-node=16\n", "--cpu-bind=none --gpu-bind=none)\n")
+    has(done.stderr, "33 tasks on 2 nodes: the head and 16 workers on the first node", "32 at a time, of 1 rank",
+        "8 GPUs x 04:00:00 = 32 GPU-hours")
+    has(place.submit("--gpus-per-node", "4", "--workers-per-node", "4", "--time", "4:00:00", "--print", code=2).stderr,
+        "there are 4 workers for each GPU: leave --workers-per-node out")
+    assert "--gpu-bind" not in Place(resources="gpus = 1").submit("--gpus-per-node", "4", "--time", "4:00:00", "--print").stdout
+
+
 def gpus_of_a_script():
     """The template says which way of asking for GPUs leaves no room for the head, and keeps another one from mpirun."""
     place = Place()
@@ -382,7 +395,7 @@ def a_study_that_ended():
 
 
 if __name__ == "__main__":
-    for case in (printed, gpus_of_a_script, hosts, chain, a_study_that_ended, a_queue_that_does_not_answer,
+    for case in (printed, shared_gpus, gpus_of_a_script, hosts, chain, a_study_that_ended, a_queue_that_does_not_answer,
                  a_chain_that_is_refused_halfway, followers, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)

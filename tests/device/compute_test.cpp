@@ -283,4 +283,32 @@ TEST_CASE("a full memory is an error of its own, and the device goes on", "[stan
     CHECK(numbers.values() == std::vector<float>{1.0F, 2.0F});
 }
 
+TEST_CASE("a process that shares a GPU gets no more than its share of the memory", "[stand-in]") {
+    auto& on = testing::runtime_or_skip().open(0);
+    auto& stream = on.compute_stream();
+    const auto fits = [&](std::size_t bytes) {
+        try {
+            stream.release(stream.allocate(bytes));
+            on.release(on.allocate(bytes));
+        } catch (const device::DeviceMemoryError& error) {
+            CHECK(std::string(error.what()).starts_with("the share of the GPU's memory is used up ("));
+            return false;
+        }
+        return true;
+    };
+    on.limit_memory(4 << 20);
+    CHECK(fits(4 << 20));
+    CHECK_FALSE(fits((4 << 20) + 1));
+    void* const first = on.allocate(1 << 20);
+    void* const second = stream.allocate(2 << 20);
+    CHECK(fits(1 << 20));
+    CHECK_FALSE(fits(2 << 20)); // device memory and that of all streams count together
+    on.release(first);
+    CHECK(fits(2 << 20));
+    stream.release(second);
+    CHECK(fits(4 << 20));
+    on.limit_memory(0); // none
+    CHECK(fits(8 << 20));
+}
+
 } // namespace compute_test

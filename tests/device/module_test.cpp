@@ -52,6 +52,52 @@ TEST_CASE("a granted name is the device's own number or UUID otherwise", "[devic
     CHECK(number_of("GPU-aa22", "1,0", three_devices()) == 1);                 // facts are in the order of the list
 }
 
+namespace {
+
+device::SurveyedGpu gpu_at(const std::string& uuid, const std::string& bus, std::vector<std::string> linked = {}) {
+    device::SurveyedGpu gpu;
+    gpu.uuid = uuid;
+    gpu.bus = bus;
+    gpu.linked = std::move(linked);
+    return gpu;
+}
+
+} // namespace
+
+TEST_CASE("the GPUs of a rank are named by UUID", "[device]") {
+    device::Survey survey;
+    survey.gpus = {gpu_at("GPU-aa11", "1"), gpu_at("GPU-aa22", "2")};
+    CHECK(place_of({"1"}, survey) == device::GpuPlace{"GPU-aa22", 0, ""});
+    CHECK(place_of({"GPU-aa1"}, survey).uuid == "GPU-aa11");
+    CHECK(place_of({"0", "1"}, survey).uuid == "GPU-aa11,GPU-aa22");
+    CHECK(place_of({"2"}, survey) == device::GpuPlace{}); // the driver does not show it
+    CHECK(place_of({"MIG-7"}, survey) == device::GpuPlace{});
+    CHECK(place_of({"0"}, {}) == device::GpuPlace{});
+}
+
+TEST_CASE("GPUs that reach each other over NVLink form an island, where a node has several", "[device]") {
+    device::Survey pairs; // 0-2 and 1-3 are linked; one end may not say so
+    pairs.gpus = {gpu_at("a", "1", {"3"}), gpu_at("b", "2", {"4"}), gpu_at("c", "3"), gpu_at("d", "4", {"2"})};
+    const auto island = [](const device::Survey& survey, const std::string& name) {
+        return place_of({name}, survey).island;
+    };
+    CHECK(island(pairs, "0") == 1);
+    CHECK(island(pairs, "1") == 2);
+    CHECK(island(pairs, "2") == 1);
+    CHECK(island(pairs, "3") == 2);
+    device::Survey chain = pairs; // a ring of links joins all
+    chain.gpus[2].linked = {"2"};
+    CHECK(island(chain, "3") == 0);
+    device::Survey switched; // all links end at a switch
+    switched.gpus = {gpu_at("a", "1", {"9", "10"}), gpu_at("b", "2", {"9", "10"}), gpu_at("c", "3", {"10"})};
+    CHECK(island(switched, "2") == 0);
+    device::Survey unlinked;
+    unlinked.gpus = {gpu_at("a", "1"), gpu_at("b", "2")};
+    CHECK(island(unlinked, "1") == 0);
+    unlinked.gpus[1].fabric = "00ff-1";
+    CHECK(place_of({"1"}, unlinked).fabric == "00ff-1");
+}
+
 TEST_CASE("versions as NVIDIA writes them", "[device]") {
     CHECK(device::version_text(13000) == "13.0");
     CHECK(device::version_text(12080) == "12.8");

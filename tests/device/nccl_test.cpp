@@ -2,8 +2,10 @@
 // NCCL communicators whose ranks are threads, each with a device of its own: needs two devices or more.
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "device_case.hpp"
@@ -107,6 +109,114 @@ TEST_CASE("ranks sum numbers in device memory, in the order of streams", "[devic
     }
 }
 
+namespace {
+
+/// Byte i of what rank `from` has for rank `to`.
+std::uint8_t byte_of(int from, int to, std::size_t i) {
+    return static_cast<std::uint8_t>(31 * from + 7 * to + static_cast<int>(i % 251) + 1);
+}
+
+/// How many bytes of `all`, parts of `bytes` from the ranks 0 to ranks - 1, are not what they sent to rank `to`.
+int wrong_bytes(const std::vector<std::uint8_t>& all, int ranks, int to, std::size_t bytes) {
+    int wrong = all.size() == static_cast<std::size_t>(ranks) * bytes ? 0 : 1;
+    for (int from = 0; from < ranks; ++from)
+        for (std::size_t i = 0; i < bytes; ++i)
+            wrong += all[static_cast<std::size_t>(from) * bytes + i] == byte_of(from, to, i) ? 0 : 1;
+    return wrong;
+}
+
+} // namespace
+
+TEST_CASE("every rank gets its part of what the others have", "[device]") {
+    for (const int ranks : {2, 3, 4}) {
+        if (static_cast<std::size_t>(ranks) > testing::runtime_or_skip().devices().size()) break;
+        for (const std::size_t bytes : {std::size_t{1}, std::size_t{6}, std::size_t{300'002}}) {
+            std::atomic<int> wrong{0};
+            on_ranks(ranks, [&](int rank, auto communicator, auto& on) {
+                settle(*communicator);
+                std::vector<std::uint8_t> parts;
+                for (int to = 0; to < ranks; ++to)
+                    for (std::size_t i = 0; i < bytes; ++i) parts.push_back(byte_of(rank, to, i));
+                const OnAccelerator<std::uint8_t> sent(on, parts);
+                const OnAccelerator<std::uint8_t> received(on, parts.size());
+                communicator->exchange(sent.data(), received.data(), bytes, on.communication_stream());
+                settle(*communicator);
+                wrong += wrong_bytes(received.values(), ranks, rank, bytes);
+                wrong += sent.values() == parts ? 0 : 1;
+                close(*communicator);
+            });
+            CHECK(wrong == 0);
+        }
+    }
+}
+
+TEST_CASE("every rank gets what all ranks have, in the order of ranks", "[device]") {
+    for (const int ranks : {2, 3, 4}) {
+        if (static_cast<std::size_t>(ranks) > testing::runtime_or_skip().devices().size()) break;
+        for (const std::size_t bytes : {std::size_t{1}, std::size_t{6}, std::size_t{300'002}}) {
+            std::atomic<int> wrong{0};
+            on_ranks(ranks, [&](int rank, auto communicator, auto& on) {
+                settle(*communicator);
+                std::vector<std::uint8_t> own;
+                for (std::size_t i = 0; i < bytes; ++i) own.push_back(byte_of(rank, 0, i));
+                const OnAccelerator<std::uint8_t> mine(on, own);
+                const OnAccelerator<std::uint8_t> all(on, bytes * static_cast<std::size_t>(ranks));
+                communicator->gather(mine.data(), all.data(), bytes, on.communication_stream());
+                settle(*communicator);
+                wrong += wrong_bytes(all.values(), ranks, 0, bytes);
+                wrong += mine.values() == own ? 0 : 1;
+                close(*communicator);
+            });
+            CHECK(wrong == 0);
+        }
+    }
+}
+
+TEST_CASE("sums, exchanges and gathers follow each other in the order of their stream", "[device]") {
+    constexpr int rounds = 20;
+    std::atomic<int> wrong{0};
+    on_ranks(2, [&](int rank, auto communicator, auto& on) {
+        settle(*communicator);
+        auto& stream = on.communication_stream();
+        const OnAccelerator<float> numbers(on, std::vector<float>{1.0F + static_cast<float>(rank), 10.0F});
+        const OnAccelerator<float> others(on, 2);
+        for (int round = 0; round < rounds; ++round) { // each reads what the one before has written
+            communicator->sum(numbers.data(), 2, base::DType::float32, stream);
+            settle(*communicator);
+            communicator->exchange(numbers.data(), others.data(), sizeof(float), stream);
+            settle(*communicator);
+            communicator->gather(others.data() + rank, numbers.data(), sizeof(float), stream);
+            settle(*communicator);
+        }
+        // Both ranks have (a, b) after the sum. Rank r gets (x_r, x_r) by the exchange, and (a, b) by the gather.
+        const auto all = numbers.values();
+        const float factor = std::ldexp(1.0F, rounds);
+        wrong += all == std::vector<float>{1.5F * factor, 10.0F * factor} ? 0 : 1;
+        close(*communicator);
+    });
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("an exchange or a gather that a peer never joins ends with the abort, and the device goes on", "[device]") {
+    for (const bool gathers : {false, true})
+        on_ranks(2, [&](int rank, auto communicator, auto& on) {
+            settle(*communicator);
+            if (rank == 1) return; // aborts its own
+            const OnAccelerator<float> from(on, std::vector<float>(100));
+            const OnAccelerator<float> to(on, std::vector<float>(200));
+            auto& stream = on.communication_stream();
+            if (gathers)
+                communicator->gather(from.data(), to.data(), 400, stream);
+            else
+                communicator->exchange(from.data(), to.data(), 200, stream);
+            static_cast<void>(outcome(*communicator, stream, std::chrono::milliseconds(30)));
+            communicator->abort();
+            testing::wait_for(stream);
+            on.compute_stream().fill_zero(to.data(), 800);
+            CHECK(to.values() == std::vector<float>(200));
+        });
+}
+
 TEST_CASE("a communicator that a rank never joins is aborted", "[device]") {
     const auto devices = devices_for(2);
     const auto id = testing::runtime_or_skip().make_id();
@@ -175,6 +285,40 @@ TEST_CASE("failures of NCCL have a cause", "[stand-in]") {
         const WithFault fault("1:next:async");
         sum_on_both();
         CHECK(causes[1] == Cause::peer);
+    }
+}
+
+TEST_CASE("failures of exchanges and gathers have a cause", "[stand-in]") {
+    if (!on_stand_in()) return;
+    using Cause = CommunicatorError::Cause;
+    for (const auto& [fault, expected] :
+         {std::pair("1:next:fail", Cause::system), std::pair("1:next:hang", Cause::timeout),
+          std::pair("1:next:async", Cause::peer)}) {
+        for (const bool gathers : {false, true}) {
+            INFO(fault << (gathers ? " gather" : " exchange"));
+            const WithFault with(fault);
+            std::optional<Cause> cause;
+            on_ranks(2, [&](int rank, auto communicator, auto& on) {
+                settle(*communicator);
+                const OnAccelerator<float> from(on, std::vector<float>(4));
+                const OnAccelerator<float> to(on, std::vector<float>(8));
+                auto& stream = on.communication_stream();
+                std::optional<Cause> mine;
+                try {
+                    if (gathers)
+                        communicator->gather(from.data(), to.data(), 16, stream);
+                    else
+                        communicator->exchange(from.data(), to.data(), 8, stream);
+                    mine = outcome(*communicator, stream, std::chrono::milliseconds(200));
+                } catch (const CommunicatorError& error) {
+                    mine = error.cause();
+                }
+                if (rank == 1) cause = mine;
+                communicator->abort();
+                testing::wait_for(stream);
+            });
+            CHECK(cause == expected);
+        }
     }
 }
 

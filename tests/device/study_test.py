@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Studies of `mlp` on devices, as a user runs them: study_test.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER"""
+"""Studies of `mlp` on devices, as a user runs them: study_test.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER NVML_FOLDER"""
 import csv
 import io
 import json
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, ROOT, MODULE, STAND_IN = (os.path.abspath(path) for path in sys.argv[1:5])
+PROGRAM, ROOT, MODULE, STAND_IN, NVML = (os.path.abspath(path) for path in sys.argv[1:6])
 STUDY = """
 [study]
 name = "d"
@@ -107,6 +107,66 @@ class Studies(unittest.TestCase):
             self.assertIn("the trial needs more memory than the device has: the memory of the GPU is full (cudaMalloc of ", log)
             self.assertIn("the trial is not tried again", log)
             self.assertNotIn("attempt 2", log)
+
+    def test_trials_share_gpus(self):
+        expected = self.reports_of("whole", gpus="1", workers=2)
+        found = self.reports_of("shared", gpus="0.5", workers=4, CUDA_VISIBLE_DEVICES="0,1")
+        self.assertEqual(found, expected)
+        facts = next((self.cwd / "shared" / "logs").glob("*.env.json")).read_text()
+        self.assertIn('"gpus": ["", "0", "1", "0", "1"]', facts)
+        crowded = self.run_study("crowded", "gpu", 1, resources="gpus = 0.5", workers=5, CUDA_VISIBLE_DEVICES="0,1")
+        self.assertEqual(crowded.returncode, 2)
+        self.assertIn("resources.gpus: not every worker has its share of a GPU", crowded.stderr)
+        self.assertIn("start 2 workers for each GPU: --local 4", crowded.stderr)
+        # The stand-in's GPU then has 8,000 KiB; a fiftieth does not hold the data of the trial.
+        small = self.run_study("small", "gpu", 1, resources="gpus = 0.02", workers=2, CUDA_VISIBLE_DEVICES="0",
+                               RANKTUNE_STAND_IN_MEMORY="8000")
+        self.assertEqual(small.returncode, 4, small.stdout + small.stderr)
+        self.assertIn("the share of the GPU's memory is used up", self.logs("small"))
+
+    def reports_of(self, name, gpus, workers, **variables):
+        done = self.run_study(name, "gpu", 1, resources=f"gpus = {gpus}", workers=workers, **variables)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return {key: row["val_loss"] for key, row in self.reports(name).items()}
+
+    def test_reports_have_memory_load_and_energy_of_the_gpus(self):
+        for ranks in (1, 2):
+            name = f"metered{ranks}"
+            done = self.run_study(name, "gpu", ranks, resources=f"gpus = {ranks}\ngpu_metrics = true",
+                                  LD_LIBRARY_PATH=f"{NVML}:{STAND_IN}:{MODULE}")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            for row in self.reports(name).values():
+                self.assertEqual(float(row["gpu/busy"]), 0.75)
+                self.assertEqual(float(row["gpu/joules"]), ranks)
+                self.assertLessEqual(float(row["gpu/peak_MB"]), 900)
+            table = subprocess.run([PROGRAM, "status", name, "--columns", "trial,gpu/joules"], cwd=self.cwd, capture_output=True,
+                                   text=True, check=True).stdout
+            self.assertIn("gpu/joules", table)
+        self.run_study("unmetered", "gpu", 1, resources="gpus = 1\ngpu_metrics = true")
+        self.assertIn("no NVIDIA driver shows the GPUs of the trial", self.logs("unmetered"))
+        self.assertNotIn("gpu/busy", next(iter(self.reports("unmetered").values())))
+
+    def test_a_bad_gpu_is_taken_out_of_service(self):
+        (self.cwd / "train.py").write_text(
+            "import os, sys, time, ranktune\n"
+            "if os.environ['CUDA_VISIBLE_DEVICES'] == '2': sys.exit('bad memory')\n"
+            "for epoch in range(4): time.sleep(0.2); ranktune.report(val_accuracy=0.5)\n")
+        (self.cwd / "bad.toml").write_text(STUDY.split("[trainable]")[0].replace("num_trials = 2", "num_trials = 8")
+                                           + "[trainable]\ncommand = \"python3 train.py\"\n[space]\nlr = \"uniform(0, 1)\"\n")
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "0,1,2", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+                       "LD_LIBRARY_PATH": NVML}
+        done = subprocess.run([PROGRAM, "run", "bad.toml", "--local", "3", "-o", "bad"], cwd=self.cwd, env=environment,
+                              capture_output=True, text=True, timeout=240)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        uuid = "GPU-02010203-0405-0607-0809-0a0b0c0d0e0f"
+        self.assertIn(f"{uuid} of ", done.stdout)
+        self.assertIn("gpu-out-of-service", self.logs("bad"))
+        for verb in ("status", "explain"):
+            text = subprocess.run([PROGRAM, verb, "bad"], cwd=self.cwd, capture_output=True, text=True, check=True).stdout
+            self.assertIn(uuid, text)
+        trials = json.loads(subprocess.run([PROGRAM, "export", "bad", "--format", "json"], cwd=self.cwd, capture_output=True,
+                                           text=True, check=True).stdout)["trials"]
+        self.assertEqual([trial["state"] for trial in trials], ["finished"] * 8)
 
     def test_compressed_gradients_train_on_devices(self):
         for kind in ("bf16", "topk"):

@@ -48,10 +48,10 @@ TEST_CASE("A worker greets the head once, and sends heartbeats once it is welcom
     Recorder out;
     base::NullLog log;
     WorkerMachine worker(
-        {one, "0.1.0", "node1", 2, 120s}, out, [](const Welcome&) { return std::make_unique<ScriptedRunner>(); }, log,
-        at(0s));
+        {one, "0.1.0", "node1", 2, 120s, {"GPU-1,GPU-2", 3, "f-0"}}, out,
+        [](const Welcome&) { return std::make_unique<ScriptedRunner>(); }, log, at(0s));
     const auto hello = out.take<Hello>(base::head_rank);
-    CHECK(hello == Hello{protocol_version, "0.1.0", "node1", 2});
+    CHECK(hello == Hello{protocol_version, "0.1.0", "node1", 2, "GPU-1,GPU-2", 3, "f-0"});
     worker.on_tick(at(5s));
     out.check_empty();
     worker.on_message(base::head_rank, bytes_of(Welcome{Incarnation(1), "", "", 1s, 60s, 30s}), at(6s));

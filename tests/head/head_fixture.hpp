@@ -91,7 +91,8 @@ class HeadFixture {
   public:
     explicit HeadFixture(std::uint32_t workers, const study::StudySpec& spec = small_study(1),
                          base::Duration deadline_timeout = 0s,
-                         std::function<study::Asker(study::Asker)> signal_meaning = {})
+                         std::function<study::Asker(study::Asker)> signal_meaning = {},
+                         std::vector<study::RankInfo> places = {})
         : tuner(spec) {
         tuner::Output created;
         tuner.create("uuid", "[study]\n", "0.1.0", created);
@@ -104,6 +105,7 @@ class HeadFixture {
         options.check_invariants = true;
         options.deadline_timeout = deadline_timeout;
         options.signal_meaning = std::move(signal_meaning);
+        options.places = std::move(places);
         machine = std::make_unique<head::HeadMachine>(options, tuner, sink, out, duties, views, log, at(0s));
     }
 

@@ -42,6 +42,23 @@ TEST_CASE("The study begins when every worker has said Hello", "[head]") {
     h.out.check_empty();
 }
 
+TEST_CASE("What a worker's driver says about its GPU goes before what the launcher says", "[head]") {
+    const auto told = [](study::GpuUse gpus, Hello hello) {
+        study::StudySpec spec = small_study(1);
+        spec.resources.gpus = gpus;
+        HeadFixture h(1, spec, 0s, {}, {{}, {one, "node1", 0, 1, "s0", "2"}});
+        h.from(one, hello, 1s);
+        h.tick(1s);
+        return h.tuner.state().placement.workers().front().info;
+    };
+    const Hello by_name{protocol_version, "0.1.0", "node1", 1};
+    const Hello by_uuid{protocol_version, "0.1.0", "node1", 1, "GPU-5c", 2, "00ff-1"};
+    using study::GpuUse;
+    CHECK(told(GpuUse::granted, by_name) == study::RankInfo{one, "node1", 1, 1, "s0", "2"});
+    CHECK(told(GpuUse::granted, by_uuid) == study::RankInfo{one, "node1", 1, 1002, "s0.00ff-1", "GPU-5c"});
+    CHECK(told(GpuUse::none, by_uuid).device.empty()); // trials do not use it
+}
+
 TEST_CASE("The first trials wait for the job's deadline, but not for ever", "[head]") {
     HeadFixture told(1, small_study(1), 10s);
     told.join(1);

@@ -40,6 +40,10 @@ TEST_CASE("A layout knows the GPUs of its ranks and nobody else's", "[layout]") 
 TEST_CASE("The start screen names one node, or counts nodes and GPUs", "[layout]") {
     Layout layout = four_ranks();
     CHECK(layout::layout_words(layout, " - ") == "2 nodes - 4 GPUs");
+    layout.gpus = {{}, {"0"}, {"0"}, {"0"}};
+    layout.gpu_names = {"", "4", "4", "4"}; // two ranks of n1 share one; that of n2 is another
+    CHECK(layout::layout_words(layout, " - ") == "2 nodes - 2 GPUs");
+    layout.gpu_names.clear();
     layout.nodes = {"n1", "n1"};
     layout.gpus = {{}, {"0"}};
     CHECK(layout::layout_words(layout, " - ") == "n1 - 1 GPU");
@@ -64,6 +68,25 @@ TEST_CASE("A study that asks for GPUs does not start where two ranks would share
     CHECK(layout::gpu_refusal(asks_for(study::GpuUse::granted), layout).empty());
 }
 
+TEST_CASE("Workers share GPUs as the study says", "[layout]") {
+    Layout layout;
+    layout.nodes = {"n1", "n1", "n1", "n1", "n1"};
+    slurm::RankOnNode rank{"n1", {}};
+    rank.gpus.devices = rank.gpus.identities = {"0", "1"};
+    layout.seen.assign(5, rank);
+    study::StudySpec spec = asks_for(study::GpuUse::one_per_rank);
+    spec.resources.gpu_share = 0.5;
+    layout.share_gpus(spec.resources.ranks_per_gpu());
+    CHECK(layout::gpu_refusal(spec, layout).empty());
+    CHECK(layout.gpus_of(base::Rank(1)) == std::vector<std::string>{"0"});
+    CHECK(layout.gpus_of(base::Rank(3)) == std::vector<std::string>{"0"});
+    CHECK(layout.gpu_count() == 2);
+    layout.seen.push_back(rank);
+    layout.nodes.emplace_back("n1");
+    layout.share_gpus(2);
+    CHECK(layout::gpu_refusal(spec, layout).starts_with("resources.gpus: not every worker has its share of a GPU\n"));
+}
+
 TEST_CASE("Programs take the GPUs that they see, so they do not start where two would see the same one", "[layout]") {
     Layout layout = four_ranks();
     auto spec = asks_for(study::GpuUse::granted);
@@ -86,6 +109,7 @@ Layout two_nodes(const std::string& granted) {
     layout.granted.assign(5, comm::cpus_of(granted));
     layout.own_cpus = true;
     layout.switches = {"s1", "s1", "s1", "s2", "s2"};
+    layout.gpu_names = {"", "0", "1", "0", "1"};
     for (const char* node : {"n1", "n2"})
         layout.machines[node] = comm::decode_machine("0:0;1:0;2:0;3:0;4:1;5:1;6:1;7:1");
     return layout;
@@ -105,7 +129,7 @@ TEST_CASE("Ranks are bound node by node, with one line in the log", "[layout]") 
     CHECK(binding.warning.empty());
     const auto places = layout::places_of(layout, binding);
     REQUIRE(places.size() == 5);
-    CHECK(places[4] == study::RankInfo{base::Rank(4), "n2", 0, 1, "s2"});
+    CHECK(places[4] == study::RankInfo{base::Rank(4), "n2", 0, 1, "s2", "1"});
     CHECK(places[1].domain == 0);
     CHECK(layout::layout_json(layout, binding)
               .find(R"("ranks": [3, 4], "gpus": ["", ""], "cpus": ["0-3", "4-7"], )"

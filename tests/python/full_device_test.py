@@ -50,5 +50,31 @@ class FullDevices(Case):
         self.assertIn("CUDA out of memory", self.alone("raise RuntimeError('CUDA out of memory')", code=1))
 
 
+class SharedDevices(Case):
+    TORCH = """
+        import sys, types
+        calls = []
+        torch = types.ModuleType("torch")
+        torch.cuda = types.SimpleNamespace(_lazy_call=lambda call: calls.append(call),
+                                           set_per_process_memory_fraction=lambda share: print("share", share))
+    """
+
+    def prints(self, program, **changes):
+        trial = Trial(self, textwrap.dedent(self.TORCH) + textwrap.dedent(program), **changes)
+        self.assertIsNone(trial.said())
+        return trial.ends(0)[0].split("\n")[:-1]
+
+    def test_pytorch_is_told_its_share_when_it_first_uses_the_gpu(self):
+        early = "sys.modules['torch'] = torch\nimport ranktune\nprint(len(calls))\ncalls[0]()\n"
+        self.assertEqual(self.prints(early, RANKTUNE_GPU_SHARE="0.25"), ["1", "share 0.25"])
+        late = ("import ranktune\nsys.modules['torch'] = torch\nprint(len(calls))\nranktune.config()\nranktune.config()\n"
+                "print(len(calls))\n")
+        self.assertEqual(self.prints(late, RANKTUNE_GPU_SHARE="0.25"), ["0", "1"])
+
+    def test_whole_devices_and_programs_without_pytorch_are_left_alone(self):
+        self.assertEqual(self.prints("sys.modules['torch'] = torch\nimport ranktune\nprint(len(calls))\n"), ["0"])
+        self.assertEqual(self.prints("import ranktune\nprint(len(calls))\n", RANKTUNE_GPU_SHARE="0.25"), ["0"])
+
+
 if __name__ == "__main__":
     unittest.main()

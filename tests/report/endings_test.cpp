@@ -6,6 +6,7 @@
 #include <string>
 
 #include "golden.hpp"
+#include "report/endings.hpp"
 #include "screens_by_hand.hpp"
 
 namespace endings_test {
@@ -37,6 +38,21 @@ TEST_CASE("the end screen groups failures by their message", "[report]") {
     REQUIRE(study.tuner.state().ended);
     const std::string screen = end_screen(study.tuner, figures(), files(), Style{});
     CHECK(screen == golden("end-failures", screen));
+}
+
+TEST_CASE("A GPU that was taken out of service is named while the study runs, and at its end", "[report]") {
+    StudyByHand study(small_study(3));
+    study.began(4, true);
+    CHECK(out_of_service_text(study.tuner.state()).empty());
+    study.train(1, 1, 0.5);
+    study.train(2, 1, 0.6);
+    for (const std::uint32_t trial : {0U, 4U, 5U}) study.over(trial, study::AttemptOutcome::failed, {"bad memory"});
+    CHECK(out_of_service_text(study.tuner.state()) == "GPU-0 of n0");
+    CHECK(live_head(study.tuner, figures(), Style{}).find("\nout of service: GPU-0 of n0\n") != std::string::npos);
+    study.play_out(rising);
+    REQUIRE(study.tuner.state().ended);
+    CHECK(end_screen(study.tuner, figures(), files(), Style{})
+              .find("left out  GPU-0 of n0: trials failed there one after the other\n") != std::string::npos);
 }
 
 TEST_CASE("the end screen of a study that was asked to stop", "[report]") {

@@ -48,11 +48,13 @@ class StudyByHand {
         keep();
     }
 
-    void began(std::uint32_t workers) {
+    /// `gpus`: every rank has one, "GPU-0", "GPU-1", ...
+    void began(std::uint32_t workers, bool gpus = false) {
         study::Began began;
         began.incarnation = base::Incarnation{1};
         for (std::uint32_t i = 0; i < workers; ++i)
-            began.workers.push_back({base::Rank{i + 1}, i < workers / 2 ? "n0" : "n1", 0});
+            began.workers.push_back({base::Rank{i + 1}, i < workers / 2 ? "n0" : "n1", gpus ? 1U : 0U, 0, "",
+                                     gpus ? "GPU-" + std::to_string(i) : std::string()});
         began.wall_time = "2026-11-20T14:02:11Z";
         step(began);
     }

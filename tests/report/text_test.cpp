@@ -130,6 +130,10 @@ TEST_CASE("counts, durations and sizes as people write them", "[report]") {
     CHECK(short_duration(-1.0) == "-");
     CHECK(short_duration(std::numeric_limits<double>::quiet_NaN()) == "-");
 
+    CHECK(place_text("n1", "") == "host n1");
+    CHECK(place_text("n1", "GPU-5ca1") == "GPU-5ca1 of n1");
+    CHECK(place_text("n1", "MIG-5ca1") == "MIG-5ca1 of n1");
+    CHECK(place_text("n1", "2") == "GPU 2 of n1");
     CHECK(bytes_text(0) == "0 B");
     CHECK(bytes_text(999) == "999 B");
     CHECK(bytes_text(3'140'000) == "3.1 MB");

@@ -97,7 +97,8 @@ struct RecordText {
         return text;
     }
     std::string operator()(const HostRetired& r) const {
-        std::string text = "host " + r.host + " is out of service after";
+        std::string text =
+            (r.device.empty() ? "host " + r.host : r.device + " of " + r.host) + " is out of service after";
         for (const TrialId trial : r.trials) text += " " + id(trial);
         return text;
     }

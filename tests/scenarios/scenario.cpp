@@ -96,10 +96,7 @@ std::string Player::play(const std::string& command, const std::string& body) {
         live_->create("uuid", study::resolved_toml(spec), "test", output);
         check(text, output);
     } else if (verb == "began") {
-        std::uint32_t workers = 0;
-        std::uint32_t hosts = 1;
-        words >> workers >> word >> hosts;
-        begin(workers, std::max(1U, hosts), text);
+        begin(cluster_of(words), text);
     } else if (verb == "report" || verb == "train") {
         words >> trial >> iteration >> word;
         std::vector<study::NamedMetric> metrics;
@@ -143,12 +140,12 @@ std::string Player::play(const std::string& command, const std::string& body) {
         words >> trial;
         event(study::RankGone{base::Rank{trial}, "no report within 5 s", true}, text);
     } else if (verb == "died") {
-        std::uint32_t workers = 0;
-        words >> workers;
+        Cluster cluster;
+        words >> cluster.workers;
         study::JobDeath death;
         if (words >> trial) death.notes.push_back({base::TrialId{trial}, attempt(), failure_of(words)});
         reload();
-        begin(workers, 1, text, std::move(death));
+        begin(cluster, text, std::move(death));
     } else if (verb == "stop") {
         event(study::StopRequested{rest_of(words)}, text);
     } else if (verb == "person_stops") {
@@ -166,10 +163,8 @@ std::string Player::play(const std::string& command, const std::string& body) {
         if (word != "none") known_deadline.at = base::from_ns(static_cast<std::int64_t>(std::stod(word) * 1e9));
         event(known_deadline, text);
     } else if (verb == "resume") {
-        std::uint32_t workers = 0;
-        words >> workers;
         reload();
-        begin(workers, 1, text);
+        begin(cluster_of(words), text);
     } else if (verb == "reload") {
         reload();
     } else if (verb == "change") {
@@ -235,13 +230,21 @@ void Player::reload() {
     for (const auto& record : journal_) live_->apply(record);
 }
 
-void Player::begin(std::uint32_t workers, std::uint32_t hosts, std::string& text,
-                   std::optional<study::JobDeath> death) {
+Player::Cluster Player::cluster_of(std::istringstream& words) {
+    Cluster cluster;
+    std::string word;
+    words >> cluster.workers;
+    while (words >> word) words >> (word == "hosts" ? cluster.hosts : cluster.ranks_per_gpu);
+    return cluster;
+}
+
+void Player::begin(const Cluster& cluster, std::string& text, std::optional<study::JobDeath> death) {
     study::Began began;
     began.death = std::move(death);
     began.incarnation = base::Incarnation{++incarnation_};
-    for (std::uint32_t i = 0; i < workers; ++i) {
-        began.workers.push_back({base::Rank{i + 1}, "n" + std::to_string(i * hosts / workers), 0});
+    for (std::uint32_t i = 0; i < cluster.workers; ++i) {
+        began.workers.push_back({base::Rank{i + 1}, "n" + std::to_string(i * cluster.hosts / cluster.workers), 0});
+        if (cluster.ranks_per_gpu > 0) began.workers.back().device = "GPU-" + std::to_string(i / cluster.ranks_per_gpu);
     }
     event(began, text);
 }

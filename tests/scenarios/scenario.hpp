@@ -19,7 +19,7 @@ namespace ranktune::scenarios {
 /// then execute the remaining commands, and must give the same output.
 ///
 ///   study            the lines up to `----` are a study file; again: a new study in place of the one before
-///   began N [hosts H]    a head with N workers on H hosts
+///   began N [hosts H] [gpu_for R]   a head with N workers on H hosts; R ranks share a GPU: GPU-0, GPU-1, ...
 ///   report T IT V    trial T reports value V of the objective (`nan`, `inf` allowed; `-` leaves the metric out)
 ///   saved T IT       its checkpoint is committed
 ///   over T OUTCOME [[rank R:] MESSAGE]   paused, stopped, finished, failed or lost
@@ -32,7 +32,7 @@ namespace ranktune::scenarios {
 ///   trials           phase, iteration and best of every trial
 ///   rungs            entries and promotions
 ///   digest           of the results (report::LogicalDigest)
-///   resume N         a new head with N workers: the records so far are applied to a new core
+///   resume N ...     a new head, as by `began`: the records so far are applied to a new core
 ///   reload           applies the records to a new core, which has not begun yet: `began` begins it, and before that:
 ///   change a.b=V     the study file has changed
 ///   reopen T [scratch]   failed trial T waits again
@@ -48,8 +48,13 @@ class Player {
     [[nodiscard]] std::unique_ptr<tuner::Tuner> restored() const;
     [[nodiscard]] std::string trials() const;
     [[nodiscard]] std::string rungs() const;
-    void begin(std::uint32_t workers, std::uint32_t hosts, std::string& text,
-               std::optional<study::JobDeath> death = std::nullopt);
+    struct Cluster {
+        std::uint32_t workers = 0;
+        std::uint32_t hosts = 1;
+        std::uint32_t ranks_per_gpu = 0; ///< 0: no GPUs
+    };
+    [[nodiscard]] static Cluster cluster_of(std::istringstream& words);
+    void begin(const Cluster& cluster, std::string& text, std::optional<study::JobDeath> death = std::nullopt);
     void steer(std::istringstream& words, std::string& text);
     void reload();
 

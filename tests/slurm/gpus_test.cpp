@@ -115,6 +115,18 @@ TEST_CASE("Where all tasks of a node see its GPUs, worker i takes GPU i and the 
     CHECK_FALSE(shares.none_granted);
 }
 
+TEST_CASE("GPUs of ranks have names that are unique on the node", "[slurm]") {
+    // A cgroup calls the device of every task "0"; Slurm's numbers tell them apart.
+    const auto task_with = [](const char* number) {
+        return task({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_STEP_GPUS", number}});
+    };
+    const auto shares = share_gpus({on("n1", task_with("2")), on("n1", task_with("2")), on("n1", task_with("3"))});
+    CHECK(shares.by_rank == std::vector<Names>{{}, {"0"}, {"0"}});
+    CHECK(shares.identities == Names{"", "2", "3"});
+    const Variables both{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_PER_TASK", "2"}};
+    CHECK(share_gpus({on("n1", {}), on("n1", task(both))}).identities == Names{"", "0,1"});
+}
+
 TEST_CASE("Each node counts its own workers, and ranks may lie on the nodes in any order", "[slurm]") {
     const Variables four = shown("0,1,2,3");
     const std::vector<RankOnNode> ranks{on("n1", four), on("n2", four), on("n1", four),        on("n3", shown("6,7")),
@@ -171,6 +183,23 @@ TEST_CASE("A GPU that is bound to a task stays with it", "[slurm]") {
         CHECK(shares.by_rank == std::vector<Names>{{}, {"1"}, {"0"}, {"2"}});
         CHECK(shares.problem.empty());
     }
+}
+
+TEST_CASE("Several workers share a GPU where they may, and every GPU is used before one is shared", "[slurm]") {
+    const auto shares = share_gpus(same(7, shown("0,1,2")), 2);
+    CHECK(shares.by_rank == std::vector<Names>{{}, {"0"}, {"1"}, {"2"}, {"0"}, {"1"}, {"2"}});
+    CHECK(shares.identities == Names{"", "0", "1", "2", "0", "1", "2"});
+    CHECK(shares.problem.empty());
+    CHECK(share_gpus(same(4, shown("0,1,2")), 4).by_rank == std::vector<Names>{{}, {"0"}, {"1"}, {"2"}});
+    const auto tight = share_gpus({on("n1", shown("0")), on("n1", shown("0")), on("n1", shown("0,1"))}, 2);
+    CHECK(tight.by_rank == std::vector<Names>{{}, {"0"}, {"1"}});
+    const std::string named = "#SBATCH --ntasks-per-node=8 in slurm/gpu.sbatch, which adds the head";
+    CHECK(
+        share_gpus(same(10, shown("0,1")), 4).problem ==
+        "n1: 9 workers for 2 GPUs (CUDA_VISIBLE_DEVICES=0,1), so that 5 would use one; start 4 workers for each GPU: " +
+            named);
+    CHECK(share_gpus(same(10, task({})), 4).problem ==
+          "n1: no GPU was granted; ask for one per 4 workers: #SBATCH --gpus-per-node=3, or --gres=gpu:3");
 }
 
 TEST_CASE("Unused GPUs are not an error", "[slurm]") {

@@ -203,6 +203,19 @@ TEST_CASE("mistakes of [resources]", "[study]") {
         {"gpus = \"{none}\"\n", "15:8 resources.gpus: the parameter 'none' must give integers >= 1, not [0, 2]"},
         {"ranks = 2\ngpus = 4\n",
          "16:8 resources.gpus: means so many ranks with one GPU each; leave out resources.ranks"},
+        {"gpus = 0.75\n",
+         "15:8 resources.gpus: needs a whole number of GPUs, or a share of one from 0.02 to 0.5 (0.25: four trials on "
+         "each GPU)"},
+        {"gpus = 0.01\n",
+         "15:8 resources.gpus: needs a whole number of GPUs, or a share of one from 0.02 to 0.5 (0.25: four trials on "
+         "each GPU)"},
+        {"gpus = -0.25\n",
+         "15:8 resources.gpus: needs a whole number of GPUs, or a share of one from 0.02 to 0.5 (0.25: four trials on "
+         "each GPU)"},
+        {"ranks = 2\ngpus = 0.5\n",
+         "16:8 resources.gpus: a share of a GPU is for trials of one rank: ranks of a trial never share a GPU; leave "
+         "out "
+         "resources.ranks"},
         {"num_gpus = 2\n", "15:1 resources.num_gpus: is Ray's name; here: gpus"},
         {"gpus_per_rank = 1\n",
          "15:1 resources.gpus_per_rank: is not supported by this version: a rank has one GPU; write gpus = N for N "

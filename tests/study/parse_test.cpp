@@ -351,6 +351,8 @@ TEST_CASE("the resolved study reads back as the same study", "[study]") {
              "[searcher]\ntype = \"random\"\n",
              "[resources]\nranks = 3\ncpus_per_rank = 8\nbind = \"none\"\n",
              "[resources]\ngpus = 4\n",
+             "[resources]\ngpus = 0.25\ngpu_metrics = true\n",
+             "[resources]\nranks = 1\ngpus = 0.333\n",
              "[resources]\nranks = 2\ngpus = 0\n",
              "[stop]\ntime = \"1.5h\"\n",
              "[stop]\nmetric = \"val_loss <= -1e-300\"\nplateau = { threshold = -0.1 }\n",

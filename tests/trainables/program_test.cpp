@@ -131,6 +131,17 @@ TEST_CASE("a program gets torchrun's variables and ranktune's", "[trainables]") 
         CHECK(value_in(environment, name) == std::nullopt);
 }
 
+TEST_CASE("programs that share a GPU are told how much of its memory is theirs", "[trainables]") {
+    ProgramFacts shared = facts();
+    const std::vector<std::string> inherited = {"TF_FORCE_GPU_ALLOW_GROWTH=false"};
+    CHECK(value_in(program_environment(inherited, {}, shared), "RANKTUNE_GPU_SHARE") == std::nullopt);
+    shared.gpu_share = 0.25;
+    const auto environment = program_environment(inherited, {}, shared);
+    CHECK(value_in(environment, "RANKTUNE_GPU_SHARE") == "0.25");
+    CHECK(value_in(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION") == "0.1875");
+    CHECK(value_in(environment, "TF_FORCE_GPU_ALLOW_GROWTH") == "false"); // the user's own
+}
+
 TEST_CASE("launcher variables are not passed on unless requested", "[trainables]") {
     const std::vector<std::string> inherited = {"OMPI_COMM_WORLD_RANK=3",
                                                 "OMPI_MCA_btl=tcp",

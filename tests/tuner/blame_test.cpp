@@ -35,9 +35,10 @@ study::StudySpec spec_of(bool deterministic) {
 
 /// Trials on ranks 1 and 2 of host a, 3 of b, 4 of c.
 struct Scene {
-    Scene() {
-        placement.begin(workers_on({"a", "a", "b", "c"}));
-        blame.begin(placement.hosts().size());
+    Scene() : Scene(workers_on({"a", "a", "b", "c"})) {}
+    explicit Scene(const std::vector<RankInfo>& workers) {
+        placement.begin(workers);
+        blame.begin(placement.hosts().size(), placement.devices().size());
     }
     TrialState& add(TrialPhase phase, const std::vector<std::uint32_t>& on = {1}) {
         TrialState t = in_phase(phase);
@@ -50,10 +51,10 @@ struct Scene {
     }
     /// An attempt of the trial ends on these ranks.
     void ended(std::uint32_t trial, const std::vector<std::uint32_t>& on, AttemptOutcome outcome,
-               const std::string& message = {}) {
+               const std::string& message = {}, std::optional<std::uint32_t> failing = {}) {
         TrialState& t = trials.at(TrialId{trial});
         t.ranks = ranks(on);
-        blame.attempt_ended(TrialId{trial}, t, outcome, message, placement);
+        blame.attempt_ended(TrialId{trial}, t, outcome, {message, failing}, placement);
     }
     void failed(std::uint32_t trial, std::uint32_t on, const std::string& message) {
         ended(trial, {on}, AttemptOutcome::failed, message);
@@ -75,13 +76,114 @@ struct Scene {
     }
     void die() { blame.job_died(trials); }
     [[nodiscard]] std::size_t against(std::uint32_t host) const { return blame.hosts()[host].failed.size(); }
+    [[nodiscard]] std::size_t against_device(std::uint32_t device) const {
+        return blame.devices()[device].failed.size();
+    }
 
     Trials trials;
     Placement placement;
     Blame blame;
 };
 
+/// Ranks 1 and 2 share GPU 0 of host a, 3 has GPU 1, 4 no GPU; 5 has GPU 2, the only one of host b.
+std::vector<RankInfo> with_gpus() {
+    return testing::workers_with({{"a", "g0"}, {"a", "g0"}, {"a", "g1"}, {"a", ""}, {"b", "g0"}});
+}
+
 } // namespace
+
+// ---- GPUs
+
+TEST_CASE("A GPU where three different trials fail, while trials run well on another, is bad, and its host is not",
+          "[tuner]") {
+    Scene s(with_gpus());
+    s.add_all(5, TrialPhase::running);
+    s.failed(0, 1, "bad memory");
+    s.failed(1, 2, "bad memory");
+    s.failed(1, 2, "bad memory"); // the same trial again does not count
+    s.failed(2, 1, "bad memory");
+    CHECK(s.against_device(0) == 3);
+    CHECK_FALSE(s.blame.is_bad_device(0, s.placement)); // nothing runs well elsewhere
+    s.well(3, 3);
+    CHECK(s.blame.is_bad_device(0, s.placement));
+    CHECK_FALSE(s.blame.is_bad_device(1, s.placement));
+    s.well(4, 5); // on the other host: all failures here are those of one GPU
+    CHECK_FALSE(s.blame.is_bad(0, s.placement));
+    CHECK(Blame::failed_on(s.blame.devices()[0]) == ids({0, 1, 2}));
+    s.blame.retired_device(s.placement.retire_device("a", "g0"), s.placement);
+    CHECK_FALSE(s.blame.is_bad_device(0, s.placement)); // it is dealt with
+    CHECK(s.against_device(0) == 0);
+    CHECK(s.against(0) == 0); // the host is not blamed for it later
+}
+
+TEST_CASE("Failures on several GPUs of a host, with a message of that host alone, are the fault of the host",
+          "[tuner]") {
+    Scene s(with_gpus());
+    s.add_all(4, TrialPhase::running);
+    s.well(3, 5);
+    s.failed(0, 1, "no disk");
+    s.failed(1, 1, "no disk");
+    CHECK(s.against_device(0) == 2);
+    s.failed(2, 3, "no disk"); // from now on no GPU's fault
+    CHECK(s.against_device(0) == 0);
+    CHECK(s.against_device(1) == 0);
+    CHECK(s.against(0) == 3);
+    CHECK(s.blame.is_bad(0, s.placement));
+    s.failed(3, 1, "no disk");
+    CHECK(s.against_device(0) == 0);
+}
+
+TEST_CASE("The only GPU of a host is not told from the host", "[tuner]") {
+    Scene s(with_gpus());
+    s.add_all(4, TrialPhase::running);
+    s.well(3, 3);
+    for (const std::uint32_t trial : {0U, 1U, 2U}) s.failed(trial, 5, "bad memory");
+    CHECK(s.against_device(2) == 3);
+    CHECK_FALSE(s.blame.is_bad_device(2, s.placement));
+    CHECK(s.blame.is_bad(1, s.placement));
+    (void)s.placement.lose(Rank{4}); // on host a every rank that is left has a GPU, two GPUs
+    for (const std::uint32_t trial : {0U, 1U, 2U}) s.failed(trial, 1, "bad cable");
+    CHECK(s.blame.is_bad_device(0, s.placement));
+    (void)s.placement.lose(Rank{3});
+    CHECK_FALSE(s.blame.is_bad_device(0, s.placement));
+}
+
+TEST_CASE("Of a trial on several GPUs, the GPU of the rank that failed is blamed", "[tuner]") {
+    Scene s(with_gpus());
+    s.add_all(2, TrialPhase::running);
+    s.ended(0, {1, 3, 5}, AttemptOutcome::failed, "bad memory", 1); // position in the group
+    CHECK(s.against_device(1) == 1);
+    CHECK(s.against_device(0) == 0);
+    s.ended(1, {1, 3}, AttemptOutcome::failed, "no rank said this");
+    CHECK(s.against_device(0) + s.against_device(2) == 0);
+    CHECK(s.against_device(1) == 1);
+    s.ended(1, {1, 2}, AttemptOutcome::failed, "both on one GPU");
+    CHECK(s.against_device(0) == 1);
+    s.ended(1, {4}, AttemptOutcome::failed, "no GPU at all");
+    CHECK(s.against(0) == 3); // the host of all of them but the first
+}
+
+TEST_CASE("A trial that comes to its end clears its GPU, not the others of its host", "[tuner]") {
+    Scene s(with_gpus());
+    s.add_all(3, TrialPhase::running);
+    s.failed(0, 1, "bad memory");
+    s.failed(1, 3, "bad cable");
+    s.ended(2, {3}, AttemptOutcome::finished);
+    CHECK(s.against_device(0) == 1);
+    CHECK(s.against_device(1) == 0);
+    CHECK(s.against(0) == 0); // the host works
+}
+
+TEST_CASE("Three attempts that could not be set up on a GPU are its fault in any case", "[tuner]") {
+    Scene s(with_gpus());
+    s.add(TrialPhase::running);
+    for (int i = 0; i < 3; ++i) {
+        CHECK_FALSE(s.blame.is_bad_device(0, s.placement));
+        s.ended(0, {1}, AttemptOutcome::unstarted, "no context");
+    }
+    CHECK(s.blame.is_bad_device(0, s.placement));
+    CHECK(Blame::alone_says(s.blame.devices()[0], TrialId{0}));
+}
 
 // ---- hosts
 
@@ -95,7 +197,7 @@ TEST_CASE("A host where three different trials fail, while trials run well elsew
     CHECK(s.against(0) == 2);
     CHECK_FALSE(s.blame.is_bad(0, s.placement));
     s.failed(2, 1, "no GPU");
-    CHECK(s.blame.failed_on(0) == ids({0, 1, 2}));
+    CHECK(Blame::failed_on(s.blame.hosts()[0]) == ids({0, 1, 2}));
     CHECK(s.blame.is_bad(0, s.placement));
     CHECK_FALSE(s.blame.is_bad(1, s.placement));
 }
@@ -123,7 +225,7 @@ TEST_CASE("Three attempts that could not be set up are the fault of their host i
         s.ended(0, {1}, AttemptOutcome::unstarted, "no room");
     }
     CHECK(s.against(0) == 3);
-    CHECK(s.blame.failed_on(0) == ids({0})); // once
+    CHECK(Blame::failed_on(s.blame.hosts()[0]) == ids({0})); // once
     CHECK(s.blame.is_bad(0, s.placement));
     (void)s.placement.retire("a");
     CHECK_FALSE(s.blame.is_bad(0, s.placement)); // it is dealt with
@@ -136,14 +238,14 @@ TEST_CASE("alone_says is true only for a host on which the trial could not be se
     Scene s;
     s.add_all(2, TrialPhase::running);
     s.failed(0, 1, "no GPU");
-    CHECK_FALSE(s.blame.alone_says(0, TrialId{0})); // it failed, but had been set up
+    CHECK_FALSE(Blame::alone_says(s.blame.hosts()[0], TrialId{0})); // it failed, but had been set up
     s.ended(0, {1}, AttemptOutcome::unstarted, "no room");
-    CHECK(s.blame.alone_says(0, TrialId{0}));
-    CHECK_FALSE(s.blame.alone_says(0, TrialId{1}));
-    CHECK_FALSE(s.blame.alone_says(1, TrialId{0}));
+    CHECK(Blame::alone_says(s.blame.hosts()[0], TrialId{0}));
+    CHECK_FALSE(Blame::alone_says(s.blame.hosts()[0], TrialId{1}));
+    CHECK_FALSE(Blame::alone_says(s.blame.hosts()[1], TrialId{0}));
     s.ended(1, {3}, AttemptOutcome::unstarted, "no room");
-    CHECK_FALSE(s.blame.alone_says(0, TrialId{0}));
-    CHECK_FALSE(s.blame.alone_says(1, TrialId{1}));
+    CHECK_FALSE(Blame::alone_says(s.blame.hosts()[0], TrialId{0}));
+    CHECK_FALSE(Blame::alone_says(s.blame.hosts()[1], TrialId{1}));
 }
 
 TEST_CASE("A message from two hosts is the fault of neither", "[tuner]") {
@@ -154,14 +256,14 @@ TEST_CASE("A message from two hosts is the fault of neither", "[tuner]") {
     s.failed(2, 2, "disk full");
     CHECK(s.against(0) == 3);
     s.failed(3, 3, "loss is NaN at 3");
-    CHECK(s.blame.failed_on(0) == ids({2}));
+    CHECK(Blame::failed_on(s.blame.hosts()[0]) == ids({2}));
     CHECK(s.against(1) == 0);
     s.failed(4, 1, "loss is NaN at 1"); // from then on they count nowhere
     s.failed(4, 4, "loss is NaN at 1");
-    CHECK(s.blame.failed_on(0) == ids({2}));
+    CHECK(Blame::failed_on(s.blame.hosts()[0]) == ids({2}));
     CHECK(s.against(2) == 0);
     s.failed(5, 1, "disk full");
-    CHECK(s.blame.failed_on(0) == ids({2, 5}));
+    CHECK(Blame::failed_on(s.blame.hosts()[0]) == ids({2, 5}));
 }
 
 TEST_CASE("A failure of a trial on several hosts counts against none of them", "[tuner]") {
@@ -192,7 +294,7 @@ TEST_CASE("A trial that comes to its end clears all its hosts", "[tuner]") {
         s.add_all(2, TrialPhase::running);
         s.failed(0, 1, "no GPU");
         s.ended(1, {2}, outcome, "whatever");
-        CHECK(s.blame.failed_on(0) == ids({0}));
+        CHECK(Blame::failed_on(s.blame.hosts()[0]) == ids({0}));
     }
 }
 
@@ -216,7 +318,7 @@ TEST_CASE("An incarnation begins without failures of hosts", "[tuner]") {
     s.failed(0, 1, "no GPU");
     s.failed(1, 3, "no GPU"); // the message of two hosts
     s.well(1, 3);
-    s.blame.begin(3);
+    s.blame.begin(3, 0);
     CHECK(s.against(0) == 0);
     CHECK_FALSE(s.blame.hosts()[1].well);
     s.failed(0, 1, "no GPU"); // the message is new again
@@ -447,12 +549,12 @@ TEST_CASE("Blame comes back from its snapshot, and its suspects from the trials"
     CHECK(again.in_a_row() == ids({3, 1}));
     CHECK(again.early_failures() == 1);
     CHECK(again.deaths_alone() == 1);
-    CHECK(again.failed_on(0) == ids({3}));
+    CHECK(Blame::failed_on(again.hosts()[0]) == ids({3}));
     CHECK(again.hosts()[2].well);
     // The messages are restored, too.
     s.trials.at(TrialId{0}).ranks = ranks({3});
-    again.attempt_ended(TrialId{0}, s.trials.at(TrialId{0}), AttemptOutcome::failed, "no GPU", s.placement);
-    CHECK(again.failed_on(0).empty());
+    again.attempt_ended(TrialId{0}, s.trials.at(TrialId{0}), AttemptOutcome::failed, {"no GPU"}, s.placement);
+    CHECK(Blame::failed_on(again.hosts()[0]).empty());
 }
 
 TEST_CASE("Invariants detect suspects that changed without a call of Blame", "[tuner]") {

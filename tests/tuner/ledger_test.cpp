@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a group goes: one NUMA domain, one host, one switch, and only then anywhere.
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,9 +41,9 @@ Ledger ledger_of(const std::vector<RankInfo>& infos, const std::vector<std::uint
     return ledger;
 }
 
-std::vector<std::uint32_t> planned(const Ledger& ledger, std::uint32_t size) {
+std::vector<std::uint32_t> planned(const Ledger& ledger, std::uint32_t size, std::uint32_t largest = 9) {
     std::vector<std::uint32_t> ranks;
-    for (const Rank rank : ledger.plan(size)) ranks.push_back(rank.value());
+    for (const Rank rank : ledger.plan(size, largest)) ranks.push_back(rank.value());
     return ranks;
 }
 using Ranks = std::vector<std::uint32_t>;
@@ -92,6 +93,49 @@ TEST_CASE("ranks without switches are placed by host name", "[tuner]") {
     CHECK(planned(ledger_of(infos), 4).empty());
 }
 
+TEST_CASE("a group begins at a multiple of its size where such a block is free", "[tuner]") {
+    const auto infos = workers({{{"n1"}, 8}});
+    CHECK(planned(ledger_of(infos, {1}), 2) == Ranks{3, 4});
+    CHECK(planned(ledger_of(infos, {1}), 4) == Ranks{5, 6, 7, 8});
+    CHECK(planned(ledger_of(infos, {2, 5}), 4) == Ranks{1, 3, 4, 6}); // none is free: the lowest
+    CHECK(planned(ledger_of(infos, {1}), 3) == Ranks{4, 5, 6});
+    CHECK(planned(ledger_of(infos, {1, 5}), 3) == Ranks{2, 3, 4});
+    CHECK(planned(ledger_of(infos), 8) == Ranks{1, 2, 3, 4, 5, 6, 7, 8});
+}
+
+TEST_CASE("small groups leave larger blocks whole", "[tuner]") {
+    const auto infos = workers({{{"n1"}, 8}});
+    CHECK(planned(ledger_of(infos, {1, 2}), 2) == Ranks{3, 4});    // not 5 and 6, of a block of four
+    CHECK(planned(ledger_of(infos, {1, 2, 5}), 2) == Ranks{3, 4}); // the lowest of equals
+    CHECK(planned(ledger_of(infos, {1, 2, 5}), 1) == Ranks{6});    // the pair 3, 4 stays whole
+    CHECK(planned(ledger_of(infos, {1, 2, 5}), 1, 1) == Ranks{3}); // nobody needs it
+    CHECK(planned(ledger_of(infos, {6}), 1) == Ranks{5});
+    CHECK(planned(ledger_of(workers({{{"n1"}, 3}})), 1) == Ranks{1}); // no rank 4: its place counts as free
+    CHECK(planned(ledger_of(workers({{{"n1"}, 3}}), {1}), 1) == Ranks{2});
+    CHECK(planned(ledger_of(workers({{{"n1"}, 6}}), {1, 2}), 2) == Ranks{3, 4});
+}
+
+TEST_CASE("groups of one size always meet in the same ranks", "[tuner]") {
+    base::RngStream random(7, base::Purpose::augment);
+    for (const std::uint32_t size : {2U, 4U}) {
+        Ledger ledger = ledger_of(workers({{{"n1"}, 8}, {{"n2"}, 8}}));
+        std::vector<std::vector<Rank>> running;
+        std::set<std::vector<Rank>> seen;
+        for (int step = 0; step < 1000; ++step) {
+            if (const auto ranks = ledger.plan(size, size); !ranks.empty()) {
+                for (const Rank rank : ranks) ledger.take(rank);
+                running.push_back(ranks);
+                seen.insert(ranks);
+            } else {
+                const auto at = static_cast<std::size_t>(random.uniform() * static_cast<double>(running.size()));
+                for (const Rank rank : running[at]) ledger.release(rank);
+                running.erase(running.begin() + static_cast<std::ptrdiff_t>(at));
+            }
+        }
+        CHECK(seen.size() == 16 / size); // as many communicators as fit beside each other
+    }
+}
+
 TEST_CASE("plans do not depend on the order in which ranks became free", "[tuner]") {
     std::vector<std::pair<Place, std::uint32_t>> parts;
     for (std::uint32_t host = 0; host < 12; ++host)
@@ -103,7 +147,7 @@ TEST_CASE("plans do not depend on the order in which ranks became free", "[tuner
     std::vector<std::vector<Rank>> running;
     for (int step = 0; step < 2000; ++step) {
         if (random.uniform() < 0.5 || running.empty()) {
-            const auto ranks = walked.plan(1 + static_cast<std::uint32_t>(random.uniform() * 9));
+            const auto ranks = walked.plan(1 + static_cast<std::uint32_t>(random.uniform() * 9), 9);
             for (const Rank rank : ranks) walked.take(rank);
             if (!ranks.empty()) running.push_back(ranks);
         } else {
@@ -116,7 +160,8 @@ TEST_CASE("plans do not depend on the order in which ranks became free", "[tuner
             for (const Rank rank : ranks) taken.push_back(rank.value());
         const Ledger fresh = ledger_of(infos, taken);
         REQUIRE(walked.free() == fresh.free());
-        for (const std::uint32_t size : {1U, 2U, 3U, 5U, 8U, 13U}) REQUIRE(walked.plan(size) == fresh.plan(size));
+        for (const std::uint32_t size : {1U, 2U, 3U, 5U, 8U, 13U})
+            REQUIRE(walked.plan(size, 13) == fresh.plan(size, 13));
     }
 }
 

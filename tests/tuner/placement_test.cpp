@@ -51,6 +51,53 @@ TEST_CASE("Hosts are numbered by their first ranks, and every rank begins free",
     CHECK(placement.alive() == 5);
 }
 
+TEST_CASE("A GPU is taken out of service alone, with all its ranks", "[tuner]") {
+    Placement placement;
+    placement.begin(testing::workers_with({{"a", "g0"}, {"a", "g0"}, {"a", "g1"}, {"b", "g0"}, {"b", ""}}));
+    REQUIRE(placement.devices().size() == 3); // "g0" of b is another one
+    CHECK(placement.worker(Rank{2}).device == 0);
+    CHECK(placement.worker(Rank{4}).device == 2);
+    CHECK(placement.worker(Rank{5}).device == no_device);
+    CHECK(placement.has_neighbour(0));
+    CHECK(placement.has_neighbour(2)); // a rank without a GPU
+    CHECK(placement.ranks_beside_device(0) == 3);
+    placement.take(TrialId{0}, ranks({1, 3}));
+    CHECK(placement.retire_device("a", "g0") == 0);
+    CHECK(placement.alive() == 3);
+    CHECK(placement.free() == 2);
+    CHECK_FALSE(placement.are_free(ranks({2})));
+    placement.check_invariants();
+    placement.release(TrialId{0}, ranks({1, 3})); // rank 1 does not come back
+    CHECK(placement.free() == 3);
+    CHECK_FALSE(placement.serves(placement.worker(Rank{1})));
+    (void)placement.lose(Rank{2}); // out of service already
+    CHECK(placement.alive() == 3);
+    placement.check_invariants();
+    const Placement again = restored(snapshot_of(placement));
+    CHECK(snapshot_of(again) == snapshot_of(placement));
+    CHECK(again.free() == 3);
+    again.check_invariants();
+    CHECK(contradiction([&] { (void)placement.retire_device("a", "g0"); }) == "GPU g0 is taken out of service");
+    CHECK(contradiction([&] { (void)placement.retire_device("b", "g1"); }) == "GPU g1 is taken out of service");
+    CHECK(placement.retire("a") == 0); // the host, with what is left of it
+    CHECK(placement.alive() == 2);
+    placement.check_invariants();
+}
+
+TEST_CASE("The GPU of an attempt is that of the rank that failed, or of all its ranks", "[tuner]") {
+    Placement placement;
+    placement.begin(testing::workers_with({{"a", "g0"}, {"a", "g0"}, {"a", "g1"}, {"a", ""}}));
+    const auto of = [&](const std::vector<std::uint32_t>& on, std::optional<std::uint32_t> failing = {}) {
+        return placement.device_of(ranks(on), failing);
+    };
+    CHECK(of({1, 2}) == 0U);
+    CHECK(of({2, 3}) == std::nullopt);
+    CHECK(of({2, 3}, 1) == 1U);
+    CHECK(of({4}) == std::nullopt);
+    CHECK(of({3, 4}, 1) == std::nullopt);
+    CHECK(of({3}, 7) == 1U); // a rank that the group does not have: as if none was named
+}
+
 TEST_CASE("A new incarnation forgets the ranks of the previous one", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{0}, ranks({1}));
@@ -82,8 +129,8 @@ TEST_CASE("Ranks are taken by a trial and come back from it", "[tuner]") {
     CHECK(placement.worker(Rank{1}).trial == TrialId{7});
     CHECK(placement.free() == 3);
     CHECK(placement.alive() == 5);
-    CHECK(placement.plan(3) == ranks({3, 4, 5}));
-    CHECK(placement.plan(4).empty());
+    CHECK(placement.plan(3, 3) == ranks({3, 4, 5}));
+    CHECK(placement.plan(4, 4).empty());
     placement.release(TrialId{7}, ranks({1, 2}));
     CHECK_FALSE(placement.worker(Rank{2}).trial);
     CHECK(placement.free() == 5);
@@ -110,7 +157,7 @@ TEST_CASE("A trial releases only the ranks that it still holds", "[tuner]") {
     placement.release(TrialId{0}, ranks({1, 2, 3})); // 1 is dead, 3 is another trial's
     CHECK(placement.worker(Rank{3}).trial == TrialId{1});
     CHECK(placement.free() == 3); // 2, 4, 5
-    CHECK(placement.plan(3) == ranks({2, 4, 5}));
+    CHECK(placement.plan(3, 3) == ranks({2, 4, 5}));
     placement.release(TrialId{0}, ranks({2})); // once more
     CHECK(placement.free() == 3);
     placement.check_invariants();
@@ -177,11 +224,11 @@ TEST_CASE("Placement comes back from its snapshot with the same free ranks", "[t
     CHECK(snapshot_of(again) == bytes);
     CHECK(again.free() == 1);
     CHECK(again.alive() == 2);
-    CHECK(again.plan(1) == ranks({2}));
+    CHECK(again.plan(1, 1) == ranks({2}));
     CHECK(again.hosts()[1].retired);
     CHECK(broken(again).empty());
     again.release(TrialId{2}, ranks({1, 4}));
-    CHECK(again.plan(2) == ranks({1, 2}));
+    CHECK(again.plan(2, 2) == ranks({1, 2}));
 }
 
 TEST_CASE("After random changes the counts equal those of a plain list, before and after a snapshot", "[tuner]") {
@@ -226,7 +273,8 @@ TEST_CASE("After random changes the counts equal those of a plain list, before a
             const Placement again = restored(snapshot_of(placement));
             REQUIRE(again.free() == free);
             REQUIRE(again.alive() == in_service);
-            for (const std::uint32_t size : {1U, 2U, 3U, 5U}) REQUIRE(again.plan(size) == placement.plan(size));
+            for (const std::uint32_t size : {1U, 2U, 3U, 5U})
+                REQUIRE(again.plan(size, size) == placement.plan(size, size));
         }
     }
 }

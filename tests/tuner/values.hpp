@@ -73,6 +73,16 @@ template <class Value, class... More>
     for (const auto& host : hosts) infos.push_back({Rank{static_cast<std::uint32_t>(infos.size() + 1)}, host, 0});
     return infos;
 }
+/// Ranks 1, 2, ... on these hosts, with these GPUs ("": none).
+[[nodiscard]] inline std::vector<RankInfo> workers_with(
+    const std::vector<std::pair<std::string, std::string>>& places) {
+    std::vector<RankInfo> infos;
+    for (const auto& [host, device] : places) {
+        infos.push_back({Rank{static_cast<std::uint32_t>(infos.size() + 1)}, host, device.empty() ? 0U : 1U});
+        infos.back().device = device;
+    }
+    return infos;
+}
 [[nodiscard]] inline TrialState in_phase(TrialPhase phase) {
     TrialState t;
     t.phase = phase;

@@ -48,6 +48,7 @@ study::StartTrial start() {
 
 TEST_CASE("Every message survives encoding and decoding", "[wire]") {
     check_round_trip(Hello{protocol_version, "0.1.0", "node17", 4});
+    check_round_trip(Hello{protocol_version, "0.1.0", "node17", 1, "GPU-5ca1ab1e", 3, "00ff-2"});
     check_round_trip(Heartbeat{key, 1234567});
     check_round_trip(StopAsked{study::Asker::sigterm});
     check_round_trip(CheckpointMissed{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, "no space"});
@@ -123,6 +124,11 @@ TEST_CASE("A greeting that has grown in a later version can still be read", "[wi
     decode_message(later, message);
     CHECK(std::get<Hello>(message).protocol == protocol_version + 1);
     CHECK(std::get<Hello>(message).version == "9.9.9");
+    study::Bytes earlier = bytes_of(Hello{protocol_version - 1, "0.0.9", "node", 0});
+    earlier.resize(earlier.size() - 3); // without what came later
+    decode_message(bytes_of(Hello{protocol_version, "0.1.0", "node", 1, "GPU-1", 1, "f"}), message);
+    decode_message(earlier, message);
+    CHECK(std::get<Hello>(message) == Hello{protocol_version - 1, "0.0.9", "node", 0});
 }
 
 TEST_CASE("A report of one short metric takes at most 32 bytes on the wire", "[wire]") {

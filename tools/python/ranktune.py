@@ -130,6 +130,7 @@ class Context:
 def config(**defaults: Any) -> Config:
     """The trial's configuration, with `defaults` for parameters that the study does not have (nested tables as dicts).
     Outside of a study: the defaults. May be called by any process, any number of times."""
+    _limit_device_memory()
     path = os.environ.get("RANKTUNE_CONFIG")
     values = _config or {}
     _unread.discard("config")
@@ -172,6 +173,7 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     the metrics, nothing is saved, and the answer is True.
     """
     global _reports
+    _limit_device_memory()
     rank = _number_of("RANK", 0)
     if metrics is not None and not hasattr(metrics, "keys"):
         raise TypeError(_nameless(metrics))
@@ -227,6 +229,7 @@ _config: Optional[Mapping[str, Any]] = None  # since an exploit; before it, in t
 _unread: set = set()  # of the last Exploit: "config", "checkpoint"
 _link: Optional["_Link"] = None
 _forked = False
+_limited = False  # the memory of a shared GPU
 _making_link = threading.Lock()
 
 
@@ -383,6 +386,19 @@ def _after_fork() -> None:
     _forget()
 
 
+def _limit_device_memory() -> None:
+    """Trials share the GPU: PyTorch may take this trial's share of its memory. Called whenever the program may have
+    imported PyTorch since."""
+    global _limited
+    share = os.environ.get("RANKTUNE_GPU_SHARE")
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if _limited or not share or not hasattr(cuda, "_lazy_call"):
+        return
+    _limited = True
+    # PyTorch calls it when it first uses the GPU, which the program may choose after this.
+    cuda._lazy_call(lambda: cuda.set_per_process_memory_fraction(float(share)))
+
+
 def _is_device_memory(error: BaseException) -> bool:
     """Whether the memory of a GPU is full: PyTorch's OutOfMemoryError, and what older PyTorch, CuPy, JAX and TensorFlow
     raise."""
@@ -512,6 +528,7 @@ def _list(names: Any) -> str:
 _descriptor = _control_socket()
 if _descriptor is not None:
     os.environ[_MARK] = str(os.fstat(_descriptor).st_ino)
+_limit_device_memory()
 if _in_study():
     _next_hook = sys.excepthook
     sys.excepthook = _excepthook

@@ -213,12 +213,13 @@ struct JobDied {
     friend bool operator==(const JobDied&, const JobDied&) = default;
 };
 
-/// Different trials failed one after the other on a host: it gets no more trials in this incarnation, and the failures
-/// there are forgiven.
+/// Different trials failed one after the other on a host, or on a GPU of it: the host, or that GPU, gets no more trials
+/// in this incarnation, and the failures there are forgiven.
 struct HostRetired {
     std::string host;
     StudyTime at;
     std::vector<TrialId> trials; ///< that failed there
+    std::string device = {};     ///< RankInfo::device; empty: the whole host
     friend bool operator==(const HostRetired&, const HostRetired&) = default;
 };
 

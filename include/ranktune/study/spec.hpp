@@ -62,7 +62,7 @@ struct TrainableSpec {
 enum class GpuUse : std::uint8_t {
     granted,     ///< unspecified: a rank gets its own GPU, if it has one
     none,        ///< `gpus = 0`: trials see none
-    one_per_rank ///< `gpus = N`: N ranks with one each, or the study does not start
+    one_per_rank ///< `gpus = N`: N ranks with one each (or a share of one), or the study does not start
 };
 
 /// [resources].bind: whether ranks that may use the same cores divide them among themselves. automatic: if the cores
@@ -75,6 +75,9 @@ struct ResourceSpec {
     std::string ranks_parameter;     ///< `ranks = "{name}"`: the configuration's integer of that name; empty otherwise
     std::uint32_t cpus_per_rank = 1; ///< threads of BLAS and the like
     GpuUse gpus = GpuUse::granted;
+    double gpu_share = 1.0;                            ///< `gpus = 0.25`: a trial is one rank with this share of a GPU
+    [[nodiscard]] std::uint32_t ranks_per_gpu() const; ///< how many ranks have the same GPU; 1: each has its own
+    bool gpu_metrics = false;                          ///< reports have memory, load and energy of the trial's GPUs
     Bind bind = Bind::automatic;
 };
 

@@ -205,8 +205,12 @@ struct RankInfo {
     Rank rank;
     std::string host;
     std::uint32_t gpus = 0;    ///< devices granted to this rank
-    std::uint32_t domain = 0;  ///< NUMA domain of its host; 0 if unknown
-    std::string switches = {}; ///< above its host, the outermost first: "s0.s2"; empty: not known
+    std::uint32_t domain = 0;  ///< of its host: NVLink domain, if there are several, otherwise NUMA domain; 0: unknown
+    std::string switches = {}; ///< above its host, the outermost first: "s0.s2"; empty: not known. (An NVLink domain of
+                               ///< several hosts is the innermost.)
+    /// Its GPU: the UUID, or the name on the host where no driver tells one. Ranks with the same one share the GPU.
+    /// Empty: no GPU.
+    std::string device = {};
     friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
 

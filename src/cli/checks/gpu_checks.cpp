@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/checks/gpu_checks.hpp"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
+#include "process/environment.hpp"
 #include "report/text.hpp"
 
 namespace ranktune::cli {
@@ -78,6 +81,19 @@ Check gpu_check(std::size_t number, const device::SurveyedGpu& gpu) {
     return check;
 }
 
+Check mps_check(bool runs) {
+    if (runs) return {"gpu sharing", State::good, "MPS runs: processes on one GPU run at the same time"};
+    return {"gpu sharing", State::good,
+            "MPS does not run: with resources.gpus = 0.25 trials on a GPU take turns; `nvidia-cuda-mps-control -d` "
+            "starts it"};
+}
+
+/// Where its daemon listens.
+bool mps_runs() {
+    const std::string folder = process::environment_variable("CUDA_MPS_PIPE_DIRECTORY");
+    return access(((folder.empty() ? "/tmp/nvidia-mps" : folder) + "/control").c_str(), F_OK) == 0;
+}
+
 } // namespace
 
 GpuFindings find_gpus() {
@@ -90,6 +106,7 @@ GpuFindings find_gpus() {
         if (opened.why.empty()) found.visible = opened.runtime->devices();
     }
     found.survey = device::survey_gpus();
+    found.mps = mps_runs();
     return found;
 }
 
@@ -98,6 +115,7 @@ std::vector<Check> gpu_checks(const GpuFindings& found) {
     if (found.libraries.cuda_runtime != 0) checks.push_back(nccl_check(found));
     if (!found.survey.driver.empty()) checks.push_back({"gpu driver", State::good, "NVIDIA " + found.survey.driver});
     for (std::size_t i = 0; i < found.survey.gpus.size(); ++i) checks.push_back(gpu_check(i, found.survey.gpus[i]));
+    if (!found.survey.gpus.empty()) checks.push_back(mps_check(found.mps));
     return checks;
 }
 

@@ -17,6 +17,7 @@ struct GpuFindings {
     device::LibraryVersions libraries; ///< of the module; zeros when it cannot be loaded
     std::vector<device::DeviceFacts> visible;
     device::Survey survey;
+    bool mps = false; ///< NVIDIA's Multi-Process Service runs
 };
 /// Loads the module and NVML, if they are there.
 [[nodiscard]] GpuFindings find_gpus();

@@ -241,6 +241,7 @@ class RunScreens {
         directory_ = directory_for(arguments_, input);
         refuse_directory(directory_, arguments_.study, input, arguments_.fresh);
         view_.set_directory(directory_);
+        options.layout.share_gpus(input.spec.resources.ranks_per_gpu());
         if (const std::string refusal = layout::gpu_refusal(input.spec, options.layout); !refusal.empty())
             throw base::UsageError(refusal);
         layout_ = layout::layout_words(options.layout, std::string(terminal_.style.dot()));
@@ -419,6 +420,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
         };
         options.on_end = [&screens](const head::RunEnd& end) { screens.end(end); };
     }
+    layout::share_as_head(options.layout, mpi, options.spec.resources.ranks_per_gpu());
     return run::run_study(mpi, options);
 }
 

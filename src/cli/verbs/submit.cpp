@@ -40,9 +40,11 @@ std::uint32_t gpus_of(const SubmitArguments& arguments, const study::StudySpec& 
     const bool wants = spec.resources.gpus == study::GpuUse::one_per_rank;
     if (wants && arguments.gpus_per_node == 0)
         throw base::UsageError("the study asks for GPUs (resources.gpus): say how many a node has, --gpus-per-node 4");
+    const std::uint32_t of_each = spec.resources.ranks_per_gpu();
     if (arguments.gpus_per_node > 0 && arguments.workers_per_node &&
-        *arguments.workers_per_node != arguments.gpus_per_node)
-        throw base::UsageError("there is one worker for each GPU: leave --workers-per-node out");
+        *arguments.workers_per_node != arguments.gpus_per_node * of_each)
+        throw base::UsageError(fmt::format("there {} for each GPU: leave --workers-per-node out",
+                                           of_each == 1 ? "is one worker" : fmt::format("are {} workers", of_each)));
     return arguments.gpus_per_node;
 }
 
@@ -95,7 +97,8 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
     script.file = "job.sbatch";
     script.name = input.spec.name;
     script.nodes = arguments.nodes;
-    script.workers_per_node = workers_of_node(arguments);
+    script.ranks_per_gpu = input.spec.resources.ranks_per_gpu();
+    script.workers_per_node = workers_of_node(arguments) * (gpus > 0 ? script.ranks_per_gpu : 1);
     script.cpus_per_worker = arguments.cpus_per_worker.value_or(input.spec.resources.cpus_per_rank);
     script.time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(arguments.time));
     if (gpus > 0) {
@@ -132,7 +135,7 @@ std::string plan_text(const JobScript& script, const study::StudySpec& spec, std
                         report::counted(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
     const bool gpus = !script.gpus.text.empty();
     const double hours = static_cast<double>(script.time.count()) / 3600.0;
-    const std::uint32_t units = gpus ? workers : workers * script.cpus_per_worker;
+    const std::uint32_t units = gpus ? workers / script.ranks_per_gpu : workers * script.cpus_per_worker;
     text += fmt::format("cost      at most {} x {} = {:.6g} {}-hours", report::counted(units, gpus ? "GPU" : "core"),
                         slurm::time_limit_text(script.time), units * hours, gpus ? "GPU" : "core");
     if (chain > 1) text += fmt::format(" for each of {} jobs, {:.6g} in all", chain, units * hours * chain);

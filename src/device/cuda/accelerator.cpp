@@ -20,9 +20,9 @@ constexpr std::size_t bounce_bytes = std::size_t{4} << 20U;
 CudaAccelerator::CudaAccelerator(int number, DeviceFacts facts)
     : number_(number),
       facts_(std::move(facts)),
-      compute_(number),
-      communication_(number),
-      copies_(number),
+      compute_(number, budget_),
+      communication_(number, budget_),
+      copies_(number, budget_),
       computed_(number),
       communicated_(number),
       bounce_(allocate_pinned(bounce_bytes)) {}
@@ -32,8 +32,10 @@ void CudaAccelerator::use() const { check(cudaSetDevice(number_), "cudaSetDevice
 void* CudaAccelerator::allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     use();
+    budget_.ask(bytes);
     void* memory = nullptr;
     check(cudaMalloc(&memory, bytes), ("cudaMalloc of " + std::to_string(bytes) + " bytes").c_str());
+    budget_.take(memory, bytes);
     return memory;
 }
 
@@ -51,6 +53,7 @@ void CudaAccelerator::finish_all() noexcept {
 void CudaAccelerator::release(void* memory) noexcept {
     if (memory == nullptr) return;
     finish_all();
+    budget_.give_back(memory);
     cudaFree(memory);
 }
 

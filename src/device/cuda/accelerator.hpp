@@ -24,6 +24,7 @@ class CudaAccelerator final : public Accelerator {
     void copy_to_host(void* to, const void* from, std::size_t bytes) override;
 
     [[nodiscard]] const DeviceFacts& facts() const override { return facts_; }
+    void limit_memory(std::uint64_t bytes) override { budget_.limit(bytes); }
     [[nodiscard]] Stream& compute_stream() override { return compute_; }
     [[nodiscard]] Stream& communication_stream() override { return communication_; }
     [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(number_); }
@@ -42,6 +43,7 @@ class CudaAccelerator final : public Accelerator {
 
     int number_;
     DeviceFacts facts_;
+    MemoryBudget budget_; ///< of `allocate` and of all streams
     CudaStream compute_;
     CudaStream communication_;
     CudaStream copies_;

@@ -56,7 +56,7 @@ bool CudaEvent::reached() const {
     return true;
 }
 
-CudaStream::CudaStream(int device) : device_(device) {
+CudaStream::CudaStream(int device, MemoryBudget& budget) : device_(device), budget_(&budget) {
     use();
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
 }
@@ -126,13 +126,17 @@ void CudaStream::clip(float* values, std::size_t count, double most, double* num
 void* CudaStream::allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     use();
+    budget_->ask(bytes);
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, bytes, stream_), ("cudaMallocAsync of " + std::to_string(bytes) + " bytes").c_str());
+    budget_->take(memory, bytes);
     return memory;
 }
 
 void CudaStream::release(void* memory) noexcept {
-    if (memory != nullptr) cudaFreeAsync(memory, stream_);
+    if (memory == nullptr) return;
+    budget_->give_back(memory);
+    cudaFreeAsync(memory, stream_);
 }
 
 } // namespace ranktune::device::cuda

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "device/cuda/budget.hpp"
 #include "device/device.hpp"
 
 namespace ranktune::device::cuda {
@@ -28,7 +29,8 @@ class CudaEvent final : public Event {
 /// Does not synchronise with the default stream, which nothing uses.
 class CudaStream final : public Stream {
   public:
-    explicit CudaStream(int device);
+    /// `budget` outlives the stream.
+    CudaStream(int device, MemoryBudget& budget);
     ~CudaStream() override;
     CudaStream(const CudaStream&) = delete;
     CudaStream& operator=(const CudaStream&) = delete;
@@ -54,6 +56,7 @@ class CudaStream final : public Stream {
     void use() const;
 
     int device_;
+    MemoryBudget* budget_;
     cudaStream_t stream_ = nullptr;
 };
 

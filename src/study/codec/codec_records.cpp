@@ -68,6 +68,7 @@ void put(const IncarnationBegan& r, RecordEncoder& out) {
         out.varint(worker.domain);
         out.string(worker.switches);
     }
+    for (const RankInfo& worker : r.workers) out.string(worker.device);
 }
 void get(IncarnationBegan& r, Decoder& in) {
     r.incarnation = decode_id<Incarnation>(in);
@@ -85,6 +86,8 @@ void get(IncarnationBegan& r, Decoder& in) {
         worker.domain = decode_u32(in, "NUMA domain");
         worker.switches = in.string();
     }
+    if (in.empty()) return; // earlier versions did not know the GPUs of ranks
+    for (RankInfo& worker : r.workers) worker.device = in.string();
 }
 
 void put(const MetricDefined& r, RecordEncoder& out) {
@@ -492,12 +495,14 @@ void put(const HostRetired& r, RecordEncoder& out) {
     put_time(r.at, out);
     out.varint(r.trials.size());
     for (const TrialId trial : r.trials) out.varint(trial.value());
+    out.string(r.device);
 }
 void get(HostRetired& r, Decoder& in) {
     r.host = in.string();
     r.at = decode_time(in);
     const std::size_t size = in.count();
     for (std::size_t i = 0; i < size; ++i) r.trials.push_back(decode_id<TrialId>(in));
+    if (!in.empty()) r.device = in.string(); // earlier versions took only hosts out of service
 }
 
 // ---- frame ----

@@ -50,8 +50,12 @@ constexpr KeyInfo all_keys[] = {
      "MPI ranks of a trial. `\"{workers}\"` takes the number from the hyper-parameter `workers`, an integer without a "
      "condition."},
     {"resources.cpus_per_rank", "integer >= 1", "1", "Threads of a rank, for BLAS and the like."},
-    {"resources.gpus", "integer >= 0, `\"{parameter}\"`", "the granted GPUs",
-     "N: N ranks with one GPU each; omit `ranks`. 0: trials see no GPU. Default: a rank uses the GPU it was granted."},
+    {"resources.gpus", "integer >= 0, share from 0.02 to 0.5, `\"{parameter}\"`", "the granted GPUs",
+     "N: N ranks with one GPU each; omit `ranks`. 0.25: one rank, four of them on a GPU. 0: trials see no GPU. "
+     "Default: a rank uses the GPU it was granted."},
+    {"resources.gpu_metrics", "boolean", "false",
+     "Reports have three more metrics: `gpu/peak_MB`, `gpu/busy` and `gpu/joules`, of the trial's GPUs on the node of "
+     "its rank 0."},
     {"resources.bind", "`\"auto\"`, `\"cores\"`, `\"none\"`", "\"auto\"",
      "Whether ranks of a node divide its cores. `\"auto\"`: in Slurm jobs; `\"cores\"`: everywhere; `\"none\"`: "
      "never."},

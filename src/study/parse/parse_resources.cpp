@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // [resources]: what one trial gets.
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "ranktune/base/text.hpp"
@@ -102,8 +103,39 @@ std::optional<RankCount> take_count(ParseContext& context, TableReader& table, s
     return RankCount{1, parameter};
 }
 
+void check_may_use_gpus(ParseContext& context, TableReader& table) {
+    if (context.info != nullptr && !context.info->may_use_gpus)
+        table.complain("gpus", "'" + context.info->name + "' trains on CPUs; write ranks instead of gpus");
+}
+
+constexpr double least_share = 0.02;
+constexpr double most_share = 0.5;
+
+/// `gpus = 0.25`: one rank with a share of a GPU.
+void parse_gpu_share(ParseContext& context, TableReader& table, const std::optional<RankCount>& ranks) {
+    ResourceSpec& resources = context.spec.resources;
+    constexpr double any = std::numeric_limits<double>::infinity();
+    const auto share = table.number("gpus", -any, any);
+    if (!share) return;
+    if (*share < least_share || *share > most_share)
+        return table.complain("gpus",
+                              "needs a whole number of GPUs, or a share of one from 0.02 to 0.5 (0.25: four "
+                              "trials on each GPU)");
+    if (ranks && *ranks != RankCount{1, ""})
+        return table.complain("gpus",
+                              "a share of a GPU is for trials of one rank: ranks of a trial never share a GPU; "
+                              "leave out resources.ranks");
+    resources.gpus = GpuUse::one_per_rank;
+    resources.gpu_share = *share;
+}
+
 void parse_gpus(ParseContext& context, TableReader& table, const std::optional<RankCount>& ranks) {
     ResourceSpec& resources = context.spec.resources;
+    const Node* node = table.has("gpus") ? table.table()->find("gpus") : nullptr;
+    if (node != nullptr && node->is(Node::Kind::real)) {
+        parse_gpu_share(context, table, ranks);
+        return check_may_use_gpus(context, table);
+    }
     const auto gpus = take_count(context, table, "gpus", 0);
     if (!gpus) return;
     if (*gpus == RankCount{0, ""}) {
@@ -113,8 +145,7 @@ void parse_gpus(ParseContext& context, TableReader& table, const std::optional<R
     resources.gpus = GpuUse::one_per_rank;
     if (ranks && *ranks != *gpus)
         table.complain("gpus", "means so many ranks with one GPU each; leave out resources.ranks");
-    if (context.info != nullptr && !context.info->may_use_gpus)
-        table.complain("gpus", "'" + context.info->name + "' trains on CPUs; write ranks instead of gpus");
+    check_may_use_gpus(context, table);
     resources.ranks = gpus->ranks;
     resources.ranks_parameter = gpus->parameter;
 }
@@ -130,6 +161,7 @@ void parse_resources(ParseContext& context) {
         resources.ranks_parameter = ranks->parameter;
     }
     parse_gpus(context, table, ranks);
+    resources.gpu_metrics = table.boolean("gpu_metrics").value_or(false);
     resources.cpus_per_rank = static_cast<std::uint32_t>(table.integer("cpus_per_rank", 1, most_cpus).value_or(1));
     resources.bind = table.word("bind", bind_words).value_or(Bind::automatic);
     table.finish();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ranktune/space/value.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace ranktune::trainables {
@@ -33,6 +35,10 @@ class Variables {
             entries_.push_back(std::move(entry));
         else
             *same = std::move(entry);
+    }
+    void set_default(std::string_view name, const std::string& value) {
+        const auto has_name = [&](const auto& entry) { return name_of(entry) == name; };
+        if (std::ranges::none_of(entries_, has_name)) set(name, value);
     }
     /// Prepends to a colon-separated list.
     void prepend(std::string_view name, const std::string& value) {
@@ -90,6 +96,14 @@ void set_own(Variables& out, const ProgramFacts& facts) {
     out.number("RANKTUNE_CPUS", facts.cpus_per_rank);
     out.set("RANKTUNE_METRIC", facts.objective.metric);
     out.set("RANKTUNE_MODE", facts.objective.mode == study::Mode::min ? "min" : "max");
+}
+
+/// Trials share the GPU. ranktune.py tells PyTorch; JAX reads a variable, whose default is three quarters of a GPU.
+void limit_gpu_memory(Variables& out, double share) {
+    constexpr double default_of_jax = 0.75;
+    out.set("RANKTUNE_GPU_SHARE", space::float_text(share));
+    out.set_default("XLA_PYTHON_CLIENT_MEM_FRACTION", space::float_text(default_of_jax * share));
+    out.set_default("TF_FORCE_GPU_ALLOW_GROWTH", "true"); // TensorFlow would take all of it
 }
 
 /// Rank 0 is an ordinary worker: there is no chief and no parameter server.
@@ -169,6 +183,7 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
     }
     if (!facts.python_path.empty()) out.prepend("PYTHONPATH", facts.python_path);
     if (facts.visible_devices) out.change(gpu_variables(*facts.visible_devices));
+    if (facts.gpu_share < 1.0) limit_gpu_memory(out, facts.gpu_share);
     set_torchrun(out, facts);
     set_own(out, facts);
     if (program.tf_config) out.set("TF_CONFIG", tf_config(facts));

@@ -52,6 +52,7 @@ struct ProgramFacts {
     std::uint16_t master_port = 0;
     /// Absent: inherited from this worker.
     std::optional<std::string> visible_devices;
+    double gpu_share = 1.0;             ///< of its GPU's memory, where several trials share a GPU
     std::vector<std::string> addresses; ///< `host:port` of every rank, for TF_CONFIG
 };
 

@@ -233,6 +233,7 @@ trainables::ProgramFacts ProgramBody::facts_of_attempt() {
     facts.iteration = base_;
     facts.objective = spec.objective;
     facts.cpus_per_rank = spec.resources.cpus_per_rank;
+    facts.gpu_share = spec.resources.gpu_share;
     facts.run_id = spec.name + "-" + name_of(start);
     return facts;
 }

@@ -9,30 +9,65 @@
 #include "tuner/causes.hpp"
 
 namespace ranktune::tuner {
+namespace {
+
+using Failures = std::vector<PlaceRecord::Failure>;
+
+/// Attempts that ranktune itself could not set up are the fault of the place, whatever goes on elsewhere.
+bool is_at_fault(const Failures& failed) {
+    return static_cast<std::size_t>(std::ranges::count_if(failed, &PlaceRecord::Failure::unstarted)) >=
+           failures_to_retire;
+}
+
+/// A trial counts once, but for attempts that could not be set up.
+void add_failure(Failures& failed, const PlaceRecord::Failure& failure) {
+    const auto same = [&](const PlaceRecord::Failure& each) { return each.trial == failure.trial && !each.unstarted; };
+    if (failure.unstarted || std::ranges::none_of(failed, same)) failed.push_back(failure);
+}
+
+void forget_words(std::vector<PlaceRecord>& places, std::uint64_t digest) {
+    for (PlaceRecord& each : places)
+        std::erase_if(each.failed, [&](const PlaceRecord::Failure& failure) { return failure.words == digest; });
+}
+
+} // namespace
 
 // ---- questions
 
 bool Blame::is_bad(std::uint32_t position, const Placement& placement) const {
     const auto& failed = hosts_[position].failed;
     if (placement.hosts()[position].retired || failed.size() < failures_to_retire) return false;
-    const auto unstarted = static_cast<std::size_t>(std::ranges::count_if(failed, &HostRecord::Failure::unstarted));
-    const auto well = [&](const WorkerState& worker) {
-        return worker.host != position && placement.serves(worker) && hosts_[worker.host].well;
-    };
-    return unstarted >= failures_to_retire || std::ranges::any_of(placement.workers(), well);
+    const std::uint32_t device = failed.front().device;
+    const bool one_device =
+        device != no_device &&
+        std::ranges::all_of(failed, [&](const PlaceRecord::Failure& failure) { return failure.device == device; });
+    if (one_device && placement.has_neighbour(device)) return false;
+    return is_at_fault(failed) || std::ranges::any_of(placement.workers(), [&](const WorkerState& worker) {
+               return worker.host != position && placement.serves(worker) && hosts_[worker.host].well;
+           });
 }
 
-std::vector<TrialId> Blame::failed_on(std::uint32_t host) const {
+bool Blame::is_bad_device(std::uint32_t position, const Placement& placement) const {
+    const auto& failed = devices_[position].failed;
+    const DeviceState& device = placement.devices()[position];
+    if (device.retired || placement.hosts()[device.host].retired || failed.size() < failures_to_retire) return false;
+    if (!placement.has_neighbour(position)) return false;
+    return is_at_fault(failed) || std::ranges::any_of(placement.workers(), [&](const WorkerState& worker) {
+               const PlaceRecord& place = worker.device == no_device ? hosts_[worker.host] : devices_[worker.device];
+               return worker.device != position && placement.serves(worker) && place.well;
+           });
+}
+
+std::vector<TrialId> Blame::failed_on(const PlaceRecord& place) {
     std::vector<TrialId> trials;
-    for (const auto& failure : hosts_[host].failed)
+    for (const auto& failure : place.failed)
         if (std::ranges::find(trials, failure.trial) == trials.end()) trials.push_back(failure.trial);
     return trials;
 }
 
-bool Blame::alone_says(std::uint32_t host, TrialId trial) const {
-    return std::ranges::any_of(hosts_[host].failed, [&](const HostRecord::Failure& failure) {
-        return failure.trial == trial && failure.unstarted;
-    });
+bool Blame::alone_says(const PlaceRecord& place, TrialId trial) {
+    return std::ranges::any_of(
+        place.failed, [&](const PlaceRecord::Failure& failure) { return failure.trial == trial && failure.unstarted; });
 }
 
 std::string Blame::row_message(const Trials& trials, std::size_t limit) const {
@@ -66,8 +101,9 @@ bool Blame::is_the_same(const TrialState& t, Iteration at, const std::string& me
 
 // ---- mutators
 
-void Blame::begin(std::size_t hosts) {
+void Blame::begin(std::size_t hosts, std::size_t devices) {
     hosts_.assign(hosts, {});
+    devices_.assign(devices, {});
     words_.clear();
 }
 
@@ -80,40 +116,60 @@ void Blame::heard(TrialId id, TrialState& t, const Trials& trials, const Occupan
 }
 
 void Blame::got_on(TrialId id, TrialState& t, Iteration iteration, const Placement& placement) {
-    hosts_[placement.worker(t.ranks.front()).host].well = true;
+    const WorkerState& leader = placement.worker(t.ranks.front());
+    hosts_[leader.host].well = true;
+    if (leader.device != no_device) devices_[leader.device].well = true;
     if (t.deaths > 0 && iteration > t.died_at) clear_of_suspicion(id, t); // it got further than at the death
 }
 
-void Blame::attempt_ended(TrialId id, TrialState& t, AttemptOutcome outcome, const std::string& message,
+void Blame::attempt_ended(TrialId id, TrialState& t, AttemptOutcome outcome, const Failure& failure,
                           const Placement& placement) {
     const Saying& saying = saying_of(outcome);
     if (saying.against_host) {
-        if (const auto host = placement.only_host_of(t.ranks))
-            note_on(*host, id, outcome == AttemptOutcome::unstarted, message);
+        note(id, outcome, failure, t.ranks, placement);
     } else if (saying.clears_host) {
-        for (const Rank rank : t.ranks) hosts_[placement.worker(rank).host].failed.clear();
+        for (const Rank rank : t.ranks) {
+            const WorkerState& worker = placement.worker(rank);
+            hosts_[worker.host].failed.clear();
+            if (worker.device != no_device) devices_[worker.device].failed.clear();
+        }
     }
     if (saying.clears_trial) clear_of_suspicion(id, t);
 }
 
-/// Bad configurations fail on every host with the same message; a bad host has messages of its own. (Every attempt that
-/// cannot be set up counts, also of the same trial.)
-void Blame::note_on(std::uint32_t host, TrialId id, bool unstarted, const std::string& message) {
-    const std::uint64_t digest = digest_of_words(message);
+/// Bad configurations fail everywhere with the same message; a bad host, or GPU, has messages of its own. (Every
+/// attempt that cannot be set up counts, also of the same trial.)
+void Blame::note(TrialId id, AttemptOutcome outcome, const Failure& failure, const std::vector<Rank>& ranks,
+                 const Placement& placement) {
+    const auto host = placement.only_host_of(ranks);
+    const auto device = placement.device_of(ranks, failure.rank);
+    if (!host && !device) return;
+    const std::uint32_t where = host ? *host : placement.devices()[*device].host;
+    const std::uint64_t digest = digest_of_words(failure.message);
     auto known = std::ranges::find(words_, digest, &FailureWords::digest);
     if (known == words_.end()) {
         if (words_.size() == max_failure_words) return;
-        known = words_.insert(known, {digest, host, false});
+        known = words_.insert(known, {digest, where, false, device.value_or(no_device), false});
     }
-    if (known->host != host && !known->elsewhere) {
+    if (known->host != where && !known->elsewhere) {
         known->elsewhere = true;
-        for (HostRecord& each : hosts_)
-            std::erase_if(each.failed, [&](const HostRecord::Failure& failure) { return failure.words == digest; });
+        forget_words(hosts_, digest);
     }
-    if (known->elsewhere) return;
-    auto& failed = hosts_[host].failed;
-    const auto same = [&](const HostRecord::Failure& failure) { return failure.trial == id && !failure.unstarted; };
-    if (unstarted || std::ranges::none_of(failed, same)) failed.push_back({id, digest, unstarted});
+    const PlaceRecord::Failure noted{id, digest, outcome == AttemptOutcome::unstarted, device.value_or(no_device)};
+    if (host && !known->elsewhere) add_failure(hosts_[*host].failed, noted);
+    if (!device) return;
+    if (known->device == no_device) known->device = *device;
+    if (known->device != *device && !known->on_others) {
+        known->on_others = true;
+        forget_words(devices_, digest);
+    }
+    if (!known->on_others) add_failure(devices_[*device].failed, noted);
+}
+
+void Blame::retired_device(std::uint32_t device, const Placement& placement) {
+    devices_[device].failed.clear();
+    std::erase_if(hosts_[placement.devices()[device].host].failed,
+                  [&](const PlaceRecord::Failure& failure) { return failure.device == device; });
 }
 
 void Blame::note_failure(TrialState& t, Iteration at, const std::string& message) {

@@ -2,6 +2,7 @@
 #include "tuner/values/ledger.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <functional>
 #include <string_view>
@@ -70,11 +71,17 @@ void Ledger::reset(const std::vector<study::RankInfo>& workers) {
         places_[place].ranks.push_back(worker.rank);
         add(place, 1);
     }
-    for (Place& place : places_) std::ranges::sort(place.ranks, std::ranges::greater{});
+    number_in_place_.resize(place_by_rank_.size());
+    for (Place& place : places_) {
+        std::ranges::sort(place.ranks, std::ranges::greater{});
+        place.members.assign(place.ranks.rbegin(), place.ranks.rend());
+        for (std::size_t i = 0; i < place.members.size(); ++i)
+            number_in_place_[place.members[i].value()] = static_cast<std::uint32_t>(i);
+    }
     free_ = alive_ = static_cast<std::uint32_t>(workers.size());
 }
 
-std::vector<Rank> Ledger::plan(std::uint32_t size) const {
+std::vector<Rank> Ledger::plan(std::uint32_t size, std::uint32_t largest) const {
     assert(size > 0);
     std::vector<Rank> ranks;
     if (size > free_) return ranks;
@@ -86,21 +93,63 @@ std::vector<Rank> Ledger::plan(std::uint32_t size) const {
         chosen = fit->place;
         break;
     }
-    collect(chosen, size, ranks);
+    collect(chosen, size, largest > 1, ranks);
     std::sort(ranks.begin(), ranks.end());
     return ranks;
 }
 
-void Ledger::collect(PlaceIndex place, std::uint32_t wanted, std::vector<Rank>& ranks) const {
+void Ledger::collect(PlaceIndex place, std::uint32_t wanted, bool aligned, std::vector<Rank>& ranks) const {
     const Place& here = places_[place];
-    const auto lowest = static_cast<std::ptrdiff_t>(std::min<std::size_t>(wanted, here.ranks.size()));
-    ranks.insert(ranks.end(), here.ranks.end() - lowest, here.ranks.end());
+    if (!here.ranks.empty()) {
+        const auto part = static_cast<std::ptrdiff_t>(std::min<std::size_t>(wanted, here.ranks.size()));
+        const bool whole = static_cast<std::size_t>(part) == here.ranks.size();
+        const auto skipped = aligned && !whole ? static_cast<std::ptrdiff_t>(start_of_block(here, wanted)) : 0;
+        ranks.insert(ranks.end(), here.ranks.end() - skipped - part, here.ranks.end() - skipped);
+    }
     for (const Free& inner : here.within) {
         if (wanted == 0) return;
         const std::uint32_t part = std::min(wanted, inner.ranks);
-        collect(inner.place, part, ranks);
+        collect(inner.place, part, aligned, ranks);
         wanted -= part;
     }
+}
+
+/// How many free ranks lie below the best free block that begins at a multiple of `size`; 0 if there is none. The best
+/// one lies in the smallest larger block that is free; of equals the lowest.
+std::size_t Ledger::start_of_block(const Place& place, std::uint32_t size) const {
+    constexpr std::size_t enough = 64; // blocks to compare
+    const auto number_of = [&](std::size_t i) {
+        return number_in_place_[place.ranks[place.ranks.size() - 1 - i].value()];
+    };
+    std::size_t best = 0;
+    std::size_t compared = 0;
+    std::uint32_t least = UINT32_MAX;
+    for (std::size_t i = 0; i + size <= place.ranks.size() && compared < enough && least > size; ++i) {
+        const std::uint32_t first = number_of(i);
+        if (first % size != 0 || number_of(i + size - 1) != first + size - 1) continue;
+        ++compared;
+        const std::uint32_t room = room_around(place, first, size);
+        if (room >= least) continue;
+        least = room;
+        best = i;
+    }
+    return best;
+}
+
+/// The size of the largest free block of a power of two around that block, which may reach beyond the place.
+std::uint32_t Ledger::room_around(const Place& place, std::uint32_t first, std::uint32_t size) const {
+    if (!std::has_single_bit(size)) return size;
+    const auto all = static_cast<std::uint32_t>(place.members.size());
+    std::uint32_t room = size;
+    while (room < all) {
+        const std::uint32_t from = first / (2 * room) * (2 * room);
+        const std::uint32_t to = std::min(from + 2 * room, all);
+        const auto begin = position(place.ranks, place.members[to - 1]);
+        const auto end = std::ranges::upper_bound(place.ranks, place.members[from], std::ranges::greater{});
+        if (end - begin != static_cast<std::ptrdiff_t>(to - from)) break;
+        room *= 2;
+    }
+    return room;
 }
 
 void Ledger::take(Rank rank) {

@@ -11,9 +11,9 @@
 
 namespace ranktune::tuner {
 
-/// Free ranks, by place: NUMA domains within hosts within switches. `plan` is pure and depends only on the set of free
-/// ranks, not on the order in which they became free. No operation depends on the number of trials; each is O(depth *
-/// log places + ranks of the place moved).
+/// Free ranks, by place: domains (NVLink or NUMA) within hosts within switches. `plan` is pure and depends only on the
+/// set of free ranks, not on the order in which they became free. No operation depends on the number of trials; each is
+/// O(depth * log places + ranks of the place moved).
 class Ledger {
   public:
     /// All of `workers` are free. Places are numbered in order of their first rank.
@@ -21,12 +21,14 @@ class Ledger {
 
     [[nodiscard]] std::uint32_t free() const { return free_; }
     [[nodiscard]] std::uint32_t alive() const { return alive_; }
-    /// Ranks for a group of `size`, ascending: from the NUMA domain that fits most tightly; if none fits, from such a
-    /// host; then from such a switch, lower ones first; otherwise from the whole job. Ties go to the place that was
-    /// numbered first. Within a place, inner places with the most free ranks come first, so that the group is split
-    /// into few parts; in an innermost place, the lowest ranks. Empty when fewer than `size` are free. Requires size >
-    /// 0.
-    [[nodiscard]] std::vector<study::Rank> plan(std::uint32_t size) const;
+    /// Ranks for a group of `size`, ascending: from the domain that fits most tightly; if none fits, from such a host;
+    /// then from such a switch, lower ones first; otherwise from the whole job. Ties go to the place that was numbered
+    /// first. Within a place, inner places with the most free ranks come first, so that the group is split into few
+    /// parts. In an innermost place, groups begin at multiples of their size where such a block is free, so that the
+    /// same ranks meet again and find their communicator in the cache; otherwise they get the lowest ranks. `largest`:
+    /// the size of the largest groups of the study; smaller ones of a power of two leave larger blocks whole. (When all
+    /// groups have one rank, each gets the lowest.) Empty when fewer than `size` are free. Requires size > 0.
+    [[nodiscard]] std::vector<study::Rank> plan(std::uint32_t size, std::uint32_t largest) const;
     /// Requires that `rank` is free.
     void take(study::Rank rank);
     /// Requires that `rank` is taken and alive.
@@ -58,15 +60,19 @@ class Ledger {
         std::set<Free, WidestFirst> within; ///< the places in it
         /// Free ranks of an innermost place, descending, because the lowest are taken first.
         std::vector<study::Rank> ranks;
+        std::vector<study::Rank> members; ///< all ranks of an innermost place, ascending; in service or not
     };
     template <class Places>
     static void recount(Places& places, PlaceIndex place, std::uint32_t before, std::uint32_t after);
     [[nodiscard]] PlaceIndex place_of(study::Rank rank) const;
     void add(PlaceIndex place, std::int32_t ranks);
-    void collect(PlaceIndex place, std::uint32_t wanted, std::vector<study::Rank>& ranks) const;
+    void collect(PlaceIndex place, std::uint32_t wanted, bool aligned, std::vector<study::Rank>& ranks) const;
+    [[nodiscard]] std::size_t start_of_block(const Place& place, std::uint32_t size) const;
+    [[nodiscard]] std::uint32_t room_around(const Place& place, std::uint32_t first, std::uint32_t size) const;
 
-    std::vector<Place> places_;             ///< the first: the whole job
-    std::vector<PlaceIndex> place_by_rank_; ///< position: rank
+    std::vector<Place> places_;                  ///< the first: the whole job
+    std::vector<PlaceIndex> place_by_rank_;      ///< position: rank
+    std::vector<std::uint32_t> number_in_place_; ///< position: rank; its position in Place::members
     /// Places by level, in the order of the search: domains, hosts, switches upwards.
     std::vector<std::set<Free, TightestFirst>> levels_;
     std::uint32_t free_ = 0;

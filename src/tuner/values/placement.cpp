@@ -26,6 +26,25 @@ std::optional<std::uint32_t> Placement::only_host_of(const std::vector<Rank>& ra
     return alone ? std::optional(host) : std::nullopt;
 }
 
+std::optional<std::uint32_t> Placement::device_of(const std::vector<Rank>& ranks,
+                                                  std::optional<std::uint32_t> failing) const {
+    const bool named = failing && *failing < ranks.size();
+    const std::uint32_t device = worker(named ? ranks[*failing] : ranks.front()).device;
+    const bool alone = named || std::ranges::all_of(ranks, [&](Rank rank) { return worker(rank).device == device; });
+    return alone && device != no_device ? std::optional(device) : std::nullopt;
+}
+
+std::uint32_t Placement::ranks_beside_device(std::uint32_t device) const {
+    return static_cast<std::uint32_t>(std::ranges::count_if(
+        workers_, [&](const WorkerState& worker) { return worker.device != device && serves(worker); }));
+}
+
+bool Placement::has_neighbour(std::uint32_t device) const {
+    return std::ranges::any_of(workers_, [&](const WorkerState& worker) {
+        return worker.host == devices_[device].host && worker.device != device && serves(worker);
+    });
+}
+
 std::uint32_t Placement::ranks_beside(std::uint32_t host) const {
     return static_cast<std::uint32_t>(std::ranges::count_if(
         workers_, [&](const WorkerState& worker) { return worker.host != host && serves(worker); }));
@@ -34,12 +53,22 @@ std::uint32_t Placement::ranks_beside(std::uint32_t host) const {
 void Placement::begin(const std::vector<RankInfo>& workers) {
     workers_.clear();
     hosts_.clear();
+    devices_.clear();
     std::map<std::string, std::uint32_t> known;
+    std::map<std::pair<std::uint32_t, std::string>, std::uint32_t>
+        known_devices; // a name need not be unique in the job
     for (const auto& info : workers) {
         if (info.rank.value() != workers_.size() + 1) impossible("worker ranks are not 1, 2, 3, ...");
         const auto [host, added] = known.try_emplace(info.host, static_cast<std::uint32_t>(hosts_.size()));
         if (added) hosts_.push_back({info.host, false});
-        workers_.push_back({info, true, std::nullopt, host->second});
+        std::uint32_t device = no_device;
+        if (!info.device.empty()) {
+            const auto [at, is_new] =
+                known_devices.try_emplace({host->second, info.device}, static_cast<std::uint32_t>(devices_.size()));
+            if (is_new) devices_.push_back({info.device, host->second, false});
+            device = at->second;
+        }
+        workers_.push_back({info, true, std::nullopt, host->second, device});
     }
     ledger_.reset(workers);
 }
@@ -67,18 +96,33 @@ std::optional<TrialId> Placement::lose(Rank rank) {
     WorkerState& worker = workers_[rank.value() - 1];
     if (!worker.alive) impossible("rank " + std::to_string(rank.value()) + " is lost twice");
     worker.alive = false;
-    if (!hosts_[worker.host].retired) ledger_.lose(rank, !worker.trial.has_value());
+    if (in_service(worker)) ledger_.lose(rank, !worker.trial.has_value());
     return std::exchange(worker.trial, std::nullopt);
 }
 
 std::uint32_t Placement::retire(const std::string& name) {
     const auto host = std::ranges::find(hosts_, name, &HostState::name);
     if (host == hosts_.end() || host->retired) impossible("host " + name + " is taken out of service");
-    host->retired = true;
     const auto position = static_cast<std::uint32_t>(host - hosts_.begin());
-    for (const WorkerState& worker : workers_)
-        if (worker.host == position && worker.alive) ledger_.lose(worker.info.rank, !worker.trial.has_value());
+    take_out_of_service(host->retired, [&](const WorkerState& worker) { return worker.host == position; });
     return position;
+}
+
+std::uint32_t Placement::retire_device(const std::string& host, const std::string& name) {
+    const auto device = std::ranges::find_if(
+        devices_, [&](const DeviceState& each) { return each.name == name && hosts_[each.host].name == host; });
+    if (device == devices_.end() || device->retired) impossible("GPU " + name + " is taken out of service");
+    const auto position = static_cast<std::uint32_t>(device - devices_.begin());
+    take_out_of_service(device->retired, [&](const WorkerState& worker) { return worker.device == position; });
+    return position;
+}
+
+/// `retired`: of the host or GPU whose ranks `of_place` names.
+template <class OfPlace>
+void Placement::take_out_of_service(bool& retired, OfPlace of_place) {
+    for (const WorkerState& worker : workers_)
+        if (of_place(worker) && serves(worker)) ledger_.lose(worker.info.rank, !worker.trial.has_value());
+    retired = true;
 }
 
 void Placement::rebuild() {

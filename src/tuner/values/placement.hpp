@@ -12,11 +12,15 @@
 
 namespace ranktune::tuner {
 
+/// In place of a position in Placement::devices(): the rank has no GPU.
+inline constexpr std::uint32_t no_device = UINT32_MAX;
+
 struct WorkerState {
     RankInfo info;
     bool alive = true;
-    std::optional<TrialId> trial; ///< holds this rank
-    std::uint32_t host = 0;       ///< position in Placement::hosts()
+    std::optional<TrialId> trial;     ///< holds this rank
+    std::uint32_t host = 0;           ///< position in Placement::hosts()
+    std::uint32_t device = no_device; ///< position in Placement::devices(), or no_device
 };
 
 /// A node of this incarnation.
@@ -25,26 +29,43 @@ struct HostState {
     bool retired = false; ///< gets no more trials
 };
 
+/// A GPU of this incarnation, or the GPUs that one rank has for itself.
+struct DeviceState {
+    std::string name; ///< RankInfo::device
+    std::uint32_t host = 0;
+    bool retired = false; ///< gets no more trials
+};
+
 class Placement {
   public:
     [[nodiscard]] const std::vector<WorkerState>& workers() const { return workers_; } ///< ascending rank
     [[nodiscard]] const std::vector<HostState>& hosts() const { return hosts_; }       ///< in the order of first ranks
+    [[nodiscard]] const std::vector<DeviceState>& devices() const { return devices_; } ///< likewise
     [[nodiscard]] const WorkerState& worker(Rank rank) const { return workers_[rank.value() - 1]; }
     [[nodiscard]] bool knows(Rank rank) const { return rank.value() > 0 && rank.value() <= workers_.size(); }
     [[nodiscard]] std::uint32_t free() const { return ledger_.free(); }
     [[nodiscard]] std::uint32_t alive() const { return ledger_.alive(); } ///< and in service
-    /// Ascending; empty when fewer than `size` are free. See Ledger::plan.
-    [[nodiscard]] std::vector<Rank> plan(std::uint32_t size) const { return ledger_.plan(size); }
+    /// Ascending; empty when fewer than `size` are free. `largest`: of all groups of the study. See Ledger::plan.
+    [[nodiscard]] std::vector<Rank> plan(std::uint32_t size, std::uint32_t largest) const {
+        return ledger_.plan(size, largest);
+    }
     /// Whether the worker gets trials when it is free.
-    [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && !hosts_[worker.host].retired; }
+    [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && in_service(worker); }
     /// All of `ranks` are free.
     [[nodiscard]] bool are_free(const std::vector<Rank>& ranks) const;
     /// Those of `ranks` that are alive.
     [[nodiscard]] std::vector<Rank> living(const std::vector<Rank>& ranks) const;
     /// The host of all `ranks`; nullopt: several hosts.
     [[nodiscard]] std::optional<std::uint32_t> only_host_of(const std::vector<Rank>& ranks) const;
+    /// The GPU of the rank that failed (`failing`: position in `ranks`), or of all `ranks`; nullopt: none, or several.
+    [[nodiscard]] std::optional<std::uint32_t> device_of(const std::vector<Rank>& ranks,
+                                                         std::optional<std::uint32_t> failing) const;
     /// Ranks in service on other hosts.
     [[nodiscard]] std::uint32_t ranks_beside(std::uint32_t host) const;
+    /// Ranks in service on other GPUs, or on none.
+    [[nodiscard]] std::uint32_t ranks_beside_device(std::uint32_t device) const;
+    /// Whether another rank of its host is in service: the GPU and the host are not the same thing then.
+    [[nodiscard]] bool has_neighbour(std::uint32_t device) const;
 
     // ---- mutators; all throw base::FormatError for an impossible change
     void begin(const std::vector<RankInfo>& workers);
@@ -54,26 +75,36 @@ class Placement {
     std::optional<TrialId> lose(Rank rank);
     /// Returns the position of the host.
     std::uint32_t retire(const std::string& host);
+    /// One GPU of the host. Returns the position of the GPU.
+    std::uint32_t retire_device(const std::string& host, const std::string& device);
 
     template <class Archive>
     void snapshot(Archive& archive) const {
         archive(workers_);
         archive(hosts_);
+        archive(devices_);
     }
     template <class Archive>
     void restore(Archive& archive) {
         archive(workers_);
         archive(hosts_);
+        archive(devices_);
         rebuild();
     }
     /// Throws std::logic_error naming what does not hold.
     void check_invariants() const;
 
   private:
+    [[nodiscard]] bool in_service(const WorkerState& worker) const {
+        return !hosts_[worker.host].retired && (worker.device == no_device || !devices_[worker.device].retired);
+    }
+    template <class OfPlace>
+    void take_out_of_service(bool& retired, OfPlace of_place);
     void rebuild();
 
     std::vector<WorkerState> workers_;
     std::vector<HostState> hosts_;
+    std::vector<DeviceState> devices_;
     Ledger ledger_; ///< derived
 };
 

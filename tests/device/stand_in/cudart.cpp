@@ -240,7 +240,7 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     *properties = {};
     std::snprintf(properties->name, sizeof properties->name, "stand-in (no GPU)");
-    properties->totalGlobalMem = std::size_t{2} << 30U;
+    properties->totalGlobalMem = capacity();
     properties->major = 9;
     for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i);
     properties->uuid.bytes[0] = static_cast<char>(devices()[static_cast<std::size_t>(device)]);

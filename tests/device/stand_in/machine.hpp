@@ -29,6 +29,8 @@ void take_back(void* memory);
 /// only the address is checked.
 [[nodiscard]] std::byte* contents(const void* memory, std::size_t bytes, int device, const std::string& user);
 [[nodiscard]] std::size_t live_allocations();
+/// Bytes of a device; RANKTUNE_STAND_IN_MEMORY: KiB.
+[[nodiscard]] std::size_t capacity();
 
 // ---- streams ----
 

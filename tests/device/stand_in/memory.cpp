@@ -33,9 +33,6 @@ struct Allocation {
     enum class State { promised, live, freed } state = State::live;
 };
 
-/// Bytes of a device; RANKTUNE_STAND_IN_MEMORY: KiB.
-std::size_t capacity() { return std::stoull(setting("MEMORY", "2097152")) << 10U; }
-
 std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 struct Memory {
@@ -107,6 +104,8 @@ std::map<std::size_t, Allocation>::iterator containing(const void* address) {
 }
 
 } // namespace
+
+std::size_t capacity() { return std::stoull(setting("MEMORY", "2097152")) << 10U; }
 
 void* reserve(int device, std::size_t bytes, bool live) {
     Memory& all = memory();
