@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "device/compute.hpp"
+#include "device/rational_tanh.hpp"
 
 /// An array that the threads of a block share. Undefined at the beginning of a block.
 #ifndef SHARED_ARRAY
@@ -85,24 +86,6 @@ __global__ void scale_to_norm(float* values, std::size_t count, double most, dou
 }
 
 // ---- activations ----
-
-/// The rational function of trainables/mlp/kernels.cpp, so that both forms of a network agree to the last bits.
-__device__ inline float rational_tanh(float value) {
-    const float x = value < -7.9F ? -7.9F : (value > 7.9F ? 7.9F : value);
-    const float s = x * x;
-    float p = -2.76076847742355e-16F;
-    p = p * s + 2.00018790482477e-13F;
-    p = p * s - 8.60467152213735e-11F;
-    p = p * s + 5.12229709037114e-08F;
-    p = p * s + 1.48572235717979e-05F;
-    p = p * s + 6.37261928875436e-04F;
-    p = p * s + 4.89352455891786e-03F;
-    float q = 1.19825839466702e-06F;
-    q = q * s + 1.18534705686654e-04F;
-    q = q * s + 2.26843463243900e-03F;
-    q = q * s + 4.89352518554385e-03F;
-    return x * p / q + 0.0F; // -0 + 0 = +0: only dropped units are -0
-}
 
 /// Word `word` of Philox4x32-10 of the counter {block, sample, 0, 0}.
 __device__ inline std::uint32_t philox_word(std::uint32_t block, std::uint32_t sample, std::uint32_t key0,
