@@ -227,6 +227,46 @@ TEST_CASE("a state moves between host and device", "[device]") {
     CHECK(wrong == 0);
 }
 
+TEST_CASE("lower precisions train as float32 does, the same bits every time, and their states move", "[device]") {
+    const auto data = dataset(true);
+    for (const auto& [precision, digits] :
+         {std::pair{device::Precision::tf32, 2e-3}, std::pair{device::Precision::bf16, 2e-2}})
+        for (int size = 1; size <= std::min(most_ranks(), 2); ++size) {
+            std::atomic<int> wrong{0};
+            State states[2];
+            for (State& state : states)
+                on_ranks(size, [&, precision = precision, digits = digits](int rank, ddp::Group& group,
+                                                                           device::Accelerator& on) {
+                    if (on.facts().major < 8) return;
+                    auto choice = options(mlp::Activation::tanh, mlp::OptimizerOptions::Kind::adam, 0.2);
+                    mlp::Trainer host(data, choice, group);
+                    choice.device = &on;
+                    mlp::Trainer full(data, choice, group);
+                    choice.precision = precision;
+                    mlp::Trainer device(data, choice, group);
+                    const double expected = group.reduced(host.train_batch({0, 16}));
+                    const double found = group.reduced(device.train_batch({0, 16}));
+                    wrong += close_to(found, expected, digits) ? 0 : 1;
+                    wrong += close_to(found, expected, 1e-7) ? 1 : 0; // digits are gone
+                    const double epoch = host.train_epoch();
+                    wrong += close_to(device.train_epoch(), epoch, 5.0 * digits) ? 0 : 1;
+                    Sink sink;
+                    device.save(sink);
+                    for (mlp::Trainer* other : {&host, &full}) { // bit for bit: parameters and moments are float32
+                        Source source(sink);
+                        other->load(source);
+                        Sink again;
+                        other->save(again);
+                        wrong += again.state == sink.state ? 0 : 1;
+                    }
+                    wrong += close_to(full.validate().loss, device.validate().loss, digits) ? 0 : 1;
+                    if (rank == 0) state = sink.state;
+                });
+            CHECK(wrong == 0);
+            CHECK(states[0] == states[1]);
+        }
+}
+
 TEST_CASE("the same training on a device gives the same bits", "[device]") {
     const auto data = dataset(true);
     for (int size = 1; size <= most_ranks(); ++size) {

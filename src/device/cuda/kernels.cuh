@@ -114,16 +114,19 @@ __device__ inline bool is_dropped(std::size_t column, std::uint32_t sample, cons
     return ((word >> (unit < 64 ? 0 : 16)) & 0xFFFFU) < dropout.threshold;
 }
 
+/// `dropout` and `narrow` may be nullptr.
 __global__ void activate_rows(Activation f, float* y, const float* bias, std::size_t count, std::size_t columns,
-                              Dropout dropout, const std::uint32_t* samples) {
+                              const Dropout* dropout, const std::uint32_t* samples, __nv_bfloat16* narrow) {
+    const bool drops = dropout != nullptr && dropout->threshold > 0;
     for (std::size_t i = first_element(); i < count; i += elements_of_grid()) {
         const std::size_t column = i % columns;
         float z = y[i] + bias[column];
         if (f == Activation::relu) z = z < 0.0F ? 0.0F : z; // NaN stays NaN
         if (f == Activation::tanh) z = rational_tanh(z);
-        if (dropout.threshold > 0)
-            z = is_dropped(column, samples[i / columns], dropout) ? -0.0F : z * dropout.scale; // -0 marks dropped units
+        if (drops) // -0 marks dropped units
+            z = is_dropped(column, samples[i / columns], *dropout) ? -0.0F : z * dropout->scale;
         y[i] = z;
+        if (narrow != nullptr) narrow[i] = __float2bfloat16_rn(z);
     }
 }
 
@@ -136,8 +139,9 @@ __device__ inline float slope(Activation f, float gradient, float output, float 
 }
 
 /// A block has `tile_columns` columns, and adds up all rows: every thread its own ones, then one thread per column.
+/// `narrow` may be nullptr.
 __global__ void activate_backward_rows(Activation f, float* d, const float* y, float scale, float* bias_gradient,
-                                       std::size_t rows, std::size_t columns) {
+                                       std::size_t rows, std::size_t columns, __nv_bfloat16* narrow) {
     SHARED_ARRAY(float, part, tile_rows* tile_columns);
     const std::size_t column = std::size_t{blockIdx.x} * tile_columns + threadIdx.x;
     float sum = 0.0F;
@@ -145,6 +149,7 @@ __global__ void activate_backward_rows(Activation f, float* d, const float* y, f
         const std::size_t i = row * columns + column;
         const float gradient = slope(f, d[i], f == Activation::none ? 0.0F : y[i], scale);
         if (f != Activation::none) d[i] = gradient;
+        if (narrow != nullptr) narrow[i] = __float2bfloat16_rn(gradient);
         sum += gradient;
     }
     part[threadIdx.y * tile_columns + threadIdx.x] = sum;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "device/compute.hpp"
 #include "ranktune/base/buffer.hpp"
 #include "ranktune/data/dataset.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
@@ -30,6 +31,8 @@ struct EngineOptions {
     std::size_t size = 0;            ///< floats of all parameters, with padding
     std::vector<std::size_t> places; ///< of each tensor within the flat layout, in the order of tensors_of(shape)
     std::size_t rows = 1;            ///< at most so many at a time
+    /// Of the products on a device; all else is float32. Cores know fp32 alone.
+    device::Precision precision = device::Precision::fp32;
 };
 
 /// This rank's part of a global batch.
@@ -79,7 +82,7 @@ class Engine {
 };
 
 [[nodiscard]] std::unique_ptr<Engine> make_host_engine(EngineOptions options);
-/// In float32, on the compute stream of `on`. Throws device::DeviceError.
+/// On the compute stream of `on`. Throws device::DeviceError.
 [[nodiscard]] std::unique_ptr<Engine> make_device_engine(EngineOptions options, device::Accelerator& on);
 
 } // namespace ranktune::trainables::mlp

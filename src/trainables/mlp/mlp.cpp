@@ -66,6 +66,11 @@ study::TrainableInfo described() {
                  false,
                  "where to compute: cpu, or gpu, the one that the rank was granted (cpu)",
                  {"cpu", "gpu"}},
+                {"precision",
+                 Kind::string,
+                 false,
+                 "of products on a GPU: fp32, tf32 or bf16; parameters, sums and all else are float32 (fp32)",
+                 {"fp32", "tf32", "bf16"}},
             },
         .can_checkpoint = true,
         .any_option = false,
@@ -77,7 +82,8 @@ study::TrainableInfo described() {
 /// Of the others the state depends: its sizes, its inputs, or what the optimizer keeps.
 constexpr std::string_view changeable[] = {"activation",  "dropout",      "batch_size", "lr",
                                            "lr_schedule", "weight_decay", "momentum",   "nesterov",
-                                           "beta1",       "beta2",        "epsilon",    "device"};
+                                           "beta1",       "beta2",        "epsilon",    "device",
+                                           "precision"};
 
 const study::TrainableInfo& mlp_info() {
     static const study::TrainableInfo info = [] {
@@ -100,6 +106,23 @@ device::Accelerator* device_of(const Options& options, const TrialContext& conte
     throw base::UsageError(
         "mlp.device is \"gpu\", but this rank was granted no GPU; resources.gpus = N has that checked before trials "
         "start, and CUDA_VISIBLE_DEVICES names the GPUs outside of a job");
+}
+
+/// The first GPUs that multiply tf32 and bf16: NVIDIA's A100, compute capability 8.0.
+constexpr int ampere = 8;
+
+device::Precision precision_of(const Options& options, const device::Accelerator* device) {
+    const std::string name = options.text("precision", "fp32");
+    if (name == "fp32") return device::Precision::fp32;
+    const std::string told = "mlp.precision is \"" + name + "\", but ";
+    if (device == nullptr)
+        throw base::UsageError(told + "cores compute in fp32 alone: set device = \"gpu\", or precision = \"fp32\"");
+    const device::DeviceFacts& facts = device->facts();
+    if (facts.major < ampere)
+        throw base::UsageError(told + "this GPU (" + facts.name + ", compute capability " +
+                               std::to_string(facts.major) + "." + std::to_string(facts.minor) +
+                               ") has no such products; they came with 8.0 (A100): set precision = \"fp32\"");
+    return name == "tf32" ? device::Precision::tf32 : device::Precision::bf16;
 }
 
 data::Scaling scaling_of(const std::string& name) {
@@ -136,6 +159,7 @@ mlp::TrainerOptions trainer_options(const Options& options, const TrialContext& 
     result.seed = context.seed();
     result.trial = context.trial().value();
     result.device = device_of(options, context);
+    result.precision = precision_of(options, result.device);
     result.gradients = gradient_choice(context.configuration(), mlp_info().name);
     return result;
 }

@@ -31,6 +31,7 @@ struct TrainerOptions {
     std::uint32_t trial = 0;
     std::size_t bucket_floats = std::size_t{1} << 18; ///< limit of a gradient bucket: 1 MiB
     device::Accelerator* device = nullptr;            ///< computes there; null: on the cores
+    device::Precision precision = device::Precision::fp32; ///< see EngineOptions
     GradientChoice gradients = {};
 };
 

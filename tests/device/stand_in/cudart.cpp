@@ -241,7 +241,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     *properties = {};
     std::snprintf(properties->name, sizeof properties->name, "stand-in (no GPU)");
     properties->totalGlobalMem = std::size_t{2} << 30U;
-    properties->major = 9;
+    const std::string capability = setting("CAPABILITY", "8.0");
+    properties->major = std::stoi(capability);
+    properties->minor = std::stoi(capability.substr(capability.find('.') + 1));
     for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i);
     properties->uuid.bytes[0] = static_cast<char>(devices()[static_cast<std::size_t>(device)]);
     return cudaSuccess;
