@@ -46,8 +46,8 @@ class Campaign:
     def __init__(self, folder):
         self.cwd = pathlib.Path(folder)
 
-    def start(self, name, timeout="1m", **variables):
-        text = STUDY.replace('device = "{device}"', OPTIONS)
+    def start(self, name, timeout="1m", graphs=False, **variables):
+        text = STUDY.replace('device = "{device}"', OPTIONS + ("\ncuda_graphs = true" if graphs else ""))
         (self.cwd / f"{name}.toml").write_text(
             text.format(root=study_test.ROOT, device="gpu", resources=f"gpus = {RANKS}", compression="none", timeout=timeout))
         environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID")}

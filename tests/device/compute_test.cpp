@@ -301,6 +301,43 @@ TEST_CASE("copies of a device are ordered after its streams, and events order st
     testing::wait_for(on.compute_stream());
 }
 
+TEST_CASE("recorded work runs at every launch, on what its memory has then", "[device]") {
+    auto& on = first_device();
+    auto& stream = on.compute_stream();
+    const auto compute = on.make_compute(stream);
+    const auto source = on.allocate_pinned(2 * sizeof(float));
+    const auto target = on.allocate_pinned(2 * sizeof(float));
+    auto* const from = static_cast<float*>(source.get());
+    const auto* const to = static_cast<const float*>(target.get());
+    const OnAccelerator<float> factor(on, std::vector<float>{1, 2, 3, 4});
+    const OnAccelerator<float> row(on, 2);
+    const OnAccelerator<float> product(on, 2);
+    const OnAccelerator<float> sum(on, std::vector<float>{0, 0});
+    const auto issue = [&] {
+        stream.upload(row.data(), from, 2 * sizeof(float));
+        compute->multiply(false, false, 1, 2, 2, {row.data(), 2}, {factor.data(), 2}, {product.data(), 2},
+                          device::Precision::fp32);
+        stream.add(sum.data(), product.data(), 2);
+        stream.download(target.get(), sum.data(), 2 * sizeof(float));
+    };
+    from[0] = 1.0F;
+    from[1] = 0.0F;
+    issue(); // loads code
+    testing::wait_for(stream);
+    CHECK((to[0] == 1.0F && to[1] == 2.0F));
+    stream.begin_recording();
+    issue();
+    const auto graph = stream.end_recording();
+    testing::wait_for(stream);
+    CHECK((to[0] == 1.0F && to[1] == 2.0F)); // nothing has run
+    for (int round = 1; round <= 3; ++round) {
+        from[0] = static_cast<float>(round);
+        stream.launch(*graph);
+        testing::wait_for(stream);
+    }
+    CHECK((to[0] == 7.0F && to[1] == 14.0F));
+}
+
 TEST_CASE("buffers of a device go through base::copy", "[device]") {
     auto& on = first_device();
     const base::Place place(on);

@@ -286,6 +286,63 @@ TEST_CASE("the same training on a device gives the same bits", "[device]") {
     }
 }
 
+namespace {
+
+/// Trains three epochs on `size` ranks; the state of rank 0, and what became of the graphs there.
+std::pair<State, mlp::Engine::Replays> trained(int size, const std::shared_ptr<data::Dataset>& data,
+                                               mlp::TrainerOptions choice) {
+    std::pair<State, mlp::Engine::Replays> result;
+    on_ranks(size, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+        mlp::TrainerOptions mine = choice;
+        mine.device = &on;
+        mlp::Trainer trainer(data, mine, group);
+        for (int epoch = 0; epoch < 3; ++epoch) static_cast<void>(trainer.train_epoch());
+        Sink sink;
+        trainer.save(sink);
+        if (rank == 0) result = {sink.state, trainer.replays()};
+    });
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("steps that are replayed from graphs give the bits of steps that are issued", "[device]") {
+    using Kind = mlp::OptimizerOptions::Kind;
+    const bool narrow = testing::runtime_or_skip().devices().front().major >= 8;
+    for (int size = 1; size <= most_ranks(); ++size)
+        for (const bool rich : {false, true}) {
+            auto choice = options(mlp::Activation::tanh, rich ? Kind::adamw : Kind::sgd, rich ? 0.2 : 0.0);
+            choice.gradients.clip_norm = rich ? 0.3 : 0.0;
+            choice.gradients.accumulate = rich ? 3 : 1; // some parts have no samples
+            if (rich && narrow) choice.precision = device::Precision::bf16;
+            if (rich && size > 1) choice.gradients.compression = {.kind = ddp::Compression::Kind::topk, .density = 0.1};
+            const auto data = dataset(rich);
+            const auto [expected, issued] = trained(size, data, choice);
+            CHECK(issued.batches == 0);
+            choice.graphs = true;
+            const auto [found, replayed] = trained(size, data, choice);
+            CHECK(found == expected);
+            CHECK(replayed.batches >= 8);
+            CHECK(replayed.refusal.empty());
+        }
+}
+
+TEST_CASE("where nothing can be recorded, steps are issued, and the reason is known", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.2);
+    const auto data = dataset(true);
+    const auto expected = trained(1, data, choice).first;
+    choice.graphs = true;
+    for (const char* const call : {"begin", "end", "instantiate"}) {
+        setenv("RANKTUNE_STAND_IN_CAPTURE", call, 1);
+        const auto [found, replays] = trained(1, data, choice);
+        unsetenv("RANKTUNE_STAND_IN_CAPTURE");
+        CHECK(found == expected);
+        CHECK(replays.batches == 0);
+        CHECK(!replays.refusal.empty());
+    }
+}
+
 TEST_CASE("a loss that is not finite ends the step on all ranks", "[device]") {
     if (most_ranks() < 2) return;
     auto data = dataset(true);

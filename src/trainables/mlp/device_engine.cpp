@@ -12,6 +12,7 @@
 #include "device/compute.hpp"
 #include "device/device.hpp"
 #include "trainables/mlp/engine.hpp"
+#include "trainables/mlp/step_graphs.hpp"
 
 namespace ranktune::trainables::mlp {
 
@@ -69,7 +70,6 @@ class DeviceEngine final : public Engine {
           on_(on),
           stream_(on.compute_stream()),
           compute_(on.make_compute(on.compute_stream())),
-          uploaded_(on.make_event()),
           loss_known_(on.make_event()),
           flat_(on, options_.size, options_.precision),
           dropout_(on, std::max<std::size_t>(options_.shape.hidden.size(), 1)),
@@ -99,15 +99,29 @@ class DeviceEngine final : public Engine {
     void attach(ddp::GradientReducer& reducer, ddp::Group& group) override {
         gradients_ = static_cast<float*>(reducer.gradients_buffer().address());
         sums_ = &ddp::Collective::of(group).sums_on(on_);
+        std::vector<bool> closes(options_.places.size()); // a bucket, of which other ranks have a part
+        closes[0] = true;
+        for (const ddp::BucketPlan::Bucket& bucket : reducer.plan().buckets)
+            if (group.size() > 1) closes[bucket.slots.back().tensor] = true;
+        graphs_.reset(std::move(closes));
     }
 
     double compute(const Batch& batch, const Hooks& hooks) override {
         const std::size_t count = batch.samples.size();
-        upload(batch);
-        forward(count, !batch.masks.empty());
-        hooks.end_phase("forward");
-        if (count > 0) issue_loss(batch);
-        backward(count, batch.masks, hooks);
+        gather(batch);
+        const StepMarks marks{[&] {
+                                  if (count > 0) stream_.record(*loss_known_);
+                                  hooks.end_phase("forward");
+                              },
+                              [&](std::size_t tensor) {
+                                  hooks.ready(tensor);
+                                  hooks.poll();
+                              }};
+        const auto issue = [&](const StepMarks& at) { issue_passes(batch, at); };
+        if (options_.graphs && count > 0)
+            graphs_.run({count, batch.factor, !batch.masks.empty()}, issue, marks);
+        else
+            issue(marks);
         hooks.end_phase("backward");
         if (count == 0) return hooks.check(0.0), 0.0;
         await([&] { return loss_known_->reached(); });
@@ -135,16 +149,17 @@ class DeviceEngine final : public Engine {
 
     [[nodiscard]] std::span<float> outputs(const data::Split& split, std::size_t begin, std::size_t count) override {
         const std::size_t features = options_.shape.features;
-        await([&] { return uploaded_->reached(); });
+        await([&] { return loss_known_->reached(); });
         std::memcpy(rows_pinned_.data(), split.x.data() + begin * features, count * features * sizeof(float));
         stream_.upload(outputs_[0].wide.data(), rows_pinned_.data(), count * features * sizeof(float));
-        stream_.record(*uploaded_);
         forward(count, false);
         const std::size_t numbers = count * options_.shape.outputs;
         stream_.download(outputs_pinned_.data(), outputs_.back().wide.data(), numbers * sizeof(float));
         settle();
         return {outputs_pinned_.data(), numbers};
     }
+
+    [[nodiscard]] Replays replays() const override { return {graphs_.replays(), graphs_.refusal()}; }
 
     void settle() override {
         await([&] { return stream_.idle(); });
@@ -195,33 +210,43 @@ class DeviceEngine final : public Engine {
         }
     }
 
-    /// Copies the rows, their samples' numbers, and classes or targets to the device.
-    void upload(const Batch& batch) {
+    /// Puts the rows, their samples' numbers, classes or targets, and the masks where the device reads them.
+    void gather(const Batch& batch) {
         const std::size_t features = options_.shape.features;
         const std::size_t width = options_.shape.outputs;
-        const std::size_t count = batch.samples.size();
-        await([&] { return uploaded_->reached(); }); // the last copies have read the pinned memory
-        const bool classes = !batch.split.classes.empty();
-        for (std::size_t i = 0; i < count; ++i) {
+        await([&] { return loss_known_->reached(); }); // the last copies have read the pinned memory
+        for (std::size_t i = 0; i < batch.samples.size(); ++i) {
             const std::size_t sample = batch.samples[i];
             samples_pinned_.data()[i] = batch.samples[i];
             std::memcpy(rows_pinned_.data() + i * features, batch.split.x.data() + sample * features,
                         features * sizeof(float));
-            if (classes)
+            if (!batch.split.classes.empty())
                 std::memcpy(answers_pinned_.data() + i, &batch.split.classes[sample], sizeof(std::int32_t));
             else
                 std::memcpy(answers_pinned_.data() + i * width, batch.split.targets.data() + sample * width,
                             width * sizeof(float));
         }
-        stream_.upload(outputs_[0].wide.data(), rows_pinned_.data(), count * features * sizeof(float));
         for (std::size_t layer = 0; layer < batch.masks.size(); ++layer) {
             const DropoutMask& mask = batch.masks[layer];
             dropout_pinned_.data()[layer] = {mask.key[0], mask.key[1], mask.threshold, mask.scale()};
         }
-        stream_.upload(dropout_.data(), dropout_pinned_.data(), batch.masks.size() * sizeof(device::Dropout));
-        stream_.upload(samples_.data(), samples_pinned_.data(), count * sizeof(std::uint32_t));
-        stream_.upload(answers_.data(), answers_pinned_.data(), count * (classes ? 1 : width) * sizeof(float));
-        stream_.record(*uploaded_);
+    }
+
+    /// Both passes over what was gathered; nothing else.
+    void issue_passes(const Batch& batch, const StepMarks& at) {
+        const std::size_t count = batch.samples.size();
+        if (count > 0) {
+            const std::size_t answers = batch.split.classes.empty() ? options_.shape.outputs : 1;
+            stream_.upload(outputs_[0].wide.data(), rows_pinned_.data(),
+                           count * options_.shape.features * sizeof(float));
+            stream_.upload(samples_.data(), samples_pinned_.data(), count * sizeof(std::uint32_t));
+            stream_.upload(answers_.data(), answers_pinned_.data(), count * answers * sizeof(float));
+            stream_.upload(dropout_.data(), dropout_pinned_.data(), batch.masks.size() * sizeof(device::Dropout));
+            forward(count, !batch.masks.empty());
+            issue_loss(batch);
+        }
+        at.loss();
+        backward(count, batch.masks, at);
     }
 
     void multiply(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, const Factor& a,
@@ -266,7 +291,6 @@ class DeviceEngine final : public Engine {
                                     losses_.data());
         compute_->total(losses_.data(), count, loss_.data());
         stream_.download(loss_pinned_.data(), loss_.data(), sizeof(double));
-        stream_.record(*loss_known_);
     }
 
     void weight_gradient(std::size_t layer, std::size_t count, const Numbers& delta) {
@@ -278,17 +302,16 @@ class DeviceEngine final : public Engine {
             multiply(true, false, out, in, count, {delta, 0, out}, {outputs_[layer], 0, in}, {gradient(2 * layer), in});
     }
 
-    void backward(std::size_t count, std::span<const DropoutMask> masks, const Hooks& hooks) {
+    void backward(std::size_t count, std::span<const DropoutMask> masks, const StepMarks& at) {
         const Shape& shape = options_.shape;
         const std::size_t last = shape.layers() - 1;
         const Numbers* delta = &outputs_.back();
         compute_->activate_backward(device::Activation::none, delta->wide.data(), nullptr, 1.0F, gradient(2 * last + 1),
                                     count, shape.outputs, delta->narrow.data());
-        hooks.ready(2 * last + 1);
+        at.gradient(2 * last + 1);
         for (std::size_t layer = last + 1; layer-- > 0;) {
             weight_gradient(layer, count, *delta);
-            hooks.ready(2 * layer);
-            hooks.poll();
+            at.gradient(2 * layer);
             if (layer == 0) break;
             const std::size_t in = shape.inputs_of(layer);
             const std::size_t out = shape.outputs_of(layer);
@@ -297,7 +320,7 @@ class DeviceEngine final : public Engine {
             compute_->activate_backward(activation_of(shape), below.wide.data(), outputs_[layer].wide.data(),
                                         masks.empty() ? 1.0F : masks[layer - 1].scale(), gradient(2 * layer - 1), count,
                                         in, below.narrow.data());
-            hooks.ready(2 * layer - 1);
+            at.gradient(2 * layer - 1);
             delta = &below;
         }
     }
@@ -306,8 +329,7 @@ class DeviceEngine final : public Engine {
     device::Accelerator& on_;
     device::Stream& stream_;
     std::unique_ptr<device::Compute> compute_;
-    std::unique_ptr<device::Event> uploaded_;   ///< pinned inputs have been read
-    std::unique_ptr<device::Event> loss_known_; ///< the loss is in pinned memory
+    std::unique_ptr<device::Event> loss_known_; ///< the loss is in pinned memory, and the inputs there have been read
     Numbers flat_;                              ///< in bfloat16 as of the last forward pass
     std::vector<std::pair<std::string, DeviceArray<float>>> moments_;
     std::vector<Numbers> outputs_; ///< [0] inputs, [i + 1] outputs of layer i
@@ -328,6 +350,7 @@ class DeviceEngine final : public Engine {
     ddp::DeviceSums* sums_ = nullptr;
     ddp::CoreWait wait_;
     std::uint64_t steps_ = 0;
+    StepGraphs graphs_{stream_};
 };
 
 } // namespace

@@ -33,6 +33,7 @@ struct EngineOptions {
     std::size_t rows = 1;            ///< at most so many at a time
     /// Of the products on a device; all else is float32. Cores know fp32 alone.
     device::Precision precision = device::Precision::fp32;
+    bool graphs = false; ///< a device records the passes of a batch, and replays them: the same bits
 };
 
 /// This rank's part of a global batch.
@@ -76,6 +77,12 @@ class Engine {
     [[nodiscard]] virtual std::size_t rows() const = 0;
     /// The outputs of samples [begin, begin + count) of a split, count <= rows(): valid until the next call.
     [[nodiscard]] virtual std::span<float> outputs(const data::Split& split, std::size_t begin, std::size_t count) = 0;
+    /// What became of EngineOptions::graphs.
+    struct Replays {
+        std::uint64_t batches = 0; ///< that were replayed
+        std::string refusal;       ///< why none is recorded any more; empty: they are
+    };
+    [[nodiscard]] virtual Replays replays() const { return {}; }
     /// Waits until all work is complete: call it before generic code reads parameters or moments. Throws as the group
     /// does.
     virtual void settle() = 0;

@@ -71,6 +71,8 @@ study::TrainableInfo described() {
                  false,
                  "of products on a GPU: fp32, tf32 or bf16; parameters, sums and all else are float32 (fp32)",
                  {"fp32", "tf32", "bf16"}},
+                {"cuda_graphs", Kind::boolean, false,
+                 "a GPU records its work for a batch and replays it: faster for small networks, the same bits (false)"},
             },
         .can_checkpoint = true,
         .any_option = false,
@@ -80,10 +82,9 @@ study::TrainableInfo described() {
 }
 
 /// Of the others the state depends: its sizes, its inputs, or what the optimizer keeps.
-constexpr std::string_view changeable[] = {"activation",  "dropout",      "batch_size", "lr",
-                                           "lr_schedule", "weight_decay", "momentum",   "nesterov",
-                                           "beta1",       "beta2",        "epsilon",    "device",
-                                           "precision"};
+constexpr std::string_view changeable[] = {"activation",   "dropout",  "batch_size", "lr",         "lr_schedule",
+                                           "weight_decay", "momentum", "nesterov",   "beta1",      "beta2",
+                                           "epsilon",      "device",   "precision",  "cuda_graphs"};
 
 const study::TrainableInfo& mlp_info() {
     static const study::TrainableInfo info = [] {
@@ -125,6 +126,14 @@ device::Precision precision_of(const Options& options, const device::Accelerator
     return name == "tf32" ? device::Precision::tf32 : device::Precision::bf16;
 }
 
+bool graphs_of(const Options& options, const device::Accelerator* device) {
+    const bool wanted = options.flag("cuda_graphs", false);
+    if (wanted && device == nullptr)
+        throw base::UsageError(
+            "mlp.cuda_graphs is true, but the trial computes on cores: set device = \"gpu\", or leave cuda_graphs out");
+    return wanted;
+}
+
 data::Scaling scaling_of(const std::string& name) {
     if (name == "none") return data::Scaling::none;
     return name == "unit" ? data::Scaling::unit : data::Scaling::standard;
@@ -160,6 +169,7 @@ mlp::TrainerOptions trainer_options(const Options& options, const TrialContext& 
     result.trial = context.trial().value();
     result.device = device_of(options, context);
     result.precision = precision_of(options, result.device);
+    result.graphs = graphs_of(options, result.device);
     result.gradients = gradient_choice(context.configuration(), mlp_info().name);
     return result;
 }
@@ -175,8 +185,12 @@ class Mlp final : public Trainable {
         trainer_.emplace(dataset_, trainer_options(options, context), context.group());
     }
 
-    Metrics step(TrialContext&) override {
+    Metrics step(TrialContext& context) override {
         const double train_loss = trainer_->train_epoch();
+        if (const std::string refusal = trainer_->replays().refusal; !refusal.empty() && !told_) {
+            context.log("mlp: the GPU does not replay recorded work (" + refusal + "); training goes on without");
+            told_ = true;
+        }
         const mlp::Validation validation = trainer_->validate();
         Metrics metrics{{"train_loss", train_loss}, {"val_loss", validation.loss}};
         if (dataset_->classification) {
@@ -195,6 +209,7 @@ class Mlp final : public Trainable {
   private:
     std::shared_ptr<const data::Dataset> dataset_;
     std::optional<mlp::Trainer> trainer_;
+    bool told_ = false; ///< of a refusal
 };
 
 } // namespace

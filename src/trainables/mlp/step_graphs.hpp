@@ -17,8 +17,8 @@ namespace ranktune::trainables::mlp {
 
 /// Where the host takes part in a step: called when the work so far has been issued.
 struct StepMarks {
-    std::function<void()> loss;                         ///< once
-    std::function<void(std::size_t tensor)> gradient;   ///< per tensor, in the same order in every step
+    std::function<void()> loss;                       ///< once
+    std::function<void(std::size_t tensor)> gradient; ///< per tensor, in the same order in every step
 };
 
 /// Records the work of a step once per shape and issues it again as a whole. What the host does in between stays as it
@@ -39,8 +39,8 @@ class StepGraphs {
     explicit StepGraphs(device::Stream& stream) : stream_(stream) {}
     /// Forgets all graphs: their memory has changed. `closes[i]`: the host takes part after the gradient of tensor i.
     void reset(std::vector<bool> closes);
-    /// A step: `issue(marks)` issues its work and calls the marks; it does nothing else, and nothing but `shape` changes
-    /// from call to call. `marks` get the same calls when the step is a replay. Throws what `issue` throws.
+    /// A step: `issue(marks)` issues its work and calls the marks; it does nothing else, and nothing but `shape`
+    /// changes from call to call. `marks` get the same calls when the step is a replay. Throws what `issue` throws.
     void run(const Shape& shape, const Issue& issue, const StepMarks& marks);
 
     [[nodiscard]] std::uint64_t replays() const { return replays_; }

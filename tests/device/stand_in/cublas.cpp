@@ -114,8 +114,8 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a
                 static_cast<void>(contents(used.workspace, used.workspace_bytes, device, "cublasGemmEx's workspace"));
                 const Factor left(a, a_type, tf32, extent(ta ? k : m, ta ? m : k, lda), device);
                 const Factor right(b, b_type, tf32, extent(tb ? n : k, tb ? k : n, ldb), device);
-                auto* const result = reinterpret_cast<float*>(
-                    contents(c, extent(m, n, ldc) * sizeof(float), device, "cublasGemmEx"));
+                auto* const result =
+                    reinterpret_cast<float*>(contents(c, extent(m, n, ldc) * sizeof(float), device, "cublasGemmEx"));
                 cblas_sgemm(column_major, cblas(transpose_a), cblas(transpose_b), m, n, k, alpha, left.data(), lda,
                             right.data(), ldb, beta, result, ldc);
             });

@@ -36,9 +36,11 @@ struct Stream;
 [[nodiscard]] Stream* make_stream(int device);
 /// After its work.
 void destroy(Stream* stream);
-/// `work` runs on the stream's thread, after a random delay, unless the device has failed.
-void enqueue(Stream* stream, const std::string& name, std::function<void()> work);
+/// `work` runs on the stream's thread, after a random delay, unless the device has failed. `issue` (may be empty) runs
+/// on the calling thread when the work is issued. A stream that is captured keeps both for its graph instead.
+void enqueue(Stream* stream, const std::string& name, std::function<void()> work, std::function<void()> issue = {});
 [[nodiscard]] int device_of(const Stream* stream);
+[[nodiscard]] bool is_captured(const Stream* stream);
 [[nodiscard]] bool is_idle(const Stream* stream);
 void drain(const Stream* stream);
 
@@ -51,6 +53,8 @@ class Delays {
   public:
     explicit Delays(unsigned number);
     [[nodiscard]] unsigned next();
+    /// Any number.
+    [[nodiscard]] unsigned chance();
 
   private:
     unsigned long long state_;
