@@ -365,4 +365,109 @@ TEST_CASE("a loss that is not finite ends the step on all ranks", "[device]") {
     CHECK(left == 1);
 }
 
+namespace {
+
+/// Seconds of a step on two ranks, with durations of operations as RANKTUNE_STAND_IN_TAKES has them.
+double step_time(const char* durations) {
+    setenv("RANKTUNE_STAND_IN_TAKES", durations, 1);
+    double seconds = 0.0;
+    on_ranks(2, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+        auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.0);
+        choice.hidden.assign(16, 32);
+        choice.bucket_floats = 1100; // a layer
+        choice.device = &on;
+        mlp::Trainer trainer(dataset(true), choice, group);
+        static_cast<void>(trainer.train_batch({0, 16}));
+        group.barrier();
+        const auto begin = std::chrono::steady_clock::now();
+        for (int step = 0; step < 10; ++step) static_cast<void>(trainer.train_batch({0, 16}));
+        testing::wait_for(on.compute_stream());
+        if (rank == 0) seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / 10;
+    });
+    unsetenv("RANKTUNE_STAND_IN_TAKES");
+    return seconds;
+}
+
+/// Random numbers of one class each; `features` wide.
+std::shared_ptr<data::Dataset> large_dataset(std::size_t features, std::size_t samples) {
+    auto data = std::make_shared<data::Dataset>();
+    data->features = features;
+    data->outputs = 10;
+    data->classification = true;
+    for (auto* split : {&data->train, &data->val}) {
+        split->count = split == &data->train ? samples : 1;
+        for (std::size_t i = 0; i < split->count * features; ++i) split->x.push_back(feature(i, i % features));
+        for (std::size_t i = 0; i < split->count; ++i) split->classes.push_back(static_cast<std::int32_t>(i % 10));
+    }
+    data->x_scale.shift.assign(features, 0.0F);
+    data->x_scale.factor.assign(features, 1.0F);
+    return data;
+}
+
+/// Microseconds of a step of one rank.
+double step_us(const mlp::TrainerOptions& choice, const std::shared_ptr<data::Dataset>& data, std::size_t steps) {
+    double seconds = 0.0;
+    on_ranks(1, [&](int, ddp::Group& group, device::Accelerator& on) {
+        auto mine = choice;
+        mine.device = &on;
+        mlp::Trainer trainer(data, mine, group);
+        for (int step = 0; step < 3; ++step) static_cast<void>(trainer.train_batch({0, mine.batch}));
+        testing::wait_for(on.compute_stream());
+        const auto begin = std::chrono::steady_clock::now();
+        for (std::size_t step = 0; step < steps; ++step) static_cast<void>(trainer.train_batch({0, mine.batch}));
+        testing::wait_for(on.compute_stream());
+        seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    });
+    return 1e6 * seconds / static_cast<double>(steps);
+}
+
+} // namespace
+
+/// For people.
+TEST_CASE("times of steps by precision, with and without graphs", "[.speed]") {
+    const bool stand_in = testing::is_stand_in(testing::runtime_or_skip());
+    const bool narrow = testing::runtime_or_skip().devices().front().major >= 8;
+    struct Model {
+        std::size_t features;
+        std::size_t hidden;
+        std::size_t batch;
+    };
+    for (const Model model : {Model{64, 256, 256}, Model{784, 2048, 512}}) {
+        if (stand_in && model.features > 64) continue;
+        const auto data = large_dataset(model.features, model.batch);
+        for (const auto& [name, precision] :
+             {std::pair{"fp32", device::Precision::fp32}, std::pair{"tf32", device::Precision::tf32},
+              std::pair{"bf16", device::Precision::bf16}}) {
+            if (precision != device::Precision::fp32 && !narrow) continue;
+            auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.0);
+            choice.hidden = {model.hidden, model.hidden};
+            choice.batch = model.batch;
+            choice.precision = precision;
+            const std::size_t steps = stand_in ? 3 : 300;
+            const double issued = step_us(choice, data, steps);
+            choice.graphs = true;
+            const double replayed = step_us(choice, data, steps);
+            std::printf("%s, %zu-%zu-%zu-10, batch %zu, %s: %.1f us a step, %.1f us with graphs\n",
+                        stand_in ? "stand-in" : "GPU", model.features, model.hidden, model.hidden, model.batch, name,
+                        issued, replayed);
+            CHECK((issued > 0.0 && replayed > 0.0));
+        }
+    }
+}
+
+/// For people, on an idle machine, with RANKTUNE_STAND_IN_DELAY=0. On the stand-in, durations are as they are set.
+TEST_CASE("how much of the communication is exposed", "[.overlap]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    const double nothing = step_time("");
+    const double computing = step_time("cublasGemmEx:1000");
+    const double summing = step_time("ncclAllReduce:3000");
+    const double both = step_time("cublasGemmEx:1000,ncclAllReduce:3000");
+    const double exposed = (both - computing) / (summing - nothing);
+    std::printf(
+        "stand-in, 2 ranks, 17 buckets: a step of %.1f ms; products alone %.1f ms, sums alone %.1f ms, neither "
+        "%.1f ms; %.0f %% of the communication is exposed\n",
+        1e3 * both, 1e3 * computing, 1e3 * summing, 1e3 * nothing, 100.0 * exposed);
+    CHECK(exposed <= 0.4);
+}
+
 } // namespace trainer_test

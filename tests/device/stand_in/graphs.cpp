@@ -77,10 +77,10 @@ void run_nodes(const std::vector<Node>& nodes, int device, unsigned number) {
         for (std::size_t i = 0; i < nodes.size(); ++i)
             if (!done[i] && std::ranges::all_of(nodes[i].after, [&](std::size_t other) { return done[other]; }))
                 ready.push_back(i);
-        const unsigned late = delays.next();
+        const std::size_t node = ready[delays.chance() % ready.size()];
+        const unsigned late = delays.next() + extra_time(nodes[node].operation.name);
         if (late > 0) std::this_thread::sleep_for(std::chrono::microseconds(late));
         if (has_failed(device)) return;
-        const std::size_t node = ready[delays.chance() % ready.size()];
         try {
             nodes[node].operation.work();
         } catch (const Fault& fault) {

@@ -48,6 +48,8 @@ void drain(const Stream* stream);
 
 /// RANKTUNE_STAND_IN_`name`, read at every call; `otherwise` when it is not set.
 [[nodiscard]] std::string setting(const char* name, const char* otherwise);
+/// RANKTUNE_STAND_IN_TAKES=NAME:MICROSECONDS,...: how much longer the operation `name` takes than it does.
+[[nodiscard]] unsigned extra_time(const std::string& name);
 /// Microseconds by which something is late: often none. Seeded by RANKTUNE_STAND_IN_SEED and the number of the caller.
 class Delays {
   public:
