@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/core_wait.hpp"
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/resource.h>
 
 #include <chrono>
@@ -9,6 +12,9 @@
 namespace ranktune::ddp {
 
 namespace {
+
+/// A long message moves piece by piece, and each piece waits for tests on both sides: a nap is short.
+constexpr std::chrono::microseconds nap(20);
 
 /// Number of involuntary context switches of this thread.
 long switches() {
@@ -21,6 +27,13 @@ long switches() {
     return usage.ru_nivcsw;
 }
 
+/// Linux lets sleeps of a thread last 50 us longer than asked for, unless it is told not to.
+void sleep_exactly() {
+#ifdef __linux__
+    prctl(PR_SET_TIMERSLACK, 1UL);
+#endif
+}
+
 } // namespace
 
 void CoreWait::begin() {
@@ -31,7 +44,7 @@ void CoreWait::begin() {
 void CoreWait::turn() {
     if (++turns_ <= spins) return;
     if (shared_) {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        std::this_thread::sleep_for(nap);
         return;
     }
     const long before = switches();
@@ -39,6 +52,7 @@ void CoreWait::turn() {
     if (switches() == before) return;
     shared_ = true;
     shared_waits_ = 0;
+    sleep_exactly();
 }
 
 } // namespace ranktune::ddp

@@ -97,7 +97,8 @@ class DevicePowerHook final : public DeviceHook {
             stream.add(m, bucket + thin.offset, thin.numbers());
             kernels_->orthonormalise_or_refill(memory.q.data(), memory.random.data(), thin.columns, thin.rank);
             compute_->multiply(false, false, thin.rows, thin.rank, thin.columns, {m, thin.columns},
-                               {memory.q.data(), thin.rank}, {travel.first.data() + thin.p_begin, thin.rank});
+                               {memory.q.data(), thin.rank}, {travel.first.data() + thin.p_begin, thin.rank},
+                               device::Precision::fp32);
         }
         for (const PowerLayout::Plain& plain : travel.layout.plain)
             stream.copy(travel.first.data() + plain.begin, bucket + plain.offset, plain.size * sizeof(float));
@@ -112,7 +113,7 @@ class DevicePowerHook final : public DeviceHook {
             float* const q = travel.second.data() + thin.q_begin;
             kernels_->orthonormalise(p, thin.rows, thin.rank);
             compute_->multiply(true, false, thin.columns, thin.rank, thin.rows, {m, thin.columns}, {p, thin.rank},
-                               {q, thin.rank});
+                               {q, thin.rank}, device::Precision::fp32);
             kernels_->subtract_expanded(m, p, q, thin.rows, thin.columns, thin.rank);
         }
     }

@@ -54,6 +54,13 @@ class Event {
     [[nodiscard]] virtual bool reached() const = 0;
 };
 
+/// Work of a stream that was recorded once, to be issued again as a whole (a CUDA graph). Its operations keep their
+/// arguments, so their memory must stay where it is. Owns its handle; may be destroyed while its work runs.
+class Graph {
+  public:
+    virtual ~Graph() = default;
+};
+
 /// A queue of work of one device: its operations run in order, and beside those of other streams. All functions only
 /// issue work and return; memory must stay valid until the work is complete. They throw DeviceError, which may also
 /// report an earlier operation. Destroy a stream only when it is idle. Used by one thread at a time.
@@ -88,6 +95,17 @@ class Stream {
     [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
     /// The memory may be used by this stream's earlier work until that is complete.
     virtual void release(void* memory) noexcept = 0;
+
+    /// From here to the end of the recording, work that is issued to this stream does not run. Meanwhile this thread
+    /// only issues work to it: it allocates, frees and asks nothing. Throws DeviceError when the device records
+    /// nothing.
+    virtual void begin_recording() = 0;
+    /// Throws DeviceError when something could not be recorded. The recording has ended in any case.
+    [[nodiscard]] virtual std::unique_ptr<Graph> end_recording() = 0;
+    /// Ends a recording without a result; nothing to do without one.
+    virtual void drop_recording() noexcept = 0;
+    /// Issues the work of `graph`, which was recorded on a stream of the same device.
+    virtual void launch(Graph& graph) = 0;
 };
 
 /// A GPU of this process. As a base::Device its copies are ordered after all work that was issued on its streams, and

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many small studies of `mlp` on the stand-in, each with delays or a fault of its own; all must end with the same bits.
 
-usage: campaign.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER delays|faults COUNT [FIRST]
+usage: campaign.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER DELAYS FAULTS [FIRST_FAULT]
 
-delays: the streams are late by other times in every run. faults: a rank is killed, a device breaks, a sum fails, hangs or
+DELAYS runs: the streams are late by other times in every run. FAULTS runs: a rank is killed, a device breaks, a sum fails, hangs or
 reports an error of another rank, at random places; the study is started again until it is complete. Depends on the number
-of the run alone (and on the machine's timing). The last line has the figures; the exit code is 0 when nothing went wrong.
+of the run alone (and on the machine's timing). Every second run replays CUDA graphs. The last lines have the figures; the exit code is 0 when nothing went wrong.
 """
 import os
 import random
@@ -19,7 +19,7 @@ import time
 
 import study_test
 
-MODE, COUNT, FIRST = sys.argv[5], int(sys.argv[6]), int(sys.argv[7]) if len(sys.argv) > 7 else 0
+DELAYS, FAULTS, FIRST_FAULT = (int(argument) for argument in (*sys.argv[5:], "0")[:3])
 RANKS = 2
 STUDY = study_test.STUDY + """
 [checkpoint]
@@ -46,8 +46,8 @@ class Campaign:
     def __init__(self, folder):
         self.cwd = pathlib.Path(folder)
 
-    def start(self, name, timeout="1m", **variables):
-        text = STUDY.replace('device = "{device}"', OPTIONS)
+    def start(self, name, timeout="1m", graphs=False, **variables):
+        text = STUDY.replace('device = "{device}"', OPTIONS + ("\ncuda_graphs = true" if graphs else ""))
         (self.cwd / f"{name}.toml").write_text(
             text.format(root=study_test.ROOT, device="gpu", resources=f"gpus = {RANKS}", compression="none", timeout=timeout))
         environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID")}
@@ -61,7 +61,7 @@ class Campaign:
         return {key: (row["train_loss"], row["val_loss"], row["val_accuracy"]) for key, row in rows.items()}
 
     def delays(self, number):
-        run = self.start(f"delays{number}", RANKTUNE_STAND_IN_SEED=str(number + 1),
+        run = self.start(f"delays{number}", graphs=number % 2 == 1, RANKTUNE_STAND_IN_SEED=str(number + 1),
                          RANKTUNE_STAND_IN_DELAY=random.Random(number).choice(["0", "100", "400", "2000"]))
         output, _ = run.communicate(timeout=300)
         return "" if run.returncode == 0 else output
@@ -75,7 +75,8 @@ class Campaign:
             variables["RANKTUNE_STAND_IN_STICKY"] = f"{rank}:{chance.randrange(1, 1500)}"
         elif kind != "kill":
             variables["RANKTUNE_STAND_IN_NCCL"] = f"{rank}:{chance.randrange(0, 90)}:{kind}"
-        run = self.start(name, timeout="4s" if kind == "hang" else "1m", **variables)
+        graphs = number % 2 == 1
+        run = self.start(name, timeout="4s" if kind == "hang" else "1m", graphs=graphs, **variables)
         if kind == "kill":
             time.sleep(chance.uniform(0.2, 4.0))
             workers = [pid for pid, command in commands_of(run.pid).items() if "ranktune" in command and pid != run.pid]
@@ -90,7 +91,7 @@ class Campaign:
                 return f"{kind}: processes are left: {left}\n{output}"
             if run.returncode == 0:
                 return ""
-            run = self.start(name, timeout="1m", RANKTUNE_STAND_IN_SEED=str(number + 1))
+            run = self.start(name, timeout="1m", graphs=graphs, RANKTUNE_STAND_IN_SEED=str(number + 1))
         run.kill()
         return f"the study does not end\n{output}"
 
@@ -104,14 +105,18 @@ def main():
         if first.returncode != 0:
             sys.exit(output)
         expected = campaign.reports("expected")
-        for number in range(FIRST, FIRST + COUNT):
-            problem = getattr(campaign, MODE)(number)
-            if not problem and campaign.reports(f"{MODE}{number}") != expected:
-                problem = f"other results: {campaign.reports(f'{MODE}{number}')}"
-            if problem:
-                wrong += 1
-                print(f"run {number}: {problem}", flush=True)
-    print(f"{COUNT} runs with {MODE} from {FIRST}: {COUNT - wrong} as expected, {wrong} wrong; {len(expected)} reports each")
+        for mode, numbers in (("delays", range(DELAYS)), ("faults", range(FIRST_FAULT, FIRST_FAULT + FAULTS))):
+            begin, failed = time.monotonic(), 0
+            for number in numbers:
+                problem = getattr(campaign, mode)(number)
+                if not problem and campaign.reports(f"{mode}{number}") != expected:
+                    problem = f"other results: {campaign.reports(f'{mode}{number}')}"
+                if problem:
+                    failed += 1
+                    print(f"run {number} with {mode}: {problem}", flush=True)
+            wrong += failed
+            print(f"{len(numbers)} runs with {mode}: {len(numbers) - failed} as expected, {failed} wrong; "
+                  f"{len(expected)} reports each; {time.monotonic() - begin:.0f} s", flush=True)
     sys.exit(1 if wrong or len(expected) != 4 else 0)
 
 

@@ -16,6 +16,7 @@ namespace compute_test {
 
 using namespace ranktune;
 using device::Activation;
+using device::Dropout;
 using testing::OnAccelerator;
 namespace mlp = trainables::mlp;
 
@@ -42,6 +43,12 @@ void check_close(const std::vector<float>& found, const std::vector<float>& expe
     CHECK(wrong == 0);
 }
 
+void check_narrow(const std::vector<base::BFloat16>& found, const std::vector<float>& wide) {
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < wide.size(); ++i) wrong += found[i].bits() == base::BFloat16(wide[i]).bits() ? 0 : 1;
+    CHECK(wrong == 0);
+}
+
 const std::pair<std::size_t, std::size_t> sizes[] = {{1, 1}, {3, 7}, {64, 10}, {33, 129}, {70, 300}};
 
 } // namespace
@@ -65,15 +72,58 @@ TEST_CASE("matrix products in all four forms, and of blocks", "[device]") {
             const OnAccelerator<float> right(on, b);
             const OnAccelerator<float> result(on, m * n);
             compute->multiply(ta, tb, m, n, k, {left.data(), ta ? m : k}, {right.data(), tb ? k : n},
-                              {result.data(), n});
+                              {result.data(), n}, device::Precision::fp32);
             check_close(result.values(), expected);
         }
     // The second and third row and column of a product, of larger matrices.
     const OnAccelerator<float> left(on, std::vector<float>{1, 2, 3, 4, 5, 6});            // [3, 2]
     const OnAccelerator<float> right(on, std::vector<float>{1, 0, 2, 0, 1, 3});           // [2, 3]
     const OnAccelerator<float> result(on, std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 0}); // [3, 3]
-    compute->multiply(false, false, 2, 2, 2, {left.data() + 2, 2}, {right.data() + 1, 3}, {result.data() + 4, 3});
+    compute->multiply(false, false, 2, 2, 2, {left.data() + 2, 2}, {right.data() + 1, 3}, {result.data() + 4, 3},
+                      device::Precision::fp32);
     CHECK(result.values() == std::vector<float>{0, 0, 0, 0, 4, 18, 0, 6, 28});
+}
+
+TEST_CASE("products of tf32 and bfloat16 keep their digits, against double precision", "[device]") {
+    auto& on = first_device();
+    if (on.facts().major < 8) return;
+    const auto compute = on.make_compute(on.compute_stream());
+    const std::size_t m = 33;
+    const std::size_t n = 17;
+    const std::size_t k = 129;
+    const auto a = random_numbers(m * k, 1);
+    const auto b = random_numbers(k * n, 2);
+    const OnAccelerator<float> left(on, a);
+    const OnAccelerator<float> right(on, b);
+    const OnAccelerator<base::BFloat16> narrow_left(on, a.size());
+    const OnAccelerator<base::BFloat16> narrow_right(on, b.size());
+    on.compute_stream().narrow(narrow_left.data(), base::DType::bfloat16, left.data(), a.size());
+    on.compute_stream().narrow(narrow_right.data(), base::DType::bfloat16, right.data(), b.size());
+    for (const auto precision : {device::Precision::fp32, device::Precision::tf32, device::Precision::bf16}) {
+        const OnAccelerator<float> result(on, m * n);
+        if (precision == device::Precision::bf16)
+            compute->multiply(false, false, m, n, k, {narrow_left.data(), k}, {narrow_right.data(), n},
+                              {result.data(), n});
+        else
+            compute->multiply(false, false, m, n, k, {left.data(), k}, {right.data(), n}, {result.data(), n},
+                              precision);
+        const auto found = result.values();
+        double largest = 0.0; // error, as a share of the sum of magnitudes
+        for (std::size_t i = 0; i < m * n; ++i) {
+            double sum = 0.0;
+            double magnitudes = 0.0;
+            for (std::size_t j = 0; j < k; ++j) {
+                const double product = static_cast<double>(a[i / n * k + j]) * static_cast<double>(b[j * n + i % n]);
+                sum += product;
+                magnitudes += std::abs(product);
+            }
+            largest = std::max(largest, std::abs(static_cast<double>(found[i]) - sum) / magnitudes);
+        }
+        const bool tf32 = precision == device::Precision::tf32;
+        // Two factors that are each rounded, or cut off; and the digits that are gone show.
+        CHECK(largest <= (precision == device::Precision::fp32 ? 1e-6 : tf32 ? 0x1p-9 : 0x1p-7));
+        CHECK(largest >= (precision == device::Precision::fp32 ? 0.0 : tf32 ? 0x1p-16 : 0x1p-13));
+    }
 }
 
 TEST_CASE("activations with and without dropout are those of the host", "[device]") {
@@ -90,14 +140,18 @@ TEST_CASE("activations with and without dropout are those of the host", "[device
                 const OnAccelerator<float> outputs(on, y);
                 const OnAccelerator<float> biases(on, bias);
                 const OnAccelerator<std::uint32_t> numbers(on, samples);
+                const OnAccelerator<Dropout> dropout(
+                    on, std::vector<Dropout>{{mask.key[0], mask.key[1], mask.threshold, mask.scale()}});
+                const OnAccelerator<base::BFloat16> narrow(on, rows * columns);
                 compute->activate(f, outputs.data(), biases.data(), rows, columns,
-                                  {mask.key[0], mask.key[1], mask.threshold, mask.scale()}, numbers.data());
+                                  probability > 0.0 ? dropout.data() : nullptr, numbers.data(), narrow.data());
                 f == Activation::none   ? mlp::add_bias(y.data(), bias.data(), rows, columns)
                 : f == Activation::relu ? mlp::add_bias_relu(y.data(), bias.data(), rows, columns)
                                         : mlp::add_bias_tanh(y.data(), bias.data(), rows, columns);
                 if (mask.threshold > 0) mlp::drop(y.data(), samples, columns, mask);
                 const auto found = outputs.values();
                 check_close(found, y);
+                check_narrow(narrow.values(), found);
                 std::size_t signs = 0; // a dropped unit is -0
                 for (std::size_t i = 0; i < y.size(); ++i)
                     signs +=
@@ -109,7 +163,9 @@ TEST_CASE("activations with and without dropout are those of the host", "[device
                 const OnAccelerator<float> sums(on, columns);
                 std::vector<float> expected(columns);
                 const float scale = mask.scale();
-                compute->activate_backward(f, deltas.data(), outputs.data(), scale, sums.data(), rows, columns);
+                compute->activate_backward(f, deltas.data(), outputs.data(), scale, sums.data(), rows, columns,
+                                           narrow.data());
+                check_narrow(narrow.values(), deltas.values());
                 f == Activation::none   ? mlp::column_sums(d.data(), expected.data(), rows, columns)
                 : f == Activation::relu ? mlp::relu_backward(d.data(), y.data(), scale, expected.data(), rows, columns)
                                         : mlp::tanh_backward(d.data(), y.data(), scale, expected.data(), rows, columns);
@@ -122,7 +178,7 @@ TEST_CASE("the gradient of no rows is zero", "[device]") {
     auto& on = first_device();
     const auto compute = on.make_compute(on.compute_stream());
     const OnAccelerator<float> sums(on, std::vector<float>{1.0F, 2.0F});
-    compute->activate_backward(Activation::none, nullptr, nullptr, 1.0F, sums.data(), 0, 2);
+    compute->activate_backward(Activation::none, nullptr, nullptr, 1.0F, sums.data(), 0, 2, nullptr);
     CHECK(sums.values() == std::vector<float>{0.0F, 0.0F});
 }
 
@@ -243,6 +299,43 @@ TEST_CASE("copies of a device are ordered after its streams, and events order st
         CHECK(static_cast<const unsigned char*>(target.get())[1023] == 1);
     }
     testing::wait_for(on.compute_stream());
+}
+
+TEST_CASE("recorded work runs at every launch, on what its memory has then", "[device]") {
+    auto& on = first_device();
+    auto& stream = on.compute_stream();
+    const auto compute = on.make_compute(stream);
+    const auto source = on.allocate_pinned(2 * sizeof(float));
+    const auto target = on.allocate_pinned(2 * sizeof(float));
+    auto* const from = static_cast<float*>(source.get());
+    const auto* const to = static_cast<const float*>(target.get());
+    const OnAccelerator<float> factor(on, std::vector<float>{1, 2, 3, 4});
+    const OnAccelerator<float> row(on, 2);
+    const OnAccelerator<float> product(on, 2);
+    const OnAccelerator<float> sum(on, std::vector<float>{0, 0});
+    const auto issue = [&] {
+        stream.upload(row.data(), from, 2 * sizeof(float));
+        compute->multiply(false, false, 1, 2, 2, {row.data(), 2}, {factor.data(), 2}, {product.data(), 2},
+                          device::Precision::fp32);
+        stream.add(sum.data(), product.data(), 2);
+        stream.download(target.get(), sum.data(), 2 * sizeof(float));
+    };
+    from[0] = 1.0F;
+    from[1] = 0.0F;
+    issue(); // loads code
+    testing::wait_for(stream);
+    CHECK((to[0] == 1.0F && to[1] == 2.0F));
+    stream.begin_recording();
+    issue();
+    const auto graph = stream.end_recording();
+    testing::wait_for(stream);
+    CHECK((to[0] == 1.0F && to[1] == 2.0F)); // nothing has run
+    for (int round = 1; round <= 3; ++round) {
+        from[0] = static_cast<float>(round);
+        stream.launch(*graph);
+        testing::wait_for(stream);
+    }
+    CHECK((to[0] == 7.0F && to[1] == 14.0F));
 }
 
 TEST_CASE("buffers of a device go through base::copy", "[device]") {

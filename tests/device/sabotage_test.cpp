@@ -7,7 +7,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "device_case.hpp"
 #include "support/catch.hpp"
@@ -20,6 +22,7 @@ using testing::OnAccelerator;
 namespace {
 
 device::Accelerator& stand_in(int number) {
+    setenv("RANKTUNE_STAND_IN_DEVICES", "5", 1); // before the first look at them
     auto& runtime = testing::runtime_or_skip();
     if (!testing::is_stand_in(runtime)) {
         std::printf("skipped: these mistakes are for the stand-in\n");
@@ -46,6 +49,52 @@ int rounds_that_miss(device::Accelerator& on, bool with_wait) {
         testing::wait_for(on.compute_stream());
     }
     return missed;
+}
+
+/// Records a graph of two streams: one fills memory, the other copies it to the host. How many of 200 launches did not
+/// see the result.
+int launches_that_miss(device::Accelerator& on, bool with_wait) {
+    constexpr std::size_t bytes = 256 * sizeof(float);
+    auto& first = on.compute_stream();
+    auto& second = on.communication_stream();
+    const auto pinned = on.allocate_pinned(bytes);
+    const auto* const seen = static_cast<const float*>(pinned.get());
+    const std::vector<float> undefined(256, std::nanf(""));
+    const OnAccelerator<float> memory(on, undefined);
+    const auto forked = on.make_event();
+    const auto filled = on.make_event();
+    const auto joined = on.make_event();
+    first.begin_recording();
+    first.record(*forked);
+    second.wait(*forked); // takes part from here on
+    first.fill_zero(memory.data(), bytes);
+    if (with_wait) {
+        first.record(*filled);
+        second.wait(*filled);
+    }
+    second.download(pinned.get(), memory.data(), bytes);
+    second.record(*joined);
+    first.wait(*joined);
+    const auto graph = first.end_recording();
+    int missed = 0;
+    for (int round = 0; round < 200; ++round) {
+        on.copy_from_host(memory.data(), undefined.data(), bytes);
+        first.launch(*graph);
+        testing::wait_for(first);
+        missed += seen[255] == 0.0F ? 0 : 1;
+    }
+    return missed;
+}
+
+/// What `call` throws; empty: nothing.
+template <class Call>
+std::string refusal_of(Call&& call) {
+    try {
+        call();
+    } catch (const device::DeviceError& error) {
+        return error.what();
+    }
+    return {};
 }
 
 /// Runs `body` in a child process; returns the signal that ended it, or 0.
@@ -109,6 +158,73 @@ TEST_CASE("memory that a stream still has to give is not for others", "[stand-in
         }
     }
     CHECK(found);
+}
+
+TEST_CASE("a forgotten dependency in a graph is found", "[stand-in]") {
+    auto& on = stand_in(0);
+    CHECK(launches_that_miss(on, true) == 0);
+    CHECK(launches_that_miss(on, false) > 0);
+}
+
+TEST_CASE("a graph whose memory was freed is found when it runs", "[stand-in]") {
+    auto& on = stand_in(4);
+    std::unique_ptr<device::Graph> graph;
+    {
+        const OnAccelerator<float> memory(on, 16);
+        on.compute_stream().begin_recording();
+        on.compute_stream().fill_zero(memory.data(), 16 * sizeof(float));
+        graph = on.compute_stream().end_recording();
+        on.compute_stream().launch(*graph);
+        testing::wait_for(on.compute_stream());
+        CHECK(memory.values() == std::vector<float>(16));
+    }
+    on.compute_stream().launch(*graph);
+    CHECK(refusal_of([&] { testing::wait_for(on.compute_stream()); }).find("illegal memory access") !=
+          std::string::npos);
+}
+
+TEST_CASE("what a graph cannot have breaks its recording, and the stream goes on", "[stand-in]") {
+    auto& on = stand_in(0);
+    auto& stream = on.compute_stream();
+    auto& other = on.communication_stream();
+    const OnAccelerator<float> memory(on, 16);
+    const auto outside = on.make_event();
+    const auto event = on.make_event();
+    stream.record(*outside);
+    const auto recorded = [&](auto&& body) {
+        stream.begin_recording();
+        body();
+        stream.fill_zero(memory.data(), 16 * sizeof(float));
+        return refusal_of([&] { static_cast<void>(stream.end_recording()); });
+    };
+    const std::string invalid = "operation failed due to a previous error during capture";
+    CHECK(recorded([] {}).empty());
+    CHECK(recorded([&] { CHECK(!refusal_of([&] { static_cast<void>(stream.idle()); }).empty()); }).find(invalid) !=
+          std::string::npos);
+    CHECK(recorded([&] { CHECK(!refusal_of([&] { static_cast<void>(outside->reached()); }).empty()); }).find(invalid) !=
+          std::string::npos);
+    CHECK(recorded([&] { CHECK(!refusal_of([&] { static_cast<void>(on.allocate(16)); }).empty()); }).find(invalid) !=
+          std::string::npos);
+    CHECK(recorded([&] { CHECK(!refusal_of([&] { stream.wait(*outside); }).empty()); }).find(invalid) !=
+          std::string::npos);
+    CHECK(recorded([&] {
+              stream.record(*event);
+              other.wait(*event);
+              other.fill_zero(memory.data(), 4);
+          }).find("capturing stream has unjoined work") != std::string::npos);
+    CHECK(refusal_of([&] { static_cast<void>(event->reached()); }).find("an event last recorded in a capturing") !=
+          std::string::npos);
+    for (const char* const call : {"begin", "end", "instantiate"}) {
+        setenv("RANKTUNE_STAND_IN_CAPTURE", call, 1);
+        std::string told;
+        told += refusal_of([&] { told = recorded([] {}); }); // the first one throws at once
+        CHECK(!told.empty());
+        unsetenv("RANKTUNE_STAND_IN_CAPTURE");
+    }
+    stream.fill_zero(memory.data(), 16 * sizeof(float));
+    testing::wait_for(stream);
+    testing::wait_for(other);
+    CHECK(memory.values() == std::vector<float>(16));
 }
 
 TEST_CASE("the host cannot access memory of a device", "[stand-in]") {

@@ -40,10 +40,10 @@ class Studies(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.cwd = pathlib.Path(self.folder.name)
 
-    def run_study(self, name, device, ranks, resources=None, stand_in=True, workers=None, compression="none", **variables):
+    def run_study(self, name, device, ranks, resources=None, stand_in=True, workers=None, compression="none", study=STUDY, **variables):
         """Runs a study; returns the finished process."""
         key = "gpus" if device == "gpu" else "ranks"
-        (self.cwd / f"{name}.toml").write_text(STUDY.format(root=ROOT, device=device, compression=compression, resources=resources or f"{key} = {ranks}"))
+        (self.cwd / f"{name}.toml").write_text(study.format(root=ROOT, device=device, compression=compression, resources=resources or f"{key} = {ranks}"))
         environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID")}
         environment["LD_LIBRARY_PATH"] = f"{STAND_IN}:{MODULE}" if stand_in else MODULE
         environment.update({"CUDA_VISIBLE_DEVICES": "0,1,2", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
@@ -98,7 +98,7 @@ class Studies(unittest.TestCase):
     def test_a_trial_without_room_on_its_device_fails_at_once_with_advice(self):
         for ranks in (1, 2):
             name = f"large{ranks}"
-            done = self.run_study(name, "gpu", ranks, resources=f"gpus = {ranks}\n[failure]\nmax_failures = 5", RANKTUNE_STAND_IN_MEMORY="100")
+            done = self.run_study(name, "gpu", ranks, resources=f"gpus = {ranks}\n[failure]\nmax_failures = 5", RANKTUNE_STAND_IN_MEMORY="4196")
             self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
             trials = json.loads(subprocess.run([PROGRAM, "export", name, "--format", "json"], cwd=self.cwd, capture_output=True,
                                                text=True, check=True).stdout)["trials"]
@@ -177,6 +177,28 @@ class Studies(unittest.TestCase):
             self.assertEqual(found.keys(), expected.keys())
             for key, row in found.items():
                 self.assertAlmostEqual(float(row["val_loss"]) / float(expected[key]["val_loss"]), 1.0, delta=1e-3)
+
+    def test_lower_precisions_reach_the_accuracy_of_float32(self):
+        study = (STUDY.replace("num_trials = 2", "num_trials = 3").replace("max_iterations = 2", "max_iterations = 6")
+                 .replace("dropout = 0.2", "dropout = 0.2\nlr = 0.05")
+                 .replace('[space]\nlr = "loguniform(1e-2, 1e-1)"', '[searcher]\ntype = "grid"\n[space]\nprecision = ["fp32", "tf32", "bf16"]'))
+        done = self.run_study("precision", "gpu", 1, study=study, RANKTUNE_STAND_IN_DELAY="0")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        last = [float(row["val_accuracy"]) for (_, iteration), row in self.reports("precision").items() if iteration == "6"]
+        losses = {row["train_loss"] for (_, iteration), row in self.reports("precision").items() if iteration == "1"}
+        self.assertEqual(len(last), 3)
+        self.assertEqual(len(losses), 3)  # they do differ
+        self.assertGreater(min(last), 0.9)
+        self.assertLess(max(last) - min(last), 0.0101)
+
+    def test_a_precision_that_nothing_here_computes_is_refused(self):
+        study = STUDY.replace('device = "{device}"', 'device = "{device}"\nprecision = "bf16"')
+        done = self.run_study("cores", "cpu", 1, study=study)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('mlp.precision is "bf16", but cores compute in fp32 alone: set device = "gpu"', done.stdout + done.stderr + self.logs("cores"))
+        done = self.run_study("turing", "gpu", 1, study=study, RANKTUNE_STAND_IN_CAPABILITY="7.5")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("compute capability 7.5) has no such products", done.stdout + done.stderr + self.logs("turing"))
 
     def test_without_a_device_it_says_why(self):
         done = self.run_study("none", "gpu", 1, resources="ranks = 1", CUDA_VISIBLE_DEVICES="")

@@ -227,6 +227,46 @@ TEST_CASE("a state moves between host and device", "[device]") {
     CHECK(wrong == 0);
 }
 
+TEST_CASE("lower precisions train as float32 does, the same bits every time, and their states move", "[device]") {
+    const auto data = dataset(true);
+    for (const auto& [precision, digits] :
+         {std::pair{device::Precision::tf32, 2e-3}, std::pair{device::Precision::bf16, 2e-2}})
+        for (int size = 1; size <= std::min(most_ranks(), 2); ++size) {
+            std::atomic<int> wrong{0};
+            State states[2];
+            for (State& state : states)
+                on_ranks(size, [&, precision = precision, digits = digits](int rank, ddp::Group& group,
+                                                                           device::Accelerator& on) {
+                    if (on.facts().major < 8) return;
+                    auto choice = options(mlp::Activation::tanh, mlp::OptimizerOptions::Kind::adam, 0.2);
+                    mlp::Trainer host(data, choice, group);
+                    choice.device = &on;
+                    mlp::Trainer full(data, choice, group);
+                    choice.precision = precision;
+                    mlp::Trainer device(data, choice, group);
+                    const double expected = group.reduced(host.train_batch({0, 16}));
+                    const double found = group.reduced(device.train_batch({0, 16}));
+                    wrong += close_to(found, expected, digits) ? 0 : 1;
+                    wrong += close_to(found, expected, 1e-7) ? 1 : 0; // digits are gone
+                    const double epoch = host.train_epoch();
+                    wrong += close_to(device.train_epoch(), epoch, 5.0 * digits) ? 0 : 1;
+                    Sink sink;
+                    device.save(sink);
+                    for (mlp::Trainer* other : {&host, &full}) { // bit for bit: parameters and moments are float32
+                        Source source(sink);
+                        other->load(source);
+                        Sink again;
+                        other->save(again);
+                        wrong += again.state == sink.state ? 0 : 1;
+                    }
+                    wrong += close_to(full.validate().loss, device.validate().loss, digits) ? 0 : 1;
+                    if (rank == 0) state = sink.state;
+                });
+            CHECK(wrong == 0);
+            CHECK(states[0] == states[1]);
+        }
+}
+
 TEST_CASE("the same training on a device gives the same bits", "[device]") {
     const auto data = dataset(true);
     for (int size = 1; size <= most_ranks(); ++size) {
@@ -243,6 +283,63 @@ TEST_CASE("the same training on a device gives the same bits", "[device]") {
             });
         CHECK(states[0] == states[1]);
         CHECK(states[0].size() > 6);
+    }
+}
+
+namespace {
+
+/// Trains three epochs on `size` ranks; the state of rank 0, and what became of the graphs there.
+std::pair<State, mlp::Engine::Replays> trained(int size, const std::shared_ptr<data::Dataset>& data,
+                                               mlp::TrainerOptions choice) {
+    std::pair<State, mlp::Engine::Replays> result;
+    on_ranks(size, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+        mlp::TrainerOptions mine = choice;
+        mine.device = &on;
+        mlp::Trainer trainer(data, mine, group);
+        for (int epoch = 0; epoch < 3; ++epoch) static_cast<void>(trainer.train_epoch());
+        Sink sink;
+        trainer.save(sink);
+        if (rank == 0) result = {sink.state, trainer.replays()};
+    });
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("steps that are replayed from graphs give the bits of steps that are issued", "[device]") {
+    using Kind = mlp::OptimizerOptions::Kind;
+    const bool narrow = testing::runtime_or_skip().devices().front().major >= 8;
+    for (int size = 1; size <= most_ranks(); ++size)
+        for (const bool rich : {false, true}) {
+            auto choice = options(mlp::Activation::tanh, rich ? Kind::adamw : Kind::sgd, rich ? 0.2 : 0.0);
+            choice.gradients.clip_norm = rich ? 0.3 : 0.0;
+            choice.gradients.accumulate = rich ? 3 : 1; // some parts have no samples
+            if (rich && narrow) choice.precision = device::Precision::bf16;
+            if (rich && size > 1) choice.gradients.compression = {.kind = ddp::Compression::Kind::topk, .density = 0.1};
+            const auto data = dataset(rich);
+            const auto [expected, issued] = trained(size, data, choice);
+            CHECK(issued.batches == 0);
+            choice.graphs = true;
+            const auto [found, replayed] = trained(size, data, choice);
+            CHECK(found == expected);
+            CHECK(replayed.batches >= 8);
+            CHECK(replayed.refusal.empty());
+        }
+}
+
+TEST_CASE("where nothing can be recorded, steps are issued, and the reason is known", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.2);
+    const auto data = dataset(true);
+    const auto expected = trained(1, data, choice).first;
+    choice.graphs = true;
+    for (const char* const call : {"begin", "end", "instantiate"}) {
+        setenv("RANKTUNE_STAND_IN_CAPTURE", call, 1);
+        const auto [found, replays] = trained(1, data, choice);
+        unsetenv("RANKTUNE_STAND_IN_CAPTURE");
+        CHECK(found == expected);
+        CHECK(replays.batches == 0);
+        CHECK(!replays.refusal.empty());
     }
 }
 
@@ -266,6 +363,111 @@ TEST_CASE("a loss that is not finite ends the step on all ranks", "[device]") {
     });
     CHECK(told == 1);
     CHECK(left == 1);
+}
+
+namespace {
+
+/// Seconds of a step on two ranks, with durations of operations as RANKTUNE_STAND_IN_TAKES has them.
+double step_time(const char* durations) {
+    setenv("RANKTUNE_STAND_IN_TAKES", durations, 1);
+    double seconds = 0.0;
+    on_ranks(2, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+        auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.0);
+        choice.hidden.assign(16, 32);
+        choice.bucket_floats = 1100; // a layer
+        choice.device = &on;
+        mlp::Trainer trainer(dataset(true), choice, group);
+        static_cast<void>(trainer.train_batch({0, 16}));
+        group.barrier();
+        const auto begin = std::chrono::steady_clock::now();
+        for (int step = 0; step < 10; ++step) static_cast<void>(trainer.train_batch({0, 16}));
+        testing::wait_for(on.compute_stream());
+        if (rank == 0) seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / 10;
+    });
+    unsetenv("RANKTUNE_STAND_IN_TAKES");
+    return seconds;
+}
+
+/// Random numbers of one class each; `features` wide.
+std::shared_ptr<data::Dataset> large_dataset(std::size_t features, std::size_t samples) {
+    auto data = std::make_shared<data::Dataset>();
+    data->features = features;
+    data->outputs = 10;
+    data->classification = true;
+    for (auto* split : {&data->train, &data->val}) {
+        split->count = split == &data->train ? samples : 1;
+        for (std::size_t i = 0; i < split->count * features; ++i) split->x.push_back(feature(i, i % features));
+        for (std::size_t i = 0; i < split->count; ++i) split->classes.push_back(static_cast<std::int32_t>(i % 10));
+    }
+    data->x_scale.shift.assign(features, 0.0F);
+    data->x_scale.factor.assign(features, 1.0F);
+    return data;
+}
+
+/// Microseconds of a step of one rank.
+double step_us(const mlp::TrainerOptions& choice, const std::shared_ptr<data::Dataset>& data, std::size_t steps) {
+    double seconds = 0.0;
+    on_ranks(1, [&](int, ddp::Group& group, device::Accelerator& on) {
+        auto mine = choice;
+        mine.device = &on;
+        mlp::Trainer trainer(data, mine, group);
+        for (int step = 0; step < 3; ++step) static_cast<void>(trainer.train_batch({0, mine.batch}));
+        testing::wait_for(on.compute_stream());
+        const auto begin = std::chrono::steady_clock::now();
+        for (std::size_t step = 0; step < steps; ++step) static_cast<void>(trainer.train_batch({0, mine.batch}));
+        testing::wait_for(on.compute_stream());
+        seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    });
+    return 1e6 * seconds / static_cast<double>(steps);
+}
+
+} // namespace
+
+/// For people.
+TEST_CASE("times of steps by precision, with and without graphs", "[.speed]") {
+    const bool stand_in = testing::is_stand_in(testing::runtime_or_skip());
+    const bool narrow = testing::runtime_or_skip().devices().front().major >= 8;
+    struct Model {
+        std::size_t features;
+        std::size_t hidden;
+        std::size_t batch;
+    };
+    for (const Model model : {Model{64, 256, 256}, Model{784, 2048, 512}}) {
+        if (stand_in && model.features > 64) continue;
+        const auto data = large_dataset(model.features, model.batch);
+        for (const auto& [name, precision] :
+             {std::pair{"fp32", device::Precision::fp32}, std::pair{"tf32", device::Precision::tf32},
+              std::pair{"bf16", device::Precision::bf16}}) {
+            if (precision != device::Precision::fp32 && !narrow) continue;
+            auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.0);
+            choice.hidden = {model.hidden, model.hidden};
+            choice.batch = model.batch;
+            choice.precision = precision;
+            const std::size_t steps = stand_in ? 3 : 300;
+            const double issued = step_us(choice, data, steps);
+            choice.graphs = true;
+            const double replayed = step_us(choice, data, steps);
+            std::printf("%s, %zu-%zu-%zu-10, batch %zu, %s: %.1f us a step, %.1f us with graphs\n",
+                        stand_in ? "stand-in" : "GPU", model.features, model.hidden, model.hidden, model.batch, name,
+                        issued, replayed);
+            CHECK((issued > 0.0 && replayed > 0.0));
+        }
+    }
+}
+
+/// For people, on an idle machine, with RANKTUNE_STAND_IN_DELAY=0. On the stand-in, durations are as they are set.
+TEST_CASE("how much of the communication is exposed", "[.overlap]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    const double nothing = step_time("");
+    const double computing = step_time("cublasGemmEx:1000");
+    const double summing = step_time("ncclAllReduce:2700");
+    const double both = step_time("cublasGemmEx:1000,ncclAllReduce:2700");
+    const double exposed = (both - computing) / (summing - nothing);
+    std::printf(
+        "stand-in, 2 ranks, 17 buckets: a step of %.1f ms; products alone %.1f ms, sums alone %.1f ms, neither "
+        "%.1f ms; %.0f %% of the communication is exposed\n",
+        1e3 * both, 1e3 * computing, 1e3 * summing, 1e3 * nothing, 100.0 * exposed);
+    CHECK(exposed <= 0.4);
 }
 
 } // namespace trainer_test

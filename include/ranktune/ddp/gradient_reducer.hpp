@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ranktune/ddp/compression.hpp"
@@ -176,11 +177,10 @@ class GradientReducer {
     std::unique_ptr<Impl> impl_;
 };
 
-/// begin(), `compute_gradients()` (which calls ready() for every tensor, in plan order), finish(). When
-/// `compute_gradients` throws, the peers are notified within this step, and the exception is rethrown.
+/// After begin() or begin_micro_step(): `compute_gradients()` (which calls ready() for every tensor, in plan order),
+/// then finish(). When `compute_gradients` throws, the reducer fails the step, and the exception is rethrown.
 template <class ComputeGradients>
-void run_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
-    reducer.begin();
+void complete_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
     try {
         compute_gradients();
     } catch (...) {
@@ -190,17 +190,18 @@ void run_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
     reducer.finish();
 }
 
-/// The same for a micro-step. When `compute_gradients` throws, what was accumulated is discarded.
+/// A whole step. When `compute_gradients` throws, the peers are notified within this step.
+template <class ComputeGradients>
+void run_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
+    reducer.begin();
+    complete_step(reducer, std::forward<ComputeGradients>(compute_gradients));
+}
+
+/// A whole micro-step. When `compute_gradients` throws, what was accumulated is discarded.
 template <class ComputeGradients>
 void run_micro_step(GradientReducer& reducer, ComputeGradients&& compute_gradients) {
     reducer.begin_micro_step();
-    try {
-        compute_gradients();
-    } catch (...) {
-        reducer.fail();
-        throw;
-    }
-    reducer.finish();
+    complete_step(reducer, std::forward<ComputeGradients>(compute_gradients));
 }
 
 } // namespace ranktune::ddp

@@ -13,6 +13,7 @@
 #include "comm/mpi/communicator.hpp"
 #include "comm/mpi/error.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/state.hpp"
 
 namespace ranktune::comm {
 namespace {
@@ -54,17 +55,9 @@ constexpr std::size_t most_pieces = 64; // under way to a receiver, however smal
 
 using Clock = std::chrono::steady_clock;
 
-/// Large blocks of a state begin at a page (study::PageAllocator). The kernel copies between processes page by page,
-/// and that takes three times as long where source and target do not lie in their pages alike.
-constexpr std::size_t page = 4096;
-
-struct FreePages {
-    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(page)); }
-};
-using Pages = std::unique_ptr<std::byte[], FreePages>;
-
-/// Not initialised: pages that are never used cost nothing.
-Pages new_pages(std::size_t bytes) { return Pages(new (std::align_val_t(page)) std::byte[bytes]); }
+/// Large blocks of a state begin at a page. The kernel copies between processes page by page, and that takes three
+/// times as long where source and target do not lie in their pages alike.
+constexpr std::size_t page = study::PageAllocator<std::byte>::page;
 
 /// An error counts as done: the piece does not come, and the receiver notices.
 bool is_done(MPI_Request& request) {
@@ -85,7 +78,7 @@ struct BlockExchange::Impl {
     std::list<Sending> sending;
     // ask, Reader
     int next_tag = 0;
-    Pages landing; ///< of readers; null while one uses it, and after a failure
+    study::StateBytes landing; ///< of readers; empty while one uses it, and after a failure
 
     void answer(const std::vector<std::byte>& question, int to);
     void drive_sends() {
@@ -218,8 +211,7 @@ BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, 
 
 /// The pieces lie in a ring, in the order in which they were asked for.
 struct BlockExchange::Reader::Transfer {
-    Pages ring;
-    std::size_t size = 0;
+    study::StateBytes ring;
     std::size_t write = 0;       ///< where the next piece goes
     std::list<Receiving> pieces; ///< addresses must not change
 };
@@ -230,9 +222,11 @@ BlockExchange::Reader::Reader(BlockExchange& exchange, base::Rank from, std::str
       key_(std::move(key)),
       ranges_(std::move(ranges)),
       transfer_(std::make_shared<Transfer>()) {
-    transfer_->size = impl_.settings.in_flight * impl_.settings.piece;
-    transfer_->ring = std::move(impl_.landing);
-    if (!transfer_->ring) transfer_->ring = new_pages(transfer_->size);
+    transfer_->ring = std::exchange(impl_.landing, {});
+    std::uint64_t all = 0; // with gaps for alignment
+    for (const Range& range : ranges_) all += range.bytes + page * (1 + range.bytes / impl_.settings.piece);
+    const std::size_t size = std::min<std::uint64_t>(all, impl_.settings.in_flight * impl_.settings.piece);
+    if (transfer_->ring.size() < size) transfer_->ring = study::StateBytes(size);
     ask_for_more();
 }
 
@@ -249,16 +243,16 @@ std::byte* BlockExchange::Reader::room_for(std::size_t bytes) {
     constexpr std::size_t line = 64;
     const std::size_t alignment = bytes < page ? line : page;
     const std::size_t oldest =
-        t.pieces.empty() ? 0 : static_cast<std::size_t>(t.pieces.front().wanted.into.data() - t.ring.get());
+        t.pieces.empty() ? 0 : static_cast<std::size_t>(t.pieces.front().wanted.into.data() - t.ring.data());
     if (t.pieces.empty()) t.write = 0;
     const bool wrapped = !t.pieces.empty() && t.write <= oldest;
     std::size_t begin = (t.write + alignment - 1) / alignment * alignment;
-    if (begin + bytes > (wrapped ? oldest : t.size)) {
+    if (begin + bytes > (wrapped ? oldest : t.ring.size())) {
         if (wrapped || t.pieces.empty() || bytes > oldest) return nullptr;
         begin = 0;
     }
     t.write = begin + bytes;
-    return t.ring.get() + begin;
+    return t.ring.data() + begin;
 }
 
 void BlockExchange::Reader::ask_for_more() {

@@ -107,7 +107,7 @@ std::shared_ptr<void> CudaAccelerator::allocate_pinned(std::size_t bytes) {
 }
 
 std::unique_ptr<Compute> CudaAccelerator::make_compute(Stream& on) {
-    return make_cuda_compute(number_, static_cast<CudaStream&>(on));
+    return make_cuda_compute(number_, facts_, static_cast<CudaStream&>(on));
 }
 
 std::unique_ptr<GradientKernels> CudaAccelerator::make_gradient_kernels(Stream& on) {

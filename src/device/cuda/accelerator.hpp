@@ -53,7 +53,7 @@ class CudaAccelerator final : public Accelerator {
 };
 
 /// cuBLAS and kernels on `stream`, which outlives the result.
-[[nodiscard]] std::unique_ptr<Compute> make_cuda_compute(int device, CudaStream& stream);
+[[nodiscard]] std::unique_ptr<Compute> make_cuda_compute(int device, const DeviceFacts& facts, CudaStream& stream);
 /// Kernels on `stream`, which outlives the result.
 [[nodiscard]] std::unique_ptr<GradientKernels> make_cuda_gradient_kernels(int device, CudaStream& stream);
 /// As loaded; 0: unknown.

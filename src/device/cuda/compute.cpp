@@ -28,41 +28,48 @@ int as_extent(std::size_t n) {
     return static_cast<int>(n);
 }
 
+/// As cuBLAS recommends: 32 MiB from Hopper on, 4 MiB before.
+std::size_t workspace_bytes(const DeviceFacts& facts) { return std::size_t{facts.major >= 9 ? 32U : 4U} << 20U; }
+
 class CudaCompute final : public Compute {
   public:
-    CudaCompute(int device, CudaStream& stream) : device_(device), stream_(stream) {
+    CudaCompute(int device, const DeviceFacts& facts, CudaStream& stream) : device_(device), stream_(stream) {
         use();
         check_cublas(cublasCreate_v2(&cublas_), "cublasCreate");
-        check_cublas(cublasSetStream_v2(cublas_, stream.handle()), "cublasSetStream");
+        try {
+            check_cublas(cublasSetStream_v2(cublas_, stream.handle()), "cublasSetStream");
+            // Memory of its own: the algorithms depend on its size, and work that is recorded cannot allocate.
+            workspace_ = stream.allocate(workspace_bytes(facts));
+            check_cublas(cublasSetWorkspace_v2(cublas_, workspace_, workspace_bytes(facts)), "cublasSetWorkspace");
+        } catch (...) {
+            close();
+            throw;
+        }
     }
-    ~CudaCompute() override { cublasDestroy_v2(cublas_); }
+    ~CudaCompute() override { close(); }
     CudaCompute(const CudaCompute&) = delete;
     CudaCompute& operator=(const CudaCompute&) = delete;
 
-    /// cuBLAS stores by columns: it computes the transposed product of the transposed factors.
     void multiply(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, Block<const float> a,
-                  Block<const float> b, Block<float> c) override {
-        if (m == 0 || n == 0) return;
-        assert(k > 0);
-        use();
-        const float one = 1.0F;
-        const float zero = 0.0F;
-        check_cublas(
-            cublasSgemm_v2(cublas_, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                           as_extent(n), as_extent(m), as_extent(k), &one, b.data, as_extent(b.stride), a.data,
-                           as_extent(a.stride), &zero, c.data, as_extent(c.stride)),
-            "cublasSgemm");
+                  Block<const float> b, Block<float> c, Precision precision) override {
+        assert(precision != Precision::bf16);
+        const auto by = precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+        multiply_any(transpose_a, transpose_b, m, n, k, a, b, c, CUDA_R_32F, by);
+    }
+    void multiply(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
+                  Block<const base::BFloat16> a, Block<const base::BFloat16> b, Block<float> c) override {
+        multiply_any(transpose_a, transpose_b, m, n, k, a, b, c, CUDA_R_16BF, CUBLAS_COMPUTE_32F);
     }
 
     void activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
-                  const Dropout& dropout, const std::uint32_t* samples) override {
+                  const Dropout* dropout, const std::uint32_t* samples, base::BFloat16* narrow) override {
         use();
-        check(launch_activate(f, y, bias, rows, columns, dropout, samples, stream_.handle()), "activate");
+        check(launch_activate(f, y, bias, rows, columns, dropout, samples, narrow, stream_.handle()), "activate");
     }
     void activate_backward(Activation f, float* d, const float* y, float scale, float* bias_gradient, std::size_t rows,
-                           std::size_t columns) override {
+                           std::size_t columns, base::BFloat16* narrow) override {
         use();
-        check(launch_activate_backward(f, d, y, scale, bias_gradient, rows, columns, stream_.handle()),
+        check(launch_activate_backward(f, d, y, scale, bias_gradient, rows, columns, narrow, stream_.handle()),
               "activate_backward");
     }
     void cross_entropy(float* z, const std::int32_t* classes, std::size_t rows, std::size_t columns, float factor,
@@ -93,15 +100,38 @@ class CudaCompute final : public Compute {
   private:
     void use() const { check(cudaSetDevice(device_), "cudaSetDevice"); }
 
+    void close() noexcept {
+        cublasDestroy_v2(cublas_);
+        stream_.release(workspace_);
+    }
+
+    /// cuBLAS stores by columns: it computes the transposed product of the transposed factors.
+    template <class Number>
+    void multiply_any(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
+                      Block<const Number> a, Block<const Number> b, Block<float> c, cudaDataType_t type,
+                      cublasComputeType_t by) {
+        if (m == 0 || n == 0) return;
+        assert(k > 0);
+        use();
+        const float one = 1.0F;
+        const float zero = 0.0F;
+        check_cublas(cublasGemmEx(cublas_, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                  transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, as_extent(n), as_extent(m), as_extent(k),
+                                  &one, b.data, type, as_extent(b.stride), a.data, type, as_extent(a.stride), &zero,
+                                  c.data, CUDA_R_32F, as_extent(c.stride), by, CUBLAS_GEMM_DEFAULT),
+                     "cublasGemmEx");
+    }
+
     int device_;
     CudaStream& stream_;
     cublasHandle_t cublas_ = nullptr;
+    void* workspace_ = nullptr;
 };
 
 } // namespace
 
-std::unique_ptr<Compute> make_cuda_compute(int device, CudaStream& stream) {
-    return std::make_unique<CudaCompute>(device, stream);
+std::unique_ptr<Compute> make_cuda_compute(int device, const DeviceFacts& facts, CudaStream& stream) {
+    return std::make_unique<CudaCompute>(device, facts, stream);
 }
 
 int cublas_version() {

@@ -105,19 +105,22 @@ cudaError_t launch_expand(float* m, const float* p, const float* q, std::size_t 
 }
 
 cudaError_t launch_activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
-                            const Dropout& dropout, const std::uint32_t* samples, cudaStream_t stream) {
+                            const Dropout* dropout, const std::uint32_t* samples, base::BFloat16* narrow,
+                            cudaStream_t stream) {
     const std::size_t count = rows * columns;
     if (count == 0) return cudaSuccess;
-    activate_rows<<<blocks_for(count), block_threads, 0, stream>>>(f, y, bias, count, columns, dropout, samples);
+    activate_rows<<<blocks_for(count), block_threads, 0, stream>>>(f, y, bias, count, columns, dropout, samples,
+                                                                   reinterpret_cast<__nv_bfloat16*>(narrow));
     return cudaGetLastError();
 }
 
 cudaError_t launch_activate_backward(Activation f, float* d, const float* y, float scale, float* bias_gradient,
-                                     std::size_t rows, std::size_t columns, cudaStream_t stream) {
+                                     std::size_t rows, std::size_t columns, base::BFloat16* narrow,
+                                     cudaStream_t stream) {
     if (columns == 0) return cudaSuccess;
     const auto blocks = static_cast<unsigned>((columns + tile_columns - 1) / tile_columns);
-    activate_backward_rows<<<blocks, dim3(tile_columns, tile_rows), 0, stream>>>(f, d, y, scale, bias_gradient, rows,
-                                                                                 columns);
+    activate_backward_rows<<<blocks, dim3(tile_columns, tile_rows), 0, stream>>>(
+        f, d, y, scale, bias_gradient, rows, columns, reinterpret_cast<__nv_bfloat16*>(narrow));
     return cudaGetLastError();
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "device/compute.hpp"
+#include "device/rational_tanh.hpp"
 
 /// An array that the threads of a block share. Undefined at the beginning of a block.
 #ifndef SHARED_ARRAY
@@ -86,24 +87,6 @@ __global__ void scale_to_norm(float* values, std::size_t count, double most, dou
 
 // ---- activations ----
 
-/// The rational function of trainables/mlp/kernels.cpp, so that both forms of a network agree to the last bits.
-__device__ inline float rational_tanh(float value) {
-    const float x = value < -7.9F ? -7.9F : (value > 7.9F ? 7.9F : value);
-    const float s = x * x;
-    float p = -2.76076847742355e-16F;
-    p = p * s + 2.00018790482477e-13F;
-    p = p * s - 8.60467152213735e-11F;
-    p = p * s + 5.12229709037114e-08F;
-    p = p * s + 1.48572235717979e-05F;
-    p = p * s + 6.37261928875436e-04F;
-    p = p * s + 4.89352455891786e-03F;
-    float q = 1.19825839466702e-06F;
-    q = q * s + 1.18534705686654e-04F;
-    q = q * s + 2.26843463243900e-03F;
-    q = q * s + 4.89352518554385e-03F;
-    return x * p / q + 0.0F; // -0 + 0 = +0: only dropped units are -0
-}
-
 /// Word `word` of Philox4x32-10 of the counter {block, sample, 0, 0}.
 __device__ inline std::uint32_t philox_word(std::uint32_t block, std::uint32_t sample, std::uint32_t key0,
                                             std::uint32_t key1, unsigned word) {
@@ -131,16 +114,19 @@ __device__ inline bool is_dropped(std::size_t column, std::uint32_t sample, cons
     return ((word >> (unit < 64 ? 0 : 16)) & 0xFFFFU) < dropout.threshold;
 }
 
+/// `dropout` and `narrow` may be nullptr.
 __global__ void activate_rows(Activation f, float* y, const float* bias, std::size_t count, std::size_t columns,
-                              Dropout dropout, const std::uint32_t* samples) {
+                              const Dropout* dropout, const std::uint32_t* samples, __nv_bfloat16* narrow) {
+    const bool drops = dropout != nullptr && dropout->threshold > 0;
     for (std::size_t i = first_element(); i < count; i += elements_of_grid()) {
         const std::size_t column = i % columns;
         float z = y[i] + bias[column];
         if (f == Activation::relu) z = z < 0.0F ? 0.0F : z; // NaN stays NaN
         if (f == Activation::tanh) z = rational_tanh(z);
-        if (dropout.threshold > 0)
-            z = is_dropped(column, samples[i / columns], dropout) ? -0.0F : z * dropout.scale; // -0 marks dropped units
+        if (drops) // -0 marks dropped units
+            z = is_dropped(column, samples[i / columns], *dropout) ? -0.0F : z * dropout->scale;
         y[i] = z;
+        if (narrow != nullptr) narrow[i] = __float2bfloat16_rn(z);
     }
 }
 
@@ -153,8 +139,9 @@ __device__ inline float slope(Activation f, float gradient, float output, float 
 }
 
 /// A block has `tile_columns` columns, and adds up all rows: every thread its own ones, then one thread per column.
+/// `narrow` may be nullptr.
 __global__ void activate_backward_rows(Activation f, float* d, const float* y, float scale, float* bias_gradient,
-                                       std::size_t rows, std::size_t columns) {
+                                       std::size_t rows, std::size_t columns, __nv_bfloat16* narrow) {
     SHARED_ARRAY(float, part, tile_rows* tile_columns);
     const std::size_t column = std::size_t{blockIdx.x} * tile_columns + threadIdx.x;
     float sum = 0.0F;
@@ -162,6 +149,7 @@ __global__ void activate_backward_rows(Activation f, float* d, const float* y, f
         const std::size_t i = row * columns + column;
         const float gradient = slope(f, d[i], f == Activation::none ? 0.0F : y[i], scale);
         if (f != Activation::none) d[i] = gradient;
+        if (narrow != nullptr) narrow[i] = __float2bfloat16_rn(gradient);
         sum += gradient;
     }
     part[threadIdx.y * tile_columns + threadIdx.x] = sum;

@@ -33,9 +33,11 @@ cudaError_t launch_orthonormalise(float* x, const float* random, std::size_t row
 cudaError_t launch_expand(float* m, const float* p, const float* q, std::size_t rows, std::size_t columns,
                           std::size_t rank, bool subtract, cudaStream_t stream);
 cudaError_t launch_activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
-                            const Dropout& dropout, const std::uint32_t* samples, cudaStream_t stream);
+                            const Dropout* dropout, const std::uint32_t* samples, base::BFloat16* narrow,
+                            cudaStream_t stream);
 cudaError_t launch_activate_backward(Activation f, float* d, const float* y, float scale, float* bias_gradient,
-                                     std::size_t rows, std::size_t columns, cudaStream_t stream);
+                                     std::size_t rows, std::size_t columns, base::BFloat16* narrow,
+                                     cudaStream_t stream);
 cudaError_t launch_cross_entropy(float* z, const std::int32_t* classes, std::size_t rows, std::size_t columns,
                                  float factor, double* losses, cudaStream_t stream);
 cudaError_t launch_squared_error(float* z, const float* targets, std::size_t rows, std::size_t columns, float factor,

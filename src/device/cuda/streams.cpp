@@ -56,6 +56,13 @@ bool CudaEvent::reached() const {
     return true;
 }
 
+CudaGraph::CudaGraph(int device, cudaGraph_t recorded) {
+    check(cudaSetDevice(device), "cudaSetDevice");
+    check(cudaGraphInstantiate(&graph_, recorded, 0), "cudaGraphInstantiate");
+}
+
+CudaGraph::~CudaGraph() { cudaGraphExecDestroy(graph_); }
+
 CudaStream::CudaStream(int device, MemoryBudget& budget) : device_(device), budget_(&budget) {
     use();
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -137,6 +144,35 @@ void CudaStream::release(void* memory) noexcept {
     if (memory == nullptr) return;
     budget_->give_back(memory);
     cudaFreeAsync(memory, stream_);
+}
+
+/// Other threads go on as they like: what they do has no part in this recording.
+void CudaStream::begin_recording() {
+    use();
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    recording_ = true;
+}
+
+std::unique_ptr<Graph> CudaStream::end_recording() {
+    recording_ = false;
+    cudaGraph_t recorded = nullptr;
+    check(cudaStreamEndCapture(stream_, &recorded), "cudaStreamEndCapture");
+    const std::unique_ptr<CUgraph_st, cudaError_t (*)(cudaGraph_t)> owner(recorded, &cudaGraphDestroy);
+    return std::make_unique<CudaGraph>(device_, recorded);
+}
+
+void CudaStream::drop_recording() noexcept {
+    if (!recording_) return;
+    recording_ = false;
+    cudaGraph_t recorded = nullptr;
+    cudaStreamEndCapture(stream_, &recorded);
+    if (recorded != nullptr) cudaGraphDestroy(recorded);
+    static_cast<void>(cudaGetLastError());
+}
+
+void CudaStream::launch(Graph& graph) {
+    use();
+    check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).handle(), stream_), "cudaGraphLaunch");
 }
 
 } // namespace ranktune::device::cuda

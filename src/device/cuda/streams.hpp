@@ -26,6 +26,20 @@ class CudaEvent final : public Event {
     cudaEvent_t event_ = nullptr;
 };
 
+class CudaGraph final : public Graph {
+  public:
+    /// Takes nothing from `recorded`, which may be destroyed.
+    CudaGraph(int device, cudaGraph_t recorded);
+    ~CudaGraph() override;
+    CudaGraph(const CudaGraph&) = delete;
+    CudaGraph& operator=(const CudaGraph&) = delete;
+
+    [[nodiscard]] cudaGraphExec_t handle() const { return graph_; }
+
+  private:
+    cudaGraphExec_t graph_ = nullptr;
+};
+
 /// Does not synchronise with the default stream, which nothing uses.
 class CudaStream final : public Stream {
   public:
@@ -49,6 +63,10 @@ class CudaStream final : public Stream {
     void clip(float* values, std::size_t count, double most, double* numbers) override;
     [[nodiscard]] void* allocate(std::size_t bytes) override;
     void release(void* memory) noexcept override;
+    void begin_recording() override;
+    [[nodiscard]] std::unique_ptr<Graph> end_recording() override;
+    void drop_recording() noexcept override;
+    void launch(Graph& graph) override;
 
     [[nodiscard]] cudaStream_t handle() const { return stream_; }
 
@@ -58,6 +76,7 @@ class CudaStream final : public Stream {
     int device_;
     MemoryBudget* budget_;
     cudaStream_t stream_ = nullptr;
+    bool recording_ = false;
 };
 
 } // namespace ranktune::device::cuda

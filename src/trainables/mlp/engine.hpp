@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "device/compute.hpp"
 #include "ranktune/base/buffer.hpp"
 #include "ranktune/data/dataset.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
@@ -30,6 +31,9 @@ struct EngineOptions {
     std::size_t size = 0;            ///< floats of all parameters, with padding
     std::vector<std::size_t> places; ///< of each tensor within the flat layout, in the order of tensors_of(shape)
     std::size_t rows = 1;            ///< at most so many at a time
+    /// Of the products on a device; all else is float32. Cores know fp32 alone.
+    device::Precision precision = device::Precision::fp32;
+    bool graphs = false; ///< a device records the passes of a batch, and replays them: the same bits
 };
 
 /// This rank's part of a global batch.
@@ -73,13 +77,19 @@ class Engine {
     [[nodiscard]] virtual std::size_t rows() const = 0;
     /// The outputs of samples [begin, begin + count) of a split, count <= rows(): valid until the next call.
     [[nodiscard]] virtual std::span<float> outputs(const data::Split& split, std::size_t begin, std::size_t count) = 0;
+    /// What became of EngineOptions::graphs.
+    struct Replays {
+        std::uint64_t batches = 0; ///< that were replayed
+        std::string refusal;       ///< why none is recorded any more; empty: they are
+    };
+    [[nodiscard]] virtual Replays replays() const { return {}; }
     /// Waits until all work is complete: call it before generic code reads parameters or moments. Throws as the group
     /// does.
     virtual void settle() = 0;
 };
 
 [[nodiscard]] std::unique_ptr<Engine> make_host_engine(EngineOptions options);
-/// In float32, on the compute stream of `on`. Throws device::DeviceError.
+/// On the compute stream of `on`. Throws device::DeviceError.
 [[nodiscard]] std::unique_ptr<Engine> make_device_engine(EngineOptions options, device::Accelerator& on);
 
 } // namespace ranktune::trainables::mlp

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "device/rational_tanh.hpp"
 #include "ranktune/base/rng.hpp"
 #include "trainables/mlp/multiversion.hpp"
 
@@ -12,24 +13,7 @@ namespace ranktune::trainables::mlp {
 
 namespace {
 
-/// tanh as a rational function of degree 13 over 6 (the coefficients of Eigen's ptanh_float, minimax on [-9, 9]).
-/// Comparisons are written so that NaN passes through.
-inline float rational_tanh(float value) {
-    const float x = value < -7.9F ? -7.9F : (value > 7.9F ? 7.9F : value);
-    const float s = x * x;
-    float p = -2.76076847742355e-16F;
-    p = p * s + 2.00018790482477e-13F;
-    p = p * s - 8.60467152213735e-11F;
-    p = p * s + 5.12229709037114e-08F;
-    p = p * s + 1.48572235717979e-05F;
-    p = p * s + 6.37261928875436e-04F;
-    p = p * s + 4.89352455891786e-03F;
-    float q = 1.19825839466702e-06F;
-    q = q * s + 1.18534705686654e-04F;
-    q = q * s + 2.26843463243900e-03F;
-    q = q * s + 4.89352518554385e-03F;
-    return x * p / q + 0.0F; // -0 + 0 = +0: only dropped units are -0
-}
+using device::rational_tanh;
 
 constexpr std::size_t lanes = 16;                  // Philox blocks computed side by side
 constexpr std::size_t group_units = lanes * 4 * 2; // 16-bit numbers of one group of blocks

@@ -66,6 +66,13 @@ study::TrainableInfo described() {
                  false,
                  "where to compute: cpu, or gpu, the one that the rank was granted (cpu)",
                  {"cpu", "gpu"}},
+                {"precision",
+                 Kind::string,
+                 false,
+                 "of products on a GPU: fp32, tf32 or bf16; parameters, sums and all else are float32 (fp32)",
+                 {"fp32", "tf32", "bf16"}},
+                {"cuda_graphs", Kind::boolean, false,
+                 "a GPU records its work for a batch and replays it: faster for small networks, the same bits (false)"},
             },
         .can_checkpoint = true,
         .any_option = false,
@@ -75,9 +82,9 @@ study::TrainableInfo described() {
 }
 
 /// Of the others the state depends: its sizes, its inputs, or what the optimizer keeps.
-constexpr std::string_view changeable[] = {"activation",  "dropout",      "batch_size", "lr",
-                                           "lr_schedule", "weight_decay", "momentum",   "nesterov",
-                                           "beta1",       "beta2",        "epsilon",    "device"};
+constexpr std::string_view changeable[] = {"activation",   "dropout",  "batch_size", "lr",         "lr_schedule",
+                                           "weight_decay", "momentum", "nesterov",   "beta1",      "beta2",
+                                           "epsilon",      "device",   "precision",  "cuda_graphs"};
 
 const study::TrainableInfo& mlp_info() {
     static const study::TrainableInfo info = [] {
@@ -100,6 +107,31 @@ device::Accelerator* device_of(const Options& options, const TrialContext& conte
     throw base::UsageError(
         "mlp.device is \"gpu\", but this rank was granted no GPU; resources.gpus = N has that checked before trials "
         "start, and CUDA_VISIBLE_DEVICES names the GPUs outside of a job");
+}
+
+/// The first GPUs that multiply tf32 and bf16: NVIDIA's A100, compute capability 8.0.
+constexpr int ampere = 8;
+
+device::Precision precision_of(const Options& options, const device::Accelerator* device) {
+    const std::string name = options.text("precision", "fp32");
+    if (name == "fp32") return device::Precision::fp32;
+    const std::string told = "mlp.precision is \"" + name + "\", but ";
+    if (device == nullptr)
+        throw base::UsageError(told + "cores compute in fp32 alone: set device = \"gpu\", or precision = \"fp32\"");
+    const device::DeviceFacts& facts = device->facts();
+    if (facts.major < ampere)
+        throw base::UsageError(told + "this GPU (" + facts.name + ", compute capability " +
+                               std::to_string(facts.major) + "." + std::to_string(facts.minor) +
+                               ") has no such products; they came with 8.0 (A100): set precision = \"fp32\"");
+    return name == "tf32" ? device::Precision::tf32 : device::Precision::bf16;
+}
+
+bool graphs_of(const Options& options, const device::Accelerator* device) {
+    const bool wanted = options.flag("cuda_graphs", false);
+    if (wanted && device == nullptr)
+        throw base::UsageError(
+            "mlp.cuda_graphs is true, but the trial computes on cores: set device = \"gpu\", or leave cuda_graphs out");
+    return wanted;
 }
 
 data::Scaling scaling_of(const std::string& name) {
@@ -136,6 +168,8 @@ mlp::TrainerOptions trainer_options(const Options& options, const TrialContext& 
     result.seed = context.seed();
     result.trial = context.trial().value();
     result.device = device_of(options, context);
+    result.precision = precision_of(options, result.device);
+    result.graphs = graphs_of(options, result.device);
     result.gradients = gradient_choice(context.configuration(), mlp_info().name);
     return result;
 }
@@ -151,8 +185,12 @@ class Mlp final : public Trainable {
         trainer_.emplace(dataset_, trainer_options(options, context), context.group());
     }
 
-    Metrics step(TrialContext&) override {
+    Metrics step(TrialContext& context) override {
         const double train_loss = trainer_->train_epoch();
+        if (const std::string refusal = trainer_->replays().refusal; !refusal.empty() && !told_) {
+            context.log("mlp: the GPU does not replay recorded work (" + refusal + "); training goes on without");
+            told_ = true;
+        }
         const mlp::Validation validation = trainer_->validate();
         Metrics metrics{{"train_loss", train_loss}, {"val_loss", validation.loss}};
         if (dataset_->classification) {
@@ -171,6 +209,7 @@ class Mlp final : public Trainable {
   private:
     std::shared_ptr<const data::Dataset> dataset_;
     std::optional<mlp::Trainer> trainer_;
+    bool told_ = false; ///< of a refusal
 };
 
 } // namespace

@@ -70,7 +70,7 @@ Trainer::Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions op
       tensors_(tensors_of(shape())),
       place_(places(tensors_)) {
     ddp::check_agreement(group_, dataset_digest(*dataset_), "the datasets");
-    EngineOptions engine{shape(), options_.optimizer, 0, place_, work_rows()};
+    EngineOptions engine{shape(), options_.optimizer, 0, place_, work_rows(), options_.precision, options_.graphs};
     for (const TensorShape& tensor : tensors_) engine.size += tensor.padded;
     engine_ = options_.device != nullptr ? make_device_engine(std::move(engine), *options_.device)
                                          : make_host_engine(std::move(engine));

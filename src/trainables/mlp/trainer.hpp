@@ -29,8 +29,10 @@ struct TrainerOptions {
     std::uint64_t epochs = 1; ///< length of that schedule
     std::uint64_t seed = 0;
     std::uint32_t trial = 0;
-    std::size_t bucket_floats = std::size_t{1} << 18; ///< limit of a gradient bucket: 1 MiB
-    device::Accelerator* device = nullptr;            ///< computes there; null: on the cores
+    std::size_t bucket_floats = std::size_t{1} << 18;      ///< limit of a gradient bucket: 1 MiB
+    device::Accelerator* device = nullptr;                 ///< computes there; null: on the cores
+    device::Precision precision = device::Precision::fp32; ///< see EngineOptions
+    bool graphs = false;                                   ///< likewise
     GradientChoice gradients = {};
 };
 
@@ -70,6 +72,7 @@ class Trainer {
         return part(engine_->parameters(), i).as<float>();
     }
     [[nodiscard]] const std::vector<TensorShape>& tensors() const { return tensors_; }
+    [[nodiscard]] Engine::Replays replays() const { return engine_->replays(); }
     /// What the gradients of the steps since the last call cost on this rank; empty unless that is measured.
     [[nodiscard]] std::vector<std::pair<std::string, double>> take_comm_metrics();
     /// The gradient of the last step: the mean over its global batch.

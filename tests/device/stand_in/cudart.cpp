@@ -15,9 +15,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "capture.hpp"
 #include "failures.hpp"
 #include "grid.hpp"
 #include "machine.hpp"
@@ -81,6 +83,23 @@ cudaError_t on_device(int device, Call&& call) {
     }
 }
 
+/// Name and text, as CUDA has them.
+const std::map<cudaError_t, std::pair<const char*, const char*>>& error_texts() {
+    static const std::map<cudaError_t, std::pair<const char*, const char*>> all{
+        {cudaErrorIllegalAddress, {"cudaErrorIllegalAddress", "an illegal memory access was encountered"}},
+        {cudaErrorMemoryAllocation, {"cudaErrorMemoryAllocation", "out of memory"}},
+        {cudaErrorStreamCaptureUnsupported,
+         {"cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"}},
+        {cudaErrorStreamCaptureInvalidated,
+         {"cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"}},
+        {cudaErrorStreamCaptureUnjoined, {"cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"}},
+        {cudaErrorStreamCaptureIsolation,
+         {"cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream"}},
+        {cudaErrorCapturedEvent,
+         {"cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream"}}};
+    return all;
+}
+
 Stream* native(cudaStream_t stream) {
     if (stream == nullptr) {
         std::fprintf(stderr, "stand-in: the default stream is not supported\n");
@@ -124,7 +143,8 @@ struct Record {
     }
 };
 struct EventState {
-    std::shared_ptr<Record> last; ///< empty: never recorded, counts as reached
+    std::shared_ptr<Record> last;           ///< empty: never recorded, counts as reached
+    std::optional<CapturedRecord> captured; ///< the last record was in a capture
 };
 EventState* native(cudaEvent_t event) { return reinterpret_cast<EventState*>(event); }
 
@@ -216,12 +236,15 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void*
     }
     if (block.x * block.y * block.z > 1024 || grid.x == 0) return answer(cudaErrorInvalidConfiguration);
     return on_device(device, [&] {
-        if (breaks_device(device)) throw Fault("RANKTUNE_STAND_IN_STICKY");
-        static std::atomic<unsigned> launches{0};
-        const unsigned seed = ++launches * 2654435761U;
-        enqueue(on, kernel.name, [=, bound = form->second(arguments, kernel.name)] {
-            run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, bound(device), seed);
-        });
+        enqueue(
+            on, kernel.name,
+            [=, bound = form->second(arguments, kernel.name)] {
+                static std::atomic<unsigned> runs{0};
+                run_grid({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, bound(device), ++runs * 2654435761U);
+            },
+            [device] {
+                if (breaks_device(device)) throw Fault("RANKTUNE_STAND_IN_STICKY");
+            });
         return cudaSuccess;
     });
 }
@@ -241,7 +264,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     *properties = {};
     std::snprintf(properties->name, sizeof properties->name, "stand-in (no GPU)");
     properties->totalGlobalMem = capacity();
-    properties->major = 9;
+    const std::string capability = setting("CAPABILITY", "8.0");
+    properties->major = std::stoi(capability);
+    properties->minor = std::stoi(capability.substr(capability.find('.') + 1));
     for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i);
     properties->uuid.bytes[0] = static_cast<char>(devices()[static_cast<std::size_t>(device)]);
     return cudaSuccess;
@@ -264,19 +289,18 @@ cudaError_t cudaGetLastError() {
     return code;
 }
 const char* cudaGetErrorName(cudaError_t code) {
-    return code == cudaErrorIllegalAddress     ? "cudaErrorIllegalAddress"
-           : code == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
-                                               : "an error of the stand-in";
+    const auto known = error_texts().find(code);
+    return known != error_texts().end() ? known->second.first : "an error of the stand-in";
 }
 const char* cudaGetErrorString(cudaError_t code) {
-    return code == cudaErrorIllegalAddress     ? "an illegal memory access was encountered"
-           : code == cudaErrorMemoryAllocation ? "out of memory"
-                                               : "see its name";
+    const auto known = error_texts().find(code);
+    return known != error_texts().end() ? known->second.second : "see its name";
 }
 
 // ---- memory ----
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+    if (forbidden_by_capture()) return answer(cudaErrorStreamCaptureUnsupported);
     const int device = devices()[static_cast<std::size_t>(current_device)];
     return on_device(device, [&] {
         *memory = reserve(device, bytes, true);
@@ -285,6 +309,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 }
 /// CUDA may wait for the device's work here, but does not promise it: this one does not.
 cudaError_t cudaFree(void* memory) {
+    if (forbidden_by_capture()) return answer(cudaErrorStreamCaptureUnsupported);
     const int device = devices()[static_cast<std::size_t>(current_device)];
     return on_device(device, [&] {
         if (memory != nullptr) take_back(memory);
@@ -293,6 +318,7 @@ cudaError_t cudaFree(void* memory) {
 }
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
     Stream* const on = native(stream);
+    if (is_captured(on)) return answer(break_capture(on, cudaErrorStreamCaptureUnsupported));
     return on_device(device_of(on), [&] {
         *memory = reserve(device_of(on), bytes, false);
         if (*memory == nullptr) return cudaErrorMemoryAllocation;
@@ -302,12 +328,14 @@ cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t strea
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
     Stream* const on = native(stream);
+    if (is_captured(on)) return answer(break_capture(on, cudaErrorStreamCaptureUnsupported));
     return on_device(device_of(on), [&] {
         enqueue(on, "cudaFreeAsync", [memory] { take_back(memory); });
         return cudaSuccess;
     });
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+    if (forbidden_by_capture()) return answer(cudaErrorStreamCaptureUnsupported);
     *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     std::memset(*memory, 0xFF, bytes);
     const std::lock_guard lock(pinned().mutex);
@@ -315,6 +343,7 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
     return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* memory) {
+    if (forbidden_by_capture()) return answer(cudaErrorStreamCaptureUnsupported);
     {
         const std::lock_guard lock(pinned().mutex);
         if (pinned().blocks.erase(static_cast<std::byte*>(memory)) == 0) return answer(cudaErrorInvalidValue);
@@ -325,11 +354,14 @@ cudaError_t cudaFreeHost(void* memory) {
 }
 
 /// Pinned sources are read when the copy runs, pageable ones now. Pinned destinations are undefined until then; a copy
-/// to pageable memory has run when this returns.
+/// to pageable memory has run when this returns. Captures take no pageable memory.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     Stream* const on = native(stream);
     const int device = device_of(on);
     return on_device(device, [&] {
+        const bool on_host = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToHost;
+        if (on_host && is_captured(on) && !pinned().holds(kind == cudaMemcpyHostToDevice ? from : to, bytes))
+            return break_capture(on, cudaErrorStreamCaptureUnsupported);
         if (kind == cudaMemcpyHostToDevice) {
             std::shared_ptr<std::vector<std::byte>> copy;
             if (!pinned().holds(from, bytes)) {
@@ -348,9 +380,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
         }
         if (kind != cudaMemcpyDeviceToHost) return cudaErrorInvalidMemcpyDirection;
         const bool later = pinned().holds(to, bytes);
-        if (later) std::memset(to, 0xFF, bytes);
-        enqueue(on, "cudaMemcpyAsync to the host",
-                [=] { std::memcpy(to, contents(from, bytes, device, "the copy"), bytes); });
+        enqueue(
+            on, "cudaMemcpyAsync to the host",
+            [=] { std::memcpy(to, contents(from, bytes, device, "the copy"), bytes); },
+            [=] {
+                if (later) std::memset(to, 0xFF, bytes);
+            });
         if (!later) drain(on);
         return cudaSuccess;
     });
@@ -377,6 +412,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
     Stream* const on = native(stream);
+    if (is_captured(on)) return answer(break_capture(on, cudaErrorStreamCaptureUnsupported));
     const bool idle = is_idle(on); // asked first: an operation that fails has done so before its stream is idle
     return on_device(device_of(on), [&] { return idle ? cudaSuccess : cudaErrorNotReady; });
 }
@@ -391,6 +427,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     Stream* const on = native(stream);
     return on_device(device_of(on), [&] {
+        native(event)->captured.reset();
+        if (is_captured(on)) {
+            native(event)->captured = record_in_capture(on);
+            return cudaSuccess;
+        }
         const auto record = std::make_shared<Record>();
         native(event)->last = record;
         enqueue(on, "cudaEventRecord", [record] { record->reach(); });
@@ -398,6 +439,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     });
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+    if (forbidden_by_capture()) return answer(cudaErrorStreamCaptureUnsupported);
+    if (native(event)->captured) return answer(cudaErrorCapturedEvent);
     const int device = devices()[static_cast<std::size_t>(current_device)];
     return on_device(device, [&] {
         const auto record = native(event)->last;
@@ -406,12 +449,14 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
         return record->reached ? cudaSuccess : cudaErrorNotReady;
     });
 }
-/// Waits for the last record before this call; later ones do not count.
+/// Waits for the last record before this call; later ones do not count. In a capture it becomes an edge of the graph.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     Stream* const on = native(stream);
     return on_device(device_of(on), [&] {
+        if (native(event)->captured) return wait_in_capture(on, *native(event)->captured);
         const auto record = native(event)->last;
         if (!record) return cudaSuccess;
+        if (is_captured(on)) return wait_in_capture(on, {});
         enqueue(on, "cudaStreamWaitEvent", [record, device = device_of(on)] {
             std::unique_lock lock(record->mutex);
             while (!record->reached && !has_failed(device))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "grid.hpp"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstring>
@@ -22,10 +23,13 @@ namespace {
 constexpr std::size_t stack_bytes = 65536;
 constexpr std::size_t shared_bytes = 48U << 10U; ///< of a block, as GPUs give without being asked
 
+/// Runs threads of block after block.
 struct Fibre {
-    ucontext_t context{};
+    ucontext_t begin{}; ///< used once
+    jmp_buf state{};
     std::unique_ptr<char[]> stack{new char[stack_bytes]};
     Extent index{0, 0, 0};
+    bool begun = false;
     bool waits = false; ///< at a barrier
 };
 
@@ -35,7 +39,7 @@ struct Block {
     unsigned threads = 0;
     unsigned started = 0;
     bool reversed = false;
-    ucontext_t scheduler{};
+    jmp_buf scheduler{};
     std::vector<std::unique_ptr<Fibre>> fibres; ///< kept from block to block
     Fibre* current = nullptr;
     std::vector<std::byte> shared = std::vector<std::byte>(shared_bytes);
@@ -50,36 +54,48 @@ Extent thread_index(unsigned number) {
     return {number % extent.x, number / extent.x % extent.y, number / extent.x / extent.y};
 }
 
-/// A fibre runs one thread of the block after the other, until one waits.
+/// Not swapcontext: that makes two system calls, and kernels with barriers switch ten thousands of times.
+[[gnu::noinline]] void jump(jmp_buf& from, jmp_buf& to) {
+    if (_setjmp(from) == 0) _longjmp(to, 1);
+}
+
+/// A fibre runs one thread of the block after the other, until one waits; then those of the next block.
 void fibre_main() {
     Block& block = *active;
     Fibre* const me = block.current;
-    while (block.started < block.threads) {
-        const unsigned number = block.started++;
-        me->index = thread_index(block.reversed ? block.threads - 1 - number : number);
-        threadIdx = me->index;
-        (*block.body)();
+    for (;;) {
+        while (block.started < block.threads) {
+            const unsigned number = block.started++;
+            me->index = thread_index(block.reversed ? block.threads - 1 - number : number);
+            threadIdx = me->index;
+            (*block.body)();
+        }
+        me->waits = false;
+        jump(me->state, block.scheduler);
     }
-    me->waits = false;
-    swapcontext(&me->context, &block.scheduler);
+}
+
+[[gnu::noinline]] void begin(jmp_buf& from, Fibre& fibre) {
+    getcontext(&fibre.begin);
+    fibre.begin.uc_stack.ss_sp = fibre.stack.get();
+    fibre.begin.uc_stack.ss_size = stack_bytes;
+    fibre.begin.uc_link = nullptr;
+    makecontext(&fibre.begin, fibre_main, 0);
+    fibre.begun = true;
+    if (_setjmp(from) == 0) setcontext(&fibre.begin);
 }
 
 void resume(Block& block, Fibre& fibre) {
     block.current = &fibre;
     threadIdx = fibre.index;
-    swapcontext(&block.scheduler, &fibre.context);
+    if (!fibre.begun) return begin(block.scheduler, fibre);
+    jump(block.scheduler, fibre.state);
 }
 
-Fibre& fresh_fibre(Block& block, std::size_t number) {
+/// One whose threads have ended.
+Fibre& free_fibre(Block& block, std::size_t number) {
     if (number == block.fibres.size()) block.fibres.push_back(std::make_unique<Fibre>());
-    Fibre& fibre = *block.fibres[number];
-    getcontext(&fibre.context);
-    fibre.context.uc_stack.ss_sp = fibre.stack.get();
-    fibre.context.uc_stack.ss_size = stack_bytes;
-    fibre.context.uc_link = nullptr;
-    fibre.waits = false;
-    makecontext(&fibre.context, fibre_main, 0);
-    return fibre;
+    return *block.fibres[number];
 }
 
 void run_block(Block& block, unsigned& chance) {
@@ -90,12 +106,15 @@ void run_block(Block& block, unsigned& chance) {
     std::memset(block.shared.data(), 0xFF, shared_bytes);
     std::size_t waiting = 0; // the first fibres wait, the others have ended
     while (block.started < block.threads) {
-        Fibre& fibre = fresh_fibre(block, waiting);
+        Fibre& fibre = free_fibre(block, waiting);
         resume(block, fibre);
         if (fibre.waits) ++waiting;
     }
     while (waiting > 0) {
-        if (waiting < block.threads) throw Fault("some threads of a block wait at a barrier that others do not reach");
+        if (waiting < block.threads) {
+            block.fibres.clear(); // some are in the middle of a thread
+            throw Fault("some threads of a block wait at a barrier that others do not reach");
+        }
         const bool back = (chance = chance * 1664525U + 1013904223U) >> 31U != 0;
         const std::size_t count = waiting;
         waiting = 0;
@@ -113,7 +132,7 @@ void wait_for_block() {
     Block& block = *active;
     Fibre* const me = block.current;
     me->waits = true;
-    swapcontext(&me->context, &block.scheduler);
+    jump(me->state, block.scheduler);
     me->waits = false;
 }
 

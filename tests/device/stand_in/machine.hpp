@@ -38,9 +38,11 @@ struct Stream;
 [[nodiscard]] Stream* make_stream(int device);
 /// After its work.
 void destroy(Stream* stream);
-/// `work` runs on the stream's thread, after a random delay, unless the device has failed.
-void enqueue(Stream* stream, const std::string& name, std::function<void()> work);
+/// `work` runs on the stream's thread, after a random delay, unless the device has failed. `issue` (may be empty) runs
+/// on the calling thread when the work is issued. A stream that is captured keeps both for its graph instead.
+void enqueue(Stream* stream, const std::string& name, std::function<void()> work, std::function<void()> issue = {});
 [[nodiscard]] int device_of(const Stream* stream);
+[[nodiscard]] bool is_captured(const Stream* stream);
 [[nodiscard]] bool is_idle(const Stream* stream);
 void drain(const Stream* stream);
 
@@ -48,11 +50,15 @@ void drain(const Stream* stream);
 
 /// RANKTUNE_STAND_IN_`name`, read at every call; `otherwise` when it is not set.
 [[nodiscard]] std::string setting(const char* name, const char* otherwise);
+/// RANKTUNE_STAND_IN_TAKES=NAME:MICROSECONDS,...: how much longer the operation `name` takes than it does.
+[[nodiscard]] unsigned extra_time(const std::string& name);
 /// Microseconds by which something is late: often none. Seeded by RANKTUNE_STAND_IN_SEED and the number of the caller.
 class Delays {
   public:
     explicit Delays(unsigned number);
     [[nodiscard]] unsigned next();
+    /// Any number.
+    [[nodiscard]] unsigned chance();
 
   private:
     unsigned long long state_;

@@ -194,6 +194,8 @@ namespace {
 /// Checks, counts and issues an operation.
 template <class Work>
 ncclResult_t issue(const char* name, ncclComm_t communicator, cudaStream_t stream, Work&& work) {
+    auto* const on = reinterpret_cast<Stream*>(stream);
+    if (is_captured(on)) return ncclInvalidUsage; // the module captures no sums
     const auto all = shared(communicator);
     if (all->in_progress() || all->state != ncclSuccess || all->finalized) {
         std::fprintf(stderr, "stand-in: %s before the communicator has settled\n", name);
@@ -202,7 +204,6 @@ ncclResult_t issue(const char* name, ncclComm_t communicator, cudaStream_t strea
     const std::string fault = fault_of(all->rank, ++calls_of[all->rank]);
     if (fault == "fail") return ncclSystemError;
     if (fault == "async") all->state = ncclRemoteError;
-    auto* const on = reinterpret_cast<Stream*>(stream);
     enqueue(on, name, [all, fault, work, device = device_of(on)] {
         while (!fault.empty() && !all->aborted) std::this_thread::sleep_for(std::chrono::microseconds(100));
         if (!all->aborted) work(*all, device);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "capture.hpp"
 #include "failures.hpp"
 #include "machine.hpp"
 
@@ -17,10 +18,6 @@ struct Stream {
     Stream(int on, unsigned number) : device(on), delays(number), thread([this] { run(); }) {}
     void run();
 
-    struct Operation {
-        std::string name;
-        std::function<void()> work;
-    };
     const int device;
     mutable std::mutex mutex;
     mutable std::condition_variable changed;
@@ -37,7 +34,8 @@ void Stream::run() {
         if (operations.empty()) return;
         const Operation operation = operations.front();
         lock.unlock();
-        if (const unsigned late = delays.next(); late > 0) std::this_thread::sleep_for(std::chrono::microseconds(late));
+        const unsigned late = delays.next() + extra_time(operation.name);
+        if (late > 0) std::this_thread::sleep_for(std::chrono::microseconds(late));
         if (!has_failed(device)) {
             try {
                 operation.work();
@@ -66,10 +64,12 @@ void destroy(Stream* stream) {
     delete stream;
 }
 
-void enqueue(Stream* stream, const std::string& name, std::function<void()> work) {
+void enqueue(Stream* stream, const std::string& name, std::function<void()> work, std::function<void()> issue) {
+    if (is_captured(stream)) return capture(stream, {name, std::move(work), std::move(issue)});
+    if (issue) issue();
     {
         const std::lock_guard lock(stream->mutex);
-        stream->operations.push_back({name, std::move(work)});
+        stream->operations.push_back({name, std::move(work), {}});
     }
     stream->changed.notify_all();
 }
@@ -91,14 +91,24 @@ std::string setting(const char* name, const char* otherwise) {
     return value != nullptr ? value : otherwise;
 }
 
+unsigned extra_time(const std::string& name) {
+    const std::string all = "," + setting("TAKES", "");
+    const std::size_t found = all.find("," + name + ":");
+    return found == std::string::npos ? 0 : static_cast<unsigned>(std::stoul(all.substr(found + name.size() + 2)));
+}
+
 Delays::Delays(unsigned number)
     : state_(std::stoull(setting("SEED", "1")) * 0x9E3779B97F4A7C15ULL + number * 0xD1B54A32D192ED03ULL + 1),
       most_(static_cast<unsigned>(std::stoul(setting("DELAY", "400")))) {}
 
+unsigned Delays::chance() {
+    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<unsigned>(state_ >> 33U);
+}
+
 /// Of eight operations four are not late, three a little.
 unsigned Delays::next() {
-    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    const auto random = static_cast<unsigned>(state_ >> 33U);
+    const unsigned random = chance();
     if (random % 8 < 4) return 0;
     const unsigned most = random % 8 < 7 ? most_ / 8 : most_;
     return most == 0 ? 0 : random / 8 % most;
