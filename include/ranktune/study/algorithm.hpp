@@ -182,6 +182,7 @@ struct WarmSource {
 struct SearcherSpec {
     std::shared_ptr<const SearcherInfo> algorithm;
     space::Configuration options;
+    bool by_default = false; ///< the study file has no searcher.type: a study that goes on keeps the one it has
     /// [[searcher.start]]: points to try first. What they lack is completed.
     std::vector<space::Configuration> start = {};
     /// Earlier results to learn from; only where `algorithm->uses_earlier_results`.

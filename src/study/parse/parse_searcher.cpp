@@ -57,6 +57,7 @@ void parse_searcher(ParseContext& context) {
     if (!chosen) return;
     SearcherSpec& searcher = context.spec.searcher;
     searcher.algorithm = known[*chosen];
+    searcher.by_default = !table.has("type");
     searcher.options = OptionReader(context, table, *searcher.algorithm).options();
     parse_start(context, table);
     parse_warm_start(context, table);
