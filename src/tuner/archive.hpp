@@ -62,6 +62,13 @@ struct Writer {
     void operator()(const HostRecord::Failure& v) { fields(*this, v); }
     void operator()(const FailureWords& v) { fields(*this, v); }
     void operator()(const Origin& v) { fields(*this, v); }
+    void operator()(const study::Score& v) {
+        out.boolean(v.feasible);
+        out.f64(v.violation);
+        out.varint(v.values().size());
+        for (const double value : v.values()) out.f64(value);
+    }
+    void operator()(const LastResults::Entry& v) { fields(*this, v); }
     void operator()(const Takeover& v) { fields(*this, v); }
     void operator()(const Ticket& v) { fields(*this, v); }
     void operator()(const TrialState& v) { fields(*this, v); }
@@ -125,6 +132,15 @@ struct Reader {
     void operator()(HostRecord::Failure& v) { Writer::fields(*this, v); }
     void operator()(FailureWords& v) { Writer::fields(*this, v); }
     void operator()(Origin& v) { Writer::fields(*this, v); }
+    void operator()(study::Score& v) {
+        const bool feasible = in.boolean();
+        const double violation = in.f64();
+        std::vector<double> values;
+        for (std::size_t n = in.count(); n > 0; --n) values.push_back(in.f64());
+        v = study::Score(values, feasible);
+        v.violation = violation;
+    }
+    void operator()(LastResults::Entry& v) { Writer::fields(*this, v); }
     void operator()(Takeover& v) { Writer::fields(*this, v); }
     void operator()(Ticket& v) { Writer::fields(*this, v); }
     void operator()(TrialState& v) { Writer::fields(*this, v); }
@@ -154,6 +170,8 @@ void Writer::fields(Self& self, T& v) {
         each(v.trial, v.words, v.unstarted);
     } else if constexpr (std::is_same_v<Plain, Origin>) {
         each(v.kind, v.index, v.repeat);
+    } else if constexpr (std::is_same_v<Plain, LastResults::Entry>) {
+        each(v.trial, v.result.score, v.result.distances);
     } else if constexpr (std::is_same_v<Plain, Takeover>) {
         each(v.iteration, v.donor, v.before, v.settled);
     } else if constexpr (std::is_same_v<Plain, Ticket>) {

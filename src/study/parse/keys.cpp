@@ -61,6 +61,8 @@ constexpr KeyInfo all_keys[] = {
      "with."},
     {"searcher.start", "list of points", "none", "Points to try first: the first trials of the study, in this order."},
 
+    {"searcher.repeats", "integer 1 to 1000", "1",
+     "So many trials have each configuration, with other random numbers. Searchers see their mean. With `fifo` only."},
     {"searcher.warm_start", "list of paths", "none",
      "Results of earlier studies to learn from: study directories, CSV tables, journal files of Optuna."},
 
