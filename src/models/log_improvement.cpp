@@ -29,4 +29,15 @@ LogImprovement log_improvement(double z) {
     return {-0.5 * z * z - log_root_2_pi - 2.0 * std::log(-z) + std::log1p(rest), -z * below / (1.0 + rest)};
 }
 
+LogProbability log_normal_probability(double z) {
+    if (z > tail) {
+        const double density = std::exp(-0.5 * z * z - log_root_2_pi);
+        const double below = 0.5 * std::erfc(-z / std::numbers::sqrt2);
+        return {z > 5.0 ? std::log1p(-0.5 * std::erfc(z / std::numbers::sqrt2)) : std::log(below), density / below};
+    }
+    const double q = 1.0 / (z * z);
+    const double rest = -q * (1.0 - 3.0 * q * (1.0 - 5.0 * q * (1.0 - 7.0 * q)));
+    return {-0.5 * z * z - log_root_2_pi - std::log(-z) + std::log1p(rest), -z / (1.0 + rest)};
+}
+
 } // namespace ranktune::models

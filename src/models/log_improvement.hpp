@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The logarithm of expected improvement.
+// The logarithms of expected improvement and of the normal distribution function.
 
 namespace ranktune::models {
 
@@ -12,5 +12,12 @@ struct LogImprovement {
     double slope = 0.0; ///< Phi(z) / h(z)
 };
 [[nodiscard]] LogImprovement log_improvement(double z);
+
+/// log Phi(z) and its derivative, also where Phi underflows. Any finite z up to 1e150 in size.
+struct LogProbability {
+    double value = 0.0;
+    double slope = 0.0; ///< phi(z) / Phi(z)
+};
+[[nodiscard]] LogProbability log_normal_probability(double z);
 
 } // namespace ranktune::models

@@ -8,6 +8,7 @@
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
+#include "report/best_value.hpp"
 #include "report/next_steps.hpp"
 #include "study/constraint.hpp"
 #include "tuner/state.hpp"
@@ -90,7 +91,7 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
         const TrialState& best = state.trial(*state.best);
         const std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}", state.best->value(),
                                              best.phase == TrialPhase::failed ? " (failed)" : "", metric,
-                                             metric_text(best.best), best.best_iteration, tuner.spec().max_iterations);
+                                             text_of_best(tuner), best.best_iteration, tuner.spec().max_iterations);
         const bool good = best.phase != TrialPhase::failed;
         return paint(prose("best", text, style), good ? Tone::good : Tone::bad, style);
     }

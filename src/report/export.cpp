@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ranktune/base/utf8.hpp"
+#include "report/best_value.hpp"
 #include "report/last_metrics.hpp"
 #include "report/lineage.hpp"
 #include "storage/results.hpp"
@@ -116,6 +117,8 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
         trial["takeovers"] = takeovers_json(t);
         trial["schedule"] = schedule_json(study.tuner->state(), id, t.iteration);
     }
+    const std::uint32_t repeats = study.tuner->spec().searcher.repeats;
+    if (repeats > 1) trial["repeats_of"] = tuner::first_repeat(id, repeats).value();
     trial["checkpoints"] = checkpoints;
     trial["attempts"] = runs;
     trial["created"] = seconds(t.created);
@@ -213,6 +216,10 @@ std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::o
                   {"exit_code", state.ended ? Json(static_cast<int>(state.outcome)) : Json(nullptr)},
                   {"outcome", state.end_message},
                   {"best_trial", state.best ? Json(state.best->value()) : Json(nullptr)}};
+    if (spec.searcher.repeats > 1) {
+        about["repeats"] = spec.searcher.repeats;
+        about["best_mean"] = number(value_of_best(*study.tuner));
+    }
     if (!state.simulation.empty()) about["simulated"] = state.simulation;
     out << "{\n \"schema\": 1,\n \"study\": " << text_at(about, 1);
     ArrayWriter trials(out, "trials");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ranktune/base/text.hpp"
+#include "report/best_value.hpp"
 #include "report/text.hpp"
 
 namespace ranktune::report {
@@ -46,10 +47,17 @@ void History::take(const study::Reported& report, const tuner::Tuner& tuner) {
     if (is_decision(verdict))
         decisions_.push_back(
             {report.trial, report.iteration, verdict.verb, verdict.reason, verdict.a, verdict.b, value, at});
+    if (tuner.spec().searcher.repeats == 1) take_best(report.trial, at, tuner);
+}
+
+/// A report of this trial, or with repeats its end, may have made it the best one.
+void History::take_best(study::TrialId trial, double at, const tuner::Tuner& tuner) {
     const tuner::State& state = tuner.state();
-    if (state.best != report.trial) return;
-    const double best = state.trial(report.trial).best;
-    if (best_.empty() || best_.back().value != best) best_.push_back({at, state.iterations, report.trial, best});
+    if (!state.best) return;
+    const std::uint32_t repeats = tuner.spec().searcher.repeats;
+    if (tuner::first_repeat(*state.best, repeats) != tuner::first_repeat(trial, repeats)) return;
+    const double best = value_of_best(tuner);
+    if (best_.empty() || best_.back().value != best) best_.push_back({at, state.iterations, *state.best, best});
 }
 
 void History::take_version(const std::string& version) {
@@ -95,6 +103,8 @@ void History::add(const study::Record& record, const tuner::Tuner& tuner) {
         take_version(changed->version);
     }
     take_incident(record);
+    const auto* closed = std::get_if<study::TrialClosed>(&record);
+    if (closed != nullptr && tuner.spec().searcher.repeats > 1) take_best(closed->trial, seconds_at(closed->at), tuner);
     rank_time_.add(record, tuner);
     if (!starts_.empty()) starts_.back().end_s = seconds_at(tuner.state().now);
 }

@@ -39,7 +39,7 @@ struct AttemptEnd {
     std::string message = {}; ///< of a failure; empty: none
 };
 
-/// A report that improved the best value.
+/// A report that improved the best value; with repeats, the end of the last trial of a configuration.
 struct BestStep {
     double at_s = 0.0;
     std::uint64_t iterations = 0; ///< trained by all trials until then
@@ -81,6 +81,7 @@ class History {
 
   private:
     void take(const study::Reported& report, const tuner::Tuner& tuner);
+    void take_best(study::TrialId trial, double at, const tuner::Tuner& tuner);
     void take_incident(const study::Record& record);
     void take_version(const std::string& version);
 

@@ -173,6 +173,7 @@ class StudyJson {
                       {{"core_hours", rounded(cost.core_hours())},
                        {"held", rounded(cost.utilisation())},
                        {"training", rounded(cost.available_s > 0.0 ? cost.training_s / cost.available_s : 0.0)}}}};
+        if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
         if (view_.best) json["copies"] = copies();
         return json;
     }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ranktune/base/text.hpp"
+#include "report/best_value.hpp"
 #include "report/endings.hpp"
 #include "report/lineage.hpp"
 #include "report/next_steps.hpp"
@@ -293,7 +294,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     const TrialState& best = state.trial(*state.best);
     std::string text = simulated + prose("best",
                                          fmt::format("#{}  {} {}{} at iteration {} of {}{}{}", state.best->value(),
-                                                     tuner.spec().objective.metric, metric_text(best.best),
+                                                     tuner.spec().objective.metric, text_of_best(tuner),
                                                      limits_text(tuner.spec().objective), best.best_iteration,
                                                      tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
                                          style);

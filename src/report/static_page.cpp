@@ -145,7 +145,7 @@ std::string best_html(const StudyView& view) {
     std::string text = heading("Best result");
     if (!view.best) return text + sentence("No trial has reported a finite " + view.metric + ".");
     const TrialView& best = view.trials[view.best->value()];
-    text += "<div class=\"big\">" + html(metric_text(best.best)) + "</div>\n";
+    text += "<div class=\"big\">" + html(view.best_mean.empty() ? metric_text(best.best) : view.best_mean) + "</div>\n";
     text += sentence(fmt::format("{}, trial #{} at iteration {} of {}", view.metric, view.best->value(),
                                  best.best_iteration, view.max_iterations));
     std::vector<TextRow> rows;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "report/best_value.hpp"
 #include "report/export.hpp"
 #include "report/text_table.hpp"
 #include "report/wall_time.hpp"
@@ -80,7 +81,7 @@ ListedStudy listed(const tuner::Tuner& tuner, const std::string& directory) {
     study.num_trials = tuner.spec().num_trials;
     study.metric = tuner.spec().objective.metric;
     study.mode = tuner.spec().objective.mode;
-    if (state.best) study.best = {state.best->value(), state.trial(*state.best).best};
+    if (state.best) study.best = {state.best->value(), value_of_best(tuner)};
     study.newest = time_of_newest_record(state);
     return study;
 }

@@ -15,6 +15,7 @@
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
+#include "report/best_value.hpp"
 #include "report/endings.hpp"
 #include "report/lineage.hpp"
 #include "report/repeat.hpp"
@@ -222,6 +223,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.now_s = seconds_of_time(state.now);
     if (const auto newest = time_of_newest_record(state)) view.as_of = wall_time_text(*newest);
     view.best = state.best;
+    if (spec.searcher.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
     view.training = training_of(tuner);
     for (const auto& parameter : spec.space.parameters())
         if (!std::holds_alternative<space::Constant>(parameter.domain)) view.parameters.push_back(parameter);

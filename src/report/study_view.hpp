@@ -114,6 +114,7 @@ struct StudyView {
     double now_s = 0.0; ///< study time of the newest record
     std::string as_of;  ///< wall time of the newest record, RFC 3339; empty: not known
     std::optional<study::TrialId> best;
+    std::string best_mean; ///< with searcher.repeats: "0.9120 +- 0.0041 (mean of 3)", of its configuration; else empty
     std::vector<StretchView> lineage; ///< of the best result, oldest first; empty: there is no best trial
     std::string again;                ///< a study file that trains the best trial again; empty: there is none
     std::string command;              ///< the command line of a program with the best configuration; empty: no program

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ranktune/study/objective.hpp"
+#include "report/best_value.hpp"
 #include "report/endings.hpp"
 #include "report/plan.hpp"
 #include "report/screens.hpp"
@@ -78,7 +79,8 @@ std::string progress_line(const tuner::Tuner& tuner, const Live& live, const Sty
 }
 
 /// Trials by state, and the best trial, which is left out last.
-std::string counts_line(const tuner::State& state, bool interrupted, const Style& style) {
+std::string counts_line(const tuner::Tuner& tuner, bool interrupted, const Style& style) {
+    const tuner::State& state = tuner.state();
     const std::uint64_t running = state.in(TrialPhase::running) + state.in(TrialPhase::ending);
     std::vector<Part> parts{{fmt::format("{} {}", interrupted && running > 0 ? "interrupted" : "running", running), 1}};
     const std::pair<TrialPhase, unsigned> others[] = {{TrialPhase::waiting, 6},
@@ -92,7 +94,7 @@ std::string counts_line(const tuner::State& state, bool interrupted, const Style
     if (!state.best) return line_of(std::move(parts), style.dot(), style.width);
     const TrialState& best = state.trial(*state.best);
     constexpr std::size_t gap = 6;
-    const std::string text = fmt::format("best {}  #{}", metric_text(best.best), state.best->value());
+    const std::string text = fmt::format("best {}  #{}", text_of_best(tuner), state.best->value());
     std::string whole = text + fmt::format(" at it {}", best.best_iteration);
     const std::size_t width = display_width(whole);
     if (width > style.width) return fit(text, style.width);
@@ -119,7 +121,7 @@ std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width) {
 
 std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, live, style) + "\n" +
-                       counts_line(tuner.state(), live.interrupted, style) + "\n";
+                       counts_line(tuner, live.interrupted, style) + "\n";
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
@@ -157,10 +159,32 @@ std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     return std::max(expected.iterations, certain);
 }
 
+namespace {
+
+/// The configurations by their means, complete ones before others; the trials of each beside one another.
+std::vector<study::TrialId> by_mean(const tuner::Tuner& tuner) {
+    const auto& trials = tuner.state().trials;
+    std::vector<tuner::Repetitions> all;
+    for (std::uint32_t first = 0; first < trials.size(); first += tuner.spec().searcher.repeats)
+        all.push_back(tuner::repetitions_of(study::TrialId{first}, trials, tuner.spec()));
+    std::ranges::sort(all, [&](const tuner::Repetitions& a, const tuner::Repetitions& b) {
+        if (a.complete != b.complete) return a.complete;
+        if (is_better(a, b, tuner.spec().objective.mode)) return true;
+        return !is_better(b, a, tuner.spec().objective.mode) && a.first < b.first;
+    });
+    std::vector<study::TrialId> ids;
+    for (const tuner::Repetitions& each : all)
+        for (std::uint32_t i = 0; i < each.created; ++i) ids.emplace_back(each.first.value() + i);
+    return ids;
+}
+
+} // namespace
+
 std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     std::vector<study::TrialId> ids;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) ids.emplace_back(i);
+    if (tuner.spec().searcher.repeats > 1) return by_mean(tuner);
     const auto mode = tuner.spec().objective.mode;
     std::sort(ids.begin(), ids.end(), [&](study::TrialId a, study::TrialId b) {
         const TrialState& left = state.trial(a);
@@ -186,9 +210,7 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
     text += fmt::format("{}running {}{}failed {}", style.dot(),
                         state.in(TrialPhase::running) + state.in(TrialPhase::ending), style.dot(),
                         state.in(TrialPhase::failed));
-    if (state.best)
-        text +=
-            fmt::format("{}best {} #{}", style.dot(), metric_text(state.trial(*state.best).best), state.best->value());
+    if (state.best) text += fmt::format("{}best {} #{}", style.dot(), text_of_best(tuner), state.best->value());
     if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
     for (const std::string& line : checkpoint_lines(live, SIZE_MAX)) text += std::string(style.dot()) + line;
     return encoded(text + "\n", style);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "ranktune/base/error.hpp"
+#include "report/best_value.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "report/text_table.hpp"
@@ -107,6 +108,11 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
                       [=](TrialId id) { return known_number(trial(id).reported ? trial(id).best : NAN); }});
     fields.push_back({"last", [=](TrialId id) { return metric_text(trial(id).reported ? trial(id).last : NAN); },
                       [=](TrialId id) { return known_number(trial(id).reported ? trial(id).last : NAN); }});
+    if (tuner.spec().searcher.repeats > 1)
+        fields.push_back({"mean", [&tuner](TrialId id) { return text_of_mean(tuner, id); },
+                          [&tuner](TrialId id) {
+                              return known_number(tuner::repetitions_of(id, tuner.state().trials, tuner.spec()).mean);
+                          }});
     whole("best_it", [](const TrialState& t) { return t.best_iteration; });
     fields.push_back({"time", [=](TrialId id) { return trial(id).reported ? short_duration(trial(id).seconds) : "-"; },
                       [=](TrialId id) { return std::optional<space::Value>(trial(id).seconds); }});
@@ -198,6 +204,8 @@ struct TrialTable::Impl {
     void choose_columns() {
         for (const char* name : {"trial", "state", "group", "it"}) shown.push_back(find(name));
         shown.push_back(&metrics.front());
+        if (const Field* mean = find("mean"); mean != nullptr && tuner.spec().searcher.repeats > 1)
+            shown.push_back(mean);
         for (std::size_t i = 0; i < parameters.size(); ++i)
             if (!std::holds_alternative<space::Constant>(tuner.spec().space.parameters()[i].domain))
                 shown.push_back(&parameters[i]);

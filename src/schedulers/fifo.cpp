@@ -29,6 +29,7 @@ study::SchedulerInfo describe_fifo() {
     info.name = "fifo";
     info.description = "every trial runs to the end.";
     info.foreign_names = {"none"};
+    info.trains_all = true;
     info.make = [](const study::StudySpec& spec) { return std::make_unique<Fifo>(spec.max_iterations); };
     info.plan = [](const study::StudySpec&) {
         return study::SchedulerPlan{.words = "every trial to the end",

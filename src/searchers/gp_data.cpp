@@ -41,7 +41,7 @@ std::vector<GpData::Result> GpData::results() const {
     for (const LargestBudget::Point& point : budget_.points()) {
         const auto reported = lines_.find({budget_.iteration(), point.trial});
         const std::size_t line = reported != lines_.end() ? reported->second : ends_.at(point.trial);
-        ordered.push_back({line, {point.number, point.score}});
+        ordered.push_back({line, {point.number, point.score, line}});
     }
     std::ranges::sort(ordered, {}, &std::pair<std::size_t, Result>::first);
     std::vector<Result> all;

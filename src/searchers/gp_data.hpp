@@ -18,13 +18,14 @@ class GpData {
   public:
     struct Result {
         std::uint64_t number = 0; ///< see Observations::point
-        double score = 0.0;       ///< larger is better; -infinity: failed
+        double score = 0.0;       ///< larger is better, whether it keeps the constraints or not; -infinity: failed
+        std::size_t line = 0;     ///< of the table: its report, or the end of a trial that failed
         friend bool operator==(const Result&, const Result&) = default;
     };
 
     explicit GpData(std::size_t startup)
         : budget_([startup](std::size_t, std::size_t finite) { return finite >= startup; },
-                  LargestBudget::Violators::worst) {}
+                  LargestBudget::Violators::as_reported) {}
 
     void read(const Observations& table);
     /// In the order in which they came. Empty: not enough.

@@ -61,14 +61,15 @@ std::vector<std::size_t> evenly(std::span<const std::size_t> all, std::size_t co
     return some;
 }
 
-bool same_point(const std::vector<double>& a, const std::vector<double>& b) {
-    return std::ranges::equal(a, b, [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
-}
-
 } // namespace
 
 GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
-    : space_(space), seed_(seed), options_(options), axes_(axes_of(space_)), data_(options.startup) {
+    : space_(space),
+      seed_(seed),
+      options_(options),
+      axes_(axes_of(space_)),
+      data_(options.startup),
+      limits_(std::vector<bool>{}) {
     for (const space::Parameter& parameter : space_.parameters()) plain_ = plain_ && !parameter.condition;
     for (std::size_t j = 0; j < axes_.size(); ++j) {
         if (axes_[j].values == 1) continue;
@@ -77,6 +78,9 @@ GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOp
         finite_ = finite_ && axes_[j].values != 0;
     }
     plain_ = plain_ && active_.size() == axes_.size();
+    std::vector<bool> categories;
+    for (const std::size_t j : active_) categories.push_back(axes_[j].category);
+    limits_ = GpLimits(std::move(categories));
 }
 
 std::vector<double> GpModel::coordinates(const space::Configuration& configuration) const {
@@ -139,8 +143,8 @@ void GpModel::fit(const Observations& seen) {
     std::vector<bool> categories;
     for (const std::size_t j : active_) categories.push_back(axes_[j].category);
     const models::GpKernel kernel = models::fit_kernel(categories, points, targets(some, power_), fit_evaluations);
-    process_.emplace(std::move(categories), kernel);
-    appended_.clear();
+    surface_.emplace(GpSurface{models::GaussianProcess(std::move(categories), kernel)});
+    limits_.fit(limited(seen, some));
 }
 
 void GpModel::learn(const Observations& seen, const std::vector<Point>& others) {
@@ -148,7 +152,7 @@ void GpModel::learn(const Observations& seen, const std::vector<Point>& others) 
     const std::size_t at = last_fit(all.size(), options_);
     const std::size_t kept = options_.max_results - options_.max_results / 10;
     auto held = best_and_others(std::span(all).first(at), kept, newest);
-    if (!process_ || held != fitted_) {
+    if (!surface_ || held != fitted_) {
         fitted_ = held;
         fit(seen);
     }
@@ -159,21 +163,41 @@ void GpModel::learn(const Observations& seen, const std::vector<Point>& others) 
     std::vector<std::uint64_t> under_way = data_.under_way();
     if (under_way.size() > most_under_way)
         under_way.erase(under_way.begin(), under_way.end() - static_cast<std::ptrdiff_t>(most_under_way));
-    for (const std::uint64_t number : under_way) points.push_back(varying(seen.point(number)));
-    for (const Point& other : others) points.push_back(varying(other));
-    std::size_t same = 0;
-    while (same < std::min(points.size(), appended_.size()) && same_point(points[same], appended_[same])) ++same;
-    process_->keep(same);
-    for (std::size_t i = same; i < points.size(); ++i) process_->append(points[i]);
-    appended_ = std::move(points);
-    process_->set_targets(targets(held, power_));
+    std::vector<Point> trained;
+    for (const std::uint64_t number : under_way) trained.push_back(varying(seen.point(number)));
+    for (const Point& other : others) trained.push_back(varying(other));
+    points.insert(points.end(), trained.begin(), trained.end());
+    surface_->hold(std::move(points));
+    surface_->process.set_targets(targets(held, power_));
+    if (!limits_.empty()) limits_.learn(limited(seen, held), trained);
+    take_best(seen, held);
+}
 
-    const std::vector<double> smooth = process_->smoothed();
-    std::vector<std::size_t> order(smooth.size());
-    std::iota(order.begin(), order.end(), 0U);
+GpLimits::Results GpModel::limited(const Observations& seen, std::span<const GpData::Result> results) const {
+    GpLimits::Results known;
+    for (const GpData::Result& each : results) {
+        std::vector<double> distances = seen.distances(each.line);
+        if (distances.empty()) continue;
+        known.points.push_back(varying(seen.point(each.number)));
+        known.distances.push_back(std::move(distances));
+    }
+    return known;
+}
+
+void GpModel::take_best(const Observations& seen, std::span<const GpData::Result> held) {
+    const std::vector<double> smooth = surface_->process.smoothed();
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < held.size(); ++i)
+        if (seen[held[i].line].score.feasible) order.push_back(i);
+    any_feasible_ = !order.empty();
+    const auto violation = [&](std::size_t i) { return seen[held[i].line].score.violation; };
+    if (!any_feasible_)
+        for (std::size_t i = 0; i < held.size(); ++i) order.push_back(i);
     const std::size_t few = std::min<std::size_t>(3, order.size());
     std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(few),
-                              [&](std::size_t a, std::size_t b) { return smooth[a] > smooth[b]; });
+                              [&](std::size_t a, std::size_t b) {
+                                  return any_feasible_ ? smooth[a] > smooth[b] : violation(a) < violation(b);
+                              });
     best_ = smooth[order.front()];
     best_points_.clear();
     for (std::size_t i = 0; i < few; ++i) best_points_.push_back(seen.point(held[order[i]].number));
@@ -192,15 +216,22 @@ double log_gain(const models::GpPosterior& posterior, double best) {
 
 } // namespace
 
-double GpModel::acquisition(const Point& point) const { return log_gain(process_->posterior(varying(point)), best_); }
+double GpModel::acquisition(const Point& point) const {
+    const Point some = varying(point);
+    const double kept = limits_.log_probability(some);
+    return any_feasible_ ? kept + log_gain(surface_->process.posterior(some), best_) : kept;
+}
 
 void GpModel::evaluate(std::vector<Candidate>& candidates) const {
     std::vector<double> points;
     points.reserve(candidates.size() * active_.size());
     for (const Candidate& each : candidates)
         for (const std::size_t j : active_) points.push_back(each.point[j]);
-    const auto posteriors = process_->posteriors(points);
-    for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition = log_gain(posteriors[i], best_);
+    const std::vector<double> kept = limits_.log_probabilities(points, candidates.size());
+    for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition = kept[i];
+    if (!any_feasible_) return;
+    const auto posteriors = surface_->process.posteriors(points);
+    for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition += log_gain(posteriors[i], best_);
 }
 
 GpModel::Point GpModel::near(const Point& point, double width, base::RngStream& random) const {
@@ -218,7 +249,7 @@ GpModel::Point GpModel::near(const Point& point, double width, base::RngStream& 
 
 std::vector<GpModel::Candidate> GpModel::candidates(std::uint64_t ticket, base::RngStream& random) const {
     std::vector<Candidate> all;
-    const std::size_t count = candidates_for(process_->size());
+    const std::size_t count = candidates_for(surface_->process.size());
     for (std::size_t i = 0; i < count; ++i) {
         Point point(axes_.size());
         for (double& each : point) each = random.uniform();
@@ -254,16 +285,20 @@ GpModel::Candidate GpModel::along_numbers(const Candidate& from, std::uint64_t t
     std::vector<double> variance_gradient(x.size());
     const auto loss = [&](std::span<const double> at, std::span<double> gradient) {
         for (std::size_t i = 0; i < moving.size(); ++i) x[moving[i]] = at[i];
-        const auto posterior = process_->posterior(x, mean_gradient, variance_gradient);
+        std::vector<double> kept_gradient(x.size(), 0.0);
+        const double kept = limits_.empty() ? 0.0 : limits_.log_probability(x, kept_gradient);
+        for (std::size_t i = 0; i < moving.size(); ++i) gradient[i] = -kept_gradient[moving[i]];
+        if (!any_feasible_) return -kept;
+        const auto posterior = surface_->process.posterior(x, mean_gradient, variance_gradient);
         const double deviation = std::sqrt(std::max(posterior.variance, 1e-20));
         const double z = (posterior.mean - best_) / deviation;
         const models::LogImprovement h = models::log_improvement(z);
         for (std::size_t i = 0; i < moving.size(); ++i) {
             const double deviation_gradient = 0.5 * variance_gradient[moving[i]] / deviation;
             const double z_gradient = (mean_gradient[moving[i]] - z * deviation_gradient) / deviation;
-            gradient[i] = -(h.slope * z_gradient + deviation_gradient / deviation);
+            gradient[i] -= h.slope * z_gradient + deviation_gradient / deviation;
         }
-        return -(h.value + std::log(deviation));
+        return -(kept + h.value + std::log(deviation));
     };
     std::vector<double> start;
     for (const std::size_t i : moving) start.push_back(from.point[active_[i]]);

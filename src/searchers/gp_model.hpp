@@ -14,6 +14,7 @@
 #include "ranktune/space/search_space.hpp"
 #include "searchers/axes.hpp"
 #include "searchers/gp_data.hpp"
+#include "searchers/gp_limits.hpp"
 
 namespace ranktune::searchers {
 
@@ -36,6 +37,8 @@ struct GpOptions {
 /// newest
 ///   others.
 /// - Points that are being trained lower the variance (Kriging believer).
+/// - With constraints, log EI is that over the best result that keeps them, plus the logarithm of the probability that
+/// the point keeps them (GpLimits); while no result keeps them, that probability alone.
 /// - log EI over the best smoothed result is searched among random points and points near the best results, then from
 /// the best
 ///   of these by L-BFGS along numbers, and by trying all values of short lists.
@@ -68,6 +71,9 @@ class GpModel {
 
     void fit(const Observations& seen);
     void learn(const Observations& seen, const std::vector<Point>& others);
+    void take_best(const Observations& seen, std::span<const GpData::Result> held);
+    /// Those of the results whose distances from the constraints are known.
+    [[nodiscard]] GpLimits::Results limited(const Observations& seen, std::span<const GpData::Result> results) const;
     /// Scores of mean 0 and variance 1, for the process.
     [[nodiscard]] static std::vector<double> targets(std::span<const GpData::Result> results, double power);
     /// Only the coordinates that vary.
@@ -96,10 +102,11 @@ class GpModel {
     GpData data_;
     std::vector<GpData::Result> fitted_; ///< what the kernel was fitted for
     double power_ = 1.0;
-    std::optional<models::GaussianProcess> process_;
-    std::vector<Point> appended_;    ///< points of the process, with the coordinates that vary
-    std::vector<Point> best_points_; ///< of the best smoothed results
-    double best_ = 0.0;              ///< the best smoothed target
+    std::optional<GpSurface> surface_; ///< points with the coordinates that vary
+    GpLimits limits_;
+    bool any_feasible_ = true;
+    std::vector<Point> best_points_; ///< of the best smoothed results that keep the constraints
+    double best_ = 0.0;              ///< the best smoothed target of those
 };
 
 } // namespace ranktune::searchers

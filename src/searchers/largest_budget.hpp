@@ -40,8 +40,8 @@ class LargestBudget {
     using Enough = std::function<bool(std::size_t points, std::size_t finite)>;
 
     /// How results count that violate constraints: below all others, the smaller violation first (as finite ones), or
-    /// as the worst.
-    enum class Violators : std::uint8_t { ordered, worst };
+    /// with their values, as if there were no constraints.
+    enum class Violators : std::uint8_t { ordered, as_reported };
 
     LargestBudget(Enough enough, Violators violators) : enough_(std::move(enough)), violators_(violators) {}
 

@@ -34,6 +34,9 @@ study::Score score_from(study::Decoder& in) {
     return score;
 }
 
+/// Of the trials of one configuration (searcher.repeats), the table has the first one.
+constexpr std::size_t most_repeats = 1000;
+
 /// Position of a trial among those of its study, or among the earlier ones.
 std::size_t slot_of(base::TrialId trial) { return trial.value() - (is_earlier(trial) ? first_earlier_trial : 0U); }
 
@@ -56,6 +59,8 @@ Observations Observations::first(std::size_t lines) const {
     }
     view.earlier_ = std::min(earlier_, view.points_);
     view.coordinates_ = coordinates_.first(view.points_ * dimensions_);
+    view.constraints_ = constraints_;
+    view.distances_ = distances_;
     return view;
 }
 
@@ -71,7 +76,8 @@ void Observations::add_point(base::TrialId trial, base::Iteration iteration) {
     if (slot_of(trial) >= numbers.size()) numbers.resize(slot_of(trial) + 1, 0);
     numbers[slot_of(trial)] = points_;
     if (is_earlier(trial)) earlier_ = points_ + 1;
-    lines_.push_back({Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}});
+    lines_.push_back(
+        {Observation::Kind::asked, study::TrialPhase::waiting, trial, points_++, iteration, {}, Observation::no_one});
 }
 
 void Observations::earlier(const study::EarlierTrial& trial, const space::SearchSpace& space, study::Mode mode) {
@@ -91,16 +97,33 @@ void Observations::asked(base::TrialId trial, base::Iteration iteration, const s
     add_point(trial, iteration);
 }
 
-void Observations::reported(base::TrialId trial, base::Iteration iteration, const study::Score& score) {
-    lines_.push_back({Observation::Kind::reported, study::TrialPhase::running, trial, newest(trial), iteration, score});
+void Observations::reported(base::TrialId trial, base::Iteration iteration, const study::Score& score,
+                            std::span<const double> distances) {
+    lines_.push_back({Observation::Kind::reported, study::TrialPhase::running, trial, newest(trial), iteration, score,
+                      distances.empty() ? Observation::no_one : distances_.size()});
+    if (!distances.empty()) constraints_ = distances.size();
+    for (const double distance : distances) distances_.push_back(distance);
+}
+
+std::vector<double> Observations::distances(std::size_t line) const {
+    std::vector<double> all;
+    if (const std::uint64_t at = lines_[line].limits; at != Observation::no_one)
+        for (std::size_t i = 0; i < constraints_; ++i) all.push_back(distances_[at + i]);
+    return all;
 }
 
 void Observations::over(base::TrialId trial, base::Iteration iteration, study::TrialPhase phase) {
-    lines_.push_back({Observation::Kind::over, phase, trial, newest(trial), iteration, {}});
+    lines_.push_back({Observation::Kind::over, phase, trial, newest(trial), iteration, {}, Observation::no_one});
 }
 
 void Observations::paused(base::TrialId trial, base::Iteration iteration) {
-    lines_.push_back({Observation::Kind::paused, study::TrialPhase::paused, trial, newest(trial), iteration, {}});
+    lines_.push_back({Observation::Kind::paused,
+                      study::TrialPhase::paused,
+                      trial,
+                      newest(trial),
+                      iteration,
+                      {},
+                      Observation::no_one});
 }
 
 void Observations::snapshot(study::Encoder& out) const {
@@ -112,10 +135,24 @@ void Observations::snapshot(study::Encoder& out) const {
         out.varint(line.trial.value());
         out.varint(line.iteration);
         if (line.kind == Observation::Kind::over) out.u8(static_cast<std::uint8_t>(line.phase));
-        if (line.kind == Observation::Kind::reported) put(line.score, out);
+        if (line.kind == Observation::Kind::reported) {
+            put(line.score, out);
+            const std::vector<double> distances = this->distances(i);
+            out.varint(distances.size());
+            for (const double distance : distances) out.f64(distance);
+        }
         if (line.kind != Observation::Kind::asked) continue;
         for (std::size_t d = 0; d < dimensions_; ++d) out.f64(coordinates_[line.point * dimensions_ + d]);
     }
+}
+
+void Observations::restore_report(base::TrialId trial, base::Iteration iteration, study::Decoder& in) {
+    const study::Score score = score_from(in);
+    std::vector<double> distances(in.count());
+    for (double& distance : distances) distance = in.f64();
+    if (!distances.empty() && constraints_ > 0 && distances.size() != constraints_)
+        throw base::FormatError("a table of observations has reports with more constraints than others");
+    reported(trial, iteration, score, distances);
 }
 
 void Observations::restore(study::Decoder& in) {
@@ -130,7 +167,7 @@ void Observations::restore(study::Decoder& in) {
         const base::Iteration iteration = in.varint();
         if (static_cast<Observation::Kind>(kind) == Observation::Kind::asked) {
             const bool late = is_earlier(trial) && !point_of_.empty();
-            if (late || slot_of(trial) > newest_of(trial).size())
+            if (late || slot_of(trial) > newest_of(trial).size() + most_repeats)
                 throw base::FormatError("a table of observations names trials out of order");
             for (std::size_t d = 0; d < dimensions_; ++d) coordinates_.push_back(in.f64());
             add_point(trial, iteration);
@@ -139,7 +176,7 @@ void Observations::restore(study::Decoder& in) {
         if (slot_of(trial) >= newest_of(trial).size())
             throw base::FormatError("a table of observations names an unknown trial");
         if (static_cast<Observation::Kind>(kind) == Observation::Kind::reported)
-            reported(trial, iteration, score_from(in));
+            restore_report(trial, iteration, in);
         else if (static_cast<Observation::Kind>(kind) == Observation::Kind::paused)
             paused(trial, iteration);
         else

@@ -299,6 +299,7 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     write_resources(spec, out);
     write_space(spec, with_bounds, out);
     write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);
+    if (spec.searcher.repeats > 1) out.line("repeats", std::to_string(spec.searcher.repeats));
     write_start(spec.searcher, out);
     write_warm_start(spec.searcher, out);
     write_algorithm("scheduler", *spec.scheduler.algorithm, spec.scheduler.options, out);

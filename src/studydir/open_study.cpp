@@ -103,6 +103,15 @@ bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     return spec.num_trials > tuner.spec().num_trials || is_judged_otherwise(state, spec);
 }
 
+/// A study file without searcher.type means the searcher that the study began with: the default may have been another
+/// one.
+study::StudySpec with_its_searcher(const tuner::Tuner& tuner, study::StudySpec spec) {
+    if (!spec.searcher.by_default) return spec;
+    spec.searcher.algorithm = tuner.spec().searcher.algorithm;
+    spec.searcher.options = tuner.spec().searcher.options;
+    return spec;
+}
+
 /// What users have set while the study ran stays, unless the study file says something new about it.
 study::StudySpec with_steering(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     const tuner::State& state = tuner.state();
@@ -179,7 +188,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         throw base::UsageError("'" + directory +
                                "' holds a simulated study, of which no trial was ever trained: give " +
                                "the study another directory with -o, or --fresh, which moves the simulated one aside");
-    const study::StudySpec wanted = with_steering(*opened.tuner, spec);
+    const study::StudySpec wanted = with_steering(*opened.tuner, with_its_searcher(*opened.tuner, spec));
     opened.resolved = study::resolved_toml(wanted);
     opened.changes = study::differences(opened.tuner->spec(), wanted);
     refuse_changes(opened, wanted, directory);

@@ -201,6 +201,7 @@ void Tuner::take_value(TrialId id, Iteration iteration, double value, bool feasi
     if (!feasible || !std::isfinite(value) || !(std::isnan(t.best) || score(value) > score(t.best))) return;
     t.best = value;
     t.best_iteration = iteration;
+    if (spec_.searcher.repeats > 1) return; // take_mean
     const auto ranked = [&](TrialId one) { return study::Ranked{score(state_.trials[one].best), one}; };
     if (!state_.best || study::better(ranked(id), ranked(*state_.best))) state_.best = id;
     if (state_.best == id && !t.checkpoints.empty()) state_.retention.keep(id);
@@ -311,6 +312,22 @@ void Tuner::apply_one(const study::TrialClosed& r) {
     if (!r.failure.empty()) t.failure = r.failure;
     state_.blame.closed(r.trial, t, r.phase, state_.reports > 0);
     set_phase(r.trial, r.phase);
+    if (spec_.searcher.repeats > 1) take_mean(r.trial);
+}
+
+/// A trial with repeats is over. If it was the last one of its configuration, the mean counts.
+void Tuner::take_mean(TrialId id) {
+    const Repetitions all = repetitions_of(id, state_.trials, spec_);
+    if (!all.complete) return;
+    const auto before = state_.best;
+    const auto own = [&] { return first_repeat(*before, spec_.searcher.repeats) == all.first; };
+    if (before && own())
+        state_.best = best_by_mean(state_.trials, spec_); // one of them was reopened: the mean may be worse now
+    else if (!std::isnan(all.mean) &&
+             (!before || is_better(all, repetitions_of(*before, state_.trials, spec_), spec_.objective.mode)))
+        state_.best = all.best;
+    if (state_.best && state_.best != before && !state_.trials[*state_.best].checkpoints.empty())
+        state_.retention.keep(*state_.best);
 }
 
 void Tuner::apply_one(const study::RankLost& r) {
@@ -383,6 +400,9 @@ void Tuner::apply_one(const study::TrialReopened& r) {
     state_.ended = false; // there is something to do again
     lose_determinism();
     set_phase(r.trial, TrialPhase::waiting);
+    if (spec_.searcher.repeats > 1 && state_.best &&
+        first_repeat(*state_.best, spec_.searcher.repeats) == first_repeat(r.trial, spec_.searcher.repeats))
+        state_.best = best_by_mean(state_.trials, spec_); // its configuration is no longer complete
 }
 
 void Tuner::apply_one(const study::DeadlineSet& r) {
@@ -460,20 +480,48 @@ void Tuner::observe(const study::Record& record) {
     };
     if (const auto* warm = std::get_if<study::WarmStarted>(&record))
         for (const study::EarlierTrial& trial : warm->trials) table.earlier(trial, spec_.space, spec_.objective.mode);
-    if (const auto* created = std::get_if<study::TrialCreated>(&record)) asked(created->trial, 0);
+    const bool repeats = spec_.searcher.repeats > 1;
+    if (const auto* created = std::get_if<study::TrialCreated>(&record);
+        created != nullptr && created->origin.kind != Origin::Kind::repeat)
+        asked(created->trial, 0);
     if (const auto* exploited = std::get_if<study::Exploited>(&record)) asked(exploited->trial, exploited->iteration);
     if (const auto* undone = std::get_if<study::ExploitUndone>(&record))
         asked(undone->trial, start_of(state_.trials[undone->trial]).iteration);
-    if (const auto* closed = std::get_if<study::TrialClosed>(&record))
+    if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
+        if (repeats) return observe_repeats(closed->trial);
         table.over(closed->trial, state_.trials[closed->trial].iteration, closed->phase);
+    }
     if (const auto* report = std::get_if<study::Reported>(&record)) {
-        if (const auto reading = objective_.read(report->metrics); reading.complete)
-            table.reported(report->trial, report->iteration, objective_.score(reading));
+        const auto reading = objective_.read(report->metrics);
+        if (reading.complete && repeats)
+            state_.last_results.note(report->trial, {objective_.score(reading), objective_.distances(report->metrics)});
+        else if (reading.complete)
+            table.reported(report->trial, report->iteration, objective_.score(reading),
+                           objective_.distances(report->metrics));
         // Not a pause for the core's own reasons: the trial goes on by itself then.
         const Reason reason = report->verdict.reason;
         if (report->verdict.verb == Verb::pause && reason != Reason::draining && reason != Reason::yielded)
             table.paused(report->trial, report->iteration);
     }
+}
+
+/// Searchers see a configuration as one trial, the first one, with one result: the mean of the last values, once all
+/// are over. A trial that is reopened later does not change a mean that they have seen.
+void Tuner::observe_repeats(TrialId id) {
+    const Repetitions all = repetitions_of(id, state_.trials, spec_);
+    if (!all.complete) return;
+    Iteration iteration = state_.trials[all.first].iteration;
+    TrialPhase phase = TrialPhase::failed;
+    for (std::uint32_t i = all.first.value(); i < all.first.value() + all.created; ++i) {
+        const TrialState& t = state_.trials[i];
+        if (t.phase == TrialPhase::failed) continue;
+        iteration = phase == TrialPhase::failed ? t.iteration : std::min(iteration, t.iteration);
+        phase = phase == TrialPhase::stopped ? phase : t.phase;
+    }
+    if (const auto mean = state_.last_results.mean_of(all, state_.trials))
+        state_.observations.reported(all.first, iteration, mean->score, mean->distances);
+    state_.observations.over(all.first, iteration, phase);
+    state_.last_results.forget(all);
 }
 
 void Tuner::lose_determinism() {

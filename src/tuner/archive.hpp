@@ -63,6 +63,13 @@ struct Writer {
     void operator()(const PlaceRecord::Failure& v) { fields(*this, v); }
     void operator()(const FailureWords& v) { fields(*this, v); }
     void operator()(const Origin& v) { fields(*this, v); }
+    void operator()(const study::Score& v) {
+        out.boolean(v.feasible);
+        out.f64(v.violation);
+        out.varint(v.values().size());
+        for (const double value : v.values()) out.f64(value);
+    }
+    void operator()(const LastResults::Entry& v) { fields(*this, v); }
     void operator()(const Takeover& v) { fields(*this, v); }
     void operator()(const Ticket& v) { fields(*this, v); }
     void operator()(const TrialState& v) { fields(*this, v); }
@@ -127,6 +134,15 @@ struct Reader {
     void operator()(PlaceRecord::Failure& v) { Writer::fields(*this, v); }
     void operator()(FailureWords& v) { Writer::fields(*this, v); }
     void operator()(Origin& v) { Writer::fields(*this, v); }
+    void operator()(study::Score& v) {
+        const bool feasible = in.boolean();
+        const double violation = in.f64();
+        std::vector<double> values;
+        for (std::size_t n = in.count(); n > 0; --n) values.push_back(in.f64());
+        v = study::Score(values, feasible);
+        v.violation = violation;
+    }
+    void operator()(LastResults::Entry& v) { Writer::fields(*this, v); }
     void operator()(Takeover& v) { Writer::fields(*this, v); }
     void operator()(Ticket& v) { Writer::fields(*this, v); }
     void operator()(TrialState& v) { Writer::fields(*this, v); }
@@ -158,6 +174,8 @@ void Writer::fields(Self& self, T& v) {
         each(v.trial, v.words, v.unstarted, v.device);
     } else if constexpr (std::is_same_v<Plain, Origin>) {
         each(v.kind, v.index, v.repeat);
+    } else if constexpr (std::is_same_v<Plain, LastResults::Entry>) {
+        each(v.trial, v.result.score, v.result.distances);
     } else if constexpr (std::is_same_v<Plain, Takeover>) {
         each(v.iteration, v.donor, v.before, v.settled);
     } else if constexpr (std::is_same_v<Plain, Ticket>) {

@@ -46,11 +46,24 @@ Tuner::Next Tuner::judged(Fact& fact, Round& round) const {
 bool Tuner::can_create() const {
     const auto created = static_cast<std::uint32_t>(state_.trials.size());
     return created < spec_.num_trials &&
-           (has_starting_point() || !state_.asked.empty() || !searcher_->exhausted(state_.suggested));
+           (to_repeat() || has_starting_point() || !state_.asked.empty() || !searcher_->exhausted(state_.suggested));
+}
+
+/// The trial whose configuration the next one has, too; nullopt: the next one has another configuration.
+std::optional<TrialId> Tuner::to_repeat() const {
+    const auto created = static_cast<std::uint32_t>(state_.trials.size());
+    const TrialId first = first_repeat(TrialId{created}, spec_.searcher.repeats);
+    return first.value() < created ? std::optional(first) : std::nullopt;
+}
+
+/// Configurations so far.
+std::size_t Tuner::configurations() const {
+    const std::size_t repeats = spec_.searcher.repeats;
+    return (state_.trials.size() + repeats - 1) / repeats;
 }
 
 /// The first trials take the points to try first.
-bool Tuner::has_starting_point() const { return state_.trials.size() < spec_.searcher.start.size(); }
+bool Tuner::has_starting_point() const { return configurations() < spec_.searcher.start.size(); }
 
 /// What a point lacks comes from the searcher's next suggestion, which stays the next one; what that lacks, too, is
 /// drawn as in random search.
@@ -85,14 +98,20 @@ Tuner::Next Tuner::next_work(Round& round) const {
     return create != nullptr && known.can_create ? new_trial(*create, round.now) : Next{};
 }
 
-/// Takes the next point to try first, one that a user added, the oldest ticket that is ready, or a suggestion of the
-/// searcher.
+/// Repeats the configuration of the last one, or takes the next point to try first, one that a user added, the oldest
+/// ticket that is ready, or a suggestion of the searcher.
 Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) const {
     const TrialId id{static_cast<std::uint32_t>(state_.trials.size())};
     study::TrialCreated record{id, now, 1, create.bracket, create.target, {}, {}};
+    if (const auto first = to_repeat()) {
+        record.origin = {Origin::Kind::repeat, first->value(), id.value() - first->value()};
+        record.configuration = state_.trials[*first].configuration;
+        record.ranks = spec_.ranks_for(record.configuration);
+        return record;
+    }
     if (has_starting_point()) {
-        record.origin = {Origin::Kind::start, id.value(), 0};
-        record.configuration = completed(spec_.searcher.start[id.value()]);
+        record.origin = {Origin::Kind::start, configurations(), 0};
+        record.configuration = completed(spec_.searcher.start[configurations()]);
         record.ranks = spec_.ranks_for(record.configuration);
         return record;
     }
@@ -124,22 +143,24 @@ Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) co
 /// How many suggestions to prepare ahead; 0: none.
 std::size_t Tuner::tickets_wanted() const {
     const auto groups = occupancy_.groups(spec_, state_.placement.alive() / std::max(1U, spec_.resources.ranks));
-    return searcher_->prepares_ahead(static_cast<std::uint32_t>(groups));
+    const std::size_t repeats = spec_.searcher.repeats; // so many groups take the same suggestion
+    return searcher_->prepares_ahead(static_cast<std::uint32_t>((groups + repeats - 1) / repeats));
 }
 
 /// Keeps as many tickets open as the searcher prepares ahead.
 Tuner::Next Tuner::open_ticket(StudyTime now) const {
     const std::size_t wanted = tickets_wanted();
-    const std::size_t taken = std::max(state_.trials.size(), spec_.searcher.start.size()) + state_.asked.size();
-    const std::size_t to_come = spec_.num_trials - std::min<std::size_t>(spec_.num_trials, taken);
+    const std::size_t taken = std::max(configurations(), spec_.searcher.start.size()) + state_.asked.size();
+    const std::size_t all = spec_.num_trials / spec_.searcher.repeats;
+    const std::size_t to_come = all - std::min(all, taken);
     if (state_.tickets.size() >= std::min(wanted, to_come)) return {};
     return study::TicketOpened{state_.next_ticket, now, state_.observations.size()};
 }
 
 /// Deterministic study: the next trial waits for its suggestion, and everything else waits for that trial.
 bool Tuner::waits_for_ticket() const {
-    if (!occupancy_.waits_for_tickets() || state_.draining || has_starting_point() || !state_.asked.empty() ||
-        tickets_wanted() == 0)
+    if (!occupancy_.waits_for_tickets() || state_.draining || to_repeat() || has_starting_point() ||
+        !state_.asked.empty() || tickets_wanted() == 0)
         return false;
     if (admission_->room() == Admission::Room::none || !can_create()) return false;
     const bool ready = !state_.tickets.empty() && state_.tickets.front().answered;

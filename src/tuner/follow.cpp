@@ -210,7 +210,10 @@ void Tuner::Following::operator()(const study::TrialClosed& r) const {
         if (state.draining && blames_surroundings(state.drain_reason)) tuner.reopen_row(round);
         round.push(CountFailure{r.failure});
     }
-    retain(r.trial);
+    const std::uint32_t repeats = tuner.spec_.searcher.repeats;
+    for (std::uint32_t i = first_repeat(r.trial, repeats).value(), k = 0; k < repeats && i + k < state.trials.size();
+         ++k)
+        retain(TrialId{i + k});
 }
 
 void Tuner::Following::operator()(const study::DrainBegan& r) const {

@@ -14,6 +14,7 @@
 #include "tuner/values/blame.hpp"
 #include "tuner/values/pace.hpp"
 #include "tuner/values/placement.hpp"
+#include "tuner/values/repeats.hpp"
 #include "tuner/values/retention.hpp"
 #include "tuner/values/trials.hpp"
 
@@ -41,7 +42,7 @@ struct State {
     std::uint64_t iterations = 0;    ///< trained in all, repeated ones included
     std::uint64_t interruptions = 0; ///< starts that ended with attempts running, and losses of ranks, once per host
     bool scored = false;             ///< a report that counts had the study's metric
-    std::optional<TrialId> best;     ///< trial with the best objective so far, ties to the lower id
+    std::optional<TrialId> best;     ///< trial with the best objective so far, ties to the lower id; best_by_mean
 
     Trials trials;
     Placement placement;
@@ -54,6 +55,7 @@ struct State {
     std::uint64_t next_ticket = 0; ///< number of the next one
     std::vector<Ticket> tickets;   ///< that no trial has taken, oldest first
     searchers::Observations observations;
+    LastResults last_results; ///< only with searcher.repeats, for a searcher that learns
 
     // What users asked for while the study ran.
     std::vector<std::uint64_t> requests;    ///< numbers of all requests that took effect

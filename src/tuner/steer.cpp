@@ -85,7 +85,7 @@ std::string Tuner::objection_to_settings(const study::Steering& ask) const {
         if (const std::string key = study::key_of(setting); !study::may_be_set(key)) return key_objection(key);
     try {
         const study::StudySpec later = steered_spec(ask);
-        const auto created = state_.trials.size() + state_.asked.size();
+        const auto created = state_.trials.size() + state_.asked.size() * spec_.searcher.repeats;
         if (later.num_trials < created)
             return "study.num_trials: there are " + base::counted(created, "trial") + " already, so it cannot be " +
                    std::to_string(later.num_trials);
@@ -108,7 +108,7 @@ study::StudySpec Tuner::steered_spec(const study::Steering& ask) const {
         return study::parse_resolved_study(study::resolved_toml(spec_), "the request",
                                            {{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}}, ask.settings);
     study::StudySpec later = spec_;
-    later.num_trials += static_cast<std::uint32_t>(ask.points.size());
+    later.num_trials += static_cast<std::uint32_t>(ask.points.size()) * spec_.searcher.repeats;
     return later;
 }
 

@@ -43,8 +43,11 @@ Tuner::Next Tuner::decide(Retain& task, Round&) const {
     if (t.checkpoints.empty() || t.winding)
         return {}; // its group may be about to save; checked again when the attempt is over
     const bool hopeless = t.phase == TrialPhase::paused && scheduler_->out_of_reach(task.trial);
-    const auto* checkpoint =
-        state_.retention.of_no_use(t, spec_, hopeless, state_.is_result(task.trial), scheduler_->donated(task.trial));
+    // Only the mean of all repeats says which configuration is the best.
+    const bool undecided = spec_.searcher.repeats > 1 && t.phase != TrialPhase::failed &&
+                           !repetitions_of(task.trial, state_.trials, spec_).complete;
+    const auto* checkpoint = state_.retention.of_no_use(t, spec_, hopeless, undecided || state_.is_result(task.trial),
+                                                        scheduler_->donated(task.trial));
     if (checkpoint == nullptr) return {};
     return study::CheckpointReleased{task.trial, checkpoint->path, false};
 }

@@ -40,6 +40,7 @@ void state_fields(Archive& archive, S& s) {
     Pace::fields(archive, s.pace);
     Blame::fields(archive, s.blame);
     Retention::fields(archive, s.retention);
+    LastResults::fields(archive, s.last_results);
 }
 
 using schedulers::require;
@@ -62,6 +63,9 @@ Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> sched
         throw base::UsageError(
             "scheduler " + std::string(scheduler_->name()) +
             " has trials take over the checkpoints of others: that needs a trainable that saves them");
+    if (spec_.searcher.repeats > 1 && spec_.scheduler.algorithm && !spec_.scheduler.algorithm->trains_all)
+        throw base::UsageError("searcher.repeats needs a scheduler that trains every trial to its end, not " +
+                               spec_.scheduler.algorithm->name);
     state_.observations = searchers::Observations(spec_.space.dimensions());
     constexpr std::uint32_t reserved = 1'000'000;
     state_.trials.reserve(std::min(spec_.num_trials, reserved));
@@ -155,6 +159,7 @@ void Tuner::check_invariants() const {
             named(id) + " is paused although it was told to go on");
         if (is_final(t.phase)) require(t.closed_by != Reason::none, named(id) + " is closed without a reason");
     }
+    if (spec_.searcher.repeats > 1) best = best_by_mean(state_.trials, spec_);
     require(best == state_.best, "the best trial is not the best");
     require(state_.trials.size() <= spec_.num_trials, "more trials than study.num_trials");
     require(held + state_.placement.free() == state_.placement.alive(),

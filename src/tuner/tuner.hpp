@@ -130,6 +130,7 @@ class Tuner {
     void apply_one(const study::Steered& r);
     void apply_one(const study::WarmStarted& r);
     void observe(const study::Record& record);
+    void observe_repeats(TrialId id);
     TrialState& trial(TrialId id) { return state_.trials.at(id); }
     void set_phase(TrialId id, TrialPhase phase);
     void set_decision_point(TrialId id, Iteration from);
@@ -137,6 +138,7 @@ class Tuner {
     void note_pace(double before, double after);
     void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
     void take_value(TrialId id, Iteration iteration, double value, bool feasible);
+    void take_mean(TrialId id);
     void lose_determinism();
     void steer_spec(const std::string& resolved);
 
@@ -201,6 +203,8 @@ class Tuner {
     // ---- fill.cpp: new work, and who gets free ranks.
     Next decide(Fill& task, Round& round) const;
     [[nodiscard]] Next next_work(Round& round) const;
+    [[nodiscard]] std::optional<TrialId> to_repeat() const;
+    [[nodiscard]] std::size_t configurations() const;
     [[nodiscard]] bool has_starting_point() const;
     [[nodiscard]] space::Configuration completed(const space::Configuration& given) const;
     [[nodiscard]] Next new_trial(const schedulers::Create& create, StudyTime now) const;

@@ -255,6 +255,20 @@ class Resume(Long):
         _, err = self.run_tiny(code=2)
         self.assertIn('space.lr   "loguniform(0.001, 1.0)" -> "loguniform(0.01, 1.0)"', err)
 
+    def test_a_study_keeps_its_searcher_when_the_file_names_none(self):
+        def searcher():
+            return re.search(r'\[searcher\]\ntype = "(\w+)"', (self.cwd / "tiny" / "resolved.toml").read_text())[1]
+        self.run_tiny("-q", "searcher.type=sobol", "searcher.avoid_duplicates=true")
+        out, _ = self.run_tiny("study.num_trials=8")
+        self.assertNotIn("searcher", out.split("num_trials")[0])
+        self.assertEqual((self.status("tiny")["trials"], searcher()), (8, "sobol"))
+        self.assertIn("avoid_duplicates = true", (self.cwd / "tiny" / "resolved.toml").read_text())
+        self.ranktune("replay", "tiny", "--verify")
+        _, err = self.run_tiny("searcher.type=auto", code=2)
+        self.assertIn('searcher.type   "sobol" -> "auto"', err)
+        self.run_tiny("-q", "--fresh")
+        self.assertEqual(searcher(), "auto")
+
     def test_failed_trials_get_another_chance(self):
         failing = ["trainable.fail_rate=0.5", "trainable.fail_iteration=2", "scheduler.type=fifo"]
         self.run_tiny(*failing, "-q", code=3)

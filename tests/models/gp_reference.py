@@ -116,6 +116,13 @@ for each in map(mpmath.mpf, z):
 put("improvement_at", z)
 put("improvement_logs", values)
 put("improvement_slopes", slopes)
+z = [-1e100, -1e6, -1e3, -100.0, -40.0, -25.001, -24.999, -10.0, -3.0, -1.0, -0.1, 0.0, 0.5, 3.0, 5.5, 30.0]
+below = [mpmath.erfc(-mpmath.mpf(each) / mpmath.sqrt(2)) / 2 if each > -1e50 else None for each in z]
+put("normal_at", z)
+put("normal_logs", [float(mpmath.log(p)) if p is not None else float(-mpmath.mpf(each)**2 / 2 - mpmath.log(2 * mpmath.pi) / 2 - mpmath.log(-each))
+                    for each, p in zip(z, below)])
+put("normal_slopes", [float(mpmath.exp(-mpmath.mpf(each)**2 / 2) / mpmath.sqrt(2 * mpmath.pi) / p) if p is not None else -each
+                      for each, p in zip(z, below)])
 skewed = np.array([-40.0, -9.0, -3.0, -2.5, -1.0, -0.7, -0.5, -0.2, 0.1, 0.2, 0.4, 0.9])
 transformed, power = scipy.stats.yeojohnson(skewed)
 put("skewed", skewed)

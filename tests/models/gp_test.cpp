@@ -151,6 +151,15 @@ TEST_CASE("the logarithm of expected improvement is accurate in the tail", "[mod
     }
 }
 
+TEST_CASE("the logarithm of the normal distribution function is accurate in the tail", "[models][gp]") {
+    for (std::size_t i = 0; i < reference::normal_at.size(); ++i) {
+        INFO(reference::normal_at[i]);
+        const LogProbability p = log_normal_probability(reference::normal_at[i]);
+        CHECK(p.value == Approx(reference::normal_logs[i]).epsilon(1e-11).margin(1e-190));
+        CHECK(p.slope == Approx(reference::normal_slopes[i]).epsilon(1e-9));
+    }
+}
+
 TEST_CASE("the power transformation is that of SciPy", "[models][gp]") {
     const double power = most_normal_power(reference::skewed);
     CHECK(power == Approx(reference::power).margin(0.01));

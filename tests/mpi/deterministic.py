@@ -30,6 +30,8 @@ seed = 5
 builtin = "curve"
 seconds = 0.01
 state_bytes = 5000
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]
@@ -50,6 +52,8 @@ seed = 5
 [trainable]
 builtin = "mlp"
 data = "{data}"
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-3, 1.0)"
 {hidden}

@@ -26,6 +26,8 @@ builtin = "{builtin}"
 {options}
 [resources]
 ranks = 2
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]

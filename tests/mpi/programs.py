@@ -27,6 +27,8 @@ command = '{command}'
 [resources]
 ranks = {ranks}
 {resources}
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 {space}

@@ -21,7 +21,7 @@ std::string toml(unsigned trials, const std::string& ranks, const std::string& s
     text += "num_trials = " + std::to_string(trials) + "\n";
     text += "[trainable]\n" + trainable;
     text += "[resources]\nranks = " + ranks + "\n";
-    text += "[space]\nlr = \"loguniform(1e-4, 1.0)\"\n";
+    text += "[searcher]\ntype = \"random\"\n[space]\nlr = \"loguniform(1e-4, 1.0)\"\n";
     if (ranks == "\"{size}\"") text += world().size() > 3 ? "size = [1, 2, 3]\n" : "size = [1]\n";
     return text + "[scheduler]\n" + scheduler;
 }

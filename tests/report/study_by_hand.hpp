@@ -29,6 +29,8 @@ max_iterations = )toml" +
            std::to_string(max_iterations) + R"toml(
 [trainable]
 name = "any"
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]

@@ -25,7 +25,8 @@ study::Score limited_score(const space::Configuration& configuration) {
 
 } // namespace
 
-TEST_CASE("violators rank below all others, the smaller violation first, or as the worst", "[searchers]") {
+TEST_CASE("violators rank below all others, the smaller violation first, or as if there were no constraint",
+          "[searchers]") {
     const space::SearchSpace space = cube(1);
     Table table(space);
     for (const double x : {0.1, 0.7, 0.5, 0.9}) {
@@ -46,7 +47,7 @@ TEST_CASE("violators rank below all others, the smaller violation first, or as t
         return std::pair(order, counted);
     };
     CHECK(trials(LargestBudget::Violators::ordered).first == std::vector<std::uint32_t>{1, 3, 2, 0});
-    CHECK(trials(LargestBudget::Violators::worst).first == std::vector<std::uint32_t>{1, 3, 0, 2});
+    CHECK(trials(LargestBudget::Violators::as_reported).first == std::vector<std::uint32_t>{0, 2, 1, 3});
 
     study::Bytes bytes;
     study::Encoder out(bytes);
@@ -64,17 +65,70 @@ TEST_CASE("searchers find the best result that keeps the constraints", "[searche
         Learner learner(study_with(searcher, cube(2), 3));
         std::vector<double> last;
         double best = 1.0;
-        for (int i = 0; i < 80; ++i) {
+        for (int i = 0; i < (learner.searcher->name() == "gp" ? 40 : 80); ++i) {
             const TrialId trial =
                 learner.searcher->prepares_ahead(1) > 0 ? learner.create_prepared() : learner.create();
             const auto& configuration = learner.trials[trial.value()];
             const study::Score score = limited_score(configuration);
-            learner.seen.reported(trial, 1, score);
+            learner.seen.reported(trial, 1, score, std::vector{0.6 - configuration.at("x0").as_double()});
             learner.seen.over(trial, 1, study::TrialPhase::finished);
             if (score.feasible) best = std::min(best, configuration.at("x0").as_double());
         }
         CHECK(best < 0.65);
     }
+}
+
+TEST_CASE("gp finds a feasible corner, and the optimum on the border of two constraints", "[searchers][gp]") {
+    const auto corner = [](const space::Configuration& c) {
+        return std::vector{c.at("x0").as_double() - 0.2, c.at("x1").as_double() - 0.1};
+    };
+    const auto score_of = [&](const space::Configuration& c) {
+        const std::vector<double> distances = corner(c);
+        // The unlimited optimum, at (1, 1), is far outside.
+        const double loss = std::hypot(c.at("x0").as_double() - 1.0, c.at("x1").as_double() - 1.0);
+        study::Score score(-loss, distances[0] <= 0.0 && distances[1] <= 0.0);
+        score.violation = std::max(0.0, distances[0]) + std::max(0.0, distances[1]);
+        return score;
+    };
+    for (std::uint64_t seed = 1; seed < 4; ++seed) {
+        Learner learner(study_with("gp", cube(2), seed));
+        double best = 2.0;
+        int feasible = 0;
+        for (int i = 0; i < 40; ++i) {
+            const TrialId trial = learner.create_prepared();
+            const auto& configuration = learner.trials[trial.value()];
+            const study::Score score = score_of(configuration);
+            learner.seen.reported(trial, 1, score, corner(configuration));
+            learner.seen.over(trial, 1, study::TrialPhase::finished);
+            if (!score.feasible) continue;
+            ++feasible;
+            best = std::min(best, -score.values()[0]);
+        }
+        // The best feasible point is the corner (0.2, 0.1): 1.2042. Two points in a hundred are feasible at random.
+        CHECK(best < 1.21);
+        CHECK(feasible >= 5);
+        const Observations seen = learner.seen.first(learner.seen.size());
+        CHECK(make_searcher(*learner.spec)->prepare(1000, seen)() == learner.searcher->prepare(1000, seen)());
+    }
+}
+
+TEST_CASE("distances from constraints are in the table, in its views and in its snapshot", "[searchers]") {
+    const space::SearchSpace space = cube(1);
+    Table table(space);
+    table.add({0.5}, 1.0);
+    const TrialId trial = table.ask(space.decode(std::vector{0.25}));
+    table.seen.reported(trial, 1, study::Score(1.0), std::vector{-0.5, 2.0});
+    CHECK(table.seen.distances(1).empty());
+    CHECK(table.seen.distances(3) == std::vector{-0.5, 2.0});
+    CHECK(table.seen.first(4).distances(3) == std::vector{-0.5, 2.0});
+    study::Bytes bytes;
+    study::Encoder out(bytes);
+    table.seen.snapshot(out);
+    Observations again(1);
+    study::Decoder in(bytes);
+    again.restore(in);
+    CHECK(again.distances(1).empty());
+    CHECK(again.distances(3) == std::vector{-0.5, 2.0});
 }
 
 TEST_CASE("tpe, cmaes and evolution approach the feasible region while nothing is feasible", "[searchers]") {

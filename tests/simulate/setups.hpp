@@ -15,9 +15,11 @@ namespace ranktune::simulate::testing {
 
 /// `study`: more keys of [study]; `more`: further tables.
 [[nodiscard]] inline study::StudySpec spec(const std::string& study, const std::string& more = "") {
+    const bool has_searcher = more.find("[searcher]") != std::string::npos;
     const std::string text = "[study]\nname = \"virtual\"\nmetric = \"score\"\nmode = \"max\"\nseed = 1\n" + study +
-                             "\n[trainable]\nname = \"any\"\n[space]\nx = \"uniform(0, 1)\"\ny = \"uniform(0, 1)\"\n" +
-                             more;
+                             "\n[trainable]\nname = \"any\"\n" +
+                             (has_searcher ? "" : "[searcher]\ntype = \"random\"\n") +
+                             "[space]\nx = \"uniform(0, 1)\"\ny = \"uniform(0, 1)\"\n" + more;
     return study::parse_study(text, "virtual.toml", {},
                               ranktune::testing::known({ranktune::testing::any_trainable("any")}));
 }

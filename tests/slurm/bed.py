@@ -32,6 +32,8 @@ builtin = "curve"
 seconds = {seconds}
 [resources]
 {resources}
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]

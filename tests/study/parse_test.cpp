@@ -43,7 +43,7 @@ TEST_CASE("a small study gets every default", "[study]") {
     CHECK(spec.resources.ranks == 1);
     CHECK(spec.resources.cpus_per_rank == 1);
     CHECK(spec.resources.bind == Bind::automatic);
-    CHECK(spec.searcher.algorithm->name == "random");
+    CHECK(spec.searcher.algorithm->name == "auto");
     CHECK(spec.scheduler.algorithm->name == "fifo");
     CHECK(spec.stop.metrics.empty());
     CHECK(!spec.stop.plateau);

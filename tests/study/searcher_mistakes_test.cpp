@@ -46,6 +46,14 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
          "give it a list, integers or a quantum"},
         {"type = \"cmaes\"\npopulation = 3\n",
          "14:14 searcher.population: 3 results are too few for a generation; use 0, or at least 4"},
+        {"repeats = 0\n", "13:11 searcher.repeats: needs an integer from 1 to 1000, not 0"},
+        {"repeats = 3\n",
+         "13:11 searcher.repeats: study.num_trials = 10 is no multiple of 3 trials for each configuration; use 9 or "
+         "12"},
+        {"repeats = 5\n[scheduler]\ntype = \"asha\"\n",
+         "13:11 searcher.repeats: does not go with scheduler.type = \"asha\": trials that pause, stop or change have "
+         "no "
+         "mean; leave one of the two out, or use \"fifo\""},
         {"seed = 3\n", "13:1 searcher.seed: unknown key here; it belongs to study.seed"},
         {"points_to_evaluate = []\n", "13:1 searcher.points_to_evaluate: is Ray Tune's name; here: start"},
     };
@@ -71,6 +79,23 @@ TEST_CASE("mistakes of [searcher]", "[study]") {
     CHECK(mistake(parts.text()) == "");
     parts.space += "k = { value = 1, condition = \"a == 1\" }\n";
     CHECK(mistake(parts.text()).find("22:8 searcher.type: ") == 0); // too many points to enumerate
+}
+
+TEST_CASE("repeats are written to the resolved file, and a grid has as many trials more", "[study]") {
+    Parts parts = free_parts();
+    parts.rest = "[searcher]\nrepeats = 5\n";
+    const StudySpec spec = parse(parts.text());
+    CHECK(spec.searcher.repeats == 5);
+    CHECK(spec.searcher.by_default);
+    CHECK(resolved_toml(spec).find("\nrepeats = 5\n") != std::string::npos);
+    CHECK(parse_resolved(resolved_toml(spec)).searcher.repeats == 5);
+    CHECK_FALSE(parse_resolved(resolved_toml(spec)).searcher.by_default);
+    parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
+    parts.space = "a = \"grid([1, 2, 3])\"\n";
+    parts.rest = "[searcher]\ntype = \"grid\"\nrepeats = 4\nstart = [{ a = 2 }]\n";
+    CHECK(parse(parts.text()).num_trials == 16);
+    parts.rest = "[searcher]\ntype = \"grid\"\n";
+    CHECK(resolved_toml(parse(parts.text())).find("repeats") == std::string::npos);
 }
 
 TEST_CASE("a searcher of numbers refuses categories and conditions", "[study]") {

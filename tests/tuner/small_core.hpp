@@ -19,10 +19,13 @@
 
 namespace ranktune::tuner::testing {
 
-/// A study of four trials by `score`; `study` are more keys of [study], `more` follows the table of parameters.
+/// A study of four trials by `score`; `study` are more keys of [study], `more` follows the table of parameters. Without
+/// a searcher there, configurations are random.
 [[nodiscard]] inline std::string small_study(const std::string& study, const std::string& more) {
+    const bool has_searcher = more.find("[searcher]") != std::string::npos;
     return "[study]\nname = \"small\"\nmetric = \"score\"\nmode = \"max\"\nseed = 1\nnum_trials = 4\n" + study +
-           "\n[trainable]\nname = \"any\"\n[space]\nx = \"uniform(0, 1)\"\n" + more;
+           "\n[trainable]\nname = \"any\"\n" + (has_searcher ? "" : "[searcher]\ntype = \"random\"\n") +
+           "[space]\nx = \"uniform(0, 1)\"\n" + more;
 }
 
 class SmallCore {

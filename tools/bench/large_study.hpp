@@ -17,7 +17,8 @@ inline study::StudySpec spec_of(std::uint32_t trials, std::uint64_t iterations) 
     const std::string text =
         "[study]\nname = \"bench\"\nmetric = \"loss\"\nmode = \"min\"\nnum_trials = " + std::to_string(trials) +
         "\nmax_iterations = " + std::to_string(iterations) +
-        "\nseed = 1\n[trainable]\nname = \"bench\"\n[space]\nlr = \"loguniform(1e-4, 1.0)\"\nn = \"randint(1, "
+        "\nseed = 1\n[trainable]\nname = \"bench\"\n[searcher]\ntype = \"random\"\n[space]\nlr = \"loguniform(1e-4, "
+        "1.0)\"\nn = \"randint(1, "
         "1000)\"\n";
     return study::parse_resolved_study(text, "bench.toml", algorithms::known_algorithms());
 }

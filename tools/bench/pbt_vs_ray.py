@@ -32,6 +32,8 @@ max_iterations = {intervals}
 seed = 1
 [trainable]
 command = "{python} {script} {side}"
+[searcher]
+type = "random"
 [space]
 lr = "uniform(0.1, 1.0)"
 [scheduler]

@@ -28,6 +28,8 @@ num_trials = {trials}
 max_iterations = 1
 [trainable]
 command = {command}
+[searcher]
+type = "random"
 [space]
 x = "uniform(0, 1)"
 """

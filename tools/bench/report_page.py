@@ -24,6 +24,8 @@ max_iterations = 81
 seed = 4
 [trainable]
 builtin = "curve"
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 a = "uniform(-1, 1)"

@@ -23,6 +23,8 @@ max_iterations = 40
 builtin = "curve"
 seconds = 0.1
 state_bytes = 100000
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-3, 1.0)"
 [scheduler]

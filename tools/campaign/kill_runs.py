@@ -44,6 +44,8 @@ seconds = {seconds}
 state_bytes = 20000
 [resources]
 ranks = {ranks}
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]

@@ -32,6 +32,8 @@ seconds = {seconds}
 fail_rate = 0.1
 [resources]
 ranks = {ranks}
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]

@@ -33,6 +33,8 @@ seed = {seed}
 command = "/usr/bin/python3 {member} {exploits}"
 [resources]
 ranks = {ranks}
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]

@@ -185,6 +185,8 @@ seed = {seed}
 command = "{python} -S {HERE} --victim {folder} {seed}"
 [resources]
 ranks = {ranks}
+[searcher]
+type = "random"
 [space]
 x = "uniform(0, 1)"
 [scheduler]

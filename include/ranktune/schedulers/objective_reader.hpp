@@ -44,6 +44,14 @@ class ObjectiveReader {
         }
         return reading;
     }
+    /// Constraint::distance of each constraint, for a complete reading.
+    [[nodiscard]] std::vector<double> distances(const std::vector<study::MetricValue>& metrics) const {
+        std::vector<double> all;
+        for (std::size_t i = 0; i < limits_.size(); ++i)
+            if (const auto limited = find(metrics, limits_[i]))
+                all.push_back(objective_.constraints[i].distance(*limited));
+        return all;
+    }
     /// As reported; NaN when the report lacks the objective, or the metric of a constraint; infinite, and worst, when a
     /// constraint is violated.
     [[nodiscard]] double value(const study::Reported& record) const { return value_in(record.metrics); }

@@ -36,7 +36,9 @@ struct Observation {
     base::TrialId trial;
     std::uint64_t point = 0; ///< number of the trial's point at that time; see Observations::point
     base::Iteration iteration = 0;
-    study::Score score; ///< reported
+    study::Score score;            ///< reported
+    std::uint64_t limits = no_one; ///< where its distances from constraints begin; no_one: it has none
+    static constexpr std::uint64_t no_one = ~std::uint64_t{0};
 };
 
 /// An append-only list in pieces that never move: another thread may read a copy, as it was when it was made, while the
@@ -88,6 +90,9 @@ class Observations {
     [[nodiscard]] std::uint64_t points() const {
         return dimensions_ == 0 ? points_ : coordinates_.size() / dimensions_;
     }
+    /// Constraint::distance of each constraint of the study, for a line that was reported; empty: there are none, or
+    /// they are not known.
+    [[nodiscard]] std::vector<double> distances(std::size_t line) const;
     /// How many of the points, the first ones, are those of trials of earlier studies.
     [[nodiscard]] std::uint64_t earlier_points() const { return earlier_; }
     [[nodiscard]] std::size_t dimensions() const { return dimensions_; }
@@ -103,7 +108,9 @@ class Observations {
     /// A new trial, or a new configuration of a trial.
     void asked(base::TrialId trial, base::Iteration iteration, const space::SearchSpace& space,
                const space::Configuration& configuration);
-    void reported(base::TrialId trial, base::Iteration iteration, const study::Score& score);
+    /// `distances`: from each constraint; each call has as many, or none.
+    void reported(base::TrialId trial, base::Iteration iteration, const study::Score& score,
+                  std::span<const double> distances = {});
     void over(base::TrialId trial, base::Iteration iteration, study::TrialPhase phase);
     void paused(base::TrialId trial, base::Iteration iteration);
     void snapshot(study::Encoder& out) const;
@@ -111,6 +118,7 @@ class Observations {
     void restore(study::Decoder& in);
 
   private:
+    void restore_report(base::TrialId trial, base::Iteration iteration, study::Decoder& in);
     void add_point(base::TrialId trial, base::Iteration iteration);
     [[nodiscard]] std::vector<std::uint64_t>& newest_of(base::TrialId trial);
     [[nodiscard]] std::uint64_t newest(base::TrialId trial);
@@ -120,6 +128,8 @@ class Observations {
     std::uint64_t earlier_ = 0;
     GrowingList<Observation> lines_;
     GrowingList<double> coordinates_;
+    std::size_t constraints_ = 0; ///< of reports with distances; 0: none so far
+    GrowingList<double> distances_;
     // Newest point of each trial; empty in a view.
     std::vector<std::uint64_t> point_of_;
     std::vector<std::uint64_t> point_of_earlier_;

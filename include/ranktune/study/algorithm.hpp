@@ -116,8 +116,9 @@ struct SchedulerInfo : AlgorithmInfo {
     std::function<std::unique_ptr<schedulers::Scheduler>(const StudySpec& study)> make;
     std::optional<CheckpointNeed> needs_checkpoints; ///< nullopt: never pauses a trial
     bool has_rungs = false;                          ///< judges trials at rungs (checkpoint.at_rungs)
-    bool explores = false;  ///< changes hyper-parameters during training: needs [scheduler.explore]
-    bool schedules = false; ///< changes them at given iterations: needs [scheduler.schedule]
+    bool explores = false;   ///< changes hyper-parameters during training: needs [scheduler.explore]
+    bool schedules = false;  ///< changes them at given iterations: needs [scheduler.schedule]
+    bool trains_all = false; ///< every trial trains to its end with its own configuration: searcher.repeats is accepted
     std::function<SchedulerPlan(const StudySpec& study)> plan; ///< may be empty: `SchedulerPlan{}`
 };
 
@@ -182,8 +183,11 @@ struct WarmSource {
 struct SearcherSpec {
     std::shared_ptr<const SearcherInfo> algorithm;
     space::Configuration options;
+    bool by_default = false; ///< the study file has no searcher.type: a study that goes on keeps the one it has
     /// [[searcher.start]]: points to try first. What they lack is completed.
     std::vector<space::Configuration> start = {};
+    /// So many trials in a row have the same configuration; searchers see the mean of their results.
+    std::uint32_t repeats = 1;
     /// Earlier results to learn from; only where `algorithm->uses_earlier_results`.
     std::vector<WarmSource> warm_start = {};
 };

@@ -27,7 +27,12 @@ struct Constraint {
     /// How far a value lies beyond the bound; 0: it keeps it. Infinity for a value that is not finite.
     [[nodiscard]] double excess(double value) const {
         if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
-        return std::max(0.0, at_most ? value - bound : bound - value);
+        return std::max(0.0, distance(value));
+    }
+    /// The same, and how far a value that keeps the bound is from it, as a negative number.
+    [[nodiscard]] double distance(double value) const {
+        if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+        return at_most ? value - bound : bound - value;
     }
 };
 

@@ -47,7 +47,7 @@ function bestResult(parent, study) {
   const columns = element("div", { class: "columns" });
   part.append(columns);
   const left = element("div", {});
-  left.append(element("div", { class: "big" }, metricText(trials.best[best])),
+  left.append(element("div", { class: "big" }, study.best_mean || metricText(trials.best[best])),
     element("p", {}, `${study.metric} (${study.mode === "max" ? "larger" : "smaller"} is better), trial #${best} at iteration ${trials.bestIteration[best]} of ${study.max_iterations}, ${GROUP_WORDS[trials.group[best]]}`));
   const rows = study.parameters.map((parameter, p) => [parameter.name, parameterText(parameter, trials.values[p][best]), parameter.domain]);
   left.append(table(["hyper-parameter", "value", "searched"], rows, "Configuration of the best trial"), copyBox(study));

@@ -60,9 +60,13 @@ constexpr KeyInfo all_keys[] = {
      "Whether ranks of a node divide its cores. `\"auto\"`: in Slurm jobs; `\"cores\"`: everywhere; `\"none\"`: "
      "never."},
 
-    {"searcher.type", "string", "\"random\"", "The source of configurations; its options are further keys."},
+    {"searcher.type", "string", "\"auto\"",
+     "The source of configurations; its options are further keys. A study that goes on keeps the one that it began "
+     "with."},
     {"searcher.start", "list of points", "none", "Points to try first: the first trials of the study, in this order."},
 
+    {"searcher.repeats", "integer 1 to 1000", "1",
+     "So many trials have each configuration, with other random numbers. Searchers see their mean. With `fifo` only."},
     {"searcher.warm_start", "list of paths", "none",
      "Results of earlier studies to learn from: study directories, CSV tables, journal files of Optuna."},
 

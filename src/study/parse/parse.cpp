@@ -99,6 +99,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const Known& k
     check_command(context);
     parse_searcher(context);
     parse_scheduler(context);
+    check_repeats(context);
     parse_stop(context);
     parse_checkpoint(context);
     parse_limits(context);

@@ -10,6 +10,8 @@
 namespace ranktune::study {
 namespace {
 
+constexpr std::int64_t most_repeats = 1000;
+
 /// A search of the whole space crosses all domains, so each must have finitely many values.
 bool check_finite(const ParseContext& context, TableReader& table) {
     bool finite = true;
@@ -27,6 +29,7 @@ bool check_finite(const ParseContext& context, TableReader& table) {
 /// the number of these trials, so that plans and progress are right.
 void count_space(ParseContext& context, TableReader& table) {
     if (!check_finite(context, table) || !context.space_is_valid) return;
+    const std::uint64_t repeats = context.spec.searcher.repeats;
     std::uint64_t size = 0;
     try {
         size = space::Enumeration(context.spec.space).size();
@@ -35,20 +38,38 @@ void count_space(ParseContext& context, TableReader& table) {
         return;
     }
     if (context.has_num_trials) {
-        const std::uint64_t all = size + context.spec.searcher.start.size();
+        const std::uint64_t all = (size + context.spec.searcher.start.size()) * repeats;
         context.spec.num_trials = static_cast<std::uint32_t>(std::min<std::uint64_t>(context.spec.num_trials, all));
         return;
     }
-    if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
+    if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) / repeats) {
         context.mistakes.missing(
             context.root.find("study"), "study.num_trials",
             "missing, and the grid is too large to run whole: " + std::to_string(size) + " configurations");
         return;
     }
-    context.spec.num_trials = static_cast<std::uint32_t>(size + context.spec.searcher.start.size());
+    context.spec.num_trials = static_cast<std::uint32_t>((size + context.spec.searcher.start.size()) * repeats);
 }
 
 } // namespace
+
+void check_repeats(ParseContext& context) {
+    const StudySpec& spec = context.spec;
+    const Node* searcher = context.root.find("searcher");
+    const std::uint32_t repeats = spec.searcher.repeats;
+    if (repeats == 1) return;
+    const auto complain = [&](const std::string& message) {
+        context.mistakes.value(*searcher->find("repeats"), "searcher.repeats", message);
+    };
+    if (context.has_scheduler && !spec.scheduler.algorithm->trains_all)
+        complain("does not go with scheduler.type = " + in_quotes(spec.scheduler.algorithm->name) +
+                 ": trials that pause, stop or change have no mean; leave one of the two out, or use \"fifo\"");
+    if (spec.num_trials % repeats == 0) return;
+    const std::uint32_t fewer = spec.num_trials - spec.num_trials % repeats;
+    complain("study.num_trials = " + std::to_string(spec.num_trials) + " is no multiple of " + std::to_string(repeats) +
+             " trials for each configuration; use " + (fewer > 0 ? std::to_string(fewer) + " or " : "") +
+             std::to_string(fewer + repeats));
+}
 
 void parse_searcher(ParseContext& context) {
     TableReader table = context.reader("searcher");
@@ -57,7 +78,9 @@ void parse_searcher(ParseContext& context) {
     if (!chosen) return;
     SearcherSpec& searcher = context.spec.searcher;
     searcher.algorithm = known[*chosen];
+    searcher.by_default = !table.has("type");
     searcher.options = OptionReader(context, table, *searcher.algorithm).options();
+    searcher.repeats = static_cast<std::uint32_t>(table.integer("repeats", 1, most_repeats).value_or(1));
     parse_start(context, table);
     parse_warm_start(context, table);
     table.finish();

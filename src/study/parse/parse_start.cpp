@@ -72,12 +72,13 @@ void parse_start(ParseContext& context, TableReader& searcher) {
 }
 
 void check_start_count(ParseContext& context) {
-    const std::size_t points = context.spec.searcher.start.size();
+    const std::size_t points = context.spec.searcher.start.size() * context.spec.searcher.repeats;
     if (!context.has_num_trials || context.spec.num_trials == 0 || points <= context.spec.num_trials) return;
     const Node* start = context.root.find("searcher")->find("start");
     context.mistakes.value(*start, "searcher.start",
-                           std::to_string(points) + " points, but study.num_trials = " +
-                               std::to_string(context.spec.num_trials) + " trials; raise it, or leave out points");
+                           std::to_string(points) + (context.spec.searcher.repeats > 1 ? " trials" : " points") +
+                               ", but study.num_trials = " + std::to_string(context.spec.num_trials) +
+                               " trials; raise it, or leave out points");
 }
 
 } // namespace ranktune::study

@@ -61,6 +61,8 @@ void check_space_against_trainable(ParseContext& context);
 void check_command(ParseContext& context);
 /// After parse_space: a grid fills in num_trials.
 void parse_searcher(ParseContext& context);
+/// After parse_scheduler: searcher.repeats needs trials that train to their end, and a multiple of it.
+void check_repeats(ParseContext& context);
 /// The part of parse_searcher for [[searcher.start]].
 void parse_start(ParseContext& context, TableReader& searcher);
 /// The part of parse_searcher for searcher.warm_start; after the algorithm is chosen.
