@@ -98,6 +98,7 @@ class HeadRun {
     wire::KeepAlive& keep_alive_;
     std::chrono::steady_clock::time_point next_peers_;
     const RunOptions& options_;
+    study::StudySpec spec_; ///< that of the options, with the searcher of the study
     storage::FileSystem& files_;
     studydir::StudyDirectory directory_;
     const layout::Binding binding_;
@@ -127,6 +128,7 @@ HeadRun::HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const 
     : transport_(transport),
       keep_alive_(keep_alive),
       options_(options),
+      spec_(options.spec),
       files_(*options.files),
       directory_{options.directory},
       binding_(layout::plan_binding(options.layout, options.spec.resources)),
@@ -210,6 +212,11 @@ void HeadRun::open_journal() {
 }
 
 void HeadRun::begin_records() {
+    // Tables are made from the records with the searcher that wrote them.
+    if (opened_.tuner && spec_.searcher.by_default) {
+        spec_.searcher.algorithm = tuner().spec().searcher.algorithm;
+        spec_.searcher.options = tuner().spec().searcher.options;
+    }
     if (opened_.is_new) {
         opened_.tuner = std::make_unique<tuner::Tuner>(options_.spec);
         tuner::Output out;
@@ -334,7 +341,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
         files_, *journal_, directory_.path, waker_, *log_,
         [&](const study::EndStudy&) {
             tables.stop();
-            studydir::write_results(files_, directory_.path, options_.spec, studydir::wall_time_now());
+            studydir::write_results(files_, directory_.path, spec_, studydir::wall_time_now());
         },
         [this](const study::EndStudy& how, const std::string& wrong) { write_outcome(how, wrong); });
     Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
@@ -409,7 +416,7 @@ void HeadRun::refresh_tables() {
     const std::uint64_t records = journal_->first_record() + journal_->statistics().records;
     if (records == tables_records_ || records > most_tables_records) return;
     try {
-        studydir::write_results(files_, directory_.path, options_.spec, studydir::wall_time_now());
+        studydir::write_results(files_, directory_.path, spec_, studydir::wall_time_now());
         tables_records_ = records;
     } catch (const std::exception& error) { // a full disk: the next time may succeed
         log_->write(base::LogLevel::warning, "tables", {{"error", error.what()}});

@@ -91,7 +91,7 @@ struct Running {
 
 /// In the order of time, at equal times in the order of scheduling.
 struct Item {
-    enum class Kind : std::uint8_t { iterated, saved, over, rank_fails, job_fails };
+    enum class Kind : std::uint8_t { iterated, saved, over, rank_fails, job_fails, prepared };
     std::int64_t at = 0;
     std::uint64_t number = 0;
     std::uint32_t subject = 0; ///< a trial or a rank
@@ -175,6 +175,7 @@ class Driver {
     /// By rank: the trial and attempt that got it last.
     std::vector<std::pair<std::uint32_t, base::Attempt>> holders_;
     std::deque<std::uint64_t> tickets_; ///< to prepare
+    bool prepares_ = false;             ///< the oldest of them is under way
     std::priority_queue<Item, std::vector<Item>, std::greater<>> heap_;
     std::uint64_t scheduled_ = 0;
     base::Incarnation incarnation_{0};
@@ -223,6 +224,8 @@ void Driver::begin_job() {
     ++figures_.jobs;
     reports_before_ = figures_.reports;
     heap_ = {};
+    tickets_.clear(); // the head asks again for those that it needs
+    prepares_ = false;
     has_begun_.assign(figures_.ranks + 1, false);
     for (Running& run : trials_) run.phase = Running::Phase::idle;
     if (faults.walltime_s > 0.0) {
@@ -277,7 +280,11 @@ void Driver::rank_fails(std::uint32_t rank) {
 
 void Driver::next() {
     if (tuner_.state().ended) return end_job(false);
-    if (!tickets_.empty()) return prepare_ticket();
+    if (!tickets_.empty() && !prepares_) {
+        if (time_.suggestion == 0.0) return prepare_ticket();
+        prepares_ = true;
+        heap_.push({now_ + nanoseconds(time_.suggestion), scheduled_++, 0, 0, Item::Kind::prepared});
+    }
     const auto timer = tuner_.timer();
     if (timer && (heap_.empty() || base::to_ns(*timer) <= heap_.top().at)) {
         now_ = std::max(now_, base::to_ns(*timer));
@@ -294,6 +301,10 @@ void Driver::next() {
 void Driver::take(const Item& item) {
     if (item.kind == Item::Kind::job_fails) return end_job(true);
     if (item.kind == Item::Kind::rank_fails) return rank_fails(item.subject);
+    if (item.kind == Item::Kind::prepared) {
+        prepares_ = false;
+        return prepare_ticket();
+    }
     Running& run = trials_[item.subject];
     if (run.attempt.value() != item.attempt || run.phase == Running::Phase::idle) return;
     if (item.kind == Item::Kind::iterated) return iterated(item.subject);
@@ -325,7 +336,7 @@ void Driver::flush() {
     out_.records.clear();
 }
 
-/// Preparing a suggestion takes no virtual time.
+/// The oldest one, which is ready now.
 void Driver::prepare_ticket() {
     const std::uint64_t ticket = tickets_.front();
     tickets_.pop_front();
@@ -513,7 +524,9 @@ Figures Driver::finished() const {
     figures.seconds = static_cast<double>(elapsed()) / 1e9;
     figures.in_jobs_s = static_cast<double>(in_jobs()) / 1e9;
     figures.core_hours = hours_of_all(figures.in_jobs_s) * setup_.spec.resources.cpus_per_rank;
-    figures.best = curves_->metric(best_);
+    // With repeats, the best trial is known after its end only.
+    const auto& best = tuner_.state().best;
+    figures.best = curves_->metric(std::isnan(best_) && best ? trials_[best->value()].quality : best_);
     figures.best_reachable = curves_->metric(reachable_);
     if (!setup_.recordings) return figures;
     const auto reports = static_cast<double>(std::max<std::uint64_t>(1, figures.reports));

@@ -42,6 +42,8 @@ constexpr study::KeyInfo of_models[] = {
      "Seconds between two iterations: the report, and waiting for the answer."},
     {"time.head", "number 0 to 1e+07", "0",
      "Seconds of the head for one event. Events wait for each other. Measured: 8e-6 to 2e-5."},
+    {"time.suggestion", "number 0 to 1e+07", "0",
+     "Seconds for a suggestion that is prepared ahead, on a thread. Until it is ready, trials take stopgaps."},
     {"cluster.ranks_per_host", "integer 1 to 100000", "8",
      "Ranks that share a host. Trials that fail one after the other on one host take it out of service."},
 };

@@ -69,6 +69,7 @@ void read_time(study::TableReader table, TimeModel& time) {
     take_time("exploit", time.exploit, 0.0, longest_s);
     take_time("report", time.report, 0.0, longest_s);
     take_time("head", time.head, 0.0, longest_s);
+    take_time("suggestion", time.suggestion, 0.0, longest_s);
     table.finish();
 }
 

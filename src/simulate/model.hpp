@@ -46,6 +46,7 @@ struct TimeModel {
     double exploit = 5.0;    ///< as `start`, with the state of another trial
     double report = 0.0;     ///< between two iterations
     double head = 0.0;       ///< that the head computes for one event; events wait in line
+    double suggestion = 0.0; ///< that a thread of the head computes for a suggestion ahead; one after the other
 
     std::vector<std::string> given = {}; ///< keys that the model file names
     [[nodiscard]] bool gives(std::string_view key) const { return std::ranges::find(given, key) != given.end(); }

@@ -25,6 +25,8 @@ seed = 1
 builtin = "curve"
 seconds = {seconds}
 state_bytes = 1000
+[searcher]
+type = "random"
 [space]
 lr = "loguniform(1e-3, 1.0)"
 [scheduler]

@@ -191,6 +191,23 @@ TEST_CASE("trials fail at the rate of the model", "[simulate]") {
     CHECK(retried.tuner.state().in(study::TrialPhase::failed) < failed / 4);
 }
 
+TEST_CASE("nobody waits for a suggestion that takes long: more trials take a stopgap", "[simulate]") {
+    const auto stopgaps = [](double seconds) {
+        Setup setup{spec("num_trials = 80\nmax_iterations = 1", std::string("[searcher]\ntype = \"tpe\"\n") + fifo),
+                    exact(), 8};
+        setup.model.time.suggestion = seconds;
+        Twin twin(setup.spec);
+        const Figures figures = simulate::simulate(setup, "uuid", "test", &twin);
+        CHECK(figures.utilisation() > 0.99);
+        CHECK(figures.trials == 80);
+        return std::ranges::count_if(twin.tuner.state().trials, [](const auto& trial) {
+            return trial.origin.kind == study::Origin::Kind::stopgap;
+        });
+    };
+    CHECK(stopgaps(0.0) < 20);
+    CHECK(stopgaps(5.0) >= 70);
+}
+
 TEST_CASE("the time budget ends a study in virtual time", "[simulate]") {
     Setup setup{spec("num_trials = 100\nmax_iterations = 10", fifo), exact(), 2};
     setup.spec.time_budget = std::chrono::seconds(35);
