@@ -67,12 +67,12 @@ device::SurveyedGpu gpu_at(const std::string& uuid, const std::string& bus, std:
 TEST_CASE("the GPUs of a rank are named by UUID", "[device]") {
     device::Survey survey;
     survey.gpus = {gpu_at("GPU-aa11", "1"), gpu_at("GPU-aa22", "2")};
-    CHECK(place_of({"1"}, survey) == device::GpuPlace{"GPU-aa22", 0, ""});
-    CHECK(place_of({"GPU-aa1"}, survey).uuid == "GPU-aa11");
-    CHECK(place_of({"0", "1"}, survey).uuid == "GPU-aa11,GPU-aa22");
-    CHECK(place_of({"2"}, survey) == device::GpuPlace{}); // the driver does not show it
-    CHECK(place_of({"MIG-7"}, survey) == device::GpuPlace{});
-    CHECK(place_of({"0"}, {}) == device::GpuPlace{});
+    CHECK(device::place_of({"1"}, survey) == device::GpuPlace{"GPU-aa22", 0, ""});
+    CHECK(device::place_of({"GPU-aa1"}, survey).uuid == "GPU-aa11");
+    CHECK(device::place_of({"0", "1"}, survey).uuid == "GPU-aa11,GPU-aa22");
+    CHECK(device::place_of({"2"}, survey) == device::GpuPlace{}); // the driver does not show it
+    CHECK(device::place_of({"MIG-7"}, survey) == device::GpuPlace{});
+    CHECK(device::place_of({"0"}, {}) == device::GpuPlace{});
 }
 
 TEST_CASE("GPUs that reach each other over NVLink form an island, where a node has several", "[device]") {
@@ -95,7 +95,7 @@ TEST_CASE("GPUs that reach each other over NVLink form an island, where a node h
     unlinked.gpus = {gpu_at("a", "1"), gpu_at("b", "2")};
     CHECK(island(unlinked, "1") == 0);
     unlinked.gpus[1].fabric = "00ff-1";
-    CHECK(place_of({"1"}, unlinked).fabric == "00ff-1");
+    CHECK(device::place_of({"1"}, unlinked).fabric == "00ff-1");
 }
 
 TEST_CASE("versions as NVIDIA writes them", "[device]") {
