@@ -346,7 +346,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
         [this](const study::EndStudy& how, const std::string& wrong) { write_outcome(how, wrong); });
     Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
     std::optional<JobWatch> watch;
-    if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, waker_, *log_);
+    if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, options_.spec.slurm.poll_interval, waker_, *log_);
     HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
     NotedStop noted(options_.signal_meanings);
     HeadEnd end = serve_head(

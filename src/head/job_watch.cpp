@@ -10,8 +10,6 @@ namespace {
 using slurm::TimeLeft;
 using namespace std::chrono_literals;
 
-/// Sites ask users to query Slurm no more often than this.
-constexpr auto period = 60s;
 /// A busy controller answers late; a dead one must not delay the end of the head.
 constexpr auto squeue_patience = 5s;
 
@@ -44,15 +42,16 @@ TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_
     return {};
 }
 
-JobWatch::JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, process::Waker& waker, base::LogSink& log)
+JobWatch::JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, std::chrono::nanoseconds period,
+                   process::Waker& waker, base::LogSink& log)
     : job_(std::move(job)),
       lead_(lead),
       waker_(waker),
       log_(log),
       thread_(
-          [this] {
+          [this, period] {
               look();
-              return Clock::now() + period;
+              return Clock::now() + std::chrono::duration_cast<Clock::duration>(period);
           },
           Clock::now()) {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// JobWatch: the thread that asks Slurm when the job ends, at the start and then once a minute. If Slurm's programs are
+// JobWatch: the thread that asks Slurm when the job ends, at the start and then every slurm.poll_interval. If Slurm's programs are
 // missing or their answers make no sense, the deadline is simply unknown.
 
 #include <chrono>
@@ -30,9 +30,10 @@ class JobWatch {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// `lead`: time to keep free before the end, at most a tenth of the time left at the start. References must outlive
-    /// it. The destructor waits seconds at most, for a query under way.
-    JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, process::Waker& waker, base::LogSink& log);
+    /// `lead`: time to keep free before the end, at most a tenth of the time left at the start. `period`: between two
+    /// questions. References must outlive it. The destructor waits seconds at most, for a query under way.
+    JobWatch(slurm::Allocation job, std::chrono::nanoseconds lead, std::chrono::nanoseconds period,
+             process::Waker& waker, base::LogSink& log);
 
     struct News {
         std::optional<Clock::time_point> end; ///< minus the lead; nothing: no limit, or unknown

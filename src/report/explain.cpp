@@ -190,9 +190,9 @@ std::string completed_advice(Spent what, const std::string& directory) {
     return text;
 }
 
-/// For the largest losses: half a per cent is not worth a change.
+/// For the largest losses: two per cent are not worth a change.
 std::string advice_on_losses(const StudyView& view, const std::string& directory, double all, const Style& style) {
-    constexpr double worth = 0.01;
+    constexpr double worth = 0.02;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < view.cost.spent_s.size(); ++i)
         if (view.cost.spent_s[i] >= worth * all && !spent_advice(static_cast<Spent>(i)).empty()) order.push_back(i);

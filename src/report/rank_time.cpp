@@ -34,7 +34,7 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
     {"idle: nothing to start yet",
      "A searcher that thinks, a scheduler that waits, or too little time before the "
      "deadline: `ranktune status STUDY` says which."},
-    {"idle: no trial left", "Fewer workers, or more trials: `ranktune set STUDY study.num_trials=N`."},
+    {"idle: no trial left", "The last trials leave ranks free: fewer workers, or more trials (study.num_trials)."},
     {"ranks that were lost", "The log names their hosts; supervise or the next job replaces them."},
 }};
 

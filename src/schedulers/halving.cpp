@@ -149,6 +149,12 @@ bool Halving::out_of_reach(TrialId trial) const {
     return at.stands() && has_no_place(at);
 }
 
+/// Also a paused one: once it is promoted, its next rung waits for it.
+bool Halving::holds_up_others(TrialId trial) const {
+    const Slot& at = slot(trial);
+    return at.phase != Phase::closed && !is_last(at);
+}
+
 // ---- records
 
 void Halving::apply(const study::Record& record) {

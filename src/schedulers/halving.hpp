@@ -53,6 +53,7 @@ class Halving final : public Scheduler {
     [[nodiscard]] Work next(const Pool& pool) const override;
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     [[nodiscard]] bool out_of_reach(base::TrialId trial) const override;
+    [[nodiscard]] bool holds_up_others(base::TrialId trial) const override;
     [[nodiscard]] const std::vector<base::TrialId>& fell_out() const override { return fell_out_; }
     void set_num_trials(std::uint32_t num_trials) override { options_.num_trials = num_trials; }
     void apply(const study::Record& record) override;

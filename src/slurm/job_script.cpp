@@ -160,7 +160,7 @@ if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
         echo watching
         job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID} # of an array, only this task
         job=${job:-$SLURM_JOB_ID}
-        while sleep 60; do
+        while sleep @POLL@; do
             nodes=$(squeue --noheader --states=RUNNING --format=%N --jobs="$job") && [ -n "$nodes" ] || continue
             nodes=$(scontrol show hostnames "$nodes") && [ -n "$nodes" ] || continue
             grep -qx "$0" <<<"$nodes" || scontrol requeue "$job"
@@ -265,6 +265,7 @@ std::string render(const JobScript& script) {
     // Every task must see all GPUs of its node; ranktune assigns them.
     replace_all(rest, "@GPU_BIND@", script.ranks_per_gpu > 1 ? " --gpu-bind=none" : "");
     replace_all(rest, "@FILE@", script.file);
+    replace_all(rest, "@POLL@", std::to_string(script.poll.count()));
     replace_all(rest, "@PROGRAM@", script.program);
     text += rest;
     text += last_words;

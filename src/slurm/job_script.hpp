@@ -27,6 +27,7 @@ struct JobScript {
     std::chrono::seconds time = std::chrono::hours(1);
     std::chrono::seconds lead = std::chrono::seconds(120); ///< --signal: time between USR1 and the end
     std::string lead_from;
+    std::chrono::seconds poll = std::chrono::seconds(60); ///< between two looks of the watcher at the job's nodes
     ScriptLine launcher{"srun", ""};
     ScriptLine mpi{"pmix", ""};       ///< srun --mpi
     std::vector<ScriptLine> options;  ///< further options of sbatch

@@ -285,6 +285,7 @@ void write_limits(const StudySpec& spec, Writer& out) {
     out.line("requeue", spec.slurm.requeue ? "true" : "false");
     out.line("max_requeues", std::to_string(spec.slurm.max_requeues));
     out.line("lead_time", text_of(spec.slurm.lead_time));
+    out.line("poll_interval", text_of(spec.slurm.poll_interval));
     if (spec.hooks.on_trial_end.empty() && spec.hooks.on_study_end.empty()) return;
     out.table("hooks");
     if (!spec.hooks.on_trial_end.empty()) out.line("on_trial_end", text_of(spec.hooks.on_trial_end));

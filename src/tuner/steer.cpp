@@ -74,6 +74,10 @@ std::string Tuner::objection_to_trial(const study::Steering& ask) const {
     if (scheduler_->synchronous())
         return "scheduler " + std::string(scheduler_->name()) +
                " compares trials together: a paused one would hold up all others. It can be cancelled";
+    if (scheduler_->holds_up_others(ask.trial))
+        return "scheduler " + std::string(scheduler_->name()) +
+               " lets no other trial of a rung go on before all have reported there: a paused one would hold them up. "
+               "It can be cancelled";
     if (!spec_.checkpoint.supported)
         return "the trainable saves no checkpoints, so that a paused trial would begin again. It can be cancelled";
     return {};

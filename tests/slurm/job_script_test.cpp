@@ -40,6 +40,7 @@ TEST_CASE("A script for one study says what it runs, and marks what a site file 
     script.nodes = 2;
     script.time = 26h + 30min;
     script.lead = 300s;
+    script.poll = 300s;
     script.gpus = {"--gres=gpu:4", "/etc/ranktune/site.toml:2"};
     script.options = {{"--partition=long", "/etc/ranktune/site.toml:3"}, {"--qos=high", ""}};
     script.commands = {{"module load openmpi", "/etc/ranktune/site.toml:4"}};
@@ -51,6 +52,7 @@ TEST_CASE("A script for one study says what it runs, and marks what a site file 
     CHECK_FALSE(has(text, "--gpus-per-node=4\n"));
     CHECK(has(text, "#SBATCH --time=1-02:30:00\n"));
     CHECK(has(text, "#SBATCH --signal=B:USR1@300\n"));
+    CHECK(has(text, "while sleep 300; do\n"));
     CHECK(has(text, "# from /etc/ranktune/site.toml:3:\n#SBATCH --partition=long\n#SBATCH --qos=high\n"));
     CHECK(has(text, "# from /etc/ranktune/site.toml:4:\nmodule load openmpi\n"));
     CHECK(has(text, "set -- /data/my.toml study.seed=3 -o '/data/a b'\n"));

@@ -57,6 +57,7 @@ TEST_CASE("a small study gets every default", "[study]") {
     CHECK(!spec.slurm.requeue);
     CHECK(spec.slurm.max_requeues == 20);
     CHECK(spec.slurm.lead_time == 30s);
+    CHECK(spec.slurm.poll_interval == 1min);
 }
 
 TEST_CASE("every key arrives where it belongs", "[study]") {
@@ -75,7 +76,7 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
         "[failure]\ntolerate = 0.5\nmax_failures = 2\nmax_losses = 9\n[checkpoint]\nmean_time_between_failures = "
         "\"6h\"\n[journal]\ncommit_interval = \"2s\"\n"
         "[run]\nabort_grace = \"5s\"\nheartbeat_timeout = \"90s\"\n"
-        "[slurm]\nrequeue = true\nmax_requeues = 3\nlead_time = \"2m\"\n";
+        "[slurm]\nrequeue = true\nmax_requeues = 3\nlead_time = \"2m\"\npoll_interval = \"5m\"\n";
     const StudySpec spec = parse(parts.text());
     CHECK(spec.seed == 7);
     CHECK(spec.max_concurrent == 5);
@@ -117,6 +118,7 @@ TEST_CASE("every key arrives where it belongs", "[study]") {
     CHECK(spec.slurm.requeue);
     CHECK(spec.slurm.max_requeues == 3);
     CHECK(spec.slurm.lead_time == 2min);
+    CHECK(spec.slurm.poll_interval == 5min);
 }
 
 TEST_CASE("checkpoint.max_bytes is a number of bytes or text with a unit", "[study]") {

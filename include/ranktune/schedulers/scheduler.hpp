@@ -105,6 +105,8 @@ class Scheduler {
     /// Whether the trial's report at this iteration, a decision point, is judged only when its state is saved there.
     /// Only asked in deterministic studies, where a decision must not depend on what has been saved when it is due.
     [[nodiscard]] virtual bool saves_first(base::TrialId, base::Iteration) const { return false; }
+    /// Others may go on only after this trial has reported, or is over: users cannot pause it.
+    [[nodiscard]] virtual bool holds_up_others(base::TrialId) const { return false; }
     /// Some reports are judged together, when all trials that train have got as far (barriers).
     [[nodiscard]] virtual bool synchronous() const { return false; }
     /// Whether the trial's report at this iteration, a decision point, is held until the others have got there (record

@@ -142,6 +142,7 @@ struct SlurmSpec {
     bool requeue = false;                                ///< requeue the job after a clean stop
     std::uint32_t max_requeues = 20;                     ///< starts of one job after which it is not requeued
     base::Duration lead_time = std::chrono::seconds(30); ///< kept free before the end; at most a tenth of the time left
+    base::Duration poll_interval = std::chrono::minutes(1); ///< between two questions when the job ends
 };
 
 /// [hooks]: commands that the head runs, by `sh -c`; empty: none. They never affect the study.

@@ -105,6 +105,7 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
         script.gpus = site.gpus.value_or(slurm::ScriptLine{"--gpus-per-node={gpus}", ""});
         replace_number(script.gpus.text, gpus);
     }
+    script.poll = std::chrono::ceil<std::chrono::seconds>(input.spec.slurm.poll_interval);
     site_options(arguments, site, script);
     const auto least = std::max<std::chrono::seconds>(script.lead * 2, std::chrono::minutes(1));
     if (script.time < least)

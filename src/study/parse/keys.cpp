@@ -131,6 +131,9 @@ constexpr KeyInfo all_keys[] = {
      "Limit for requeues of the job. Two starts in a row without progress end them, too."},
     {"slurm.lead_time", "duration", "\"30s\"",
      "Time reserved before the end of the job for results, beside that of checkpoints and the slowest iteration."},
+    {"slurm.poll_interval", "duration, \"10s\" at least", "\"1m\"",
+     "How often the head asks Slurm when the job ends, which may be extended; with `ranktune submit` also how often a "
+     "job of several nodes is watched."},
 
     {"hooks.on_trial_end", "string", "none",
      "A command for `sh -c`, run when a trial has finished, was stopped, or failed."},

@@ -9,6 +9,8 @@ namespace {
 /// Three heartbeats, which ranks send each second (HeadOptions::heartbeat_interval): with fewer, a rank that is
 /// slightly late would count as dead.
 constexpr base::Duration shortest_heartbeat_timeout = std::chrono::seconds(3);
+/// Hundreds of studies must not keep Slurm's controller busy.
+constexpr base::Duration shortest_poll_interval = std::chrono::seconds(10);
 
 } // namespace
 
@@ -44,6 +46,9 @@ void parse_limits(ParseContext& context) {
     slurm.max_requeues =
         static_cast<std::uint32_t>(job.integer("max_requeues", 1, 1'000'000).value_or(slurm.max_requeues));
     slurm.lead_time = job.duration("lead_time").value_or(slurm.lead_time);
+    slurm.poll_interval = job.duration("poll_interval", shortest_poll_interval,
+                                       "many studies that ask more often are a load for Slurm's controller")
+                              .value_or(slurm.poll_interval);
     job.finish();
 
     TableReader hooks = context.reader("hooks");
