@@ -64,14 +64,6 @@ class Words(Case):
         self.assertRegex(shown[0], r"^deadline  \d{4}-\d\d-\d\dT\d\d:\d\dZ, last new trial about \d\d:\d\dZ$")
         self.assertNotIn("deadline", self.run_tiny(*slow, "study.num_trials=12")[0])
 
-    def test_slurm_is_asked_at_the_start_and_then_at_the_interval_of_the_study(self):
-        (self.cwd / "squeue").write_text(f"#!/bin/sh\necho asked >> {self.cwd}/asked\necho 2:00:00\n")
-        (self.cwd / "squeue").chmod(0o755)
-        job = {"SLURM_JOB_ID": "7", "PATH": f"{self.cwd}:{os.environ['PATH']}"}
-        self.run_tiny("slurm.poll_interval=10s", "trainable.seconds=0.5", "study.max_iterations=50", "study.num_trials=1",
-                      "scheduler.type=fifo", **job)  # 25 s
-        self.assertIn((self.cwd / "asked").read_text().count("asked"), (3, 4))
-
     def test_no_deadline_is_spoken_of_in_a_job_alone(self):
         out, _ = self.run_tiny("--progress", "table")
         self.assertIn(" of about ", out)

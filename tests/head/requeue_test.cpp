@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "head/requeue.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string>
+#include <thread>
 
 #include "head/job_watch.hpp"
 #include "support/catch.hpp"
+#include "support/files.hpp"
 
 namespace requeue_test {
 
@@ -121,6 +128,36 @@ TEST_CASE("Where scontrol is missing or refuses, the user learns what to do", "[
     // Nobody wants a requeue: no message.
     slurm.answers.clear();
     CHECK(requeue(job(), {}, stopped, slurm.ask(), [] {}).words.empty());
+}
+
+TEST_CASE("Slurm is asked at the start, and again after each interval", "[head]") {
+    const testing::TemporaryDirectory directory;
+    const std::string asked = directory.path() + "/asked";
+    const std::string squeue = directory.path() + "/squeue";
+    std::ofstream(squeue) << "#!/bin/sh\necho asked >> " << asked << "\necho 2:00:00\n";
+    std::filesystem::permissions(squeue, std::filesystem::perms::owner_all);
+    const std::string path = std::getenv("PATH");
+    ::setenv("PATH", (directory.path() + ":" + path).c_str(), 1);
+    const auto times = [&] { return std::ranges::count(testing::read_file(asked), '\n'); };
+    const auto wait_for = [](const auto& holds) {
+        for (int i = 0; i < 6000 && !holds(); ++i) std::this_thread::sleep_for(10ms);
+        CHECK(holds());
+    };
+    Waker waker;
+    base::NullLog log;
+    {
+        JobWatch often(job(), 30s, 20ms, waker, log);
+        wait_for([&] { return times() >= 3; });
+        CHECK(often.news()->end);
+    }
+    std::filesystem::remove(asked);
+    {
+        JobWatch seldom(job(), 30s, 1h, waker, log);
+        wait_for([&] { return seldom.news().has_value(); });
+        std::this_thread::sleep_for(100ms);
+        CHECK(times() == 1);
+    }
+    ::setenv("PATH", path.c_str(), 1);
 }
 
 TEST_CASE("Only stops by a signal or the deadline may be followed by a requeue", "[head]") {
