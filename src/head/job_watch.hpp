@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// JobWatch: the thread that asks Slurm when the job ends, at the start and then every slurm.poll_interval. If Slurm's programs are
-// missing or their answers make no sense, the deadline is simply unknown.
+// JobWatch: the thread that asks Slurm when the job ends, at the start and then every slurm.poll_interval. If Slurm's
+// programs are missing or their answers make no sense, the deadline is simply unknown.
 
 #include <chrono>
 #include <functional>

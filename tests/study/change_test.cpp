@@ -71,8 +71,8 @@ TEST_CASE("The slots of a deterministic study, and whether it is deterministic, 
     CHECK_FALSE(back.front().may_change);
 
     CHECK_FALSE(changes_what_is_decided(changes({"study.name=b", "checkpoint.interval=3", "run.abort_grace=5s"})));
-    CHECK_FALSE(changes_what_is_decided(
-        changes({"slurm.requeue=true", "slurm.max_requeues=3", "slurm.lead_time=9s", "slurm.poll_interval=5m", "journal.commit_interval=9s"})));
+    CHECK_FALSE(changes_what_is_decided(changes({"slurm.requeue=true", "slurm.max_requeues=3", "slurm.lead_time=9s",
+                                                 "slurm.poll_interval=5m", "journal.commit_interval=9s"})));
     CHECK(changes_what_is_decided(changes({"study.num_trials=9"})));
 }
 

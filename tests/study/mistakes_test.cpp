@@ -551,8 +551,9 @@ TEST_CASE("mistakes of [failure], [journal], [run] and [slurm]", "[study]") {
          "13:1 run.heartbeat_timout: unknown key; did you mean 'heartbeat_timeout'?"},
         {"[slurm]\nrequeue = \"yes\"\n", "13:11 slurm.requeue: needs true or false, not a string (\"yes\")"},
         {"[slurm]\nmax_requeues = 0\n", "13:16 slurm.max_requeues: needs an integer from 1 to 1000000, not 0"},
-        {"[slurm]\npoll_interval = \"9s\"\n", 
-         "13:17 slurm.poll_interval: needs a duration of at least 10s, not \"9s\"; many studies that ask more often are "
+        {"[slurm]\npoll_interval = \"9s\"\n",
+         "13:17 slurm.poll_interval: needs a duration of at least 10s, not \"9s\"; many studies that ask more often "
+         "are "
          "a load for Slurm's controller"},
         {"[slurm]\nlead_tim = \"1m\"\n", "13:1 slurm.lead_tim: unknown key; did you mean 'lead_time'?"},
     };
