@@ -108,7 +108,7 @@ std::vector<double> BohbSearcher::rows(std::span<const LargestBudget::Point> poi
 namespace {
 
 /// The head's loop waits for a suggestion, so densities have at most so many points: the best ones, and others evenly.
-constexpr std::size_t most_good = 100;
+constexpr std::size_t most_good_points = 100;
 constexpr std::size_t most_bad = 300;
 
 std::vector<LargestBudget::Point> thinned_out(std::span<const LargestBudget::Point> all, std::size_t most) {
@@ -127,7 +127,8 @@ std::optional<std::vector<double>> BohbSearcher::from_model(const Observations& 
     const auto parts = split(points.size(), static_cast<std::size_t>(finite), options_.min_points_in_model,
                              space_.dimensions(), options_.top_n_percent);
     if (!parts) return std::nullopt;
-    const auto best = std::span(points).first(std::min(parts->good, std::max(most_good, options_.min_points_in_model)));
+    const auto best =
+        std::span(points).first(std::min(parts->good, std::max(most_good_points, options_.min_points_in_model)));
     const auto others = thinned_out(std::span(points).subspan(parts->good, parts->bad), most_bad);
     const models::KernelDensity good(rows(best, seen, random), levels_, options_.min_bandwidth);
     const models::KernelDensity bad(rows(others, seen, random), levels_, options_.min_bandwidth);

@@ -297,7 +297,7 @@ class Algorithms(Case):
 
     def test_the_algorithms_and_their_options(self):
         text, _ = self.ranktune("algorithms")
-        for begin in ('[searcher] type = "random"  (the default)', '[scheduler] type = "asha"', "  eta: number > 1"):
+        for begin in ('[searcher] type = "auto"  (the default)', '[scheduler] type = "asha"', "  eta: number > 1"):
             self.assertIn("\n" + begin, "\n" + text)
         page, _ = self.ranktune("algorithms", "--markdown")
         self.assertEqual(page, (SOURCES / "docs/reference/generated/algorithms.md").read_text())

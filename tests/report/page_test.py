@@ -31,6 +31,8 @@ builtin = "curve"
 lr = "loguniform(1e-4, 1.0)"
 a = "uniform(-1, 1)"
 b = [-1.0, 0.0, 1.0]
+[searcher]
+type = "random"
 {more}
 """
 

@@ -51,8 +51,7 @@ constexpr KeyInfo all_keys[] = {
      "condition."},
     {"resources.cpus_per_rank", "integer >= 1", "1", "Threads of a rank, for BLAS and the like."},
     {"resources.gpus", "integer >= 0, share from 0.02 to 0.5, `\"{parameter}\"`", "the granted GPUs",
-     "N: N ranks with one GPU each; omit `ranks`. 0.25: one rank, four of them on a GPU. 0: trials see no GPU. "
-     "Default: a rank uses the GPU it was granted."},
+     "N: N ranks with one GPU each; omit `ranks`. 0.25: one rank, four of them on a GPU. 0: trials see no GPU."},
     {"resources.gpu_metrics", "boolean", "false",
      "Reports have three more metrics: `gpu/peak_MB`, `gpu/busy` and `gpu/joules`, of the trial's GPUs on the node of "
      "its rank 0."},
@@ -132,8 +131,8 @@ constexpr KeyInfo all_keys[] = {
     {"slurm.lead_time", "duration", "\"30s\"",
      "Time reserved before the end of the job for results, beside that of checkpoints and the slowest iteration."},
     {"slurm.poll_interval", "duration, \"10s\" at least", "\"1m\"",
-     "How often the head asks Slurm when the job ends, which may be extended; with `ranktune submit` also how often a "
-     "job of several nodes is watched."},
+     "How often the head asks Slurm when the job ends; with `ranktune submit`, how often a job of several nodes is "
+     "watched, too."},
 
     {"hooks.on_trial_end", "string", "none",
      "A command for `sh -c`, run when a trial has finished, was stopped, or failed."},
