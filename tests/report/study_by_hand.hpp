@@ -12,8 +12,10 @@
 
 namespace ranktune::report::testing {
 
-/// Parses a study whose trainable `any` accepts every option.
-[[nodiscard]] inline study::StudySpec spec_of(const std::string& text) {
+/// Parses a study whose trainable `any` accepts every option. Without a table of its own it has the searcher `random`,
+/// of which the goldens are.
+[[nodiscard]] inline study::StudySpec spec_of(std::string text) {
+    if (text.find("[searcher]") == std::string::npos) text += "\n[searcher]\ntype = \"random\"\n";
     return study::parse_study(text, "by-hand.toml", {}, ranktune::testing::known({ranktune::testing::any_trainable()}));
 }
 
@@ -29,8 +31,6 @@ max_iterations = )toml" +
            std::to_string(max_iterations) + R"toml(
 [trainable]
 name = "any"
-[searcher]
-type = "random"
 [space]
 lr = "loguniform(1e-4, 1.0)"
 [scheduler]
