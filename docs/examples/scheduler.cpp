@@ -18,6 +18,7 @@
 #include <ranktune/study/objective.hpp>
 #include <ranktune/study/record.hpp>
 #include <ranktune/study/spec.hpp>
+#include <ranktune/study/steering.hpp>
 #include <ranktune/study/vocabulary.hpp>
 #include <ranktune/testing/contract.hpp>
 
@@ -54,6 +55,9 @@ class Patience final : public schedulers::Scheduler {
     void apply(const study::Record& record) override {
         if (const auto* metric = std::get_if<study::MetricDefined>(&record)) objective_.apply(*metric);
         if (const auto* closed = std::get_if<study::TrialClosed>(&record)) best_.erase(closed->trial);
+        // A user who resumes a trial wants it to train: its patience begins anew.
+        const auto* steered = std::get_if<study::Steered>(&record);
+        if (steered != nullptr && steered->ask.verb == study::SteerVerb::resume) best_.erase(steered->ask.trial);
         if (const auto* report = std::get_if<study::Reported>(&record)) {
             const double score = objective_.score(objective_.value(*report));
             const auto [best, first] = best_.try_emplace(report->trial, Best{report->iteration, score});
