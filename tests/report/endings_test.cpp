@@ -41,7 +41,7 @@ TEST_CASE("the end screen groups failures by their message", "[report]") {
 }
 
 TEST_CASE("A GPU that was taken out of service is named while the study runs, and at its end", "[report]") {
-    StudyByHand study(small_study(3));
+    StudyByHand study(small_study(3, "first_rung = 3\n"));
     study.began(4, true);
     CHECK(out_of_service_text(study.tuner.state()).empty());
     study.train(1, 1, 0.5);
