@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The installed headers need no other header of the project, each compiles alone, and each is shown by an example.
+"""The installed headers need no other header of the project (that each compiles alone is seen in every build), and each is
+shown by an example, which compiles with nothing but them.
 
 usage: installed.py SOURCE_ROOT HEADER... -- COMPILER...
 """
@@ -43,14 +44,12 @@ def problems_of(root, headers):
 
 
 def sources(root, headers, folder):
-    """One file per header, which includes it twice; the examples; and the jobs that users copy. LibTorch's headers take
-    15 s: of those that include them, only the example is compiled."""
-    for header in headers:
-        if header.startswith(("ranktune/libtorch/", "ranktune/torch.hpp")):
-            continue
-        path = folder / (header.replace("/", "_") + ".cpp")
-        path.write_text(f"#include <{header}>\n#include <{header}>\n")
-        yield path
+    """All headers, twice, in one file; the examples; and the jobs that users copy. LibTorch's headers take 15 s: of what
+    includes them, only the example is compiled."""
+    usual = [header for header in headers if not header.startswith(("ranktune/libtorch/", "ranktune/torch.hpp"))]
+    path = folder / "all.cpp"
+    path.write_text("".join(f"#include <{header}>\n" for header in usual + usual[::-1]))
+    yield path
     yield from examples(root, headers)
     for job in ("custom-scheduler", "custom-trainable"):
         yield from sorted((root / "jobs" / job).glob("*.cpp"))

@@ -144,7 +144,9 @@ TEST_CASE("A long schedule is shown from its end", "[report][pbt]") {
     CHECK(screen.find("-58 as #" + std::to_string(study.tuner.state().best->value())) != std::string::npos);
 }
 
-TEST_CASE("A trial that repeats a member has its configurations at the same iterations", "[report][pbt]") {
+// (Ray writes a policy file while it trains; here every study can be asked afterwards.)
+TEST_CASE("P15: a trial that repeats a member has its configurations at the same iterations [LogConfig, Replay]",
+          "[report][pbt]") {
     Taken study;
     const std::string text = study::resolved_toml(repeated(study.tuner, base::TrialId(1)));
     INFO(text);

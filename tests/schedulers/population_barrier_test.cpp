@@ -163,7 +163,7 @@ TEST_CASE("A member that has failed, or that has ended, holds up no barrier", "[
     CHECK(members.scheduler().next_verdict(20) == std::nullopt);
 }
 
-TEST_CASE("A verdict waits for a state no longer than it can come", "[schedulers][pbt]") {
+TEST_CASE("P13: a verdict waits for a state no longer than it can come [ExploitWhileSaving]", "[schedulers][pbt]") {
     const auto until = [](auto event, bool older) {
         AtBarriers members(synchronous_study(2, 100, {{"interval", 10}}));
         if (older) members.save(1, 7);

@@ -21,7 +21,8 @@ struct ExploreCase {
 };
 } // namespace
 
-TEST_CASE("mistakes of [scheduler.explore]", "[study]") {
+// (Unlike in Ray any searcher goes with it: it chooses where the members begin.)
+TEST_CASE("P16: mistakes of [scheduler.explore] and of pbt's options", "[study]") {
     const std::string pbt = "type = \"pbt\"\n";
     const std::string takes = "takes \"perturb\", \"resample\", or a list of factors such as [0.8, 1.2]";
     const std::vector<ExploreCase> cases = {
@@ -46,6 +47,8 @@ TEST_CASE("mistakes of [scheduler.explore]", "[study]") {
          "15:12 scheduler.interval: 27 leaves no ready point below the ceiling study.max_iterations (27)"},
         {pbt + "explore.lr = \"perturb\"\nquantile = 0\n",
          "15:12 scheduler.quantile: must be above 0: with 0 nobody takes over anything"},
+        {pbt + "explore.lr = \"perturb\"\nquantile = 0.6\n",
+         "15:12 scheduler.quantile: needs a number from 0 to 0.5, not 0.6"},
         {pbt + "explore.lr = \"perturb\"\nperturbation_interval = 5\n",
          "15:1 scheduler.perturbation_interval: is Ray Tune's name; here: interval"},
         {"type = \"asha\"\nexplore.lr = \"perturb\"\n",
