@@ -35,7 +35,8 @@ report::PageStudy page_study(const std::string& directory, bool& incomplete) {
     report::History history;
     const auto study = report::load_study(storage::posix_file_system(), directory, &history);
     incomplete = missing.tell(study.journal) || incomplete;
-    return {report::study_view(study, history), directory, standing_of(study.tuner->state(), directory).text};
+    return {report::study_view(study, history), directory, standing_of(study.tuner->state(), directory).text,
+            report::surroundings_of(storage::posix_file_system(), directory)};
 }
 
 } // namespace
