@@ -46,7 +46,7 @@ std::vector<GenerationView> generations_of(const TrialState& trial) {
     return generations;
 }
 
-TrialView trial_view(const TrialState& t, const std::vector<CurvePoint>* curve) {
+TrialView trial_view(const TrialState& t) {
     const bool closed = study::is_final(t.phase);
     TrialView view;
     view.phase = t.phase;
@@ -66,7 +66,6 @@ TrialView trial_view(const TrialState& t, const std::vector<CurvePoint>* curve) 
     view.origin = study::name(t.origin.kind);
     view.configuration = tuner::best_configuration(t);
     view.generations = generations_of(t);
-    if (curve != nullptr) view.curve = *curve;
     return view;
 }
 
@@ -134,20 +133,21 @@ std::vector<RungView> rungs_of(const LoadedStudy& study, const History& history)
     const bool halves = std::ranges::any_of(
         decisions, [](const Decision& d) { return d.reason == Reason::rung || d.reason == Reason::not_in_top; });
     if (!halves) return {};
-    const auto is_one = [](const Decision& d) { return d.promotion || is_of_rung(d); };
-    std::vector<const Decision*> sorted; // by rung and trial, then by time
-    for (const Decision& decision : decisions)
-        if (is_one(decision)) sorted.push_back(&decision);
-    const auto key_of = [&](const Decision* d) {
-        return std::tuple{tuner.state().trial(d->trial).bracket, d->iteration, d->trial};
+    struct Place {
+        std::tuple<std::uint32_t, study::Iteration, study::TrialId> key; // bracket first
+        const Decision* decision;
     };
-    std::ranges::stable_sort(sorted, {}, key_of);
+    std::vector<Place> sorted; // by rung and trial, then by time
+    for (const Decision& d : decisions)
+        if (d.promotion || is_of_rung(d))
+            sorted.push_back({{tuner.state().trial(d.trial).bracket, d.iteration, d.trial}, &d});
+    std::ranges::stable_sort(sorted, {}, &Place::key);
     std::vector<RungView> rungs;
     for (auto at = sorted.begin(); at != sorted.end();) {
-        const auto key = key_of(*at);
+        const auto key = at->key;
         std::optional<RungView::Entry> entry;
-        for (; at != sorted.end() && key_of(*at) == key; ++at) {
-            const Decision& decision = **at;
+        for (; at != sorted.end() && at->key == key; ++at) {
+            const Decision& decision = *at->decision;
             if (decision.promotion) {
                 if (entry) entry->went_on = true;
             } else { // after a loss it may come here twice: the newest verdict counts
@@ -254,21 +254,14 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     if (spec.trainable.program) view.command = study::trial_command_text(spec, tuner::best_configuration(best));
 }
 
-} // namespace
-
-std::uint64_t RungView::went_on() const {
-    return static_cast<std::uint64_t>(std::ranges::count(entries, true, &Entry::went_on));
-}
-
-StudyView study_view(const LoadedStudy& study, const History& history) {
+/// All but curves and decisions.
+StudyView view_without_curves(const LoadedStudy& study, const History& history) {
     StudyView view;
     take_facts(view, *study.tuner);
     const auto& trials = study.tuner->state().trials;
     view.trials.reserve(trials.size());
-    for (std::size_t i = 0; i < trials.size(); ++i)
-        view.trials.push_back(trial_view(trials[i], i < history.curves().size() ? &history.curves()[i] : nullptr));
+    for (const TrialState& trial : trials) view.trials.push_back(trial_view(trial));
     view.best_steps = history.best();
-    view.decisions = history.decisions();
     view.starts = history.starts();
     view.incidents = history.incidents();
     view.versions = history.versions();
@@ -279,6 +272,29 @@ StudyView study_view(const LoadedStudy& study, const History& history) {
     view.cost = cost_of(view, study);
     view.cost.spent_s = history.rank_time().seconds();
     view.busy = busy_slices(view);
+    return view;
+}
+
+} // namespace
+
+std::uint64_t RungView::went_on() const {
+    return static_cast<std::uint64_t>(std::ranges::count(entries, true, &Entry::went_on));
+}
+
+StudyView study_view(const LoadedStudy& study, const History& history) {
+    StudyView view = view_without_curves(study, history);
+    view.decisions = history.decisions();
+    const std::size_t curves = std::min(view.trials.size(), history.curves().size());
+    for (std::size_t i = 0; i < curves; ++i) view.trials[i].curve = history.curves()[i];
+    return view;
+}
+
+StudyView study_view(const LoadedStudy& study, History&& history) {
+    StudyView view = view_without_curves(study, history);
+    view.decisions = history.take_decisions();
+    auto curves = history.take_curves();
+    for (std::size_t i = 0; i < std::min(view.trials.size(), curves.size()); ++i)
+        view.trials[i].curve = std::move(curves[i]);
     return view;
 }
 

@@ -139,5 +139,7 @@ struct StudyView {
 
 /// The view of a study as of its newest record. `history` must have seen the records that `study` was made of.
 [[nodiscard]] StudyView study_view(const LoadedStudy& study, const History& history);
+/// The same, with the curves and decisions of a history that nobody needs any more: of a million reports.
+[[nodiscard]] StudyView study_view(const LoadedStudy& study, History&& history);
 
 } // namespace ranktune::report
