@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/rank_time.hpp"
@@ -71,6 +72,8 @@ class History {
     /// trained again, after a loss, the newest counts.
     [[nodiscard]] const std::vector<std::vector<CurvePoint>>& curves() const { return curves_; }
     [[nodiscard]] const std::vector<Decision>& decisions() const { return decisions_; }
+    [[nodiscard]] std::vector<std::vector<CurvePoint>> take_curves() { return std::move(curves_); }
+    [[nodiscard]] std::vector<Decision> take_decisions() { return std::move(decisions_); }
     [[nodiscard]] const std::vector<AttemptEnd>& ends() const { return ends_; }
     [[nodiscard]] const std::vector<BestStep>& best() const { return best_; }
     [[nodiscard]] const std::vector<StartOfHead>& starts() const { return starts_; }

@@ -2,10 +2,11 @@
 #include "report/page_data.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
+#include <concepts>
 #include <numeric>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -23,29 +24,97 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Enough for a picture, and half of the bytes of a double. Not finite: null.
+constexpr int digits = 6; // enough for a picture, and half of the bytes of a double
+
+/// Not finite: null.
 Json rounded(double value) {
     if (!std::isfinite(value)) return nullptr;
     char text[32];
-    std::snprintf(text, sizeof text, "%.6g", value);
-    const double near = std::strtod(text, nullptr);
+    const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, digits).ptr;
+    double near = 0.0;
+    std::from_chars(text, end, near);
     if (near == std::trunc(near) && std::abs(near) < 1e15) return static_cast<std::int64_t>(near); // "3", not "3.0"
     return near;
 }
 
 std::int64_t hundredths(double seconds) { return std::llround(seconds * 100.0); }
 
+/// In JSON a "<" stands only in strings.
+void add_without_less_than(std::string& out, std::string_view text) {
+    for (auto at = text.find('<'); at != std::string_view::npos; at = text.find('<')) {
+        out.append(text.substr(0, at)).append("\\u003c");
+        text.remove_prefix(at + 1);
+    }
+    out.append(text);
+}
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// A column of JSON, made as text: of millions of values a tree takes ten times the memory.
+class Column {
+  public:
+    void add(std::integral auto value) { print(value); }
+    void add(double value) {
+        if (std::isfinite(value))
+            print(value, std::chars_format::general, digits);
+        else
+            raw("null");
+    }
+    void add(const Json& value) { raw(text_of(value)); }
+    void raw(std::string_view json) { text_.append(std::exchange(separator_, ",")).append(json); }
+    [[nodiscard]] std::string take() { return std::move(text_) + "]"; }
+
+  private:
+    void print(auto... value) {
+        char text[32];
+        const auto end = std::to_chars(text, text + sizeof text, value...).ptr;
+        raw({text, static_cast<std::size_t>(end - text)});
+    }
+
+    std::string text_ = "[";
+    std::string_view separator_;
+};
+
 /// A column of integers as differences.
 class Differences {
   public:
-    void add(std::int64_t value) { column_.push_back(value - std::exchange(last_, value)); }
+    void add(std::int64_t value) { column_.add(value - std::exchange(last_, value)); }
     void restart() { last_ = 0; }
-    [[nodiscard]] Json take() { return std::move(column_); }
+    [[nodiscard]] std::string take() { return column_.take(); }
 
   private:
-    Json column_ = Json::array();
+    Column column_;
     std::int64_t last_ = 0;
 };
+
+/// An object of JSON, made as text.
+class Object {
+  public:
+    Object& add(std::string_view key, const Json& value) { return raw(key, text_of(value)); }
+    Object& add(std::string_view key, auto& column) requires requires { column.take(); }
+    { return raw(key, column.take()); }
+    Object& raw(std::string_view key, std::string_view json) {
+        text_.append(text_.size() > 1 ? ",\"" : "\"").append(key).append("\":");
+        add_without_less_than(text_, json);
+        return *this;
+    }
+    /// Members of `json`.
+    Object& add_all(const Json& json) {
+        for (const auto& [key, value] : json.items()) add(key, value);
+        return *this;
+    }
+    [[nodiscard]] std::string take() { return std::move(text_) + "}"; }
+
+  private:
+    std::string text_ = "{";
+};
+
+/// `[[1,2],[3]]`
+std::string listed(std::vector<Column>& columns) {
+    Column all;
+    for (Column& column : columns) all.raw(column.take());
+    return all.take();
+}
 
 /// Texts that occur often, each once.
 class TextTable {
@@ -73,11 +142,14 @@ class ParameterColumn {
         listed_ = true;
         for (const space::Value& value : choice != nullptr ? choice->values : grid->values) number(value);
     }
-    [[nodiscard]] Json cell(const space::Configuration& configuration) {
+    void add_cell(Column& column, const space::Configuration& configuration) {
         const space::Value* value = configuration.find(parameter_->name);
-        if (value == nullptr) return nullptr;
-        if (!listed_) return value->is_number() ? rounded(value->as_double()) : Json(nullptr);
-        return number(*value);
+        if (value != nullptr && listed_)
+            column.add(number(*value));
+        else if (value != nullptr && value->is_number())
+            column.add(value->as_double());
+        else
+            column.raw("null");
     }
     [[nodiscard]] Json description() const {
         Json json = {{"name", base::as_utf8(parameter_->name)},
@@ -114,24 +186,17 @@ class StudyJson {
         for (const auto& parameter : view_.parameters) columns_.emplace_back(parameter);
     }
 
-    [[nodiscard]] Json make() {
-        Json json = facts();
-        json["trials"] = trials();
-        json["curves"] = curves();
-        json["generations"] = generations();
-        json["lineage"] = lineage_of_best();
-        json["best_steps"] = best_steps();
-        json["decisions"] = decisions();
-        json["rungs"] = rungs();
-        json["attempts"] = attempts();
-        json["starts"] = starts();
-        json["incidents"] = incidents();
-        json["busy"] = busy();
-        json["importance"] = importance();
-        json["parameters"] = Json::array(); // last: columns find values that are in no list
-        for (const ParameterColumn& column : columns_) json["parameters"].push_back(column.description());
-        json["texts"] = texts_.take();
-        return json;
+    [[nodiscard]] std::string make() {
+        Object object;
+        object.add_all(facts());
+        object.raw("trials", trials()).raw("curves", curves()).raw("generations", generations());
+        object.raw("lineage", lineage_of_best()).raw("best_steps", best_steps()).raw("decisions", decisions());
+        object.raw("rungs", rungs()).raw("attempts", attempts()).add("starts", starts());
+        object.add("incidents", incidents()).add("busy", busy()).add("importance", importance());
+        Json parameters = Json::array(); // after the trials: columns find values that are in no list
+        for (const ParameterColumn& column : columns_) parameters.push_back(column.description());
+        object.add("parameters", parameters).add("texts", texts_.take());
+        return object.take();
     }
 
   private:
@@ -171,6 +236,7 @@ class StudyJson {
                        {"full_seconds", rounded(training.full_seconds)}}},
                      {"cost",
                       {{"core_hours", rounded(cost.core_hours())},
+                       {"gpu_hours", rounded(cost.gpu_s / 3600.0)},
                        {"held", rounded(cost.utilisation())},
                        {"training", rounded(cost.available_s > 0.0 ? cost.training_s / cost.available_s : 0.0)}}}};
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
@@ -190,154 +256,139 @@ class StudyJson {
                 {"command", base::as_utf8(view_.command.empty() ? again : view_.command)}};
     }
 
-    static std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-    Json trials() {
-        Json phase = Json::array(), why = Json::array(), message = Json::array(), iterations = Json::array();
-        Json best = Json::array(), best_iteration = Json::array(), last = Json::array(), seconds = Json::array();
-        Json attempts = Json::array(), ranks = Json::array(), bracket = Json::array(), origin = Json::array();
+    std::string trials() {
+        Column phase, why, message, iterations, best, best_iteration, last, seconds, attempts, ranks, bracket, origin;
         Differences created;
-        Json values = Json::array();
-        for (std::size_t i = 0; i < columns_.size(); ++i) values.push_back(Json::array());
+        std::vector<Column> values(columns_.size());
         for (const TrialView& trial : view_.trials) {
-            phase.push_back(static_cast<int>(trial.phase));
-            why.push_back(texts_.number(trial.why));
-            message.push_back(texts_.number(trial.message));
-            iterations.push_back(trial.iterations);
-            best.push_back(rounded(trial.best));
-            best_iteration.push_back(trial.best_iteration);
-            last.push_back(rounded(trial.last));
-            seconds.push_back(rounded(trial.seconds));
-            attempts.push_back(trial.attempts);
-            ranks.push_back(trial.ranks);
-            bracket.push_back(trial.bracket);
-            origin.push_back(texts_.number(trial.origin));
+            phase.add(static_cast<int>(trial.phase));
+            why.add(texts_.number(trial.why));
+            message.add(texts_.number(trial.message));
+            iterations.add(trial.iterations);
+            best.add(trial.best);
+            best_iteration.add(trial.best_iteration);
+            last.add(trial.last);
+            seconds.add(trial.seconds);
+            attempts.add(trial.attempts);
+            ranks.add(trial.ranks);
+            bracket.add(trial.bracket);
+            origin.add(texts_.number(trial.origin));
             created.add(hundredths(trial.created_s));
-            for (std::size_t i = 0; i < columns_.size(); ++i)
-                values[i].push_back(columns_[i].cell(trial.configuration));
+            for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].add_cell(values[i], trial.configuration);
         }
-        return {{"phase", phase},
-                {"why", why},
-                {"message", message},
-                {"iterations", iterations},
-                {"best", best},
-                {"best_iteration", best_iteration},
-                {"last", last},
-                {"seconds", seconds},
-                {"attempts", attempts},
-                {"ranks", ranks},
-                {"bracket", bracket},
-                {"origin", origin},
-                {"created", created.take()},
-                {"values", values}};
+        Object all;
+        all.add("phase", phase).add("why", why).add("message", message).add("iterations", iterations);
+        all.add("best", best).add("best_iteration", best_iteration).add("last", last).add("seconds", seconds);
+        all.add("attempts", attempts).add("ranks", ranks).add("bracket", bracket).add("origin", origin);
+        all.add("created", created).raw("values", listed(values));
+        return all.take();
     }
 
     /// Points of all curves one after the other, and how many each trial has.
-    Json curves() const {
+    std::string curves() const {
         std::size_t all = 0;
         for (const TrialView& trial : view_.trials) all += trial.curve.size();
         const std::size_t most = std::max<std::size_t>(
             3,
             all <= limits_.curve_points ? all : limits_.curve_points / std::max<std::size_t>(1, view_.trials.size()));
-        Json count = Json::array();
-        Json value = Json::array();
+        Column count;
+        Column value;
         Differences iteration;
         Differences at;
         for (const TrialView& trial : view_.trials) {
             const auto kept = thinned(trial.curve, most, view_.mode);
-            count.push_back(kept.size());
+            count.add(kept.size());
             iteration.restart();
             at.restart();
             for (const std::size_t position : kept) {
                 const CurvePoint& point = trial.curve[position];
-                value.push_back(rounded(point.value));
+                value.add(point.value);
                 iteration.add(static_cast<std::int64_t>(point.iteration));
                 at.add(hundredths(point.at_s));
             }
         }
-        return {{"reports", all}, {"thinned", all > limits_.curve_points}, {"count", count},
-                {"value", value}, {"iteration", iteration.take()},         {"at", at.take()}};
+        Object object;
+        object.add("reports", Json(all)).add("thinned", Json(all > limits_.curve_points)).add("count", count);
+        return object.add("value", value).add("iteration", iteration).add("at", at).take();
     }
 
     /// Of trials that took over a state; others have one configuration, which `trials` has.
-    Json generations() {
-        Json trial = Json::array(), from = Json::array(), donor = Json::array(), donor_iteration = Json::array();
-        Json values = Json::array();
-        for (std::size_t i = 0; i < columns_.size(); ++i) values.push_back(Json::array());
+    std::string generations() {
+        Column trial, from, donor, donor_iteration;
+        std::vector<Column> values(columns_.size());
         for (std::size_t t = 0; t < view_.trials.size(); ++t) {
             if (view_.trials[t].generations.size() < 2) continue;
             for (const GenerationView& each : view_.trials[t].generations) {
-                trial.push_back(t);
-                from.push_back(each.from);
-                donor.push_back(each.donor ? Json(each.donor->value()) : Json(nullptr));
-                donor_iteration.push_back(each.donor_iteration);
-                for (std::size_t i = 0; i < columns_.size(); ++i)
-                    values[i].push_back(columns_[i].cell(each.configuration));
+                trial.add(t);
+                from.add(each.from);
+                donor.add(each.donor ? Json(each.donor->value()) : Json(nullptr));
+                donor_iteration.add(each.donor_iteration);
+                for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].add_cell(values[i], each.configuration);
             }
         }
-        return {{"trial", trial},
-                {"from", from},
-                {"donor", donor},
-                {"donor_iteration", donor_iteration},
-                {"values", values}};
+        Object all;
+        all.add("trial", trial).add("from", from).add("donor", donor).add("donor_iteration", donor_iteration);
+        return all.raw("values", listed(values)).take();
     }
 
     /// How the weights of the best result were trained, where trials took over states.
-    Json lineage_of_best() {
-        Json all = Json::array();
+    std::string lineage_of_best() {
+        Column all;
         for (const StretchView& stretch : view_.lineage) {
-            Json values = Json::array();
-            for (ParameterColumn& column : columns_) values.push_back(column.cell(stretch.configuration));
-            all.push_back(
-                {{"trial", stretch.trial.value()}, {"from", stretch.from}, {"to", stretch.to}, {"values", values}});
+            Column values;
+            for (ParameterColumn& column : columns_) column.add_cell(values, stretch.configuration);
+            Object one;
+            one.add("trial", Json(stretch.trial.value())).add("from", Json(stretch.from)).add("to", Json(stretch.to));
+            all.raw(one.add("values", values).take());
         }
-        return all;
+        return all.take();
     }
 
-    Json best_steps() const {
+    std::string best_steps() const {
         Differences at;
         Differences iterations;
-        Json trial = Json::array();
-        Json value = Json::array();
+        Column trial;
+        Column value;
         for (const BestStep& step : view_.best_steps) {
             at.add(hundredths(step.at_s));
             iterations.add(static_cast<std::int64_t>(step.iterations));
-            trial.push_back(step.trial.value());
-            value.push_back(rounded(step.value));
+            trial.add(step.trial.value());
+            value.add(step.value);
         }
-        return {{"at", at.take()}, {"iterations", iterations.take()}, {"trial", trial}, {"value", value}};
+        Object all;
+        return all.add("at", at).add("iterations", iterations).add("trial", trial).add("value", value).take();
     }
 
-    Json decisions() {
+    std::string decisions() {
         const std::size_t all = view_.decisions.size();
-        Json trial = Json::array(), iteration = Json::array(), why = Json::array();
+        Column trial, iteration, why;
         Differences at;
         for (std::size_t i = all - std::min(all, limits_.decisions); i < all; ++i) {
             const Decision& decision = view_.decisions[i];
-            trial.push_back(decision.trial.value());
-            iteration.push_back(decision.iteration);
-            why.push_back(texts_.number(study::describe(decision.reason, decision.a, decision.b)));
+            trial.add(decision.trial.value());
+            iteration.add(decision.iteration);
+            why.add(texts_.number(study::describe(decision.reason, decision.a, decision.b)));
             at.add(hundredths(decision.at_s));
         }
-        return {{"all", all}, {"trial", trial}, {"iteration", iteration}, {"at", at.take()}, {"why", why}};
+        Object object;
+        object.add("all", Json(all)).add("trial", trial).add("iteration", iteration).add("at", at).add("why", why);
+        return object.take();
     }
 
-    Json rungs() const {
-        Json all = Json::array();
+    std::string rungs() const {
+        Column all;
         for (const RungView& rung : view_.rungs) {
-            Json trial = Json::array(), value = Json::array(), went_on = Json::array();
+            Column trial, value, went_on;
             for (const RungView::Entry& entry : rung.entries) {
-                trial.push_back(entry.trial.value());
-                value.push_back(rounded(entry.value));
-                went_on.push_back(entry.went_on ? 1 : 0);
+                trial.add(entry.trial.value());
+                value.add(entry.value);
+                went_on.add(entry.went_on ? 1 : 0);
             }
-            all.push_back({{"bracket", rung.bracket},
-                           {"iteration", rung.iteration},
-                           {"trial", trial},
-                           {"value", value},
-                           {"on", went_on}});
+            Object one;
+            one.add("bracket", Json(rung.bracket)).add("iteration", Json(rung.iteration));
+            all.raw(one.add("trial", trial).add("value", value).add("on", went_on).take());
         }
-        return all;
+        return all.take();
     }
 
     /// Numbers of the attempts that stay, in the order of their starts.
@@ -353,56 +404,57 @@ class StudyJson {
         return shown;
     }
 
-    Json attempts() {
-        Json trial = Json::array(), number = Json::array(), length = Json::array(), outcome = Json::array();
-        Json message = Json::array(), ranks = Json::array(), from = Json::array(), whose = Json::array();
+    std::string attempts() {
+        Column trial, number, length, outcome, message, ranks, from, whose;
         Differences begin;
         for (const std::size_t i : shown_attempts()) {
             const AttemptView& attempt = view_.attempts[i];
-            trial.push_back(attempt.trial.value());
-            number.push_back(attempt.attempt);
-            from.push_back(attempt.from);
-            whose.push_back(attempt.whose.value());
+            trial.add(attempt.trial.value());
+            number.add(attempt.attempt);
+            from.add(attempt.from);
+            whose.add(attempt.whose.value());
             begin.add(hundredths(attempt.begin_s));
-            length.push_back(hundredths(attempt.end_s) - hundredths(attempt.begin_s));
-            outcome.push_back(texts_.number(attempt.outcome ? std::string(study::name(*attempt.outcome))
-                                            : attempt.runs  ? "running"
-                                                            : "interrupted"));
-            message.push_back(texts_.number(attempt.message));
-            ranks.push_back(rank_ranges(attempt.ranks));
+            length.add(hundredths(attempt.end_s) - hundredths(attempt.begin_s));
+            outcome.add(texts_.number(attempt.outcome ? std::string(study::name(*attempt.outcome))
+                                      : attempt.runs  ? "running"
+                                                      : "interrupted"));
+            message.add(texts_.number(attempt.message));
+            ranks.raw(rank_ranges(attempt.ranks));
         }
-        return {{"all", view_.attempts.size()},
-                {"trial", trial},
-                {"number", number},
-                {"from", from},
-                {"whose", whose},
-                {"begin", begin.take()},
-                {"length", length},
-                {"outcome", outcome},
-                {"message", message},
-                {"ranks", ranks}};
+        Object all;
+        all.add("all", Json(view_.attempts.size())).add("trial", trial).add("number", number).add("from", from);
+        all.add("whose", whose).add("begin", begin).add("length", length).add("outcome", outcome);
+        return all.add("message", message).add("ranks", ranks).take();
     }
 
     /// First rank and number of ranks, for each run of neighbours.
-    static Json rank_ranges(const std::vector<study::Rank>& ranks) {
-        Json ranges = Json::array();
+    static std::string rank_ranges(const std::vector<study::Rank>& ranks) {
+        Column ranges;
         for (std::size_t i = 0; i < ranks.size();) {
             std::size_t end = i + 1;
             while (end < ranks.size() && ranks[end].value() == ranks[end - 1].value() + 1) ++end;
-            ranges.push_back(ranks[i].value());
-            ranges.push_back(end - i);
+            ranges.add(ranks[i].value());
+            ranges.add(end - i);
             i = end;
         }
-        return ranges;
+        return ranges.take();
     }
 
     Json starts() const {
         Json all = Json::array();
-        for (const StartOfHead& start : view_.starts)
+        for (std::size_t i = 0; i < view_.starts.size(); ++i) {
+            const StartOfHead& start = view_.starts[i];
             all.push_back({{"at", hundredths(start.at_s)},
                            {"end", hundredths(start.end_s)},
                            {"time", base::as_utf8(start.wall_time)},
                            {"ranks", start.ranks}});
+            const auto known = std::ranges::find(study_.surroundings, i + 1, &Surroundings::start);
+            if (known == study_.surroundings.end()) continue;
+            all.back()["host"] = base::as_utf8(known->host);
+            all.back()["job"] = base::as_utf8(known->job);
+            all.back()["software"] = base::as_utf8(known->software);
+            all.back()["code"] = base::as_utf8(known->code);
+        }
         return all;
     }
 
@@ -433,19 +485,6 @@ class StudyJson {
     TextTable texts_;
 };
 
-/// In JSON a "<" stands only in strings.
-std::string without_less_than(const std::string& text) {
-    std::string safe;
-    safe.reserve(text.size());
-    for (const char c : text) {
-        if (c == '<')
-            safe += "\\u003c";
-        else
-            safe += c;
-    }
-    return safe;
-}
-
 } // namespace
 
 std::vector<std::size_t> thinned(const std::vector<CurvePoint>& curve, std::size_t most, study::Mode mode) {
@@ -469,9 +508,11 @@ std::string page_data(std::span<const PageStudy> studies, const std::string& mad
     Json phases = Json::array();
     for (std::size_t i = 0; i < study::phase_count; ++i)
         phases.push_back(std::string(study::name(static_cast<study::TrialPhase>(i))));
-    Json json = {{"schema", 1}, {"made", made}, {"phases", phases}, {"studies", Json::array()}};
-    for (const PageStudy& study : studies) json["studies"].push_back(StudyJson(study, limits).make());
-    return without_less_than(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    Column all;
+    for (const PageStudy& study : studies) all.raw(StudyJson(study, limits).make());
+    Object page;
+    page.add("schema", Json(1)).add("made", Json(made)).add("phases", phases).add("studies", all);
+    return page.take();
 }
 
 } // namespace ranktune::report

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "report/study_view.hpp"
+#include "report/surroundings.hpp"
 
 namespace ranktune::report {
 
@@ -21,8 +22,9 @@ struct PageLimits {
 /// One study of a page.
 struct PageStudy {
     StudyView view;
-    std::string directory; ///< as the user would type it
-    std::string state;     ///< how it stands, in words: "ended, exit 0", "run by pid 4711 on n0"
+    std::string directory;                       ///< as the user would type it
+    std::string state;                           ///< how it stands, in words: "ended, exit 0", "run by pid 4711 on n0"
+    std::vector<Surroundings> surroundings = {}; ///< of its starts, as far as they are known
 };
 
 /// JSON without a "<", so that nothing in it can end the script element that holds it. Times are in hundredths of a

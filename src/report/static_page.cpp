@@ -220,21 +220,27 @@ std::string trials_html(const StudyView& view, const std::vector<std::size_t>& o
     return text + html_table(titles, rows);
 }
 
-std::string cost_html(const StudyView& view) {
+std::string cost_html(const PageStudy& study) {
+    const StudyView& view = study.view;
     std::vector<std::string> hosts;
     for (const HostView& host : view.hosts) hosts.push_back(fmt::format("{} ({})", host.name, host.ranks));
     const Training& training = view.training;
-    return heading("How it ran") +
-           html_table(
-               {"", ""},
-               {{"trainable", view.trainable},
-                {"ranktune", base::join(view.versions)},
-                {"workers", fmt::format("{} on {}", counted(view.ranks, "rank"), base::join_some(hosts, 12))},
-                {"time", fmt::format("{}, {}", short_duration(view.now_s), counted(view.starts.size(), "start"))},
-                {"cost", fmt::format("{:.1f} core-hours; {:.1f} % held by trials", view.cost.core_hours(),
-                                     100.0 * view.cost.utilisation())},
-                {"training",
-                 fmt::format("{} of {}", grouped(training.iterations), counted(training.full, "iteration"))}});
+    std::vector<TextRow> rows = {
+        {"trainable", view.trainable},
+        {"ranktune", base::join(view.versions)},
+        {"workers", fmt::format("{} on {}", counted(view.ranks, "rank"), base::join_some(hosts, 12))},
+        {"time", fmt::format("{}, {}", short_duration(view.now_s), counted(view.starts.size(), "start"))},
+        {"cost", fmt::format("{:.1f} core-hours{}; {:.1f} % held by trials", view.cost.core_hours(),
+                             view.cost.gpu_s > 0.0 ? fmt::format(", {:.1f} GPU-hours", view.cost.gpu_s / 3600.0) : "",
+                             100.0 * view.cost.utilisation())},
+        {"training", fmt::format("{} of {}", grouped(training.iterations), counted(training.full, "iteration"))}};
+    for (const Surroundings& start : study.surroundings) {
+        std::vector<std::string> parts{start.host, start.job.empty() ? "" : "job " + start.job, start.software,
+                                       start.code.empty() ? "" : "code " + start.code};
+        std::erase(parts, "");
+        rows.push_back({fmt::format("start {}", start.start), base::join(parts)});
+    }
+    return heading("How it ran") + html_table({"", ""}, rows);
 }
 
 } // namespace
@@ -276,7 +282,7 @@ std::string static_page(std::span<const PageStudy> studies, bool without_scripts
         const auto order = best_first(study.view);
         text += headline_html(study) + best_html(study.view) + curves_html(study.view, order) +
                 importance_html(study.view) + rungs_html(study.view) + trials_html(study.view, order) +
-                cost_html(study.view);
+                cost_html(study);
     }
     return text;
 }

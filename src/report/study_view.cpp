@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <iterator>
 #include <set>
 #include <span>
 #include <tuple>
@@ -33,6 +33,7 @@ double seconds_of_time(study::StudyTime time) { return base::to_seconds(time.tim
 
 std::vector<GenerationView> generations_of(const TrialState& trial) {
     std::vector<GenerationView> generations;
+    if (trial.takeovers.empty()) return generations;
     const auto begin = [&](std::size_t k) -> GenerationView {
         if (k == 0) return {};
         const tuner::Takeover& takeover = trial.takeovers[k - 1];
@@ -45,7 +46,7 @@ std::vector<GenerationView> generations_of(const TrialState& trial) {
     return generations;
 }
 
-TrialView trial_view(const TrialState& t, const std::vector<CurvePoint>* curve) {
+TrialView trial_view(const TrialState& t) {
     const bool closed = study::is_final(t.phase);
     TrialView view;
     view.phase = t.phase;
@@ -65,16 +66,19 @@ TrialView trial_view(const TrialState& t, const std::vector<CurvePoint>* curve) 
     view.origin = study::name(t.origin.kind);
     view.configuration = tuner::best_configuration(t);
     view.generations = generations_of(t);
-    if (curve != nullptr) view.curve = *curve;
     return view;
 }
 
 /// Attempts with their ends. An attempt without one trains now, or ended with its start.
 std::vector<AttemptView> attempts_of(const LoadedStudy& study, const History& history) {
     const auto& state = study.tuner->state();
-    std::map<std::pair<study::TrialId, study::Attempt>, const AttemptEnd*> ends;
-    for (const AttemptEnd& end : history.ends()) ends[{end.trial, end.attempt}] = &end;
+    std::vector<const AttemptEnd*> ends;
+    ends.reserve(history.ends().size());
+    for (const AttemptEnd& end : history.ends()) ends.push_back(&end);
+    const auto which = [](const AttemptEnd* end) { return std::pair{end->trial, end->attempt}; };
+    std::ranges::stable_sort(ends, {}, which);
     std::vector<AttemptView> attempts;
+    attempts.reserve(study.starts.size());
     for (const AttemptStart& start : study.starts) {
         AttemptView view;
         view.trial = start.trial;
@@ -85,11 +89,12 @@ std::vector<AttemptView> attempts_of(const LoadedStudy& study, const History& hi
         view.begin_s = seconds_of_time(start.at);
         view.from = start.from;
         view.whose = start.whose;
-        const auto found = ends.find({start.trial, start.attempt});
-        if (found != ends.end()) {
-            view.end_s = found->second->at_s;
-            view.outcome = found->second->outcome;
-            view.message = found->second->message;
+        const auto after = std::ranges::upper_bound(ends, std::pair{start.trial, start.attempt}, {}, which);
+        const AttemptEnd* end = after == ends.begin() ? nullptr : *std::prev(after); // the newest of that attempt
+        if (end != nullptr && which(end) == std::pair{start.trial, start.attempt}) {
+            view.end_s = end->at_s;
+            view.outcome = end->outcome;
+            view.message = end->message;
         } else {
             view.end_s = start.incarnation < history.starts().size() ? history.starts()[start.incarnation].end_s
                                                                      : seconds_of_time(state.now);
@@ -128,33 +133,61 @@ std::vector<RungView> rungs_of(const LoadedStudy& study, const History& history)
     const bool halves = std::ranges::any_of(
         decisions, [](const Decision& d) { return d.reason == Reason::rung || d.reason == Reason::not_in_top; });
     if (!halves) return {};
-    std::map<std::tuple<std::uint32_t, study::Iteration, study::TrialId>, RungView::Entry> entries;
-    for (const Decision& decision : decisions) {
-        const std::uint32_t bracket = tuner.state().trial(decision.trial).bracket;
-        const auto key = std::tuple{bracket, decision.iteration, decision.trial};
-        if (decision.promotion) {
-            if (const auto entry = entries.find(key); entry != entries.end()) entry->second.went_on = true;
-        } else if (is_of_rung(decision)) { // after a loss it may come here twice: the newest verdict counts
-            auto& entry = entries[key];
-            entry = {decision.trial, decision.value, entry.went_on || decision.verb == Verb::go_on};
-        }
-    }
+    struct Place {
+        std::tuple<std::uint32_t, study::Iteration, study::TrialId> key; // bracket first
+        const Decision* decision;
+    };
+    std::vector<Place> sorted; // by rung and trial, then by time
+    for (const Decision& d : decisions)
+        if (d.promotion || is_of_rung(d))
+            sorted.push_back({{tuner.state().trial(d.trial).bracket, d.iteration, d.trial}, &d});
+    std::ranges::stable_sort(sorted, {}, &Place::key);
     std::vector<RungView> rungs;
-    for (const auto& [key, entry] : entries) {
+    for (auto at = sorted.begin(); at != sorted.end();) {
+        const auto key = at->key;
+        std::optional<RungView::Entry> entry;
+        for (; at != sorted.end() && at->key == key; ++at) {
+            const Decision& decision = *at->decision;
+            if (decision.promotion) {
+                if (entry) entry->went_on = true;
+            } else { // after a loss it may come here twice: the newest verdict counts
+                const bool before = entry && entry->went_on;
+                entry = {decision.trial, decision.value, before || decision.verb == Verb::go_on};
+            }
+        }
+        if (!entry) continue;
         const auto [bracket, iteration, trial] = key;
         if (rungs.empty() || rungs.back().bracket != bracket || rungs.back().iteration != iteration)
             rungs.push_back({bracket, iteration, {}});
-        rungs.back().entries.push_back(entry);
+        rungs.back().entries.push_back(*entry);
     }
     for (RungView& rung : rungs) sort_best_first(rung.entries, tuner.spec().objective.mode);
     return rungs;
 }
 
-CostView cost_of(const StudyView& view, const tuner::Tuner& tuner) {
+std::vector<HostView> hosts_of(const std::vector<study::RankInfo>& workers) {
+    std::vector<HostView> hosts;
+    std::unordered_map<std::string, std::size_t> where;
+    std::set<std::pair<std::string, std::string>> shared; // GPUs by host and name
+    for (const study::RankInfo& rank : workers) {
+        const auto [at, is_new] = where.emplace(rank.host, hosts.size());
+        if (is_new) hosts.push_back({rank.host});
+        ++hosts[at->second].ranks;
+        if (rank.device.empty() || shared.emplace(rank.host, rank.device).second) hosts[at->second].gpus += rank.gpus;
+    }
+    return hosts;
+}
+
+CostView cost_of(const StudyView& view, const LoadedStudy& study) {
     CostView cost;
-    cost.cpus_per_rank = tuner.spec().resources.cpus_per_rank;
-    for (const StartOfHead& start : view.starts)
+    cost.cpus_per_rank = study.tuner->spec().resources.cpus_per_rank;
+    for (std::size_t i = 0; i < view.starts.size(); ++i) {
+        const StartOfHead& start = view.starts[i];
         cost.available_s += static_cast<double>(start.ranks) * (start.end_s - start.at_s);
+        if (i >= study.workers.size()) continue;
+        for (const HostView& host : hosts_of(study.workers[i]))
+            cost.gpu_s += static_cast<double>(host.gpus) * (start.end_s - start.at_s);
+    }
     for (const AttemptView& attempt : view.attempts)
         cost.held_s += static_cast<double>(attempt.ranks.size()) * (attempt.end_s - attempt.begin_s);
     for (const TrialView& trial : view.trials) cost.training_s += trial.seconds * trial.ranks;
@@ -185,20 +218,6 @@ std::vector<double> busy_slices(const StudyView& view) {
         add_slices(available, view.now_s, start.at_s, start.end_s, static_cast<double>(start.ranks));
     for (std::size_t i = 0; i < slices; ++i) held[i] = available[i] > 0.0 ? std::min(1.0, held[i] / available[i]) : 0.0;
     return held;
-}
-
-std::vector<HostView> hosts_of(const LoadedStudy& study) {
-    std::vector<HostView> hosts;
-    if (study.workers.empty()) return hosts;
-    std::unordered_map<std::string, std::size_t> where;
-    std::set<std::pair<std::string, std::string>> shared; // GPUs by host and name
-    for (const study::RankInfo& rank : study.workers.back()) {
-        const auto [at, is_new] = where.emplace(rank.host, hosts.size());
-        if (is_new) hosts.push_back({rank.host});
-        ++hosts[at->second].ranks;
-        if (rank.device.empty() || shared.emplace(rank.host, rank.device).second) hosts[at->second].gpus += rank.gpus;
-    }
-    return hosts;
 }
 
 /// What the study is, and how it went as a whole.
@@ -235,6 +254,27 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     if (spec.trainable.program) view.command = study::trial_command_text(spec, tuner::best_configuration(best));
 }
 
+/// All but curves and decisions.
+StudyView view_without_curves(const LoadedStudy& study, const History& history) {
+    StudyView view;
+    take_facts(view, *study.tuner);
+    const auto& trials = study.tuner->state().trials;
+    view.trials.reserve(trials.size());
+    for (const TrialState& trial : trials) view.trials.push_back(trial_view(trial));
+    view.best_steps = history.best();
+    view.starts = history.starts();
+    view.incidents = history.incidents();
+    view.versions = history.versions();
+    view.rungs = rungs_of(study, history);
+    view.attempts = attempts_of(study, history);
+    if (!study.workers.empty()) view.hosts = hosts_of(study.workers.back());
+    view.ranks = view.starts.empty() ? 0 : view.starts.back().ranks;
+    view.cost = cost_of(view, study);
+    view.cost.spent_s = history.rank_time().seconds();
+    view.busy = busy_slices(view);
+    return view;
+}
+
 } // namespace
 
 std::uint64_t RungView::went_on() const {
@@ -242,23 +282,19 @@ std::uint64_t RungView::went_on() const {
 }
 
 StudyView study_view(const LoadedStudy& study, const History& history) {
-    StudyView view;
-    take_facts(view, *study.tuner);
-    const auto& trials = study.tuner->state().trials;
-    for (std::size_t i = 0; i < trials.size(); ++i)
-        view.trials.push_back(trial_view(trials[i], i < history.curves().size() ? &history.curves()[i] : nullptr));
-    view.best_steps = history.best();
+    StudyView view = view_without_curves(study, history);
     view.decisions = history.decisions();
-    view.starts = history.starts();
-    view.incidents = history.incidents();
-    view.versions = history.versions();
-    view.rungs = rungs_of(study, history);
-    view.attempts = attempts_of(study, history);
-    view.hosts = hosts_of(study);
-    view.ranks = view.starts.empty() ? 0 : view.starts.back().ranks;
-    view.cost = cost_of(view, *study.tuner);
-    view.cost.spent_s = history.rank_time().seconds();
-    view.busy = busy_slices(view);
+    const std::size_t curves = std::min(view.trials.size(), history.curves().size());
+    for (std::size_t i = 0; i < curves; ++i) view.trials[i].curve = history.curves()[i];
+    return view;
+}
+
+StudyView study_view(const LoadedStudy& study, History&& history) {
+    StudyView view = view_without_curves(study, history);
+    view.decisions = history.take_decisions();
+    auto curves = history.take_curves();
+    for (std::size_t i = 0; i < std::min(view.trials.size(), curves.size()); ++i)
+        view.trials[i].curve = std::move(curves[i]);
     return view;
 }
 

@@ -38,7 +38,7 @@ struct TrialView {
     double created_s = 0.0;
     std::string origin;                      ///< of its configuration: "searcher", "start", ...
     space::Configuration configuration;      ///< of its best report
-    std::vector<GenerationView> generations; ///< at least one, oldest first
+    std::vector<GenerationView> generations; ///< oldest first; empty: it took over no state
     std::vector<CurvePoint> curve;
 };
 
@@ -81,6 +81,7 @@ struct RungView {
 /// Rank-seconds of the study.
 struct CostView {
     double available_s = 0.0;                  ///< all workers, from the beginning to the end of each start
+    double gpu_s = 0.0;                        ///< GPUs of the workers, the same
     double held_s = 0.0;                       ///< workers that an attempt held
     double training_s = 0.0;                   ///< workers in iterations of the trials, those that were lost left out
     std::array<double, spent_count> spent_s{}; ///< workers, by what they did
@@ -138,5 +139,7 @@ struct StudyView {
 
 /// The view of a study as of its newest record. `history` must have seen the records that `study` was made of.
 [[nodiscard]] StudyView study_view(const LoadedStudy& study, const History& history);
+/// The same, with the curves and decisions of a history that nobody needs any more: of a million reports.
+[[nodiscard]] StudyView study_view(const LoadedStudy& study, History&& history);
 
 } // namespace ranktune::report

@@ -96,7 +96,8 @@ std::uint64_t ServedStudy::version() {
 }
 
 report::PageStudy ServedStudy::page_study() {
-    return {study_->view(), directory_, options_.standing(study_->tuner().state(), directory_)};
+    return {study_->view(), directory_, options_.standing(study_->tuner().state(), directory_),
+            report::surroundings_of(files_, directory_)};
 }
 
 std::pair<std::shared_ptr<const std::string>, std::uint64_t> ServedStudy::data() {

@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 #include <string_view>
 #include <thread>
 
 #include "base/json_text.hpp"
 #include "process/environment.hpp"
+#include "studydir/source_commit.hpp"
 #include "trainables/blas.hpp"
 
 namespace ranktune::studydir {
@@ -89,6 +91,15 @@ std::string build_json(const std::string& type) {
     return object.str();
 }
 
+/// Where the study runs, and the commit that is checked out there.
+std::string code_json() {
+    std::error_code error;
+    const std::string directory = std::filesystem::current_path(error).string();
+    base::JsonObject object(2);
+    object.text("directory", directory).text("commit", error ? "" : source_commit(directory));
+    return object.str();
+}
+
 } // namespace
 
 std::string environment_json(const EnvironmentFacts& facts) {
@@ -104,6 +115,7 @@ std::string environment_json(const EnvironmentFacts& facts) {
         .text("blas", trainables::blas::built_with())
         .raw("build", build_json(facts.build_type))
         .raw("machine", machine_json())
+        .raw("code", code_json())
         .raw("layout", facts.layout)
         .raw("variables", variables_json());
     return object.str() + "\n";

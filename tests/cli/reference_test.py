@@ -6,11 +6,14 @@ usage: reference_test.py PROGRAM SOURCE_ROOT [TEST...]; RANKTUNE_REWRITE=1 write
 """
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -170,6 +173,50 @@ class Completions(Case):
         self.assertEqual(self.offered("run", "digits.toml", "study.num"), ["study.num_trials="])
         self.assertEqual(self.offered("run", "digits.toml", "scheduler.quan"), ["scheduler.quantile="])
         self.assertEqual(self.offered("logs", "digits", "b"), ["best"])
+
+    # What is typed, and what one Tab makes of it.
+    TABS = {"ranktune sta": "ranktune status ", "ranktune run --det": "ranktune run --deterministic ", "ranktune run --progress ta": "ranktune run --progress table ",
+            "ranktune run --progress=ta": "ranktune run --progress=table ", "ranktune init x --scheduler pa": "ranktune init x --scheduler pasha ",
+            "ranktune export digits -f t": "ranktune export digits -f tensorboard ", "ranktune status digits.t": "ranktune status digits.toml ",
+            "ranktune ls dat": "ranktune ls data/", "ranktune run digits.toml study.num": "ranktune run digits.toml study.num_trials=",
+            "ranktune run digits.toml --set scheduler.quan": "ranktune run digits.toml --set scheduler.quantile=", "ranktune logs digits b": "ranktune logs digits best "}
+
+    @unittest.skipUnless(shutil.which("fish"), "no fish (Debian: fish)")
+    def test_fish_completes_the_same(self):
+        home = {**os.environ, "HOME": str(self.cwd), "XDG_CONFIG_HOME": str(self.cwd), "XDG_DATA_HOME": str(self.cwd)}
+        for typed, wanted in self.TABS.items():
+            with self.subTest(typed=typed):
+                lines = self.run_it("fish", "--no-config", "-c", f"source made/fish/ranktune.fish; complete -C '{typed}'", env=home).splitlines()
+                self.assertIn(wanted.split()[-1], [line.split("\t")[0] for line in lines])
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh (Debian: zsh)")
+    def test_zsh_completes_the_same(self):
+        offered = self.cwd / "offered"
+        offered.write_text("")
+        (self.cwd / "setup").write_text("PS1=; fpath=($PWD/made/zsh $fpath); autoload -Uz compinit; compinit -u -D\n"
+                                        "offer() { zle complete-word; print -r -- \"$BUFFER\" >> offered; BUFFER= }\n"
+                                        "zle -N offer; bindkey '^T' offer; print ready >> offered\n")
+        main, side = pty.openpty()  # completion works on a terminal only
+        shell = subprocess.Popen(["zsh", "-f", "-i"], cwd=self.cwd, stdin=side, stdout=side, stderr=side, start_new_session=True, env={**os.environ, "TERM": "dumb"})
+        os.close(side)
+
+        def wait_for(lines):
+            limit = time.monotonic() + 60
+            while offered.read_text().count("\n") < lines:
+                self.assertLess(time.monotonic(), limit, offered.read_text())
+                if select.select([main], [], [], 0.05)[0]:
+                    os.read(main, 65536)
+        try:
+            os.write(main, b"source ./setup\n")
+            wait_for(1)
+            for count, typed in enumerate(self.TABS):
+                os.write(main, typed.encode() + b"\x14")
+                wait_for(count + 2)
+        finally:
+            shell.kill()
+            shell.wait()
+            os.close(main)
+        self.assertEqual(offered.read_text().splitlines()[1:], list(self.TABS.values()))
 
     def test_the_scripts_are_correct(self):
         self.run_it("bash", "-n", "made/bash/ranktune")

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/page_data.hpp"
 
+#include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include "report/importance.hpp"
+#include "report/surroundings.hpp"
 #include "support/catch.hpp"
+#include "support/files.hpp"
 #include "view_by_hand.hpp"
 
 namespace page_data_test {
@@ -109,6 +113,30 @@ TEST_CASE("of too many attempts the longest stay, in their order", "[report]") {
     CHECK(attempts.at("all") == 4);
     CHECK(attempts.at("length") == Json{500, 400});
     CHECK(attempts.at("ranks").at(0) == Json{1, 2, 5, 1}); // ranks 1 and 2, and rank 5
+}
+
+TEST_CASE("starts name their machine, job, software and code, as far as files say so", "[report]") {
+    const ranktune::testing::TemporaryDirectory directory;
+    auto& files = storage::posix_file_system();
+    CHECK(surroundings_of(files, directory.path()).empty());
+    std::filesystem::create_directories(directory.path() + "/logs");
+    const auto write = [&](const char* name, const char* text) {
+        std::ofstream(directory.path() + "/logs/" + name) << text;
+    };
+    write("start-2.env.json",
+          R"({"start": 2, "ranktune": "0.1.0", "mpi": "Open MPI 4.1.4", "hdf5": "1.10.8", "machine": {"host": "n2"},
+              "code": {"directory": "/home/ann", "commit": "abc"}, "variables": {"SLURM_JOB_ID": "4711"}})");
+    write("start-1.env.json", "{\"start\": 1"); // cut off
+    write("start-3.env.json", "[]");
+    PageStudy study{StudyView{}, "dir", "ended", surroundings_of(files, directory.path())};
+    REQUIRE(study.surroundings.size() == 1);
+    study.view.starts.resize(2);
+    const Json starts = Json::parse(page_data({&study, 1}, "now")).at("studies").at(0).at("starts");
+    CHECK_FALSE(starts.at(0).contains("host"));
+    CHECK(starts.at(1).at("host") == "n2");
+    CHECK(starts.at(1).at("job") == "4711");
+    CHECK(starts.at(1).at("software") == "ranktune 0.1.0, Open MPI 4.1.4, HDF5 1.10.8");
+    CHECK(starts.at(1).at("code") == "abc in /home/ann");
 }
 
 TEST_CASE("the parameter that decides is the important one", "[report]") {

@@ -280,6 +280,115 @@ class Page(unittest.TestCase):
             self.assertTrue(any(each.startswith(wanted) for each in reached), f"{wanted}: {sorted(reached)}")
         self.assertTrue(any(each.startswith("TR") for each in reached))
 
+    # ---- every control
+
+    SHOWN = """(() => { const ink = [...document.querySelectorAll('canvas')].map(c => c.width && c.height ? c.toDataURL() : '').join();
+        const text = document.body.innerHTML + ink + getSelection() + scrollX; let hash = 0;
+        for (let i = 0; i < text.length; ++i) hash = (hash * 31 + text.charCodeAt(i)) | 0;
+        return hash + ' ' + text.length; })()"""
+
+    def test_every_button_changes_what_is_shown(self):
+        self.browser.open(self.asha)
+        self.browser.scroll_through()
+        self.browser.click("#trials tbody tr", 1)  # so that there is a trial to close, and a selection to clear
+        self.browser.run("const s = document.getElementById('search'); s.value = 'iterations>=1'; s.dispatchEvent(new Event('input'))")
+        self.browser.settle()
+        names = self.browser.run("[...document.querySelectorAll('button')].map(b => (b.closest('[aria-label]')?.getAttribute('aria-label') || '') + ': ' + b.textContent)")
+        self.assertGreater(len(names), 25)
+        last = {"One trial: Close ": 1, "One trial: Close": 1, ": Clear selection": 2}  # they take buttons away
+        idle = []
+        for index in sorted(range(len(names)), key=lambda i: last.get(names[i], 0)):
+            place = names.index(names[index]) if names[index] in last else index
+            button = f"document.querySelectorAll('button')[{place}]"
+            if names[index] in last:
+                found = self.browser.run(f"[...document.querySelectorAll('button')].findIndex(b => b.textContent.trim() === {json.dumps(names[index].split(': ')[1].strip())})")
+                button, place = f"document.querySelectorAll('button')[{found}]", found
+            if self.browser.run(f"{button}.disabled || ({button}.getAttribute('aria-pressed') === 'true' && {button}.parentElement.className === 'group')"):
+                idle.append(index)  # chosen already, or nothing to turn to
+                continue
+            with self.subTest(button=names[index]):
+                before = self.browser.run(self.SHOWN)
+                self.browser.click("button", place)
+                self.assertNotEqual(self.browser.run(self.SHOWN), before)
+        # Now that others were chosen, what was chosen at first can be chosen again.
+        self.browser.run("document.querySelectorAll('button')[0].click()")
+        for index in idle:
+            button = f"document.querySelectorAll('button')[{index}]"
+            if self.browser.run(f"{button}?.getAttribute('aria-pressed') === 'false'"):
+                with self.subTest(button=names[index]):
+                    self.browser.click("button", index)
+                    self.assertEqual(self.browser.run(f"{button}.getAttribute('aria-pressed')"), "true")
+
+    def test_links_of_the_contents_lead_to_their_parts(self):
+        self.browser.open(self.asha)
+        count = self.browser.run("document.querySelectorAll('nav a').length")
+        self.assertEqual(count, 8)
+        for index in range(count):
+            self.browser.run("scrollTo(0, 0)")
+            self.browser.click("nav a", index)
+            target = "document.getElementById(location.hash.slice(1))"
+            self.assertEqual(self.browser.run(f"{target}.textContent"), self.browser.run(f"document.querySelectorAll('nav a')[{index}].textContent"))
+            self.assertTrue(self.browser.run(f"(() => {{ const b = {target}.getBoundingClientRect(); return b.top >= -1 && b.top < innerHeight; }})()"))
+
+    def test_points_of_slices_and_of_the_map_show_and_pick_trials(self):
+        self.browser.open(self.asha)
+        for label in ("score against lr", "Trials by"):
+            with self.subTest(chart=label):
+                left, top, width, height = self.browser.place(self.chart(label))
+                tip = f"document.querySelector({json.dumps(self.chart(label))} + ' .tip')"
+                for k in range(400):
+                    x, y = left + width * (0.1 + 0.85 * (k * 0.618034 % 1)), top + height * (0.1 + 0.7 * k / 400)
+                    self.browser.mouse("mouseMoved", x, y)
+                    if not self.browser.run(f"{tip}.hidden"):
+                        break
+                name = self.browser.run(f"{tip}.textContent").split(":")[0]
+                self.assertRegex(name, r"^#\d+")
+                for kind in ("mousePressed", "mouseReleased"):
+                    self.browser.mouse(kind, x, y, pressed=kind == "mousePressed")
+                self.browser.settle()
+                self.assertIn(f"Trial {name}", self.text("[aria-label='One trial']"))
+                self.browser.mouse("mouseMoved", 2, 2)
+                self.browser.settle()
+                self.assertTrue(self.browser.run(f"{tip}.hidden"), "the mouse has left")
+
+    def test_a_row_under_the_mouse_is_marked_in_the_curves(self):
+        self.browser.open(self.asha)
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=6000, deviceScaleFactor=1, mobile=False)
+        self.browser.settle()
+        ink = f"document.querySelectorAll({json.dumps(self.chart('Learning curves'))} + ' canvas')[1].toDataURL()"
+        left, top, width, height = self.browser.place("#trials tbody tr", 3)
+        before = self.browser.run(ink)
+        self.browser.mouse("mouseMoved", left + 20, top + height / 2)
+        self.browser.settle()
+        self.assertNotEqual(self.browser.run(ink), before)
+
+    def test_values_over_decades_can_have_a_logarithmic_axis(self):
+        text = self.asha.read_text()
+        begin = text.index('<script type="application/json" id="data">') + len('<script type="application/json" id="data">')
+        end = text.index("</script>", begin)
+        data = json.loads(text[begin:end])
+        curves = data["studies"][0]["curves"]
+        curves["value"] = [10.0 ** (-(i % 5)) for i in range(len(curves["value"]))]
+        page = self.directory / "decades.html"
+        page.write_text(text[:begin] + json.dumps(data) + text[end:])
+        self.browser.open(page)
+        ticks = f"[...document.querySelectorAll({json.dumps(self.chart('Learning curves'))} + ' .axis')][1].textContent"
+        self.browser.place(self.chart("Learning curves"))
+        linear = self.browser.run(ticks)
+        self.browser.click('[aria-label="Vertical axis"] button', 1)
+        self.assertNotEqual(self.browser.run(ticks), linear)
+        self.browser.click('[aria-label="Vertical axis"] button', 0)
+        self.assertEqual(self.browser.run(ticks), linear)
+
+    def test_the_colours_follow_the_screen(self):
+        self.browser.open(self.asha)
+        self.browser.place(self.chart("Parallel"))
+        ink = f"document.querySelector({json.dumps(self.chart('Parallel'))} + ' canvas').toDataURL()"
+        light = self.browser.run(ink)
+        self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        self.browser.settle()
+        self.assertNotEqual(self.browser.run(ink), light)
+
     # ---- other studies
 
     def test_a_population_shows_its_lineage(self):

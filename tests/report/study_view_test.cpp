@@ -67,9 +67,19 @@ TEST_CASE("attempts end where their ranks are free again, and cost what they hel
     CHECK(view.cost.available_s == 2 * 1.5);
     CHECK(view.cost.held_s == Approx(1.5 + 1.5));
     CHECK(view.cost.utilisation() == Approx(1.0));
+    CHECK(view.cost.gpu_s == 0.0);
     REQUIRE(view.hosts.size() == 2);
     CHECK(view.hosts[0].name == "n0");
     CHECK(view.hosts[0].ranks == 1);
+}
+
+TEST_CASE("GPUs cost what the workers cost that have them", "[report]") {
+    StudyByHand study(small_study(3));
+    study.began(2, true);
+    study.train(0, 1, 0.5);
+    const StudyView view = view_of(study);
+    CHECK(view.cost.gpu_s == 2 * 1.5);
+    CHECK(view.hosts.at(1).gpus == 1);
 }
 
 TEST_CASE("of an iteration that was trained again the curve has the newest value", "[report]") {

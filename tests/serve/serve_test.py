@@ -60,7 +60,7 @@ class Serve(unittest.TestCase):
 
     def serve(self, *directories):
         """The port and the token."""
-        process = self.start("serve", *directories)
+        process = self.server = self.start("serve", *directories)
         text = process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=([0-9a-f]{32})", text)
         if not found:
@@ -143,8 +143,28 @@ class Serve(unittest.TestCase):
             if where := os.environ.get("RANKTUNE_PICTURES"):
                 browser.screenshot(pathlib.Path(where) / "serve.png")
             self.assertEqual([line for line in browser.console if "favicon" not in line], [])
+            self.assertEqual(browser.run("document.getElementById('live').textContent").split()[0], "live")
             outside = [url for url in browser.requests if not url.startswith((f"http://127.0.0.1:{port}/", "about:"))]
             self.assertEqual(outside, [])
+            self.server.send_signal(signal.SIGINT)
+            browser.wait_for("document.getElementById('live').textContent.includes('not connected')", seconds=60)
+            starts = browser.run("[...document.querySelectorAll('table caption')].find(c => c.textContent === 'Starts').parentElement.textContent")
+            self.assertRegex(starts, r"head on.*ranktune \d+\.\d+.*HDF5 \d")
+            self.assertIn("Best result", browser.run("document.getElementById('page').textContent"))
+
+    def test_a_browser_goes_from_the_list_to_a_study(self):
+        if find_browser() is None:
+            self.skipTest("no Chromium")
+        self.finished("one")
+        self.finished("two")
+        port, token = self.serve("one", "two")
+        with Browser() as browser:
+            browser.call("Page.navigate", url=f"http://127.0.0.1:{port}/?token={token}")
+            browser.wait_for("document.querySelectorAll('a').length === 2")
+            browser.click("a", 1)
+            browser.wait_for("document.documentElement?.dataset.ready === 'yes'")
+            self.assertEqual(browser.run("[location.pathname, document.querySelector('h1').textContent]"), ["/study/1", "two"])
+            self.assertEqual(browser.run("document.getElementById('show-news').hidden"), True)
 
     def follow(self, port, token):
         """A stream of events; asks again, as a page does, while there are too many readers."""

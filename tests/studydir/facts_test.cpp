@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about the machine and the file system.
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "studydir/environment_facts.hpp"
+#include "studydir/source_commit.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
@@ -51,6 +54,35 @@ TEST_CASE("env.json has every Slurm variable except those that may hold a secret
     CHECK(text.find("private") == std::string::npos);
     CHECK(json["build"]["type"] == "debugoptimized");
     CHECK_FALSE(json["blas"].get<std::string>().empty());
+}
+
+TEST_CASE("the commit of the user's code is found without git", "[studydir]") {
+    const ranktune::testing::TemporaryDirectory home;
+    const std::string commit(40, 'a');
+    const std::string other(40, 'b');
+    const auto write = [&](const std::string& name, const std::string& text) {
+        const std::filesystem::path path = std::filesystem::path(home.path()) / name;
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream(path) << text << "\n";
+    };
+    const auto commit_in = [&](const std::string& name) { return source_commit(home.path() + "/" + name); };
+    write("plain/train.py", "");
+    CHECK(commit_in("plain").empty());
+    write("code/.git/HEAD", "ref: refs/heads/main");
+    write("code/deep/train.py", "");
+    CHECK(commit_in("code").empty()); // no commit yet
+    write("code/.git/packed-refs", "# pack-refs with: peeled\n" + commit + " refs/heads/main");
+    CHECK(commit_in("code/deep") == commit);
+    write("code/.git/refs/heads/main", other); // newer than the packed one
+    CHECK(commit_in("code") == other);
+    write("code/.git/worktrees/w/HEAD", "ref: refs/heads/main");
+    write("code/.git/worktrees/w/commondir", "../..");
+    write("tree/.git", "gitdir: " + home.path() + "/code/.git/worktrees/w");
+    CHECK(commit_in("tree") == other);
+    write("code/.git/HEAD", commit); // detached
+    CHECK(commit_in("code") == commit);
+    write("code/.git/HEAD", "garbage");
+    CHECK(commit_in("code").empty());
 }
 
 } // namespace facts_test

@@ -142,11 +142,14 @@ std::string zsh_verb(const VerbWords& verb) {
                                                    option.value, zsh_action(option)));
             continue;
         }
-        for (const std::string& name : option.names)
-            text +=
-                " " + shell_quoted(fmt::format(
-                          "({}){}[{}]{}", base::join(option.names, " "), name, zsh_text(option.description),
-                          option.is_flag() ? "" : fmt::format(":{}:{}", zsh_text(option.value), zsh_action(option))));
+        const std::string how_often = option.repeated ? "*" : fmt::format("({})", base::join(option.names, " "));
+        const std::string value =
+            option.is_flag() ? "" : fmt::format(":{}:{}", zsh_text(option.value), zsh_action(option));
+        for (const std::string& name : option.names) {
+            const char* equals = !value.empty() && name.starts_with("--") ? "=" : ""; // "--name VALUE" works, too
+            text += " " + shell_quoted(fmt::format("{}{}{}[{}]{}", how_often, name, equals,
+                                                   zsh_text(option.description), value));
+        }
     }
     return text + " ;;\n";
 }

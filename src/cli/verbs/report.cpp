@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <ostream>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -35,7 +36,8 @@ report::PageStudy page_study(const std::string& directory, bool& incomplete) {
     report::History history;
     const auto study = report::load_study(storage::posix_file_system(), directory, &history);
     incomplete = missing.tell(study.journal) || incomplete;
-    return {report::study_view(study, history), directory, standing_of(study.tuner->state(), directory).text};
+    return {report::study_view(study, std::move(history)), directory, standing_of(study.tuner->state(), directory).text,
+            report::surroundings_of(storage::posix_file_system(), directory)};
 }
 
 } // namespace
@@ -48,12 +50,12 @@ int explain_trial(const std::string& directory, const std::string& word) {
     missing.tell(study.journal);
     const bool is_run = !state.ended && !standing_of(state, directory).interrupted;
     if (word.empty()) {
-        std::cout << report::study_explanation(report::study_view(study, history), directory, is_run,
+        std::cout << report::study_explanation(report::study_view(study, std::move(history)), directory, is_run,
                                                detect_terminal().style);
         return 0;
     }
     const auto trial = report::trial_named(state, word, directory);
-    std::cout << report::explanation(report::study_view(study, history), trial, directory, is_run,
+    std::cout << report::explanation(report::study_view(study, std::move(history)), trial, directory, is_run,
                                      detect_terminal().style);
     return 0;
 }

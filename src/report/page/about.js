@@ -9,13 +9,20 @@ function aboutPart(parent, study) {
     ["ranktune", study.versions.join(", then ")],
     ["workers", `${countText(study.ranks, "rank")} on ${hostsText(study.hosts)}`],
     ["time", `${durationText(study.now)} of study time, ${countText(study.starts.length, "start")}`],
-    ["cost", `${numberText(cost.core_hours)} core-hours of all workers; ${shareText(cost.held || 0)} of their time held by trials, ${shareText(cost.training || 0)} in iterations that counted`],
+    ["cost", `${numberText(cost.core_hours)} core-hours${cost.gpu_hours > 0 ? `, ${numberText(cost.gpu_hours)} GPU-hours` : ""} of all workers; ${shareText(cost.held || 0)} of their time held by trials, ${shareText(cost.training || 0)} in iterations that counted`],
     ["training", trainingText(training)],
     ["directory", study.directory], ["study", study.uuid],
   ];
   part.append(table(["", ""], rows.filter((row) => row[1])));
-  const starts = study.starts.map((start, i) => [String(i + 1), start.time, durationText((start.end - start.at) / 100), start.ranks.toLocaleString("en")]);
-  if (starts.length > 1) part.append(element("h3", {}, "Starts"), table(["#start", "at", "#for", "#workers"], starts));
+  const known = study.starts.some((start) => start.software);
+  if (study.starts.length > 1 || known) part.append(element("h3", {}, "Starts"), startsTable(study.starts, known));
+}
+
+function startsTable(starts, known) {
+  const titles = ["#start", "at", "#for", "#workers", ...(known ? ["head on", "job", "software", "code"] : [])];
+  const rows = starts.map((start, i) => [String(i + 1), start.time, durationText((start.end - start.at) / 100), start.ranks.toLocaleString("en"),
+    ...(known ? [start.host || "-", start.job || "-", start.software || "-", start.code || "-"] : [])]);
+  return table(titles, rows, "Starts");
 }
 
 function hostsText(hosts) {
