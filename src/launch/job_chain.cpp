@@ -26,6 +26,9 @@ using namespace std::chrono_literals;
 constexpr auto controller_patience = 120s; // for a controller under load
 constexpr auto queue_patience = 40s;       // asked up to three times
 
+/// In the list of jobs: those above it were there when a person asked for a stop, those below came after.
+constexpr std::string_view stop_mark = "stop";
+
 std::string list_of(const std::string& directory) { return directory + "/submit/jobs"; }
 
 /// The program's own error message.
@@ -40,6 +43,21 @@ std::string list_text(const std::string& directory) {
     auto& files = storage::posix_file_system();
     if (!files.exists(list_of(directory))) return {};
     return storage::read_text(files, list_of(directory));
+}
+
+/// The lines of the list.
+std::vector<std::string> list_lines(const std::string& directory) {
+    std::vector<std::string> lines;
+    std::istringstream list(list_text(directory));
+    for (std::string line; std::getline(list, line);)
+        if (!line.empty()) lines.push_back(line);
+    return lines;
+}
+
+void write_list(const std::string& directory, const std::vector<std::string>& lines) {
+    std::string text;
+    for (const auto& line : lines) text += line + "\n";
+    studydir::publish_text(storage::posix_file_system(), list_of(directory), text, false);
 }
 
 /// One line per job of this user: its name (1200_7 for an array's task), the job id in its environment, its state.
@@ -75,11 +93,16 @@ std::string submit_one(const std::string& file, const std::string& after) {
 } // namespace
 
 std::vector<std::string> noted_jobs(const std::string& directory) {
-    std::vector<std::string> known;
-    std::istringstream list(list_text(directory));
-    for (std::string id; std::getline(list, id);)
-        if (!id.empty()) known.push_back(id);
+    std::vector<std::string> known = list_lines(directory);
+    std::erase(known, stop_mark);
     return known;
+}
+
+void note_stop(const std::string& directory) {
+    std::vector<std::string> lines = noted_jobs(directory);
+    if (lines.empty()) return;
+    lines.emplace_back(stop_mark);
+    write_list(directory, lines);
 }
 
 QueuedJobs queued_jobs(const std::vector<std::string>& jobs) {
@@ -104,6 +127,14 @@ QueuedJobs queued_jobs(const std::vector<std::string>& jobs) {
     return found;
 }
 
+std::vector<std::string> jobs_after_stop(const std::string& directory) {
+    std::vector<std::string> lines = list_lines(directory);
+    const auto mark = std::ranges::find(lines, stop_mark);
+    if (mark == lines.end()) return {};
+    lines.erase(lines.begin(), mark + 1);
+    return lines;
+}
+
 std::vector<std::string> living_jobs(const std::string& directory) {
     std::vector<std::string> known = noted_jobs(directory);
     if (known.empty()) return {};
@@ -121,16 +152,18 @@ std::vector<std::string> living_jobs(const std::string& directory) {
 std::vector<std::string> submit_chain(const std::string& directory, const std::string& file,
                                       const std::vector<std::string>& before, std::uint32_t count) {
     std::vector<std::string> submitted;
-    std::string list;
-    for (const auto& id : before) list += id + "\n";
+    std::vector<std::string> list = list_lines(directory);
+    std::erase_if(list, [&](const std::string& line) {
+        return line != stop_mark && std::ranges::find(before, line) == before.end();
+    });
+    while (!list.empty() && list.front() == stop_mark) list.erase(list.begin()); // of jobs that are over
     std::string last = before.empty() ? "" : before.back();
     try {
         while (submitted.size() < count) {
             last = submit_one(file, last);
             submitted.push_back(last);
-            list += last + "\n";
-            studydir::publish_text(storage::posix_file_system(), list_of(directory), list,
-                                   false); // the job may already run
+            list.push_back(last);
+            write_list(directory, list); // the job may already run
         }
     } catch (const std::exception& error) {
         if (submitted.empty()) throw;

@@ -16,6 +16,12 @@ namespace ranktune::launch {
 /// All jobs in submit/jobs of the study in `directory`, in whatever state. Throws base::IoError.
 [[nodiscard]] std::vector<std::string> noted_jobs(const std::string& directory);
 
+/// Notes in submit/jobs that a person asks for a stop now: the job that runs then cancels those that were submitted
+/// before, and leaves those that come after. Nothing is written when no job was submitted. Throws base::IoError.
+void note_stop(const std::string& directory);
+/// The jobs that were submitted after a person asked for a stop. Throws base::IoError.
+[[nodiscard]] std::vector<std::string> jobs_after_stop(const std::string& directory);
+
 /// Which of the given jobs are in Slurm's queue, waiting or running.
 struct QueuedJobs {
     std::vector<std::string> ids;    ///< as squeue names them

@@ -218,32 +218,37 @@ else
 fi
 )";
 
-constexpr std::string_view chain_end = R"(
-# The following jobs of the chain (--chain) that still wait; all of them when squeue gives no answer.
-followers=$(awk -v me="$SLURM_JOB_ID" 'found; $1 == me { found = 1 }' "$directory/submit/jobs" 2>/dev/null | xargs)
-if [ -n "$followers" ]; then
-    known=$SLURM_JOB_ID,${followers// /,}
-    waiting=$(squeue --noheader --states=PENDING --format=%i --jobs="$known" 2>/dev/null) && followers=$(xargs <<<"$waiting")
-fi
-cancel_followers() {
-    [ -z "$followers" ] || scancel --state=PENDING $followers ||
-        echo "@FILE@: the jobs that follow could not be cancelled; type: scancel $followers" >&2
+constexpr std::string_view chain_end = R"sh(
+# The following jobs (--chain) that still wait; all of them when squeue gives no answer. `ranktune stop` puts the line
+# "stop" below the jobs that are there: those below it were submitted after the stop.
+following() {
+    local which="$1 && \$1 != \"stop\"; \$1 == me { found = 1 } found && \$1 == \"stop\" { stopped = 1 }" jobs waiting
+    jobs=$(awk -v me="$SLURM_JOB_ID" "$which" "$directory/submit/jobs" 2>/dev/null | xargs)
+    [ -n "$jobs" ] &&
+        waiting=$(squeue --noheader --states=PENDING --format=%i --jobs="$SLURM_JOB_ID,${jobs// /,}" 2>/dev/null) &&
+        jobs=$(xargs <<<"$waiting")
+    echo "$jobs"
+}
+cancel() {
+    [ -z "$1" ] || scancel --state=PENDING $1 ||
+        echo "@FILE@: the jobs that follow could not be cancelled; type: scancel $1" >&2
 }
 outcome=$directory/outcome
 [ -n "$launched" ] || outcome=/dev/null # the file is of an earlier start
 case $code in
 0 | 2 | 3 | 4) # complete, or an error that a new try cannot fix: the followers have nothing to do
-    cancel_followers
+    cancel "$(following found)"
     ;;
 75) # stopped early: by a person, so cancel the followers; or the head requeued the job, or a follower continues
     if grep -qxE 'reason=(ranktune stop|Ctrl-C)' "$outcome" 2>/dev/null; then
-        cancel_followers
-    elif [ -n "$followers" ] || grep -qsx requeue=yes "$outcome"; then
+        cancel "$(following 'found && !stopped')"
+        [ -z "$(following 'found && stopped')" ] || exit 0
+    elif [ -n "$(following found)" ] || grep -qsx requeue=yes "$outcome"; then
         exit 0
     fi
     ;;
 esac
-)";
+)sh";
 
 constexpr std::string_view last_words = R"(
 # 0: the study is complete. 75: stopped early and resumable. Others: see the log, and the file `outcome` in the study

@@ -255,6 +255,25 @@ def followers():
     assert end(75) == (0, "", "") and end(137) == (137, "", ""), (end(75), end(137))
     (place.path / "queue").write_text("")
     assert end(3) == (3, "", ""), end(3)
+    # A person's stop ends the chain, but not what is submitted after it.
+    (place.path / "queue").write_text("102\n103\n104\n")
+    place.fake("squeue", f"""#!/bin/sh
+for word; do case $word in --jobs=*) echo "${{word#--jobs=}}" | tr , '\\n' | grep -xf {place.path}/queue; exit 0;; esac; done
+sed 's/.*/& & PENDING/' {place.path}/queue""")
+    outcome = place.path / "long" / "outcome"
+    outcome.write_text("exit=75\nreason=ranktune stop\n")
+    assert end(75) == (75, "--state=PENDING 102 103 104\n", ""), end(75)
+    jobs = place.path / "long" / "submit" / "jobs"
+    jobs.write_text("101\n102\n103\nstop\n104\n")
+    assert end(75) == (0, "--state=PENDING 102 103\n", ""), end(75)
+    assert end(0) == (0, "--state=PENDING 102 103 104\n", ""), end(0)
+    outcome.unlink()
+    (place.path / "queue").write_text("101\n104\n")
+    place.submit("--time", "90m")
+    assert jobs.read_text().split() == ["101", "stop", "104", "105"], jobs.read_text()
+    (place.path / "queue").write_text("104\n")
+    place.submit("--time", "90m")
+    assert jobs.read_text().split() == ["104", "106"], jobs.read_text()
 
 
 def options_that_submit_sets_itself():

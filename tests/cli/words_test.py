@@ -96,14 +96,15 @@ class Words(Case):
     def test_the_end_of_a_job_of_a_chain_names_the_next_one(self):
         self.write()
         (self.cwd / "tiny" / "submit").mkdir(parents=True)
-        (self.cwd / "tiny" / "submit" / "jobs").write_text("6\n7\n8\n")
+        jobs = self.cwd / "tiny" / "submit" / "jobs"
         for name in ("squeue", "scontrol"):
             (self.cwd / name).write_text("#!/bin/sh\nexit 1\n")
             (self.cwd / name).chmod(0o755)
         more = ["study.num_trials=60", "trainable.seconds=0.3", "slurm.requeue=false"]
-        for job, sent, steps in (("7", signal.SIGUSR1, "next      squeue --jobs=8       # job 8 goes on by itself\n"),
-                                 ("8", signal.SIGUSR1, "next      ranktune run tiny     # goes on\n"),
-                                 ("7", signal.SIGINT, "next      ranktune run tiny     # goes on\n")):
+        goes_on, again = "next      squeue --jobs=8       # job 8 goes on by itself\n", "next      ranktune run tiny     # goes on\n"
+        for job, sent, noted, steps in (("7", signal.SIGUSR1, "6\n7\n8\n", goes_on), ("8", signal.SIGUSR1, "6\n7\n8\n", again),
+                                        ("7", signal.SIGINT, "6\n7\n8\n", again), ("7", signal.SIGINT, "6\n7\nstop\n8\n", goes_on)):
+            jobs.write_text(noted)
             env = environment(SLURM_JOB_ID=job, PATH=f"{self.cwd}:{os.environ['PATH']}")
             process = subprocess.Popen([PROGRAM, "run", "tiny.toml", "--local", "2", "--progress", "table", *more], cwd=self.cwd,
                                        env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

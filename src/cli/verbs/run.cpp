@@ -183,14 +183,18 @@ std::string how_it_ended(const studydir::OpenedStudy& opened) {
     return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
 }
 
-/// The job that continues the study by itself: this job when it is requeued, or the next one of its chain, which the
-/// job script cancels when a person has stopped the study. Empty: none.
+/// The job that continues the study by itself: this job when it is requeued, or the next one of its chain. When a
+/// person has stopped the study, the job script cancels the chain, but not what was submitted after the stop. Empty:
+/// none.
 std::string next_job(const head::RunEnd& end, const std::string& directory) {
     std::string own = process::slurm_job();
     if (own.empty() || end.outcome != study::StudyOutcome::resumable) return {};
     if (end.requeued) return own;
-    if (is_person(end.by) || end.called_off) return {};
     try {
+        if (is_person(end.by) || end.called_off) {
+            const auto later = launch::jobs_after_stop(directory);
+            return later.empty() ? std::string() : later.front();
+        }
         const auto jobs = launch::noted_jobs(directory);
         const auto at = std::ranges::find(jobs, own);
         return at == jobs.end() || at + 1 == jobs.end() ? std::string() : *(at + 1);

@@ -107,6 +107,7 @@ int stop(const std::string& directory) {
     auto& files = storage::posix_file_system();
     const auto holder = storage::read_lease(files, directory);
     if (!holder) nobody_runs(files, directory);
+    launch::note_stop(directory); // before the job can read it
     studydir::ask_to_stop(files, {directory}, study::Asker::verb);
     const auto me = storage::this_holder(process::slurm_job(), process::slurm_restart_count());
     if (storage::judge(*holder, me, storage::process_start) == storage::LeaseState::stale)
