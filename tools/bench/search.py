@@ -6,7 +6,8 @@
     tools/bench/search.py BUILD_DIR/tools/bench/bench_search                       TPE beside Optuna's, one trial at a time
     tools/bench/search.py ... --searchers tpe,random --workers 1,16,64 --ahead     as the head of a study does it
     tools/bench/search.py ... --searchers tpe:gamma=0.2,bohb --functions branin    options of a searcher
-    tools/bench/search.py ... --python VENV/bin/python --peers optuna-tpe,optuna-gp     the Optuna of a virtual environment
+    tools/bench/search.py ... --python VENV/bin/python --peers optuna-tpe,optuna-gp,smac     those of a virtual environment
+    tools/bench/search.py ... --functions svm_digits,gbr_diabetes      real models, trained by the scikit-learn of --python
 
 Both run on the same functions (search_functions.hpp, search_peers.py), which are compared first. Prints two tables in
 Markdown: median and quartiles, over the seeds, of the simple regret (the best value so far minus the smallest value of the
@@ -25,6 +26,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 MARKS = (25, 50, 100, 200)
 FUNCTIONS = ("branin", "hartmann6", "ackley5", "rosenbrock4", "mixed6", "mixcond")
+MODELS = ("svm_digits", "gbr_diabetes")  # whose values scikit-learn trains for
 SMALLEST = 1e-12  # of a regret, for ratios
 
 
@@ -54,9 +56,26 @@ def check_minima():
             raise SystemExit(f"the smallest value of {function} is said to be {smallest}, but {value} is at its minimum")
 
 
-def run(command, evaluations):
+def asked_of(evaluator, command):
+    """The output of a command that asks for values: a line `? name=value ...`, and the value in return."""
+    lines = []
+    with subprocess.Popen([str(word) for word in evaluator], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as model, \
+            subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as asking:
+        for line in asking.stdout:
+            if line.startswith("? "):
+                model.stdin.write(line[2:])
+                asking.stdin.write(model.stdout.readline())
+            else:
+                lines.append(line)
+    if asking.returncode or model.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))}: exit {asking.returncode}; the model: exit {model.returncode}")
+    return lines
+
+
+def run(command, evaluations, evaluator=None):
     """Regrets of each seed at the marks; median CPU time."""
-    rows = [[float(cell) for cell in line.split()[4:]] for line in output(command)]
+    lines = asked_of(evaluator, command) if evaluator else output(command)
+    rows = [[float(cell) for cell in line.split()[4:]] for line in lines]
     marks = [mark for mark in MARKS if mark <= evaluations]
     return {mark: [row[i] for row in rows] for i, mark in enumerate(marks)}, statistics.median(row[-1] for row in rows)
 
@@ -103,7 +122,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--evaluations", type=int, default=200)
     parser.add_argument("--ahead", action="store_true", help="suggestions are prepared ahead")
-    parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has Optuna")
+    parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has the peers and scikit-learn")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
     if arguments.quick:
@@ -111,14 +130,16 @@ def main():
     searchers = arguments.searchers.split(",")
     peers = [peer for peer in arguments.peers.split(",") if peer]
     functions = arguments.functions.split(",")
-    compare_functions(arguments.bench, functions)
+    compare_functions(arguments.bench, [function for function in functions if function not in MODELS])
     if peers:
-        print("Optuna", output([arguments.python, HERE / "search_peers.py", "--version"])[0], "\n")
+        packages = {"smac" if peer == "smac" else "optuna" for peer in peers} | ({"scikit-learn"} if set(functions) & set(MODELS) else set())
+        print(output([arguments.python, HERE / "search_peers.py", "--version", *sorted(packages)])[0], "\n")
     marks = [mark for mark in MARKS if mark <= arguments.evaluations]
     print("| function | workers | searcher |", " | ".join(f"{mark}" for mark in marks), "| CPU, s |")
     print("|---|---|---|" + "---|" * (len(marks) + 1))
     comparisons = []
     for function in functions:
+        evaluator = [arguments.python, HERE / "search_peers.py", "--values", function] if function in MODELS else None
         for workers in arguments.workers.split(","):
             found = {}
             last = [function, arguments.seeds, workers, arguments.evaluations]
@@ -127,7 +148,7 @@ def main():
                     command = [arguments.python, HERE / "search_peers.py", name, *last]
                 else:
                     command = [arguments.bench, name, *last, *(["ahead"] if arguments.ahead else [])]
-                found[name], cpu = run(command, arguments.evaluations)
+                found[name], cpu = run(command, arguments.evaluations, evaluator)
                 cells = [quartiles(found[name][mark]) for mark in marks]
                 print(f"| {function} | {workers} | {name} |", " | ".join(cells), f"| {cpu:.3g} |", flush=True)
             for peer in peers:

@@ -3,6 +3,7 @@
 // Functions to minimise, with their spaces and their smallest values. tools/bench/search.py has the same in Python.
 
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <numbers>
 #include <stdexcept>
@@ -150,10 +151,31 @@ inline space::SearchSpace mixed6_space() {
                                parameter("ordered", "choice([16, 32, 64, 128, 256, 512, 1024], ordered=true)")});
 }
 
-inline const std::vector<std::string>& function_names() {
-    static const std::vector<std::string> names = {"branin",      "hartmann6", "ackley5",
-                                                   "rosenbrock4", "mixed6",    "mixcond"};
-    return names;
+/// The value of a model that scikit-learn trains (tools/bench/search_peers.py says which): asked for on standard
+/// output, read from standard input.
+inline double asked(const space::Configuration& configuration) {
+    std::printf("?");
+    for (const auto& entry : configuration.entries())
+        std::printf(" %s=%s", entry.name.c_str(), entry.value.text().c_str());
+    std::printf("\n");
+    std::fflush(stdout);
+    double value = 0.0;
+    if (std::scanf("%lf", &value) != 1)
+        throw std::runtime_error("nobody says what a model's value is: tools/bench/search.py does");
+    return value;
+}
+
+inline space::SearchSpace svm_digits_space() {
+    return space::SearchSpace({parameter("C", "loguniform(1e-3, 1e3)"),
+                               parameter("kernel", "choice(['linear', 'rbf', 'poly'])"),
+                               parameter("gamma", "loguniform(1e-4, 10)", "kernel != 'linear'"),
+                               parameter("degree", "randint(2, 6)", "kernel == 'poly'")});
+}
+
+inline space::SearchSpace gbr_diabetes_space() {
+    return space::SearchSpace({parameter("trees", "lograndint(10, 301)"), parameter("lr", "loguniform(1e-3, 1)"),
+                               parameter("depth", "randint(1, 9)"), parameter("sub", "uniform(0.3, 1)"),
+                               parameter("leaf", "randint(1, 31)"), parameter("features", "uniform(0.1, 1)")});
 }
 
 /// Throws std::invalid_argument for an unknown name.
@@ -169,6 +191,8 @@ inline Function function_named(const std::string& name) {
     if (name == "rosenbrock4") return {box(4, "uniform(-5, 10)"), 0.0, of(rosenbrock)};
     if (name == "mixed6") return {mixed6_space(), -3.291812133187052, mixed6};
     if (name == "mixcond") return {mixcond_space(), 0.05, mixcond};
+    if (name == "svm_digits") return {svm_digits_space(), 0.02, asked};
+    if (name == "gbr_diabetes") return {gbr_diabetes_space(), 0.58, asked};
     throw std::invalid_argument("no function is called " + name);
 }
 

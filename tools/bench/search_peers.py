@@ -5,17 +5,22 @@
 search_peers.py PEER FUNCTION SEEDS [WORKERS [EVALUATIONS]]     a line for each seed
 search_peers.py --values FUNCTION < configurations              the value of each line of `name=value name=value ...`
 search_peers.py --minima                                        of each function: value where it is smallest, smallest value
-search_peers.py --version                                       the version of Optuna
+search_peers.py --version PACKAGE...                            their versions
 
 Peers: optuna-random, optuna-tpe (its default), optuna-tpe-mv (multivariate), with -cl (constant liar) where it is an option,
-optuna-tpe-mvg (multivariate, groups), optuna-cmaes, optuna-gp.
+optuna-tpe-mvg (multivariate, groups), optuna-cmaes, optuna-gp, smac. The value of a model (svm_digits, gbr_diabetes) is asked
+for: a line `? name=value ...` on standard output, the value on standard input.
 """
+import functools
 import heapq
 import math
 import random
 import sys
+import tempfile
 import time
+import typing
 import warnings
+from importlib import metadata
 
 MARKS = (25, 50, 100, 200)
 
@@ -76,47 +81,107 @@ def mixcond(c):
             + 0.05 * abs(layers - 2) + widths)
 
 
-def ask_mixed6(trial):
-    return {"plain": trial.suggest_float("plain", 0, 1), "log": trial.suggest_float("log", 1e-4, 1, log=True),
-            "integer": trial.suggest_int("integer", 0, 20), "quantised": trial.suggest_float("quantised", 0, 1, step=0.05),
-            "category": trial.suggest_categorical("category", list("abcde")),
-            "ordered": 2 ** trial.suggest_int("ordered", 4, 10)}
+class Parameter(typing.NamedTuple):
+    """A number of [low, high] or one of `choices`; there only where each (name, values) of `when` holds."""
+    name: str
+    kind: str  # float, integer, power (of two, the exponent is in [low, high]), category
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    step: typing.Optional[float] = None
+    choices: tuple = ()
+    when: tuple = ()
+
+    def active(self, configuration):
+        return all(configuration.get(name) in values for name, values in self.when)
+
+    def allows(self, value):
+        if self.kind == "category":
+            return value in self.choices
+        number = math.log2(value) if self.kind == "power" else value
+        slack = 1e-9 * max(abs(self.low), abs(self.high))
+        return self.low - slack <= number <= self.high + slack and (self.kind == "float" or number == round(number))
 
 
-def ask_mixcond(trial):
-    c = {"algo": trial.suggest_categorical("algo", ["svm", "mlp", "gbm"])}
-    if c["algo"] == "svm":
-        c["C"] = trial.suggest_float("C", 1e-3, 1e3, log=True)
-        c["kernel"] = trial.suggest_categorical("kernel", ["linear", "rbf", "poly"])
-        if c["kernel"] != "linear":
-            c["gamma"] = trial.suggest_float("gamma", 1e-5, 10, log=True)
-        if c["kernel"] == "poly":
-            c["degree"] = trial.suggest_int("degree", 2, 5)
-    elif c["algo"] == "gbm":
-        c.update(trees=trial.suggest_int("trees", 10, 1000, log=True), lr_gbm=trial.suggest_float("lr_gbm", 1e-3, 1, log=True),
-                 depth=trial.suggest_int("depth", 1, 10), sub=trial.suggest_float("sub", 0.3, 1))
-    else:
-        c.update(layers=trial.suggest_int("layers", 1, 4), lr_mlp=trial.suggest_float("lr_mlp", 1e-5, 1, log=True),
-                 act=trial.suggest_categorical("act", ["relu", "tanh", "logistic"]))
-        for i in range(c["layers"]):
-            c[f"width{i}"] = trial.suggest_int(f"width{i}", 8, 512, log=True)
-    return c
+def box(*bounds):
+    return [Parameter(f"x{i}", "float", *pair) for i, pair in enumerate(bounds)]
 
 
-def box(function, bounds):
-    """(value of a configuration, configuration of an Optuna trial)"""
-    return (lambda c: function([c[f"x{i}"] for i in range(len(bounds))]),
-            lambda trial: {f"x{i}": trial.suggest_float(f"x{i}", *pair) for i, pair in enumerate(bounds)})
+def of_numbers(function):
+    return lambda configuration: function(list(configuration.values()))
 
 
-# name: value, ask, smallest value
+MIXED6 = [Parameter("plain", "float", 0, 1), Parameter("log", "float", 1e-4, 1, log=True), Parameter("integer", "integer", 0, 20),
+          Parameter("quantised", "float", 0, 1, step=0.05), Parameter("category", "category", choices=tuple("abcde")),
+          Parameter("ordered", "power", 4, 10)]
+SVM, GBM, MLP = ((("algo", (name,)),) for name in ("svm", "gbm", "mlp"))
+CURVED = (("kernel", ("rbf", "poly")),)
+POLY = (("kernel", ("poly",)),)
+KERNELS = ("linear", "rbf", "poly")
+MIXCOND = [
+    Parameter("algo", "category", choices=("svm", "mlp", "gbm")),
+    Parameter("C", "float", 1e-3, 1e3, log=True, when=SVM),
+    Parameter("kernel", "category", choices=KERNELS, when=SVM),
+    Parameter("gamma", "float", 1e-5, 10, log=True, when=CURVED),
+    Parameter("degree", "integer", 2, 5, when=POLY),
+    Parameter("trees", "integer", 10, 1000, log=True, when=GBM),
+    Parameter("lr_gbm", "float", 1e-3, 1, log=True, when=GBM),
+    Parameter("depth", "integer", 1, 10, when=GBM),
+    Parameter("sub", "float", 0.3, 1, when=GBM),
+    Parameter("layers", "integer", 1, 4, when=MLP),
+    Parameter("lr_mlp", "float", 1e-5, 1, log=True, when=MLP),
+    Parameter("act", "category", choices=("relu", "tanh", "logistic"), when=MLP),
+    *(Parameter(f"width{i}", "integer", 8, 512, log=True, when=(("layers", tuple(range(i + 1, 5))),)) for i in range(4)),
+]
+
+
+@functools.cache
+def halves(name, train, test):
+    from sklearn import datasets, model_selection
+    features, targets = getattr(datasets, f"load_{name}")(return_X_y=True)
+    classes = targets if name == "digits" else None
+    return model_selection.train_test_split(features / (16 if name == "digits" else 1), targets, train_size=train, test_size=test,
+                                            random_state=0, stratify=classes)
+
+
+def svm_digits(c):
+    """Hinge loss, on 600 images of digits, of a support vector machine that has learnt 600 others."""
+    from sklearn import metrics, svm
+    x, x_test, y, y_test = halves("digits", 600, 600)
+    model = svm.SVC(C=c["C"], kernel=c["kernel"], gamma=c.get("gamma", "scale"), degree=int(c.get("degree", 3)))
+    return float(metrics.hinge_loss(y_test, model.fit(x, y).decision_function(x_test)))
+
+
+def gbr_diabetes(c):
+    """Unexplained share of the variance, on 40 % of the diabetes data, of boosted trees that have learnt the rest."""
+    from sklearn import ensemble
+    x, x_test, y, y_test = halves("diabetes", 0.6, 0.4)
+    model = ensemble.GradientBoostingRegressor(
+        n_estimators=int(c["trees"]), learning_rate=c["lr"], max_depth=int(c["depth"]), subsample=c["sub"],
+        min_samples_leaf=int(c["leaf"]), max_features=c["features"], random_state=0)
+    return 1 - float(model.fit(x, y).score(x_test, y_test))
+
+
+class Function(typing.NamedTuple):
+    space: list
+    value: typing.Callable
+    smallest: float
+    model: bool = False  # real training, by scikit-learn; `smallest` is a bit less than the best that any run found
+
+
 FUNCTIONS = {
-    "branin": (*box(branin, [(-5, 10), (0, 15)]), 0.39788735772973816),
-    "hartmann6": (*box(hartmann6, [(0, 1)] * 6), -3.322368011415515),
-    "ackley5": (*box(ackley, [(-5, 10)] * 5), 0.0),
-    "rosenbrock4": (*box(rosenbrock, [(-5, 10)] * 4), 0.0),
-    "mixed6": (mixed6, ask_mixed6, -3.291812133187052),
-    "mixcond": (mixcond, ask_mixcond, 0.05),
+    "branin": Function(box((-5, 10), (0, 15)), of_numbers(branin), 0.39788735772973816),
+    "hartmann6": Function(box(*[(0, 1)] * 6), of_numbers(hartmann6), -3.322368011415515),
+    "ackley5": Function(box(*[(-5, 10)] * 5), of_numbers(ackley), 0.0),
+    "rosenbrock4": Function(box(*[(-5, 10)] * 4), of_numbers(rosenbrock), 0.0),
+    "mixed6": Function(MIXED6, mixed6, -3.291812133187052),
+    "mixcond": Function(MIXCOND, mixcond, 0.05),
+    "svm_digits": Function([Parameter("C", "float", 1e-3, 1e3, log=True), Parameter("kernel", "category", choices=KERNELS),
+                            Parameter("gamma", "float", 1e-4, 10, log=True, when=CURVED), Parameter("degree", "integer", 2, 5, when=POLY)],
+                           svm_digits, 0.02, model=True),
+    "gbr_diabetes": Function([Parameter("trees", "integer", 10, 300, log=True), Parameter("lr", "float", 1e-3, 1, log=True),
+                              Parameter("depth", "integer", 1, 8), Parameter("sub", "float", 0.3, 1), Parameter("leaf", "integer", 1, 30),
+                              Parameter("features", "float", 0.1, 1)], gbr_diabetes, 0.58, model=True),
 }
 
 
@@ -147,65 +212,146 @@ def sampler_of(peer, seed):
     return getattr(samplers, classes[name])(seed=seed)
 
 
+def suggested(trial, parameter):
+    """By Optuna."""
+    if parameter.kind == "category":
+        return trial.suggest_categorical(parameter.name, list(parameter.choices))
+    if parameter.kind == "float":
+        return trial.suggest_float(parameter.name, parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    number = trial.suggest_int(parameter.name, parameter.low, parameter.high, log=parameter.log)
+    return 2 ** number if parameter.kind == "power" else number
+
+
+class Optuna:
+    def __init__(self, peer, space, seed, _):
+        import optuna
+        self.space = space
+        self.study = optuna.create_study(sampler=sampler_of(peer, seed))
+
+    def ask(self):
+        trial, configuration = self.study.ask(), {}
+        for parameter in self.space:
+            if parameter.active(configuration):
+                configuration[parameter.name] = suggested(trial, parameter)
+        return trial, configuration
+
+    def tell(self, trial, value):
+        self.study.tell(trial, value)
+
+
+def in_config_space(parameter):
+    """For SMAC. Numbers in steps are integers."""
+    import ConfigSpace
+    name = parameter.name
+    if parameter.kind == "category":
+        return ConfigSpace.Categorical(name, list(parameter.choices))
+    if parameter.kind == "power":
+        return ConfigSpace.Categorical(name, [2 ** i for i in range(parameter.low, parameter.high + 1)], ordered=True)
+    if parameter.step:
+        return ConfigSpace.Integer(name, (0, round((parameter.high - parameter.low) / parameter.step)))
+    kind = ConfigSpace.Integer if parameter.kind == "integer" else ConfigSpace.Float
+    return kind(name, (parameter.low, parameter.high), log=parameter.log)
+
+
+class Smac:
+    """Its facade for hyper-parameters: random forests and expected improvement, one evaluation of each configuration."""
+
+    def __init__(self, _, space, seed, evaluations):
+        import ConfigSpace
+        import smac
+        from smac.runhistory.dataclasses import TrialValue
+        self.parameters, self.trial_value = {each.name: each for each in space}, TrialValue
+        places = ConfigSpace.ConfigurationSpace(seed=seed)
+        places.add([in_config_space(each) for each in space])
+        places.add([ConfigSpace.InCondition(places[each.name], places[parent], list(values))
+                    for each in space for parent, values in each.when])
+        self.folder = tempfile.TemporaryDirectory()
+        scenario = smac.Scenario(places, deterministic=True, n_trials=evaluations, seed=seed, output_directory=self.folder.name)
+        facade = smac.HyperparameterOptimizationFacade
+        self.facade = facade(scenario, lambda configuration, seed=0: 0.0, overwrite=True, logging_level=50,
+                             intensifier=facade.get_intensifier(scenario, max_config_calls=1))
+
+    def ask(self):
+        trial = self.facade.ask()
+        configuration = {}
+        for name, parameter in self.parameters.items():  # in the order of the space
+            if name in trial.config:
+                value = trial.config[name]
+                configuration[name] = parameter.low + parameter.step * value if parameter.step else value
+        return trial, configuration
+
+    def tell(self, trial, value):
+        self.facade.tell(trial, self.trial_value(cost=value))
+
+
+def asked(configuration):
+    """The value of a model: whoever started this program evaluates it."""
+    print("?", *(f"{name}={value}" for name, value in configuration.items()), flush=True)
+    return float(sys.stdin.readline())
+
+
 def run(peer, function, seed, workers, evaluations):
     """The best value after each evaluation."""
-    import optuna
-    value, ask, _ = FUNCTIONS[function]
-    study = optuna.create_study(sampler=sampler_of(peer, seed))
+    space, value, _, model = FUNCTIONS[function]
+    optimizer = (Smac if peer == "smac" else Optuna)(peer, space, seed, evaluations + workers)
     durations = random.Random(seed)
     under_way, best, number = [], [], 0
 
     def begin(now):
         nonlocal number
-        trial = study.ask()
-        configuration = ask(trial)
+        trial, configuration = optimizer.ask()
         duration = 1.0 if workers == 1 else durations.lognormvariate(0, 0.5)
-        heapq.heappush(under_way, (now + duration, number, trial, value(configuration)))
+        heapq.heappush(under_way, (now + duration, number, trial, asked(configuration) if model else value(configuration)))
         number += 1
 
     for _ in range(workers):
         begin(0.0)
     while len(best) < evaluations:
         end, _, trial, result = heapq.heappop(under_way)
-        study.tell(trial, result)
+        optimizer.tell(trial, result)
         best.append(min(best[-1], result) if best else result)
         begin(end)
     return best
 
 
 def value_at(function, line):
-    """`line`: name=value name=value ..."""
+    """`line`: name=value name=value ..., which has to be in the space"""
     def parsed(text):
         try:
             return float(text)
         except ValueError:
             return text
 
-    configuration = dict(pair.split("=", 1) for pair in line.split())
-    return FUNCTIONS[function][0]({name: parsed(text) for name, text in configuration.items()})
+    configuration = {name: parsed(text) for name, text in (pair.split("=", 1) for pair in line.split())}
+    space, value, *_ = FUNCTIONS[function]
+    expected = {each.name for each in space if each.active(configuration)}
+    if set(configuration) != expected or not all(each.allows(configuration[each.name]) for each in space if each.name in expected):
+        raise SystemExit(f"not in the space of {function}: {line}")
+    return value(configuration)
 
 
 def main():
     if sys.argv[1] == "--values":
         for line in sys.stdin:
-            print(repr(value_at(sys.argv[2], line)))
+            print(repr(value_at(sys.argv[2], line)), flush=True)
         return None
     if sys.argv[1] == "--minima":
         for function, place in MINIMISERS.items():
-            print(function, repr(value_at(function, place)), FUNCTIONS[function][2])
+            print(function, repr(value_at(function, place)), FUNCTIONS[function].smallest)
         return None
-    import optuna
     if sys.argv[1] == "--version":
-        return print(optuna.__version__)
+        return print(*(f"{name} {metadata.version(name)}" for name in sys.argv[2:]), sep=", ")
     warnings.simplefilter("ignore")
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    if sys.argv[1] != "smac":
+        import optuna
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
     peer, function, seeds = sys.argv[1], sys.argv[2], int(sys.argv[3])
     workers = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     evaluations = int(sys.argv[5]) if len(sys.argv) > 5 else 200
     for seed in range(seeds):
         before = time.process_time()
         best = run(peer, function, seed, workers, evaluations)
-        regrets = [f"{best[mark - 1] - FUNCTIONS[function][2]:.9g}" for mark in MARKS if mark <= evaluations]
+        regrets = [f"{best[mark - 1] - FUNCTIONS[function].smallest:.9g}" for mark in MARKS if mark <= evaluations]
         print(peer, function, workers, seed, *regrets, f"{time.process_time() - before:.4f}", flush=True)
 
 
