@@ -173,8 +173,18 @@ class StudyJson {
                       {{"core_hours", rounded(cost.core_hours())},
                        {"held", rounded(cost.utilisation())},
                        {"training", rounded(cost.available_s > 0.0 ? cost.training_s / cost.available_s : 0.0)}}}};
+        if (!view_.others.empty()) {
+            json["objectives"] = Json::array({goal({view_.metric, view_.mode})});
+            for (const study::Goal& each : view_.others) json["objectives"].push_back(goal(each));
+            json["front"] = Json::array();
+            for (const study::TrialId trial : view_.front) json["front"].push_back(trial.value());
+        }
         if (view_.best) json["copies"] = copies();
         return json;
+    }
+
+    static Json goal(const study::Goal& of) {
+        return {{"metric", base::as_utf8(of.metric)}, {"mode", of.mode == study::Mode::max ? "max" : "min"}};
     }
 
     /// The best configuration in the forms in which people take it elsewhere.
@@ -215,20 +225,34 @@ class StudyJson {
             for (std::size_t i = 0; i < columns_.size(); ++i)
                 values[i].push_back(columns_[i].cell(trial.configuration));
         }
-        return {{"phase", phase},
-                {"why", why},
-                {"message", message},
-                {"iterations", iterations},
-                {"best", best},
-                {"best_iteration", best_iteration},
-                {"last", last},
-                {"seconds", seconds},
-                {"attempts", attempts},
-                {"ranks", ranks},
-                {"bracket", bracket},
-                {"origin", origin},
-                {"created", created.take()},
-                {"values", values}};
+        Json all = {{"phase", phase},
+                    {"why", why},
+                    {"message", message},
+                    {"iterations", iterations},
+                    {"best", best},
+                    {"best_iteration", best_iteration},
+                    {"last", last},
+                    {"seconds", seconds},
+                    {"attempts", attempts},
+                    {"ranks", ranks},
+                    {"bracket", bracket},
+                    {"origin", origin},
+                    {"created", created.take()},
+                    {"values", values}};
+        if (!view_.others.empty()) all["others"] = others_columns();
+        return all;
+    }
+
+    /// The further objectives, a column for each.
+    Json others_columns() const {
+        Json columns = Json::array();
+        for (std::size_t k = 0; k < view_.others.size(); ++k) {
+            Json column = Json::array();
+            for (const TrialView& trial : view_.trials)
+                column.push_back(k < trial.others.size() ? rounded(trial.others[k]) : Json(nullptr));
+            columns.push_back(std::move(column));
+        }
+        return columns;
     }
 
     /// Points of all curves one after the other, and how many each trial has.

@@ -15,6 +15,7 @@
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/endings.hpp"
+#include "report/front.hpp"
 #include "report/lineage.hpp"
 #include "report/repeat.hpp"
 #include "report/simulated.hpp"
@@ -55,6 +56,7 @@ TrialView trial_view(const TrialState& t, const std::vector<CurvePoint>* curve) 
     view.best_iteration = t.best_iteration;
     view.last = t.reported ? t.last : tuner::not_a_number;
     view.seconds = t.seconds;
+    view.others = t.others;
     view.attempts = t.attempt.value();
     view.ranks = t.wanted_ranks;
     view.bracket = t.bracket;
@@ -219,6 +221,8 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.now_s = seconds_of_time(state.now);
     if (const auto newest = time_of_newest_record(state)) view.as_of = wall_time_text(*newest);
     view.best = state.best;
+    view.others = spec.objective.others;
+    view.front = front_of(tuner);
     view.training = training_of(tuner);
     for (const auto& parameter : spec.space.parameters())
         if (!std::holds_alternative<space::Constant>(parameter.domain)) view.parameters.push_back(parameter);

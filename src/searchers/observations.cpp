@@ -14,26 +14,6 @@
 namespace ranktune::searchers {
 namespace {
 
-void put(const study::Score& score, study::Encoder& out) {
-    out.boolean(score.feasible);
-    if (!score.feasible) out.f64(score.violation);
-    out.u8(static_cast<std::uint8_t>(score.values().size()));
-    for (const double value : score.values()) out.f64(value);
-}
-
-study::Score score_from(study::Decoder& in) {
-    const bool feasible = in.boolean();
-    const double violation = feasible ? 0.0 : in.f64();
-    std::array<double, study::Score::max_objectives> values{};
-    const std::size_t size = in.u8();
-    if (size > values.size()) throw base::FormatError("a score has too many objectives");
-    for (std::size_t i = 0; i < size; ++i) values[i] = in.f64();
-    const std::span<const double> all(values);
-    study::Score score(all.first(size), feasible);
-    score.violation = violation;
-    return score;
-}
-
 /// Position of a trial among those of its study, or among the earlier ones.
 std::size_t slot_of(base::TrialId trial) { return trial.value() - (is_earlier(trial) ? first_earlier_trial : 0U); }
 
@@ -112,7 +92,7 @@ void Observations::snapshot(study::Encoder& out) const {
         out.varint(line.trial.value());
         out.varint(line.iteration);
         if (line.kind == Observation::Kind::over) out.u8(static_cast<std::uint8_t>(line.phase));
-        if (line.kind == Observation::Kind::reported) put(line.score, out);
+        if (line.kind == Observation::Kind::reported) study::encode(line.score, out);
         if (line.kind != Observation::Kind::asked) continue;
         for (std::size_t d = 0; d < dimensions_; ++d) out.f64(coordinates_[line.point * dimensions_ + d]);
     }
@@ -139,7 +119,7 @@ void Observations::restore(study::Decoder& in) {
         if (slot_of(trial) >= newest_of(trial).size())
             throw base::FormatError("a table of observations names an unknown trial");
         if (static_cast<Observation::Kind>(kind) == Observation::Kind::reported)
-            reported(trial, iteration, score_from(in));
+            reported(trial, iteration, study::decode_score(in));
         else if (static_cast<Observation::Kind>(kind) == Observation::Kind::paused)
             paused(trial, iteration);
         else

@@ -66,6 +66,7 @@ std::string text(const study::Prepared& body) {
     return "prepared " + std::to_string(body.ticket) + ": " +
            (body.configuration ? body.configuration->text() : body.why);
 }
+std::string text(const study::SteerAsked& body) { return body.who + ": " + describe(body.ask); }
 std::string text(const study::Event& event) {
     return text(event.now) + " " + std::visit([](const auto& body) { return text(body); }, event.body);
 }

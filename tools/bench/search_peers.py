@@ -8,7 +8,7 @@ search_peers.py --minima                                        of each function
 search_peers.py --version                                       the version of Optuna
 
 Peers: optuna-random, optuna-tpe (its default), optuna-tpe-mv (multivariate), with -cl (constant liar) where it is an option,
-optuna-tpe-mvg (multivariate, groups), optuna-cmaes, optuna-gp.
+optuna-tpe-mvg (multivariate, groups), optuna-cmaes, optuna-gp, optuna-nsga2.
 """
 import heapq
 import math
@@ -120,6 +120,30 @@ FUNCTIONS = {
 }
 
 
+def zdt(number, x):
+    g = 1 + 9 * sum(x[1:]) / (len(x) - 1)
+    ratio = x[0] / g
+    last = {1: 1 - math.sqrt(ratio), 2: 1 - ratio * ratio, 3: 1 - math.sqrt(ratio) - ratio * math.sin(10 * math.pi * x[0])}
+    return x[0], g * last[number]
+
+
+REFERENCE = (1.1, 6.0)
+VOLUMES = {"zdt1": 6.2666664, "zdt2": 5.9333332, "zdt3": 6.7217625}  # that the whole front covers
+FRONTS = {f"zdt{k}": box(lambda x, k=k: zdt(k, x), [(0, 1)] * 6) for k in (1, 2, 3)}
+for name, (values, ask) in FRONTS.items():
+    FUNCTIONS[name] = (lambda c, values=values: sum(values(c)), ask, -VOLUMES[name])
+
+
+def covered(points):
+    """The area below REFERENCE that the points cover."""
+    area, lowest = 0.0, REFERENCE[1]
+    for first, second in sorted(points):
+        if first < REFERENCE[0] and second < lowest:
+            area += (REFERENCE[0] - first) * (lowest - second)
+            lowest = second
+    return area
+
+
 # Where each function has its smallest value, to a few digits.
 MINIMISERS = {
     "branin": "x0=3.14159265 x1=2.275",
@@ -143,15 +167,20 @@ def sampler_of(peer, seed):
         if "cl" in options:
             settings["constant_liar"] = True
         return samplers.TPESampler(seed=seed, **settings)
-    classes = {"random": "RandomSampler", "cmaes": "CmaEsSampler", "gp": "GPSampler"}
+    classes = {"random": "RandomSampler", "cmaes": "CmaEsSampler", "gp": "GPSampler", "nsga2": "NSGAIISampler"}
     return getattr(samplers, classes[name])(seed=seed)
 
 
 def run(peer, function, seed, workers, evaluations):
-    """The best value after each evaluation."""
+    """The best value after each evaluation; with several objectives what is covered, negated."""
     import optuna
     value, ask, _ = FUNCTIONS[function]
-    study = optuna.create_study(sampler=sampler_of(peer, seed))
+    points = []
+    if function in FRONTS:
+        value = FRONTS[function][0]
+        study = optuna.create_study(sampler=sampler_of(peer, seed), directions=["minimize", "minimize"])
+    else:
+        study = optuna.create_study(sampler=sampler_of(peer, seed))
     durations = random.Random(seed)
     under_way, best, number = [], [], 0
 
@@ -168,7 +197,11 @@ def run(peer, function, seed, workers, evaluations):
     while len(best) < evaluations:
         end, _, trial, result = heapq.heappop(under_way)
         study.tell(trial, result)
-        best.append(min(best[-1], result) if best else result)
+        if function in FRONTS:
+            points.append(result)
+            best.append(-covered(points))
+        else:
+            best.append(min(best[-1], result) if best else result)
         begin(end)
     return best
 

@@ -57,6 +57,7 @@ void parse_searcher(ParseContext& context) {
     if (!chosen) return;
     SearcherSpec& searcher = context.spec.searcher;
     searcher.algorithm = known[*chosen];
+    check_objectives(context, table, *searcher.algorithm, infos_of(known));
     searcher.options = OptionReader(context, table, *searcher.algorithm).options();
     parse_start(context, table);
     parse_warm_start(context, table);
