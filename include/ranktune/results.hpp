@@ -34,6 +34,8 @@ class Study {
         double seconds = 0.0; ///< of training, all attempts
         std::string why;      ///< why it ended, paused or goes on, in words
         std::string message;  ///< of its newest failure; empty: none
+        /// Of a study with several objectives: the further ones at the best iteration, in the order of study.metric.
+        std::vector<double> others = {};
     };
 
     /// Reads the whole journal: O(records) time, 24 bytes per reported value. Throws base::UsageError when the
@@ -46,7 +48,7 @@ class Study {
     ~Study();
 
     [[nodiscard]] const std::string& name() const;
-    [[nodiscard]] const std::string& metric() const; ///< that it optimises
+    [[nodiscard]] const std::string& metric() const; ///< that it optimises; the first of several
     [[nodiscard]] study::Mode mode() const;
     [[nodiscard]] bool ended() const;
     /// Every metric that was reported, in the order of their first reports.
@@ -55,6 +57,9 @@ class Study {
     [[nodiscard]] std::span<const Trial> trials() const;
     /// Null: no trial has reported a finite value of the metric.
     [[nodiscard]] const Trial* best() const;
+    /// The Pareto front of a study with several objectives, from the best to the worst in the first one; otherwise
+    /// empty.
+    [[nodiscard]] std::span<const base::TrialId> front() const;
     /// What the trial reported of a metric, one point per iteration; where an iteration was trained again after a loss,
     /// the newest counts. Empty: nothing. Throws base::UsageError for an unknown trial or metric.
     [[nodiscard]] std::span<const Point> curve(base::TrialId trial, const std::string& metric) const;

@@ -9,6 +9,7 @@
 #include "cli/checks/missing_records.hpp"
 #include "cli/standing.hpp"
 #include "report/export.hpp"
+#include "report/front.hpp"
 #include "report/stopping.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/json_input.hpp"
@@ -29,6 +30,32 @@ void take_status(const std::string& directory, report::Live& live) {
     } catch (const nlohmann::json::exception&) { // from another version
     } catch (const base::Error&) {               // missing, or unreadable
     }
+}
+
+nlohmann::ordered_json configuration_json(const space::Configuration& configuration) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    for (const auto& entry : configuration.entries()) json[entry.name] = report::json_of(entry.value);
+    return json;
+}
+
+/// The Pareto front, from the best to the worst in the first objective.
+nlohmann::ordered_json front_json(const tuner::Tuner& tuner) {
+    nlohmann::ordered_json front = nlohmann::ordered_json::array();
+    const auto goals = tuner.spec().objective.goals();
+    for (const study::TrialId id : report::front_of(tuner)) {
+        const auto& trial = tuner.state().trial(id);
+        nlohmann::ordered_json values = nlohmann::ordered_json::object();
+        for (std::size_t i = 0; i < goals.size(); ++i) values[goals[i].metric] = report::objective_value(trial, i);
+        const auto* checkpoint = tuner::best_checkpoint(trial, tuner.spec().objective);
+        front.push_back({{"trial", id.value()},
+                         {"values", values},
+                         {"iteration", trial.best_iteration},
+                         {"state", study::name(trial.phase)},
+                         {"configuration", configuration_json(tuner::best_configuration(trial))},
+                         {"checkpoint", checkpoint == nullptr ? nlohmann::ordered_json(nullptr)
+                                                              : nlohmann::ordered_json(checkpoint->path)}});
+    }
+    return front;
 }
 
 } // namespace
@@ -86,17 +113,15 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
                         {"value", trial.best},
                         {"iteration", trial.best_iteration},
                         {"state", study::name(trial.phase)}};
-        nlohmann::ordered_json configuration = nlohmann::ordered_json::object();
-        for (const auto& entry : tuner::best_configuration(trial).entries())
-            configuration[entry.name] = report::json_of(entry.value);
-        root["best"]["configuration"] = configuration;
-        const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective.mode);
+        root["best"]["configuration"] = configuration_json(tuner::best_configuration(trial));
+        const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective);
         root["best"]["checkpoint"] =
             checkpoint == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checkpoint->path);
         if (checkpoint != nullptr) root["best"]["checkpoint_iteration"] = checkpoint->iteration;
     } else {
         root["best"] = nullptr;
     }
+    if (study.tuner->spec().objective.several()) root["front"] = front_json(*study.tuner);
     return root;
 }
 

@@ -18,7 +18,7 @@ namespace {
 /// The first columns of the table of trials that `export` writes.
 const std::vector<std::string> own_columns = {"trial",          "state", "reason",  "iterations", "best",
                                               "best_iteration", "last",  "seconds", "attempts",   "ranks",
-                                              "start",          "end",   "message"};
+                                              "start",          "end",   "message", "pareto_rank"};
 
 class TableReader {
   public:

@@ -9,6 +9,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/best_value.hpp"
+#include "report/front.hpp"
 #include "report/next_steps.hpp"
 #include "study/constraint.hpp"
 #include "tuner/state.hpp"
@@ -86,7 +87,9 @@ bool out_of_time(const tuner::State& state) {
 
 std::string best_text(const tuner::Tuner& tuner, const Style& style) {
     const auto& state = tuner.state();
-    const auto& metric = tuner.spec().objective.metric;
+    const std::string metric = study::metrics_text(tuner.spec().objective);
+    if (const std::string front = front_size_text(state); !front.empty())
+        return paint(prose("front", fmt::format("{} of {}", front, state.trials.size()), style), Tone::good, style);
     if (state.best) {
         const TrialState& best = state.trial(*state.best);
         const std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}", state.best->value(),

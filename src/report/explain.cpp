@@ -23,9 +23,14 @@ std::string first_line_of(const StudyView& view, study::TrialId id) {
     const TrialView& trial = view.trials[id.value()];
     std::string text = fmt::format("#{}: {} at iteration {} of {}", id.value(), study::name(trial.phase),
                                    trial.iterations, view.max_iterations);
-    if (std::isfinite(trial.best))
-        text += fmt::format(", best {} {} at iteration {}", view.metric, metric_text(trial.best), trial.best_iteration);
-    if (view.best == id) text += "; the best trial of the study";
+    if (std::isfinite(trial.best)) text += fmt::format(", best {} {}", view.metric, metric_text(trial.best));
+    for (std::size_t i = 0; i < trial.others.size(); ++i)
+        text += fmt::format(", {} {}", view.others[i].metric, metric_text(trial.others[i]));
+    if (std::isfinite(trial.best)) text += fmt::format(" at iteration {}", trial.best_iteration);
+    if (std::ranges::find(view.front, id) != view.front.end())
+        text += "; on the Pareto front";
+    else if (view.best == id && view.others.empty())
+        text += "; the best trial of the study";
     return text;
 }
 

@@ -15,6 +15,7 @@
 
 #include "ranktune/base/utf8.hpp"
 #include "report/best_value.hpp"
+#include "report/front.hpp"
 #include "report/last_metrics.hpp"
 #include "report/lineage.hpp"
 #include "storage/results.hpp"
@@ -112,6 +113,10 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
                   {"seconds", t.seconds}};
     trial["best"] = t.reported && !std::isnan(t.best) ? Json{{"value", number(t.best)}, {"iteration", t.best_iteration}}
                                                       : Json(nullptr);
+    if (!t.others.empty()) { // several objectives: all of them, in the order of study.objectives
+        trial["best"]["values"] = Json::array({number(t.best)});
+        for (const double value : t.others) trial["best"]["values"].push_back(number(value));
+    }
     trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
     if (!t.takeovers.empty()) {
         trial["takeovers"] = takeovers_json(t);
@@ -220,6 +225,13 @@ std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::o
         about["repeats"] = spec.searcher.repeats;
         about["best_mean"] = number(value_of_best(*study.tuner));
     }
+    if (spec.objective.several()) {
+        for (const study::Goal& goal : spec.objective.goals())
+            about["objectives"].push_back(
+                {{"metric", goal.metric}, {"mode", goal.mode == study::Mode::max ? "max" : "min"}});
+        about["front"] = Json::array();
+        for (const study::TrialId id : front_of(*study.tuner)) about["front"].push_back(id.value());
+    }
     if (!state.simulation.empty()) about["simulated"] = state.simulation;
     out << "{\n \"schema\": 1,\n \"study\": " << text_at(about, 1);
     ArrayWriter trials(out, "trials");
@@ -294,10 +306,12 @@ void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report,
         chosen.push_back({state.metrics[i], "metric"});
         chosen.push_back({state.metrics[i] + ".at_best", "metric"});
     }
-    write_header(out,
-                 {"trial", "state", "reason", "iterations", "best", "best_iteration", "last", "seconds", "attempts",
-                  "ranks", "start", "end", "message"},
-                 chosen);
+    std::vector<std::string> own = {"trial",   "state",    "reason", "iterations", "best", "best_iteration", "last",
+                                    "seconds", "attempts", "ranks",  "start",      "end",  "message"};
+    const auto& objective = tuner.spec().objective;
+    const auto ranks = objective.several() ? tuner::pareto_ranks(state.trials, objective) : std::vector<std::int64_t>();
+    if (objective.several()) own.emplace_back("pareto_rank");
+    write_header(out, std::move(own), chosen);
     const TrialMetrics metrics = others.empty() ? TrialMetrics{} : trial_metrics(state, each_report);
     const auto cell = [&](const LastMetrics& values, study::TrialId trial, std::size_t metric) {
         out << ',';
@@ -307,6 +321,7 @@ void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report,
         const study::TrialId id{i};
         out << i << ',';
         write_facts(out, state.trials[i]);
+        if (!ranks.empty()) out << ',' << (ranks[i] < 0 ? "" : std::to_string(ranks[i]));
         for (const auto& parameter : parameters) {
             const auto* value = state.trials[i].configuration.find(parameter.name);
             out << ',' << (value == nullptr ? "" : csv(value->text()));

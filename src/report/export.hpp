@@ -23,7 +23,8 @@ using EachReport = std::function<void(const std::function<void(const study::Repo
 /// reports are written one by one, and the study is freed before the reports are read: extra memory is constant.
 void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostream& out);
 /// Trials as CSV (RFC 4180, header line): one row per trial; columns for its facts, for each hyper-parameter, and for
-/// each metric beside the objective two: its newest value, and that of the best iteration (`NAME.at_best`).
+/// each metric beside the objective two: its newest value, and that of the best iteration (`NAME.at_best`). With
+/// several objectives also `pareto_rank`, 0 for the front.
 void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out);
 /// Reports as CSV: one row per report, one column per metric. `metrics`: names by MetricId.
 void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out);

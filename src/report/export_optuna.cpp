@@ -134,10 +134,15 @@ class OptunaWriter {
 
     void write_study() {
         const auto& objective = tuner_.spec().objective;
-        write(create_study, {{"study_name", base::as_utf8(tuner_.spec().name)},
-                             {"directions", {objective.mode == study::Mode::min ? 1 : 2}}});
+        Json directions = Json::array();
+        Json metrics = Json::array();
+        for (const study::Goal& goal : objective.goals()) {
+            directions.push_back(goal.mode == study::Mode::min ? 1 : 2);
+            metrics.push_back(base::as_utf8(goal.metric));
+        }
+        write(create_study, {{"study_name", base::as_utf8(tuner_.spec().name)}, {"directions", directions}});
         write(set_study_attribute,
-              {{"study_id", 0}, {"user_attr", {{"ranktune_metric", base::as_utf8(objective.metric)}}}});
+              {{"study_id", 0}, {"user_attr", {{"ranktune_metric", objective.several() ? metrics : metrics[0]}}}});
         write(set_study_attribute, {{"study_id", 0}, {"user_attr", {{"ranktune_uuid", tuner_.state().uuid}}}});
     }
 
@@ -173,11 +178,13 @@ class OptunaWriter {
         const OptunaState state = state_of(trial);
         if (state == running) return;
         const bool closed = study::is_final(trial.phase);
+        Json values = Json::array({trial.best});
+        for (const double value : trial.others) values.push_back(value);
         if (closed) write_attribute(id, "reason", study::describe(trial.closed_by, trial.closed_a, trial.closed_b));
         if (!trial.failure.empty()) write_attribute(id, "message", base::as_utf8(study::describe(trial.failure)));
         write(set_state, {{"trial_id", id.value()},
                           {"state", static_cast<int>(state)},
-                          {"values", state == fail ? Json(nullptr) : Json{trial.best}},
+                          {"values", state == fail ? Json(nullptr) : values},
                           {"datetime_complete", time_of(closed ? trial.ended : trial.since)}});
     }
 
@@ -217,6 +224,10 @@ void export_optuna(const LoadedStudy& study, const History& history, const EachR
     writer.write_study();
     const auto count = static_cast<std::uint32_t>(state.trials.size());
     for (std::uint32_t i = 0; i < count; ++i) writer.write_trial(study::TrialId{i});
+    if (study.tuner->spec().objective.several()) { // Optuna has intermediate values only with one objective
+        for (std::uint32_t i = 0; i < count; ++i) writer.write_end(study::TrialId{i});
+        return;
+    }
     each_report([&](const study::Reported& report) {
         for (const auto& metric : report.metrics)
             if (std::cmp_equal(metric.id.value(), objective))

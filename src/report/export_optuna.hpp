@@ -10,7 +10,8 @@
 namespace ranktune::report {
 
 /// Lines of JSON, in the order in which Optuna takes them: the study; its trials with their parameters and
-/// distributions; reports of the objective as intermediate values, by iteration; the ends of trials.
+/// distributions; reports of the objective as intermediate values, by iteration, unless there are several; the ends of
+/// trials.
 ///
 /// A finished trial is COMPLETE with its best value, one that was stopped early is PRUNED with its best value, one that
 /// failed or has no finite value is FAIL, any other RUNNING; in a study that is over, a paused trial is PRUNED, too.

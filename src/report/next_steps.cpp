@@ -20,7 +20,9 @@ using study::TrialPhase;
 /// Adds the view of the result. A failed trial without a checkpoint is no result.
 void add_views(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
     const tuner::TrialState* best = state.best ? &state.trial(*state.best) : nullptr;
-    if (best != nullptr && best->phase != TrialPhase::failed)
+    if (!state.front.trials().empty())
+        steps.push_back({command_text({"best", directory}), "the Pareto front"});
+    else if (best != nullptr && best->phase != TrialPhase::failed)
         steps.push_back({command_text({"best", directory}), "the best trial"});
     else if (best != nullptr && !best->checkpoints.empty())
         steps.push_back({command_text({"best", directory}), "the best trial, which failed"});

@@ -240,8 +240,18 @@ class StudyJson {
                        {"held", rounded(cost.utilisation())},
                        {"training", rounded(cost.available_s > 0.0 ? cost.training_s / cost.available_s : 0.0)}}}};
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
+        if (!view_.others.empty()) {
+            json["objectives"] = Json::array({goal({view_.metric, view_.mode})});
+            for (const study::Goal& each : view_.others) json["objectives"].push_back(goal(each));
+            json["front"] = Json::array();
+            for (const study::TrialId trial : view_.front) json["front"].push_back(trial.value());
+        }
         if (view_.best) json["copies"] = copies();
         return json;
+    }
+
+    static Json goal(const study::Goal& of) {
+        return {{"metric", base::as_utf8(of.metric)}, {"mode", of.mode == study::Mode::max ? "max" : "min"}};
     }
 
     /// The best configuration in the forms in which people take it elsewhere.
@@ -281,7 +291,17 @@ class StudyJson {
         all.add("best", best).add("best_iteration", best_iteration).add("last", last).add("seconds", seconds);
         all.add("attempts", attempts).add("ranks", ranks).add("bracket", bracket).add("origin", origin);
         all.add("created", created).raw("values", listed(values));
+        if (!view_.others.empty()) all.raw("others", others_columns());
         return all.take();
+    }
+
+    /// The further objectives, a column for each.
+    std::string others_columns() const {
+        std::vector<Column> columns(view_.others.size());
+        for (const TrialView& trial : view_.trials)
+            for (std::size_t k = 0; k < columns.size(); ++k)
+                columns[k].add(k < trial.others.size() ? trial.others[k] : std::nan(""));
+        return listed(columns);
     }
 
     /// Points of all curves one after the other, and how many each trial has.

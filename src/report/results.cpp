@@ -20,6 +20,7 @@ struct Study::Content {
     std::vector<std::string> metrics;
     std::vector<Trial> trials;
     std::optional<base::TrialId> best;
+    std::vector<base::TrialId> front;
     std::vector<std::vector<std::vector<Point>>> curves; ///< by metric, then trial
 
     void add(const study::Reported& report);
@@ -46,11 +47,12 @@ Study Study::open(const std::string& directory) {
     content->ended = view.ended;
     content->metrics = loaded.tuner->state().metrics;
     content->best = view.best;
+    content->front = std::move(view.front);
     for (report::TrialView& trial : view.trials) {
         const base::TrialId id(static_cast<base::TrialId::rep>(content->trials.size()));
         content->trials.push_back({id, trial.phase, std::move(trial.configuration), trial.iterations, trial.best,
-                                   trial.best_iteration, trial.seconds, std::move(trial.why),
-                                   std::move(trial.message)});
+                                   trial.best_iteration, trial.seconds, std::move(trial.why), std::move(trial.message),
+                                   std::move(trial.others)});
     }
     content->curves.assign(content->metrics.size(), std::vector<std::vector<Point>>(content->trials.size()));
     // A study that runs has grown: as many records as the trials are of.
@@ -70,6 +72,8 @@ study::Mode Study::mode() const { return content_->mode; }
 bool Study::ended() const { return content_->ended; }
 std::span<const std::string> Study::metrics() const { return content_->metrics; }
 std::span<const Study::Trial> Study::trials() const { return content_->trials; }
+
+std::span<const base::TrialId> Study::front() const { return content_->front; }
 
 const Study::Trial* Study::best() const {
     return content_->best ? &content_->trials[content_->best->value()] : nullptr;

@@ -9,6 +9,7 @@
 #include "ranktune/base/text.hpp"
 #include "report/best_value.hpp"
 #include "report/endings.hpp"
+#include "report/front.hpp"
 #include "report/lineage.hpp"
 #include "report/next_steps.hpp"
 #include "report/plan.hpp"
@@ -86,8 +87,8 @@ std::string files_text(const tuner::Tuner& tuner, const FilesInfo& files) {
     const auto& state = tuner.state();
     std::string text = fmt::format("{}  {}, {}", unbroken(files.directory + "/"), counted(files.files, "file"),
                                    bytes_text(files.bytes));
-    if (state.best) {
-        const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), tuner.spec().objective.mode);
+    if (state.best && !tuner.spec().objective.several()) {
+        const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), tuner.spec().objective);
         if (checkpoint != nullptr) text += "    best: " + unbroken(checkpoint->path);
         if (checkpoint != nullptr && checkpoint->iteration != state.trial(*state.best).best_iteration)
             text += fmt::format(" (of iteration {})", checkpoint->iteration);
@@ -195,7 +196,8 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     std::string text = end_headline(tuner, files.code, live.elapsed_s, style);
     if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
     text += best_text(tuner, style);
-    if (state.best) text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
+    if (state.best && !tuner.spec().objective.several())
+        text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
     text += prose("training", training_text(tuner), style);
     if (const std::string suggestions = suggestions_text(tuner); !suggestions.empty())
         text += prose("search", suggestions, style);
@@ -286,11 +288,13 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     const std::string mark = simulated_text(state);
     const std::string simulated = mark.empty() ? "" : paragraph(mark, style);
     if (!state.best)
-        return encoded(simulated + paragraph("no trial has reported a finite " + tuner.spec().objective.metric +
-                                                 limits_text(tuner.spec().objective) +
-                                                 "; what there is: " + unbroken(command_text({"status", directory})),
-                                             style),
-                       style);
+        return encoded(
+            simulated + paragraph("no trial has reported a finite " + study::metrics_text(tuner.spec().objective) +
+                                      limits_text(tuner.spec().objective) +
+                                      "; what there is: " + unbroken(command_text({"status", directory})),
+                                  style),
+            style);
+    if (tuner.spec().objective.several()) return encoded(simulated + front_screen(tuner, directory, style), style);
     const TrialState& best = state.trial(*state.best);
     std::string text = simulated + prose("best",
                                          fmt::format("#{}  {} {}{} at iteration {} of {}{}{}", state.best->value(),
@@ -302,7 +306,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
     text += schedule_text(state, *state.best, directory, style);
     if (!simulated.empty()) return encoded(std::move(text), style); // there are no weights
-    const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective.mode);
+    const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective);
     text +=
         prose("weights",
               checkpoint == nullptr ? "no checkpoint was kept"

@@ -126,7 +126,7 @@ struct FilesInfo {
 /// `files`.
 [[nodiscard]] std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, const Style& style);
 
-/// The best trial: metric, configuration, checkpoint, and what to type next.
+/// The best trial: metric, configuration, checkpoint, and what to type next. Of several objectives, the front.
 [[nodiscard]] std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style,
                                       bool weights_missing = false);
 /// Trials in the order of the live table.

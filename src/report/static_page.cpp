@@ -159,6 +159,28 @@ std::string best_html(const StudyView& view) {
     return text + picture.svg();
 }
 
+/// The Pareto front of several objectives; else empty.
+std::string front_html(const StudyView& view) {
+    if (view.others.empty()) return {};
+    TextRow titles{"trial", view.metric};
+    for (const study::Goal& each : view.others) titles.push_back(each.metric);
+    for (const auto& parameter : view.parameters) titles.push_back(parameter.name);
+    std::vector<TextRow> rows;
+    for (const study::TrialId id : view.front) {
+        const TrialView& trial = view.trials[id.value()];
+        TextRow row{fmt::format("#{}", id.value()), metric_text(trial.best)};
+        for (const double value : trial.others) row.push_back(metric_text(value));
+        for (const auto& parameter : view.parameters) {
+            const auto* value = trial.configuration.find(parameter.name);
+            row.push_back(value == nullptr ? "-" : value_text(*value));
+        }
+        rows.push_back(std::move(row));
+    }
+    return heading("Pareto front") +
+           sentence("No trial is better in one objective without being worse in another.", "note") +
+           html_table(titles, rows);
+}
+
 std::string curves_html(const StudyView& view, const std::vector<std::size_t>& order) {
     Picture picture(view.metric, "iteration", false);
     std::size_t drawn = 0;
@@ -280,7 +302,7 @@ std::string static_page(std::span<const PageStudy> studies, bool without_scripts
             "note");
     for (const PageStudy& study : studies) {
         const auto order = best_first(study.view);
-        text += headline_html(study) + best_html(study.view) + curves_html(study.view, order) +
+        text += headline_html(study) + best_html(study.view) + front_html(study.view) + curves_html(study.view, order) +
                 importance_html(study.view) + rungs_html(study.view) + trials_html(study.view, order) +
                 cost_html(study);
     }

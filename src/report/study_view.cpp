@@ -17,6 +17,7 @@
 #include "ranktune/study/parse.hpp"
 #include "report/best_value.hpp"
 #include "report/endings.hpp"
+#include "report/front.hpp"
 #include "report/lineage.hpp"
 #include "report/repeat.hpp"
 #include "report/simulated.hpp"
@@ -58,6 +59,7 @@ TrialView trial_view(const TrialState& t) {
     view.best_iteration = t.best_iteration;
     view.last = t.reported ? t.last : tuner::not_a_number;
     view.seconds = t.seconds;
+    view.others = t.others;
     view.attempts = t.attempt.value();
     view.ranks = t.wanted_ranks;
     view.bracket = t.bracket;
@@ -243,6 +245,8 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     if (const auto newest = time_of_newest_record(state)) view.as_of = wall_time_text(*newest);
     view.best = state.best;
     if (spec.searcher.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
+    view.others = spec.objective.others;
+    view.front = front_of(tuner);
     view.training = training_of(tuner);
     for (const auto& parameter : spec.space.parameters())
         if (!std::holds_alternative<space::Constant>(parameter.domain)) view.parameters.push_back(parameter);

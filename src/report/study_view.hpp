@@ -29,8 +29,9 @@ struct TrialView {
     study::Iteration iterations = 0;
     double best = 0.0; ///< NaN: no finite value
     study::Iteration best_iteration = 0;
-    double last = 0.0;    ///< NaN: none
-    double seconds = 0.0; ///< of training
+    double last = 0.0;          ///< NaN: none
+    double seconds = 0.0;       ///< of training
+    std::vector<double> others; ///< further objectives at the best iteration; empty: none
     std::uint32_t attempts = 0;
     std::uint32_t ranks = 1; ///< wanted
     std::uint32_t bracket = 0;
@@ -102,7 +103,8 @@ struct StudyView {
     std::string uuid;
     std::string metric;
     study::Mode mode = study::Mode::max;
-    std::string simulated; ///< in words; empty: a real study
+    std::vector<study::Goal> others; ///< the further objectives of a study with several
+    std::string simulated;           ///< in words; empty: a real study
     std::string searcher;
     std::string scheduler;
     std::string trainable; ///< its name, or the command of a program
@@ -116,9 +118,10 @@ struct StudyView {
     std::string as_of;  ///< wall time of the newest record, RFC 3339; empty: not known
     std::optional<study::TrialId> best;
     std::string best_mean; ///< with searcher.repeats: "0.9120 +- 0.0041 (mean of 3)", of its configuration; else empty
-    std::vector<StretchView> lineage; ///< of the best result, oldest first; empty: there is no best trial
-    std::string again;                ///< a study file that trains the best trial again; empty: there is none
-    std::string command;              ///< the command line of a program with the best configuration; empty: no program
+    std::vector<study::TrialId> front; ///< of several objectives, from the best to the worst in the first one
+    std::vector<StretchView> lineage;  ///< of the best result, oldest first; empty: there is no best trial
+    std::string again;                 ///< a study file that trains the best trial again; empty: there is none
+    std::string command;               ///< the command line of a program with the best configuration; empty: no program
 
     std::vector<space::Parameter> parameters; ///< that vary, in the order of the study file
     std::vector<TrialView> trials;

@@ -8,6 +8,7 @@
 #include "ranktune/study/objective.hpp"
 #include "report/best_value.hpp"
 #include "report/endings.hpp"
+#include "report/front.hpp"
 #include "report/plan.hpp"
 #include "report/screens.hpp"
 #include "report/simulated.hpp"
@@ -92,6 +93,8 @@ std::string counts_line(const tuner::Tuner& tuner, bool interrupted, const Style
         if (state.in(phase) > 0) parts.push_back({fmt::format("{} {}", study::name(phase), state.in(phase)), worth});
     }
     if (!state.best) return line_of(std::move(parts), style.dot(), style.width);
+    if (const std::string front = front_size_text(state); !front.empty()) parts.push_back({"front " + front, 1});
+    if (!state.front.trials().empty()) return line_of(std::move(parts), style.dot(), style.width);
     const TrialState& best = state.trial(*state.best);
     constexpr std::size_t gap = 6;
     const std::string text = fmt::format("best {}  #{}", text_of_best(tuner), state.best->value());
@@ -186,10 +189,15 @@ std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) ids.emplace_back(i);
     if (tuner.spec().searcher.repeats > 1) return by_mean(tuner);
     const auto mode = tuner.spec().objective.mode;
+    const bool several = tuner.spec().objective.several();
+    const auto ranks =
+        several ? tuner::pareto_ranks(state.trials, tuner.spec().objective) : std::vector<std::int64_t>();
+    const auto front = [&](study::TrialId id) { return static_cast<std::uint64_t>(several ? ranks[id.value()] : 0); };
     std::sort(ids.begin(), ids.end(), [&](study::TrialId a, study::TrialId b) {
         const TrialState& left = state.trial(a);
         const TrialState& right = state.trial(b);
         if (holds_ranks(left) != holds_ranks(right)) return holds_ranks(left);
+        if (front(a) != front(b)) return front(a) < front(b); // without a result: the largest number
         return study::better({study::score(left.best, mode), a}, {study::score(right.best, mode), b});
     });
     return ids;
@@ -210,7 +218,10 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
     text += fmt::format("{}running {}{}failed {}", style.dot(),
                         state.in(TrialPhase::running) + state.in(TrialPhase::ending), style.dot(),
                         state.in(TrialPhase::failed));
-    if (state.best) text += fmt::format("{}best {} #{}", style.dot(), text_of_best(tuner), state.best->value());
+    if (const std::string front = front_size_text(state); !front.empty())
+        text += std::string(style.dot()) + "front " + front;
+    else if (state.best)
+        text += fmt::format("{}best {} #{}", style.dot(), text_of_best(tuner), state.best->value());
     if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
     for (const std::string& line : checkpoint_lines(live, SIZE_MAX)) text += std::string(style.dot()) + line;
     return encoded(text + "\n", style);

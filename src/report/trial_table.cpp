@@ -11,6 +11,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "report/best_value.hpp"
+#include "report/front.hpp"
 #include "report/next_steps.hpp"
 #include "report/screens.hpp"
 #include "report/text_table.hpp"
@@ -92,7 +93,7 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
              [=](TrialId id) { return std::optional<space::Value>(static_cast<std::int64_t>(number(trial(id)))); }});
     };
     fields.push_back({"trial",
-                      [=](TrialId id) { return (state->best == id ? "*  #" : "#") + std::to_string(id.value()); },
+                      [=](TrialId id) { return (state->leads(id) ? "*  #" : "#") + std::to_string(id.value()); },
                       [](TrialId id) { return std::optional<space::Value>(static_cast<std::int64_t>(id.value())); }});
     fields.push_back({"state", [=](TrialId id) { return state_text(trial(id), interrupted); },
                       [=](TrialId id) -> std::optional<space::Value> {
@@ -144,7 +145,7 @@ struct TrialTable::Impl {
     TableRequest request;
     Style style;
     std::vector<Field> own;
-    std::vector<Field> metrics; ///< the objective first
+    std::vector<Field> metrics; ///< the objectives first
     std::vector<Field> parameters;
     std::vector<const Field*> shown; ///< columns, where they were chosen; else those that may be dropped, too
     const Field* sort = nullptr;
@@ -168,9 +169,15 @@ struct TrialTable::Impl {
         const std::string& objective = tuner.spec().objective.metric;
         metrics.push_back(*std::ranges::find(own, "best", &Field::name));
         metrics.back().name = objective;
+        const auto goals = tuner.spec().objective.goals();
+        for (std::size_t i = 1; i < goals.size(); ++i) {
+            const auto value = [state = &tuner.state(), i](TrialId id) { return objective_value(state->trial(id), i); };
+            metrics.push_back({goals[i].metric, [=](TrialId id) { return metric_text(value(id)); },
+                               [=](TrialId id) { return known_number(value(id)); }});
+        }
         const auto& names = tuner.state().metrics;
         for (std::size_t i = 0; i < names.size(); ++i) {
-            if (names[i] == objective) continue;
+            if (std::ranges::find(goals, names[i], &study::Goal::metric) != goals.end()) continue;
             Field field{names[i], [this, i](TrialId id) { return metric_text(values->of(id, i)); },
                         [this, i](TrialId id) { return known_number(values->of(id, i)); }};
             field.is_metric = true;
@@ -203,7 +210,8 @@ struct TrialTable::Impl {
 
     void choose_columns() {
         for (const char* name : {"trial", "state", "group", "it"}) shown.push_back(find(name));
-        shown.push_back(&metrics.front());
+        const std::size_t goals = tuner.spec().objective.goals().size();
+        for (std::size_t i = 0; i < goals; ++i) shown.push_back(&metrics[i]);
         if (const Field* mean = find("mean"); mean != nullptr && tuner.spec().searcher.repeats > 1)
             shown.push_back(mean);
         for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -216,7 +224,7 @@ struct TrialTable::Impl {
             any = !trials[i].takeovers.empty() && trials[i].takeovers.back().donor.trial != TrialId{i};
         if (any) shown.push_back(find("took_over"));
         if (request.wide_metrics)
-            for (std::size_t i = 1; i < metrics.size(); ++i) shown.push_back(&metrics[i]);
+            for (std::size_t i = goals; i < metrics.size(); ++i) shown.push_back(&metrics[i]);
         shown.push_back(find("time"));
     }
 
@@ -322,7 +330,7 @@ struct TrialTable::Impl {
         std::string rows = "\n" + line(table.titles(), Tone::plain);
         for (std::size_t i = 0; i < ids.size(); ++i) {
             const bool failed = tuner.state().trial(ids[i]).phase == TrialPhase::failed;
-            const Tone tone = tuner.state().best == ids[i] ? Tone::good : failed ? Tone::bad : Tone::plain;
+            const Tone tone = tuner.state().leads(ids[i]) ? Tone::good : failed ? Tone::bad : Tone::plain;
             rows += line(table.cells(i), tone);
         }
         return rows + hidden_text(hidden, std::move(dropped), directory);

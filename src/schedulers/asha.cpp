@@ -171,6 +171,8 @@ void check_asha(const study::AlgorithmCheck& check) {
     const AshaSettings asha = settings_of(check.options);
     check_numbers(check, asha);
     check_rungs(check, asha);
+    if (asha.ray && check.several_objectives && check.is_right("rule"))
+        check.complain("rule", R"("ray" compares trials by one metric; with several in study.metric use "floor")");
     if (asha.ray && asha.allotment == Allotment::budget && check.is_right("rule") && check.is_right("allotment"))
         check.complain("allotment", "\"budget\" needs whole rungs; with rule \"ray\" only \"ray\" is possible");
 }
@@ -226,6 +228,7 @@ study::SchedulerInfo describe_asha() {
             " and restart_paused = true in [scheduler]: trials that are promoted then train again from the "
             "beginning. With either the same command goes on. (variant = \"stop\" in [scheduler] never "
             "pauses; it begins again, with --fresh)"};
+    info.several_objectives = true;
     info.has_rungs = true;
     info.plan = plan_asha;
     return info;

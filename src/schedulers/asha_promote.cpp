@@ -28,10 +28,10 @@ std::vector<std::vector<base::Iteration>> all_levels(const AshaPromote::Options&
 
 AshaPromote::AshaPromote(const Options& options, const study::Objective& objective)
     : options_(options),
+      count_(BestCount::Rule::floor, options.eta),
       objective_(objective),
       bracket_of_(bracket_choice(options.allotment, options.seed, all_levels(options), options.eta)) {
     assert(options.eta >= 2 && options.brackets >= 1 && options.brackets <= 255);
-    const BestCount count(BestCount::Rule::floor, options.eta);
     for (std::uint32_t b = 0; b < options.brackets; ++b) {
         first_.push_back(rungs_.size());
         const auto levels = integer_levels(options.first_rung, options.eta, options.ceiling, b);
@@ -42,7 +42,7 @@ AshaPromote::AshaPromote(const Options& options, const study::Objective& objecti
                               .bracket = static_cast<std::uint8_t>(b),
                               .index = static_cast<std::uint8_t>(k),
                               .last = last,
-                              .entries = RankedSplit(count)});
+                              .entries = RankedSplit(count_)});
         }
     }
     std::stable_sort(order_.begin(), order_.end(),
@@ -66,13 +66,26 @@ study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
 
     if (at.entered) return {Verb::pause, Reason::rung, level, static_cast<double>(here.entries.size())}; // told before
 
-    const Ranked entry{report.score.rank(), report.trial};
-    const auto entries = static_cast<double>(here.entries.size() + 1);
-    const bool chosen =
-        !contended && here.entries.would_be_in_best(entry) && may_promote(here, here.entries.size() + 1) &&
-        (!top_among_best(here) || study::better(entry, here.paused.top())) && !promotable_above(here.level);
+    const std::size_t size = several() ? here.compared.next_size() : here.entries.size() + 1;
+    const auto entries = static_cast<double>(size);
+    const bool chosen = !contended && may_promote(here, size) && leads(here, report) && !promotable_above(here.level);
     if (!chosen) return {Verb::pause, Reason::rung, level, entries};
-    return {Verb::go_on, Reason::in_top, static_cast<double>(here.entries.next_best_count()), entries};
+    return {Verb::go_on, Reason::in_top, static_cast<double>(count_(size)), entries};
+}
+
+/// Whether the report would be among the best of the rung, and better than every trial that waits there.
+bool AshaPromote::leads(const Rung& rung, const Report& report) const {
+    if (!several()) {
+        const Ranked entry{report.score.rank(), report.trial};
+        return rung.entries.would_be_in_best(entry) &&
+               (!top_among_best(rung) || study::better(entry, rung.paused.top()));
+    }
+    const std::vector<base::TrialId> order = rung.compared.order_with(report.trial, report.score);
+    for (std::size_t place = 0; place < count_(order.size()); ++place) {
+        if (order[place] == report.trial) return true;
+        if (waits_at({0.0, order[place]}, rung)) return false;
+    }
+    return false;
 }
 
 /// Whether the rung, with so many entries, may promote one of its best.
@@ -146,7 +159,7 @@ std::optional<std::size_t> AshaPromote::enters(base::TrialId trial, base::Iterat
 std::vector<Scheduler::RungView> AshaPromote::rungs() const {
     std::vector<RungView> views;
     for (const Rung& each : rungs_) {
-        const RungView view{each.level, each.entries.size(), each.promoted};
+        const RungView view{each.level, several() ? each.compared.arrivals() : each.entries.size(), each.promoted};
         each.bracket == 0 ? views.push_back(view) : merge(views, view);
     }
     return views;
@@ -179,7 +192,7 @@ void AshaPromote::reported(const study::Reported& record) {
     Slot& at = slot(record.trial);
     if (record.iteration < rung(at).level) return;
     if (!at.entered) {
-        enter(at, record.trial, objective_.score(objective_.value(record)));
+        enter(at, record.trial, score_of(record));
         if (rung(at).last) ++completed_;
     }
     if (rung(at).last) {
@@ -239,22 +252,49 @@ void AshaPromote::reopened(const study::TrialReopened& record) {
     at.closed = false;
     ++active_;
     Rung& here = rung(at);
-    const bool by_failure = at.entered && !here.last && at.score == -std::numeric_limits<double>::infinity();
+    if (!at.entered || here.last) return;
+    const bool by_failure =
+        several() ? here.compared.erase_failure(record.trial) : at.score == -std::numeric_limits<double>::infinity();
     if (!by_failure) return;
-    here.entries.erase({at.score, record.trial});
+    if (!several()) here.entries.erase({at.score, record.trial});
     at.entered = false;
     at.score = 0.0;
-    refresh(here);
+    several() ? rank_again(here) : refresh(here);
     rebuild_reach(here);
 }
 
-void AshaPromote::enter(Slot& at, base::TrialId trial, double score) {
+study::Score AshaPromote::score_of(const study::Reported& record) const {
+    return several() ? objective_.score(record) : study::Score(score(record));
+}
+
+void AshaPromote::enter(Slot& at, base::TrialId trial, const study::Score& score) {
     Rung& here = rung(at);
     at.entered = true;
-    at.score = score;
-    here.entries.insert({score, trial});
+    if (several()) {
+        here.compared.insert(trial, score);
+        return rank_again(here);
+    }
+    const Ranked entry{score.rank(), trial};
+    at.score = entry.score;
+    here.entries.insert(entry);
     refresh(here);
-    if (const auto out = put_in_reach(here, {score, trial})) fell_out_.push_back(*out);
+    if (const auto out = put_in_reach(here, entry)) fell_out_.push_back(*out);
+}
+
+/// Several objectives: every entry may change the places of all others, and a place stands for a score.
+void AshaPromote::rank_again(Rung& here) {
+    here.entries = RankedSplit(count_);
+    here.paused.clear();
+    const std::vector<base::TrialId> order = here.compared.order();
+    for (std::size_t place = 0; place < order.size(); ++place) {
+        const Ranked entry{-static_cast<double>(place), order[place]};
+        here.entries.insert(entry);
+        Slot& at = slots_[entry.trial.value()];
+        if (!at.entered || at.bracket != here.bracket || at.rung != here.index) continue;
+        at.score = entry.score;
+        if (at.paused) here.paused.push(entry);
+    }
+    refresh(here);
 }
 
 /// The trial leaves its rung for the next one.
@@ -274,7 +314,7 @@ void AshaPromote::set_paused(base::TrialId trial, bool paused) {
     at.paused = paused;
     if (paused) {
         --active_;
-        here.paused.push({at.score, trial});
+        if (!several() || here.compared.find(trial) != nullptr) here.paused.push({at.score, trial});
     } else {
         ++active_;
     }
@@ -301,7 +341,7 @@ std::size_t AshaPromote::reach() const {
 
 /// Returns the trial that falls out of reach, if any; it may be the new one.
 std::optional<base::TrialId> AshaPromote::put_in_reach(Rung& rung, const Ranked& entry) const {
-    if (rung.last) return std::nullopt;
+    if (rung.last || several()) return std::nullopt;
     if (rung.within_reach.size() < reach()) {
         rung.within_reach.push(entry);
         return std::nullopt;
@@ -318,7 +358,7 @@ void AshaPromote::rebuild_reach(Rung& rung) const {
 bool AshaPromote::out_of_reach(base::TrialId trial) const {
     const Slot& at = slot(trial);
     const Rung& here = rung(at);
-    if (!at.entered || here.last || here.within_reach.size() < reach()) return false;
+    if (!at.entered || here.last || several() || here.within_reach.size() < reach()) return false;
     return study::better(here.within_reach.top(), {at.score, trial});
 }
 

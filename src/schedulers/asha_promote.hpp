@@ -13,6 +13,7 @@
 #include "ranktune/schedulers/scheduler.hpp"
 #include "schedulers/heap.hpp"
 #include "schedulers/levels.hpp"
+#include "schedulers/pareto_rung.hpp"
 #include "schedulers/ranked_split.hpp"
 
 namespace ranktune::schedulers {
@@ -34,8 +35,12 @@ namespace ranktune::schedulers {
 /// trials have been promoted promotes another one only if it has at least eta * (p + 1) entries. So never more than
 /// floor(n / eta) are promoted, however often the best of the rung change.
 ///
-/// Cost per report: between rungs one look-up; at a rung O(log entries). Memory: 16 bytes per trial, per entry of a
-/// rung, per pause, and for each of the best num_trials / eta of a rung; up to twice that, because the arrays double.
+/// With several objectives a rung ranks its newest entries as in ParetoRung, and only these can be promoted. What is
+/// the best of a rung may change with every entry, so no trial is ever out of reach.
+///
+/// Cost per report: between rungs one look-up; at a rung O(log entries), or ParetoRung's. Memory: 16 bytes per trial,
+/// per entry of a rung, per pause, and for each of the best num_trials / eta of a rung; up to twice that, because the
+/// arrays double.
 class AshaPromote final : public Scheduler {
   public:
     struct Options {
@@ -86,7 +91,7 @@ class AshaPromote final : public Scheduler {
   private:
     /// A trial. `rung` is the one that it heads for or, once entered, stands at.
     struct Slot {
-        double score = 0.0; ///< of its entry while it stands at a rung; 0 otherwise
+        double score = 0.0; ///< of its entry while it stands at a rung; 0 otherwise; several objectives: of its place
         std::uint8_t bracket = 0;
         std::uint8_t rung = 0;
         bool entered : 1 = false;
@@ -104,7 +109,8 @@ class AshaPromote final : public Scheduler {
         /// best paused trial is not among them, no other one is.)
         bool promotable = false;
         std::uint64_t promoted = 0;
-        RankedSplit entries;
+        RankedSplit entries;   ///< several objectives: the places of `compared`, turned into scores
+        ParetoRung compared{}; ///< several objectives only
         /// Paused trials, best on top, with lazy deletion: trials that left stay until they reach the top and block a
         /// promotion (see `refresh`).
         Heap<study::Ranked, BetterFirst> paused{};
@@ -120,6 +126,8 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] bool top_among_best(const Rung& rung) const {
         return !rung.paused.empty() && rung.entries.in_best(rung.paused.top());
     }
+    [[nodiscard]] bool several() const { return objective_.objective().several(); }
+    [[nodiscard]] bool leads(const Rung& rung, const Report& report) const;
     [[nodiscard]] bool may_promote(const Rung& rung, std::size_t entries) const;
     [[nodiscard]] bool promotable_above(base::Iteration level) const;
     [[nodiscard]] const study::Ranked* best_waiting(const Rung& rung) const;
@@ -136,7 +144,9 @@ class AshaPromote final : public Scheduler {
     void promoted(const study::TrialPromoted& record);
     void closed(const study::TrialClosed& record);
     void reopened(const study::TrialReopened& record);
-    void enter(Slot& slot, base::TrialId trial, double score);
+    [[nodiscard]] study::Score score_of(const study::Reported& record) const;
+    void enter(Slot& slot, base::TrialId trial, const study::Score& score);
+    void rank_again(Rung& rung);
     void promote(Slot& slot);
     void set_paused(base::TrialId trial, bool paused);
     void set_finishing(Slot& slot, bool finishing);
@@ -152,6 +162,7 @@ class AshaPromote final : public Scheduler {
     void check_slots() const;
 
     Options options_;
+    BestCount count_;
     ObjectiveReader objective_;
     std::vector<Rung> rungs_;        ///< bracket by bracket, ascending levels
     std::vector<std::size_t> first_; ///< position of each bracket's first rung in rungs_

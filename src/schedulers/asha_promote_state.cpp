@@ -36,7 +36,7 @@ void AshaPromote::snapshot(study::Encoder& out) const {
     for (const Rung& each : rungs_) {
         out.varint(each.level);
         out.varint(each.promoted);
-        each.entries.snapshot(out);
+        several() ? each.compared.snapshot(out) : each.entries.snapshot(out);
     }
     out.varint(completed_);
 }
@@ -76,6 +76,13 @@ void AshaPromote::read_rungs(study::Decoder& in) {
     for (Rung& each : rungs_) {
         require_format(in.varint() == each.level, "asha", "has other rungs");
         each.promoted = in.varint();
+        if (several()) {
+            each.compared.restore(in);
+            for (const base::TrialId trial : each.compared.order())
+                require_format(trial.value() < slots_.size(), "asha", "names an unknown trial");
+            rank_again(each);
+            continue;
+        }
         each.entries.restore(in);
         each.paused.clear();
         each.entries.for_each([this, &each](const study::Ranked& entry) {
@@ -139,7 +146,10 @@ void AshaPromote::check_rungs() const {
         };
         holds(each.entries.valid(), "mixes up the best and the rest");
         holds(each.promoted == counts[i].passed, "counts its promotions wrong");
-        holds(each.entries.size() == counts[i].passed + counts[i].standing, "counts its entries wrong");
+        const std::size_t came = counts[i].passed + counts[i].standing;
+        holds(several() ? each.compared.size() <= came && each.entries.size() == each.compared.size()
+                        : each.entries.size() == came,
+              "counts its entries wrong");
         marked.clear();
         each.entries.for_each([&](const study::Ranked& entry) {
             holds(marked.mark(entry.trial.value()), "holds a trial twice or an unknown one");
@@ -148,14 +158,15 @@ void AshaPromote::check_rungs() const {
                   "holds a trial that has not been there");
             holds(at.rung != each.index || at.score == entry.score, "gives a trial another score than it has");
         });
-        if (each.last) reached_ceiling += each.entries.size();
+        if (each.last) reached_ceiling += came;
 
         marked.clear();
         std::size_t paused = 0;
         for (const auto& entry : each.paused.items()) {
             if (waits_at(entry, each) && marked.mark(entry.trial.value())) ++paused;
         }
-        holds(paused == counts[i].paused, "would never promote a trial that is paused there");
+        holds(several() ? paused <= counts[i].paused : paused == counts[i].paused,
+              "would never promote a trial that is paused there");
         holds(each.paused.valid(), "has its paused trials out of order");
         holds(!each.promotable || waits_at(each.paused.top(), each), "would promote a trial that has left");
         holds(each.promotable == (top_among_best(each) && may_promote(each, each.entries.size())),
@@ -163,7 +174,7 @@ void AshaPromote::check_rungs() const {
     }
     for (const Rung& each : rungs_) {
         require(each.within_reach.valid() &&
-                    each.within_reach.size() == (each.last ? 0 : std::min(reach(), each.entries.size())),
+                    each.within_reach.size() == (each.last || several() ? 0 : std::min(reach(), each.entries.size())),
                 "asha: rung ", each.level, " does not know what is within reach");
     }
     require(completed_ <= reached_ceiling, "asha: more trials completed than reached the ceiling");

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "ranktune/base/error.hpp"
@@ -41,14 +42,13 @@ std::uint64_t lowest_bits(std::size_t count) {
 
 AshaStop::AshaStop(const Options& options, const study::Objective& objective)
     : options_(options),
+      count_(options.rule == Rule::ray ? BestCount::Rule::quantile : BestCount::Rule::at_least_one, options.eta),
       objective_(objective),
       bracket_of_(bracket_choice(options.allotment, options.seed, all_levels(options),
                                  static_cast<std::uint64_t>(options.eta))) {
     assert(options.brackets >= 1 && options.brackets <= 255);
     assert(options.allotment == Allotment::ray || options.rule == Rule::floor);
     if (options_.rule == Rule::floor) options_.stop_last_trials = true;
-    const BestCount count(options_.rule == Rule::ray ? BestCount::Rule::quantile : BestCount::Rule::at_least_one,
-                          options.eta);
     for (std::uint32_t b = 0; b < options.brackets; ++b) {
         first_.push_back(rungs_.size());
         const auto levels = levels_of(options, b);
@@ -56,7 +56,7 @@ AshaStop::AshaStop(const Options& options, const study::Objective& objective)
             throw base::UsageError("scheduler.eta = " + std::to_string(options.eta) + " gives more than " +
                                    std::to_string(max_rungs) + " rungs; take a larger eta");
         }
-        for (const base::Iteration level : levels) rungs_.push_back({.level = level, .ranked = RankedSplit(count)});
+        for (const base::Iteration level : levels) rungs_.push_back({.level = level, .ranked = RankedSplit(count_)});
     }
     first_.push_back(rungs_.size());
 }
@@ -91,12 +91,20 @@ study::Verdict AshaStop::decide(const Report& report, bool) const {
 }
 
 study::Verdict AshaStop::decide_floor(const Rung& here, const Report& report) const {
-    const auto entries = static_cast<double>(here.ranked.size() + 1);
-    if (!here.ranked.would_be_in_best({report.score.rank(), report.trial})) {
+    const std::size_t size = several() ? here.compared.next_size() : here.ranked.size() + 1;
+    const auto entries = static_cast<double>(size);
+    if (!is_in_best(here, report)) {
         return {Verb::stop, Reason::not_in_top, static_cast<double>(here.level), entries};
     }
-    if (here.ranked.size() == 0) return {Verb::go_on, Reason::first_arrival};
-    return {Verb::go_on, Reason::in_top, static_cast<double>(here.ranked.next_best_count()), entries};
+    if (size == 1) return {Verb::go_on, Reason::first_arrival};
+    return {Verb::go_on, Reason::in_top, static_cast<double>(count_(size)), entries};
+}
+
+bool AshaStop::is_in_best(const Rung& here, const Report& report) const {
+    if (!several()) return here.ranked.would_be_in_best({report.score.rank(), report.trial});
+    const std::vector<base::TrialId> order = here.compared.order_with(report.trial, report.score);
+    const auto place = std::ranges::find(order, report.trial) - order.begin();
+    return std::cmp_less(place, count_(order.size()));
 }
 
 study::Verdict AshaStop::decide_ray(const Rung& here, const Report& report) const {
@@ -153,8 +161,9 @@ void AshaStop::reported(const study::Reported& record) {
     const auto position = rung_to_enter(at, record.iteration);
     if (!position) return;
     const double value = objective_.value(record);
+    const study::Score score = several() ? objective_.score(record) : study::Score(objective_.score(value));
     // A drain turns go_on into pause: the trial goes on later.
-    enter(at, *position, {objective_.score(value), record.trial}, std::isnan(value), record.verdict.verb != Verb::stop);
+    enter(at, *position, record.trial, score, std::isnan(value), record.verdict.verb != Verb::stop);
 }
 
 void AshaStop::created(const study::TrialCreated& record) {
@@ -172,7 +181,7 @@ void AshaStop::closed(const study::TrialClosed& record) {
     if (options_.rule != Rule::floor || record.phase != study::TrialPhase::failed) return;
     const auto heading = static_cast<std::size_t>(std::countr_one(at.entered));
     if (heading >= rungs_of(at.bracket)) return;
-    enter(at, first_[at.bracket] + heading, {-std::numeric_limits<double>::infinity(), record.trial}, false, false);
+    enter(at, first_[at.bracket] + heading, record.trial, -std::numeric_limits<double>::infinity(), false, false);
 }
 
 /// Removes the entry that the failure made, so that the trial can be entered with its next report.
@@ -183,18 +192,24 @@ void AshaStop::reopened(const study::TrialReopened& record) {
     if (options_.rule != Rule::floor || at.entered == 0) return;
     const auto index = static_cast<std::size_t>(std::bit_width(at.entered)) - 1;
     Rung& here = rungs_[first_[at.bracket] + index];
-    if (!here.ranked.erase({-std::numeric_limits<double>::infinity(), record.trial})) return;
+    const bool by_failure = several() ? here.compared.erase_failure(record.trial)
+                                      : here.ranked.erase({-std::numeric_limits<double>::infinity(), record.trial});
+    if (!by_failure) return;
     --here.entries;
     at.entered &= ~(std::uint64_t{1} << index);
 }
 
-void AshaStop::enter(Slot& at, std::size_t position, const study::Ranked& entry, bool is_nan, bool goes_on) {
+void AshaStop::enter(Slot& at, std::size_t position, base::TrialId trial, const study::Score& score, bool is_nan,
+                     bool goes_on) {
     const std::size_t index = position - first_[at.bracket];
     at.entered |= options_.rule == Rule::floor ? lowest_bits(index + 1) : std::uint64_t{1} << index;
     Rung& here = rungs_[position];
     ++here.entries;
     if (goes_on) ++here.promoted;
-    if (options_.rule == Rule::floor || !is_nan) here.ranked.insert(entry);
+    if (several())
+        here.compared.insert(trial, score);
+    else if (options_.rule == Rule::floor || !is_nan)
+        here.ranked.insert({score.rank(), trial});
 }
 
 } // namespace ranktune::schedulers

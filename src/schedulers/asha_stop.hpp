@@ -9,6 +9,7 @@
 #include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
 #include "schedulers/levels.hpp"
+#include "schedulers/pareto_rung.hpp"
 #include "schedulers/ranked_split.hpp"
 
 namespace ranktune::schedulers {
@@ -26,7 +27,10 @@ namespace ranktune::schedulers {
 /// the first one goes on. Then it is entered, also when it stops, and also when a stopper or its trainable ends it at
 /// that report, the ceiling included. NaN is left out of the quantile and never stops; a failed trial is not entered.
 ///
-/// Cost per report: between rungs one look-up; at a rung O(log entries). 16 bytes per trial and per entry.
+/// With several objectives, rule `floor` only, a rung ranks its newest entries as in ParetoRung.
+///
+/// Cost per report: between rungs one look-up; at a rung O(log entries), or ParetoRung's. 16 bytes per trial and per
+/// entry.
 class AshaStop final : public Scheduler {
   public:
     enum class Rule : std::uint8_t { floor, ray };
@@ -69,7 +73,8 @@ class AshaStop final : public Scheduler {
         base::Iteration level = 0;
         std::uint64_t entries = 0;  ///< NaN included
         std::uint64_t promoted = 0; ///< entries that went on
-        RankedSplit ranked;         ///< without NaN (ray)
+        RankedSplit ranked;         ///< without NaN (ray); empty with several objectives
+        ParetoRung compared{};      ///< several objectives only
     };
 
     [[nodiscard]] const Slot& slot(base::TrialId trial) const;
@@ -86,9 +91,12 @@ class AshaStop final : public Scheduler {
     void created(const study::TrialCreated& record);
     void closed(const study::TrialClosed& record);
     void reopened(const study::TrialReopened& record);
-    void enter(Slot& slot, std::size_t rung, const study::Ranked& entry, bool is_nan, bool goes_on);
+    [[nodiscard]] bool several() const { return objective_.objective().several(); }
+    [[nodiscard]] bool is_in_best(const Rung& rung, const Report& report) const;
+    void enter(Slot& slot, std::size_t rung, base::TrialId trial, const study::Score& score, bool is_nan, bool goes_on);
 
     Options options_;
+    BestCount count_;
     ObjectiveReader objective_;
     std::vector<Rung> rungs_;        ///< bracket by bracket, ascending levels
     std::vector<std::size_t> first_; ///< position of each bracket's first rung in rungs_; one more at the end

@@ -24,7 +24,7 @@ void AshaStop::snapshot(study::Encoder& out) const {
         out.varint(each.level);
         out.varint(each.entries);
         out.varint(each.promoted);
-        each.ranked.snapshot(out);
+        several() ? each.compared.snapshot(out) : each.ranked.snapshot(out);
     }
 }
 
@@ -42,7 +42,7 @@ void AshaStop::restore(study::Decoder& in) {
         require_format(in.varint() == each.level, "asha", "has other rungs");
         each.entries = in.varint();
         each.promoted = in.varint();
-        each.ranked.restore(in);
+        several() ? each.compared.restore(in) : each.ranked.restore(in);
     }
     require_invariants(*this, "asha");
 }
@@ -68,7 +68,9 @@ void AshaStop::check_invariants() const {
             };
             holds(each.ranked.valid(), "mixes up the best and the rest");
             holds(each.promoted <= each.entries, "let more trials go on than were there");
-            if (options_.rule == Rule::ray) { // all entries, and NaN is not ranked
+            if (several()) {
+                holds(each.compared.size() <= each.entries && each.entries <= marks[i], "counts its entries wrong");
+            } else if (options_.rule == Rule::ray) { // all entries, and NaN is not ranked
                 holds(each.ranked.size() <= each.entries && each.entries == marks[i], "counts its entries wrong");
             } else { // a skipped rung is marked, and has no entry
                 holds(each.ranked.size() == each.entries && each.entries <= marks[i], "counts its entries wrong");

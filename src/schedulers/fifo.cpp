@@ -28,6 +28,7 @@ study::SchedulerInfo describe_fifo() {
     study::SchedulerInfo info;
     info.name = "fifo";
     info.description = "every trial runs to the end.";
+    info.several_objectives = true;
     info.foreign_names = {"none"};
     info.trains_all = true;
     info.make = [](const study::StudySpec& spec) { return std::make_unique<Fifo>(spec.max_iterations); };

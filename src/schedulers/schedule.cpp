@@ -241,6 +241,7 @@ study::SchedulerInfo describe_schedule() {
         "every trial trains to the end, and hyper-parameters change at given iterations. `[scheduler.schedule]` says "
         "which, and when. `ranktune replay DIR --schedule TRIAL` writes such a study.";
     info.foreign_names = {"PopulationBasedTrainingReplay"};
+    info.several_objectives = true;
     info.schedules = true;
     info.make = [](const study::StudySpec& spec) {
         return std::make_unique<Schedule>(spec.space, spec.scheduler.schedule, spec.max_iterations);

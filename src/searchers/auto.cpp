@@ -8,6 +8,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
 #include "searchers/axes.hpp"
+#include "searchers/nsga2.hpp"
 
 namespace ranktune::searchers {
 
@@ -68,7 +69,7 @@ study::SearcherInfo describe_auto() {
     info.name = "auto";
     info.description =
         "`gp` for the first trials if the space suits it (at most 20 parameters, no conditions, few categories), "
-        "otherwise and later `tpe`.";
+        "otherwise and later `tpe`. For several objectives `nsga2`.";
     info.options = {{.name = "gp_trials",
                      .kind = study::OptionInfo::Kind::integer,
                      .standard = 300,
@@ -76,7 +77,10 @@ study::SearcherInfo describe_auto() {
                      .low = 0.0,
                      .high = 1000.0}};
     info.uses_earlier_results = true;
+    info.several_objectives = true;
     info.make = [](const study::StudySpec& spec) -> std::unique_ptr<Searcher> {
+        if (spec.objective.several())
+            return std::make_unique<Nsga2Searcher>(spec.space, spec.seed, Nsga2Searcher::Options{});
         const auto gp_trials = static_cast<std::uint64_t>(spec.searcher.options.at("gp_trials").as_int());
         return std::make_unique<AutoSearcher>(spec.space, spec.seed, gp_trials);
     };

@@ -7,6 +7,7 @@
 
 #include "ranktune/study/spec.hpp"
 #include "searchers/tried.hpp"
+#include "searchers/variation.hpp"
 
 namespace ranktune::searchers {
 
@@ -15,17 +16,6 @@ study::SearcherInfo describe_evolution();
 namespace {
 
 using Kind = study::OptionInfo::Kind;
-
-/// Folds the line onto [0, 1): beyond an end the way leads back.
-double reflected(double x) {
-    x = std::fmod(std::abs(x), 2.0);
-    return std::min(x < 1.0 ? x : 2.0 - x, below_one);
-}
-
-/// The coordinate that stands for everything that decodes to the same value.
-double snapped(const Axis& axis, double unit) {
-    return axis.values == 0 ? unit : space::encode(axis.parameter->domain, space::decode(axis.parameter->domain, unit));
-}
 
 } // namespace
 
@@ -44,7 +34,7 @@ std::optional<space::Configuration> EvolutionSearcher::suggest(std::uint64_t ind
         if (std::isnan(each)) each = random.uniform();
     if (!changeable.empty()) {
         const std::size_t j = changeable[random.below(changeable.size())];
-        unit[j] = changed(axes_[j], unit[j], random);
+        unit[j] = moved(axes_[j], unit[j], options_.step, random);
     }
     return space_.decode(unit, index);
 }
@@ -73,23 +63,6 @@ const FirstResults::Result* EvolutionSearcher::parent(base::RngStream& random) c
             winner = &each;
     }
     return winner;
-}
-
-double EvolutionSearcher::changed(const Axis& axis, double unit, base::RngStream& random) const {
-    if (axis.category) {
-        const std::uint64_t other = random.below(axis.values - 1);
-        const double count = static_cast<double>(axis.values);
-        const auto own = static_cast<std::uint64_t>(std::min(std::floor(unit * count), count - 1.0));
-        return middle(axis, other < own ? other : other + 1);
-    }
-    const double before = snapped(axis, unit);
-    double step = options_.step * random.normal();
-    // A value can fill most of the range, and beyond an end the way leads back to the same value.
-    for (int doubling = 0; doubling < 40; ++doubling, step *= 2.0) {
-        const double after = reflected(before + step);
-        if (snapped(axis, after) != before) return after;
-    }
-    return random.uniform();
 }
 
 namespace {

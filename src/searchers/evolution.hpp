@@ -47,7 +47,6 @@ class EvolutionSearcher final : public StatelessSearcher {
     void follow(const Observations& seen) const;
     /// The result that wins the tournament; nullptr: none is finite.
     [[nodiscard]] const FirstResults::Result* parent(base::RngStream& random) const;
-    [[nodiscard]] double changed(const Axis& axis, double unit, base::RngStream& random) const;
 
     const space::SearchSpace& space_;
     std::uint64_t seed_;

@@ -24,14 +24,15 @@ class FirstResults {
     struct Result {
         base::TrialId trial;
         std::uint64_t point = 0; ///< see Observations::point
-        double score = 0.0;      ///< larger is better; -infinity: failed or not finite
+        double score = 0.0;      ///< Score::order of `whole`: larger is better; -infinity: failed or not finite
+        study::Score whole{};    ///< without values: failed
     };
     /// The next line; the result that it completes.
     [[nodiscard]] std::optional<Result> read(const Observation& line);
 
   private:
     struct Trial {
-        double last;
+        study::Score last{};
         bool counted = false;
     };
     std::vector<Trial> trials_;

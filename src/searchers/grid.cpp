@@ -14,6 +14,7 @@ study::SearcherInfo describe_grid() {
         "all domains crossed in file order, the last one fastest, then the study ends: every domain needs "
         "finitely many values (lists, grids, integers, quantised floats).";
     info.foreign_names = {"grid_search"};
+    info.several_objectives = true;
     info.make = [](const study::StudySpec& spec) { return std::make_unique<GridSearcher>(spec.space); };
     info.whole_space = true;
     return info;

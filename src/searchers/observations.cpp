@@ -14,26 +14,6 @@
 namespace ranktune::searchers {
 namespace {
 
-void put(const study::Score& score, study::Encoder& out) {
-    out.boolean(score.feasible);
-    if (!score.feasible) out.f64(score.violation);
-    out.u8(static_cast<std::uint8_t>(score.values().size()));
-    for (const double value : score.values()) out.f64(value);
-}
-
-study::Score score_from(study::Decoder& in) {
-    const bool feasible = in.boolean();
-    const double violation = feasible ? 0.0 : in.f64();
-    std::array<double, study::Score::max_objectives> values{};
-    const std::size_t size = in.u8();
-    if (size > values.size()) throw base::FormatError("a score has too many objectives");
-    for (std::size_t i = 0; i < size; ++i) values[i] = in.f64();
-    const std::span<const double> all(values);
-    study::Score score(all.first(size), feasible);
-    score.violation = violation;
-    return score;
-}
-
 /// Of the trials of one configuration (searcher.repeats), the table has the first one.
 constexpr std::size_t most_repeats = 1000;
 
@@ -136,7 +116,7 @@ void Observations::snapshot(study::Encoder& out) const {
         out.varint(line.iteration);
         if (line.kind == Observation::Kind::over) out.u8(static_cast<std::uint8_t>(line.phase));
         if (line.kind == Observation::Kind::reported) {
-            put(line.score, out);
+            study::encode(line.score, out);
             const std::vector<double> distances = this->distances(i);
             out.varint(distances.size());
             for (const double distance : distances) out.f64(distance);
@@ -147,7 +127,7 @@ void Observations::snapshot(study::Encoder& out) const {
 }
 
 void Observations::restore_report(base::TrialId trial, base::Iteration iteration, study::Decoder& in) {
-    const study::Score score = score_from(in);
+    const study::Score score = study::decode_score(in);
     std::vector<double> distances(in.count());
     for (double& distance : distances) distance = in.f64();
     if (!distances.empty() && constraints_ > 0 && distances.size() != constraints_)

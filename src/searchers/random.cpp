@@ -14,6 +14,7 @@ study::SearcherInfo describe_random() {
     info.description = "independent samples.";
     info.foreign_names = {"variant_generator", "basic_variant", "random_search"};
     info.options = {avoid_duplicates_option()};
+    info.several_objectives = true;
     info.make = [](const study::StudySpec& spec) {
         return without_duplicates(std::make_unique<RandomSearcher>(spec.space, spec.seed), spec);
     };

@@ -44,6 +44,7 @@ study::SearcherInfo describe_sobol() {
                                    " parameters, the space has " + std::to_string(check.coordinates) +
                                    "; use \"random\"");
     };
+    info.several_objectives = true;
     info.make = [](const study::StudySpec& spec) {
         const bool scramble = spec.searcher.options.at("scramble").as_bool();
         return without_duplicates(std::make_unique<SobolSearcher>(spec.space, spec.seed, scramble), spec);

@@ -82,6 +82,8 @@ hdf5::Shell build(const Results& results) {
     hdf5::put_attribute(builder.file(), "uuid", results.uuid);
     hdf5::put_attribute(builder.file(), "metric", base::as_utf8(results.metric));
     hdf5::put_attribute(builder.file(), "mode", results.mode);
+    if (!results.objectives.empty())
+        hdf5::put_attribute(builder.file(), "objectives", base::as_utf8(results.objectives));
     hdf5::put_attribute(builder.file(), "version", results.version);
     hdf5::put_attribute(builder.file(), "written", results.written);
     for (const ResultTable& table : results.tables) {

@@ -52,11 +52,12 @@ struct ResultTable {
 struct Results {
     std::string study; ///< its name
     std::string uuid;
-    std::string metric;  ///< of the objective
+    std::string metric;  ///< of the objective, or of the first of several
     std::string mode;    ///< "min" or "max"
     std::string version; ///< of the program
     std::string written; ///< wall time, RFC 3339
     std::vector<ResultTable> tables;
+    std::string objectives = {}; ///< of several, for people: "accuracy (max), latency (min)"; empty: one
 };
 
 /// Writes a temporary file, syncs it, renames it to `path`, syncs the directory. Throws base::IoError; throws

@@ -55,6 +55,7 @@ void check_options(const AlgorithmInfo* algorithm, const space::Configuration& o
     const auto complain = [&table](std::string_view option, const std::string& message) {
         throw base::UsageError(table + "." + std::string(option) + ": " + message);
     };
+    if (const std::string why = one_metric_only(*algorithm, study.objective); !why.empty()) complain("type", why);
     if (study.max_iterations < 1) throw base::UsageError("study.max_iterations must be at least 1");
     for (const AlgorithmOption& option : algorithm->options) {
         const std::string why = option_problem(option, options.at(option.name));
@@ -64,6 +65,7 @@ void check_options(const AlgorithmInfo* algorithm, const space::Configuration& o
     algorithm->check({.options = options,
                       .max_iterations = study.max_iterations,
                       .coordinates = study.space.dimensions(),
+                      .several_objectives = study.objective.several(),
                       .is_right = [](std::string_view) { return true; },
                       .complain = complain});
 }
@@ -163,6 +165,12 @@ std::string option_problem(const AlgorithmOption& option, const space::Value& va
 
 space::Value as_kind(const AlgorithmOption& option, const space::Value& value) {
     return option.kind == OptionInfo::Kind::number ? space::Value(value.as_double()) : value;
+}
+
+std::string one_metric_only(const AlgorithmInfo& algorithm, const Objective& objective) {
+    if (algorithm.several_objectives || !objective.several()) return {};
+    return "\"" + algorithm.name + "\" compares trials by one metric, and study.metric names " +
+           std::to_string(objective.goals().size());
 }
 
 SchedulerSpec chosen(std::shared_ptr<const SchedulerInfo> algorithm, const std::vector<OptionValue>& values) {

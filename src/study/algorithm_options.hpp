@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ranktune/study/algorithm.hpp"
+#include "ranktune/study/objective.hpp"
 
 namespace ranktune::study {
 
@@ -30,5 +31,8 @@ template <class Info>
     for (const auto& algorithm : algorithms) infos.push_back(algorithm.get());
     return infos;
 }
+
+/// Why the algorithm refuses a study with several objectives; empty: it does not, or the study has one.
+[[nodiscard]] std::string one_metric_only(const AlgorithmInfo& algorithm, const Objective& objective);
 
 } // namespace ranktune::study

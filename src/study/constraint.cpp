@@ -5,6 +5,12 @@
 
 namespace ranktune::study {
 
+std::string metrics_text(const Objective& objective) {
+    std::string all = objective.metric;
+    for (const Goal& each : objective.others) all += " and " + each.metric;
+    return all;
+}
+
 std::string text(const Constraint& constraint) {
     return constraint.metric + (constraint.at_most ? " <= " : " >= ") + space::float_text(constraint.bound);
 }

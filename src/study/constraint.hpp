@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Constraints in words.
+// Objectives and constraints in words.
 
 #include <span>
 #include <string>
@@ -9,6 +9,8 @@
 
 namespace ranktune::study {
 
+/// "val_accuracy", or "val_accuracy and latency" of several objectives.
+[[nodiscard]] std::string metrics_text(const Objective& objective);
 /// `latency <= 5.0`, as a study file has it.
 [[nodiscard]] std::string text(const Constraint& constraint);
 /// "latency <= 5.0 and recall >= 0.9"

@@ -58,8 +58,19 @@ class Writer {
 void write_study(const StudySpec& spec, Writer& out) {
     out.table("study");
     out.line("name", text_of(spec.name));
-    out.line("metric", text_of(spec.objective.metric));
-    out.line("mode", text_of(spec.objective.mode));
+    if (spec.objective.several()) {
+        std::string metrics;
+        std::string modes;
+        for (const Goal& goal : spec.objective.goals()) {
+            metrics += (metrics.empty() ? "" : ", ") + text_of(goal.metric);
+            modes += (modes.empty() ? "" : ", ") + std::string(text_of(goal.mode));
+        }
+        out.line("metric", "[" + metrics + "]");
+        out.line("mode", "[" + modes + "]");
+    } else {
+        out.line("metric", text_of(spec.objective.metric));
+        out.line("mode", text_of(spec.objective.mode));
+    }
     if (!spec.objective.constraints.empty()) {
         std::string list;
         for (const Constraint& each : spec.objective.constraints)

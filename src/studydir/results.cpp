@@ -94,6 +94,19 @@ std::vector<T> collect(const tuner::Trials& trials, F&& get) {
     return values;
 }
 
+/// Of a study with several: the further objectives at the best iteration, and the front of each trial.
+void add_objectives(const tuner::Tuner& tuner, std::vector<Column>& columns) {
+    const study::Objective& objective = tuner.spec().objective;
+    if (!objective.several()) return;
+    const auto& trials = tuner.state().trials;
+    for (std::size_t i = 0; i < objective.others.size(); ++i)
+        columns.push_back(
+            field("best." + objective.others[i].metric, "", "metric of the best iteration",
+                  collect<double>(trials, [i](const auto& t) { return i < t.others.size() ? t.others[i] : missing; })));
+    columns.push_back(field("pareto_rank", "", "0: on the Pareto front; 1: beaten only by those; ...; -1: no result",
+                            tuner::pareto_ranks(trials, objective)));
+}
+
 double seconds_of(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
 
 } // namespace
@@ -168,6 +181,7 @@ storage::ResultTable ResultsBuilder::trials() const {
                             collect<std::int64_t>(trials, [](const auto& t) { return t.best_iteration; })));
     columns.push_back(field("last", "", "last value of the study's metric",
                             collect<double>(trials, [](const auto& t) { return t.last; })));
+    add_objectives(tuner_, columns);
     columns.push_back(field("seconds", "s", "training time, all attempts",
                             collect<double>(trials, [](const auto& t) { return t.seconds; })));
     columns.push_back(field("created", "s", "study time when it was created",
@@ -191,6 +205,10 @@ storage::Results ResultsBuilder::finish(const std::string& written) const {
     results.uuid = tuner_.state().uuid;
     results.metric = spec.objective.metric;
     results.mode = spec.objective.mode == study::Mode::max ? "max" : "min";
+    if (spec.objective.several())
+        for (const study::Goal& goal : spec.objective.goals())
+            results.objectives += (results.objectives.empty() ? "" : ", ") + goal.metric +
+                                  (goal.mode == study::Mode::max ? " (max)" : " (min)");
     results.version = tuner_.state().version;
     results.written = written;
     results.tables.push_back(reports());

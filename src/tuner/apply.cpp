@@ -192,19 +192,45 @@ void Tuner::note_pace(double before, double after) {
         slowest_ = slowest_running();
 }
 
-/// The study's metric in a report that takes effect. What violates a constraint is never a best value.
-void Tuner::take_value(TrialId id, Iteration iteration, double value, bool feasible) {
+/// The objectives in a report that takes effect. What violates a constraint is never a best value.
+void Tuner::take_value(TrialId id, Iteration iteration, const schedulers::ObjectiveReader::Reading& reading) {
     TrialState& t = trial(id);
     state_.scored = true;
-    t.last = value;
-    const auto score = [&](double v) { return study::score(v, spec_.objective.mode); };
-    if (!feasible || !std::isfinite(value) || !(std::isnan(t.best) || score(value) > score(t.best))) return;
-    t.best = value;
+    t.last = reading.value;
+    const study::Score now = objective_.score(reading);
+    if (now.trouble() > 0.0) return;
+    const study::Score before = standing_of(t, spec_.objective);
+    const bool several = spec_.objective.several();
+    const bool better = several ? !beats(before, now) : std::isnan(t.best) || now.rank() > before.rank();
+    if (!better) return;
+    t.best = reading.value;
     t.best_iteration = iteration;
     if (spec_.searcher.repeats > 1) return; // take_mean
-    const auto ranked = [&](TrialId one) { return study::Ranked{score(state_.trials[one].best), one}; };
-    if (!state_.best || study::better(ranked(id), ranked(*state_.best))) state_.best = id;
+    if (several) {
+        t.others.assign(reading.others.begin(), reading.others.begin() + std::ssize(spec_.objective.others));
+        state_.front.moved(id, before, state_.trials, spec_.objective);
+    }
+    if (state_.best == id && now.rank() < before.rank()) {
+        state_.best = best_of_all();
+    } else if (!state_.best || study::better({now.rank(), id}, ranked(*state_.best))) {
+        state_.best = id;
+    }
     if (state_.best == id && !t.checkpoints.empty()) state_.retention.keep(id);
+}
+
+study::Ranked Tuner::ranked(TrialId id) const {
+    return {study::score(state_.trials[id].best, spec_.objective.mode), id};
+}
+
+/// By the first objective; nullopt: no trial has a finite one.
+std::optional<TrialId> Tuner::best_of_all() const {
+    std::optional<TrialId> best;
+    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
+        const TrialId id{i};
+        if (std::isnan(state_.trials[id].best)) continue;
+        if (!best || study::better(ranked(id), ranked(*best))) best = id;
+    }
+    return best;
 }
 
 void Tuner::apply_one(const study::Reported& r) {
@@ -217,8 +243,7 @@ void Tuner::apply_one(const study::Reported& r) {
     t.seconds = r.seconds;
     t.verdict = r.verdict;
     t.reported = true;
-    if (const auto reading = objective_.read(r.metrics); reading.complete)
-        take_value(r.trial, r.iteration, reading.value, reading.feasible());
+    if (const auto reading = objective_.read(r.metrics); reading.complete) take_value(r.trial, r.iteration, reading);
     for (const auto& metric : r.metrics) {
         if (spec_.stop.plateau && state_.metrics[metric.id.value()] == spec_.stop.plateau->metric) {
             if (t.window.size() == spec_.stop.plateau->results) t.window.erase(t.window.begin());

@@ -188,7 +188,7 @@ void Writer::fields(Self& self, T& v) {
              v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at,
              v.failure_digest, v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a,
              v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.failure, v.configuration,
-             v.winding, v.slot, v.origin, v.takeovers, v.on_hold);
+             v.winding, v.slot, v.origin, v.takeovers, v.on_hold, v.others);
     }
 }
 

@@ -33,6 +33,7 @@ std::vector<TrialId> donors_of(const TrialState& trial) {
 Before Tuner::look(const study::Record& record) const {
     Before before;
     before.keeper = state_.retention.keeper();
+    if (std::holds_alternative<study::Reported>(record)) before.front = state_.front.trials();
     before.draining = state_.draining;
     const auto about = exploits_ ? trial_of(record) : std::nullopt;
     if (about && about->value() < state_.trials.size()) before.donors = donors_of(state_.trials[*about]);
@@ -54,11 +55,11 @@ Before Tuner::look(const study::Record& record) const {
     return before;
 }
 
-/// A verdict as its group is told. Only the best trial saves a last checkpoint, and a trial that pauses where it cannot
-/// be promoted from saves none: such a checkpoint would be deleted at once.
+/// A verdict as its group is told. Only a trial that leads saves a last checkpoint, and a trial that pauses where it
+/// cannot be promoted from saves none: such a checkpoint would be deleted at once.
 Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
     Verdict told = verdict;
-    if (verdict.verb == Verb::stop && state_.best != id) told.verb = Verb::discard;
+    if (verdict.verb == Verb::stop && !state_.leads(id)) told.verb = Verb::discard;
     if (verdict.verb == Verb::exploit) told.verb = Verb::discard;
     const bool at_a_rung = verdict.verb == Verb::pause && verdict.reason == Reason::rung;
     if (at_a_rung && !state_.is_result(id) && scheduler_->out_of_reach(id)) told.verb = Verb::discard;
@@ -295,6 +296,8 @@ void Tuner::follow(const study::Record& record, const Before& before, Round& rou
     std::visit(following, record);
     const auto& keeper = state_.retention.keeper();
     if (before.keeper && before.keeper != keeper) following.retain(*before.keeper);
+    for (const TrialId id : before.front)
+        if (!state_.front.contains(id)) following.retain(id);
     if (!before.donors.empty() && donors_of(state_.trials[*trial_of(record)]) != before.donors)
         for (const TrialId donor : before.donors) following.retain(donor);
     for (const TrialId id : scheduler_->fell_out())

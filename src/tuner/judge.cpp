@@ -85,8 +85,10 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     const double value = reading.feasible() ? reading.value : study::violated(spec_.objective.mode);
     // While the study drains, no trial goes on in place, so a trial at a rung is paused like any other.
     const bool contended = occupancy_.contention_shows() && (state_.draining || !state_.trials.waiting().empty());
-    const schedulers::Report report{fact.trial, fact.iteration, study::score(value, spec_.objective.mode),
-                                    std::isnan(value)};
+    const schedulers::Report report{
+        fact.trial, fact.iteration,
+        spec_.objective.several() ? objective_.score(reading) : study::score(value, spec_.objective.mode),
+        std::isnan(value)};
     Verdict verdict = scheduler_->decide(report, contended);
     if (verdict.verb == Verb::exploit) {
         const schedulers::Exploit wanted = scheduler_->exploit(report);
@@ -148,14 +150,19 @@ std::string Tuner::missing_metric_message(const study::Reported& report) const {
     const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
     const auto& limits = spec_.objective.constraints;
     const auto limit = std::ranges::find_if(limits, [&](const auto& each) { return !has(each.metric); });
-    const bool by_limit = has(spec_.objective.metric) && limit != limits.end();
-    const std::string& missing = by_limit ? limit->metric : spec_.objective.metric;
+    const auto goals = spec_.objective.goals();
+    const auto goal = std::ranges::find_if(goals, [&](const auto& each) { return !has(each.metric); });
+    const bool by_limit = goal == goals.end() && limit != limits.end();
+    const std::string missing = by_limit ? limit->metric : (goal == goals.end() ? goals.begin() : goal)->metric;
     std::string text = "the first report of trial #" + std::to_string(report.trial.value()) + " lacks " +
-                       (by_limit ? "the metric of a constraint" : "the study's metric") + " '" + missing + "'; it has ";
+                       (by_limit                    ? "the metric of a constraint"
+                        : spec_.objective.several() ? "a metric of study.metric,"
+                                                    : "the study's metric") +
+                       " '" + missing + "'; it has ";
     text += names.empty() ? "no metrics at all" : base::join(names);
     const std::string_view nearest = base::nearest(missing, names);
-    if (!nearest.empty() && by_limit)
-        text += ". Did you mean '" + std::string(nearest) + "' in study.constraints?";
+    if (!nearest.empty() && (by_limit || spec_.objective.several()))
+        text += ". Did you mean '" + std::string(nearest) + "' in study." + (by_limit ? "constraints?" : "metric?");
     else if (!nearest.empty())
         text += ". Did you mean study.metric = \"" + std::string(nearest) + "\"?";
     return text;

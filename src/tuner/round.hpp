@@ -90,6 +90,7 @@ using Task = std::variant<EndAttempt, Retain, Release, Evict, Close, Drain, Coun
 /// The state that a record is about to change, where something follows from the change.
 struct Before {
     std::optional<TrialId> keeper;
+    std::vector<TrialId> front; ///< before a report
     bool draining = false;
     // About the trial of the record:
     bool has_group = false; ///< a group that trains and can be told

@@ -55,9 +55,12 @@ std::string never_finite_sentence(const State& state, const study::StudySpec& sp
     const std::string reports =
         state.reports == 1 ? "the only report" : "all " + std::to_string(state.reports) + " reports";
     if (!spec.objective.constraints.empty())
-        return "no report had a finite " + spec.objective.metric + " and kept study.constraints (" +
+        return "no report had a finite " + study::metrics_text(spec.objective) + " and kept study.constraints (" +
                study::text(spec.objective.constraints) + ") in " + reports +
                ". Look at what trials reported; loosen the constraints or the space, and begin again with --fresh";
+    if (spec.objective.several())
+        return "no report had a finite " + study::metrics_text(spec.objective) + ": one was nan or infinite in " +
+               reports + ". Look at what trials reported, and begin again with --fresh";
     return spec.objective.metric + " was never finite: it was nan or infinite in " + reports +
            ", so no trial is better than another. Look at what a trial said; when training diverges, lower the range "
            "of the learning rate, and begin again with --fresh";

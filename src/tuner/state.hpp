@@ -12,6 +12,7 @@
 #include "ranktune/searchers/observations.hpp"
 #include "ranktune/study/spec.hpp"
 #include "tuner/values/blame.hpp"
+#include "tuner/values/front.hpp"
 #include "tuner/values/pace.hpp"
 #include "tuner/values/placement.hpp"
 #include "tuner/values/repeats.hpp"
@@ -42,13 +43,14 @@ struct State {
     std::uint64_t iterations = 0;    ///< trained in all, repeated ones included
     std::uint64_t interruptions = 0; ///< starts that ended with attempts running, and losses of ranks, once per host
     bool scored = false;             ///< a report that counts had the study's metric
-    std::optional<TrialId> best;     ///< trial with the best objective so far, ties to the lower id; best_by_mean
+    std::optional<TrialId> best; ///< trial with the best (first) objective so far, ties to the lower id; best_by_mean
 
     Trials trials;
     Placement placement;
     Pace pace;
     Blame blame;
     Retention retention;
+    Front front; ///< empty in a study with one objective
 
     // Where configurations come from.
     std::uint64_t suggested = 0;   ///< suggestions that trials have taken, without those of tickets
@@ -82,8 +84,10 @@ struct State {
     [[nodiscard]] bool knows(std::uint64_t request) const {
         return std::ranges::find(requests, request) != requests.end();
     }
-    /// Whether the trial is the result of the study: the best trial, or the one whose checkpoints are the result.
-    [[nodiscard]] bool is_result(TrialId id) const { return best == id || retention.keeper() == id; }
+    /// Whether the trial is the best one, or one of the Pareto front.
+    [[nodiscard]] bool leads(TrialId id) const { return best == id || front.contains(id); }
+    /// Whether the trial is a result of the study: it leads, or its checkpoints are the result.
+    [[nodiscard]] bool is_result(TrialId id) const { return leads(id) || retention.keeper() == id; }
 };
 
 /// Mean time between failures of the job: what the study file says, corrected by what the study has seen in all its

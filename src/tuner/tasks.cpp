@@ -64,7 +64,7 @@ Tuner::Next Tuner::decide(Release& task, Round&) const {
 
 Tuner::Next Tuner::decide(Evict&, Round&) const {
     const auto trial = state_.retention.to_evict(spec_, state_.trials, state_.best, [&](TrialId id) {
-        return !is_final(state_.trials[id].phase) && scheduler_->donated(id);
+        return state_.front.contains(id) || (!is_final(state_.trials[id].phase) && scheduler_->donated(id));
     });
     if (!trial) return {};
     return study::CheckpointReleased{*trial, state_.trials[*trial].checkpoints.front().path, false};

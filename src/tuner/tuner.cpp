@@ -20,7 +20,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 15;
+constexpr std::uint8_t snapshot_version = 16;
 
 std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, State& state,
                                           const schedulers::Scheduler& scheduler) {
@@ -96,6 +96,7 @@ void Tuner::restore(study::Decoder& in) {
     state_fields(read, state_);
     state_.trials.restore(read);
     state_.placement.restore(read);
+    if (spec_.objective.several()) state_.front.find(state_.trials, spec_.objective);
     state_.blame.restored(state_.trials);
     state_.retention.list_all(state_.trials, spec_);
     scheduler_->restore(in); // the admission asks it
@@ -131,10 +132,7 @@ void Tuner::check_invariants() const {
     state_.retention.check_invariants(state_.trials, spec_);
     admission_->check_invariants();
     scheduler_->check_invariants();
-    std::optional<TrialId> best;
-    const auto ranked = [&](TrialId id) {
-        return study::Ranked{study::score(state_.trials[id].best, spec_.objective.mode), id};
-    };
+    state_.front.check_invariants(state_.trials, spec_.objective);
     std::uint64_t held = 0;
     for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
         const TrialId id{i};
@@ -153,13 +151,12 @@ void Tuner::check_invariants() const {
         require(!holds || !state_.ended, named(id) + " has ranks although the study has ended");
         if (holds) require(t.ranks.size() == t.wanted_ranks, named(id) + " has another number of ranks than it wants");
         require(t.reported || std::isnan(t.best), named(id) + " has a best value but no report");
-        if (!std::isnan(t.best) && (!best || study::better(ranked(id), ranked(*best)))) best = id;
         require(
             t.verdict.verb != Verb::go_on || t.phase != TrialPhase::paused || !t.reported || admission_->at_barrier(id),
             named(id) + " is paused although it was told to go on");
         if (is_final(t.phase)) require(t.closed_by != Reason::none, named(id) + " is closed without a reason");
     }
-    if (spec_.searcher.repeats > 1) best = best_by_mean(state_.trials, spec_);
+    const auto best = spec_.searcher.repeats > 1 ? best_by_mean(state_.trials, spec_) : best_of_all();
     require(best == state_.best, "the best trial is not the best");
     require(state_.trials.size() <= spec_.num_trials, "more trials than study.num_trials");
     require(held + state_.placement.free() == state_.placement.alive(),

@@ -137,8 +137,10 @@ class Tuner {
     void rest(TrialId id);
     void note_pace(double before, double after);
     void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
-    void take_value(TrialId id, Iteration iteration, double value, bool feasible);
+    void take_value(TrialId id, Iteration iteration, const schedulers::ObjectiveReader::Reading& reading);
     void take_mean(TrialId id);
+    [[nodiscard]] study::Ranked ranked(TrialId id) const;
+    [[nodiscard]] std::optional<TrialId> best_of_all() const;
     void lose_determinism();
     void steer_spec(const std::string& resolved);
 

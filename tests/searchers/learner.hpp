@@ -57,7 +57,7 @@ class Learner {
         searcher->apply(record);
         return trial;
     }
-    void finish(TrialId trial, double score) {
+    void finish(TrialId trial, const study::Score& score) {
         seen.reported(trial, 1, score);
         seen.over(trial, 1, study::TrialPhase::finished);
     }

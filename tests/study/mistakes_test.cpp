@@ -57,7 +57,7 @@ TEST_CASE("mistakes of [study]", "[study]") {
         {"metric = \"val_los\"\n",
          "3:10 study.metric: the trainable 'mlp' does not report \"val_los\"; did you mean "
          "'val_loss'?; it reports: train_loss, val_loss, val_accuracy"},
-        {"metric = [\"a\"]\n", "3:10 study.metric: needs a string, not a list"},
+        {"metric = true\n", "3:10 study.metric: needs a string, not a boolean (true)"},
         {"mode = \"minimize\"\n",
          "4:8 study.mode: unknown value \"minimize\"; accepted: \"min\" or \"max\"; here it is called "
          "\"min\""},

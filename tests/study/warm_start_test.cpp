@@ -52,7 +52,7 @@ TEST_CASE("mistakes of searcher.warm_start", "[study]") {
           "13:29 searcher.warm_start.mode: unknown key; an entry has path, metric and study");
     CHECK(mistake(with_sources("[\"old\"]", "sobol").text()) ==
           "13:1 searcher.warm_start: \"sobol\" does not learn from earlier results; use \"auto\", \"bohb\", \"cmaes\", "
-          "\"evolution\", \"gp\" or \"tpe\", or give the best of them as [[searcher.start]]");
+          "\"evolution\", \"gp\", \"nsga2\" or \"tpe\", or give the best of them as [[searcher.start]]");
 }
 
 TEST_CASE("earlier results of a study that has begun cannot be others", "[study]") {

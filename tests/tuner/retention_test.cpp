@@ -87,11 +87,11 @@ TEST_CASE("Of checkpoints of the same value the newer one is the better, and one
     CHECK(kept(with(TrialPhase::running, {0.5, 0.5, {}, 0.1, 0.1}), keeping(1)) == "2 4 5");
     CHECK(kept(with(TrialPhase::running, {{}, 0.1, {}, {}, {}}), keeping(2)) == "2 4 5");
     const TrialState t = with(TrialPhase::running, {0.5, {}, 0.5, 0.1});
-    REQUIRE(best_checkpoint(t, Mode::max) != nullptr);
-    CHECK(best_checkpoint(t, Mode::max)->iteration == 3);
-    CHECK(best_checkpoint(t, Mode::min)->iteration == 4);
-    CHECK(best_checkpoint(with(TrialPhase::running, {{}, {}}), Mode::max)->iteration == 2);
-    CHECK(best_checkpoint(with(TrialPhase::running, {}), Mode::max) == nullptr);
+    REQUIRE(best_checkpoint(t, {"score", Mode::max}) != nullptr);
+    CHECK(best_checkpoint(t, {"score", Mode::max})->iteration == 3);
+    CHECK(best_checkpoint(t, {"score", Mode::min})->iteration == 4);
+    CHECK(best_checkpoint(with(TrialPhase::running, {{}, {}}), {"score", Mode::max})->iteration == 2);
+    CHECK(best_checkpoint(with(TrialPhase::running, {}), {"score", Mode::max}) == nullptr);
 }
 
 TEST_CASE("A paused trial keeps the newest two as long as it may be promoted", "[tuner]") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How good searchers are: the simple regret of the best of so many evaluations, on functions whose minimum is known.
-// tools/bench/search.py runs this program beside other tools.
+// How good searchers are: the simple regret of the best of so many evaluations, on functions whose minimum is known;
+// with several objectives the volume that the results do not cover yet. tools/bench/search.py runs this program beside
+// other tools.
 //
 // Usage: bench_search SEARCHER[:OPTION=VALUE...] FUNCTION SEEDS [WORKERS [EVALUATIONS [ahead]]]
 //        bench_search --values FUNCTION N     the first N configurations of random search, and their values
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "models/pareto.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "search_functions.hpp"
@@ -66,6 +68,7 @@ class Run {
         : function_(function), workers_(workers), ahead_(ahead) {
         spec_.name = "search";
         spec_.objective = {"value", study::Mode::min};
+        if (function.values) spec_.objective.others = {{"other", study::Mode::min}};
         spec_.seed = seed;
         spec_.num_trials = evaluations;
         spec_.space = function.space;
@@ -81,9 +84,9 @@ class Run {
         while (best.size() < spec_.num_trials) {
             const Evaluation done = under_way_.top();
             under_way_.pop();
-            seen_.reported(done.trial, 1, study::score(done.value, study::Mode::min));
+            seen_.reported(done.trial, 1, score_of(done));
             seen_.over(done.trial, 1, study::TrialPhase::finished);
-            best.push_back(best.empty() ? done.value : std::min(best.back(), done.value));
+            best.push_back(best_with(done, best));
             begin(done.end);
         }
         return best;
@@ -94,11 +97,24 @@ class Run {
         double end = 0.0;
         base::TrialId trial;
         double value = 0.0;
+        std::vector<double> values = {};                ///< of several objectives, negated
         bool operator<(const Evaluation& other) const { // the earliest on top
             return end != other.end ? end > other.end : other.trial < trial;
         }
     };
 
+    [[nodiscard]] static study::Score score_of(const Evaluation& done) {
+        if (done.values.empty()) return study::score(done.value, study::Mode::min);
+        return {done.values, true};
+    }
+    /// The best value so far, or what the results cover, negated.
+    double best_with(const Evaluation& done, const std::vector<double>& before) {
+        if (done.values.empty()) return before.empty() ? done.value : std::min(before.back(), done.value);
+        covered_.push_back(done.values);
+        std::vector<double> reference = function_.reference;
+        for (double& each : reference) each = -each;
+        return -models::hypervolume(covered_, reference);
+    }
     /// What a study would write down; the searcher sees it as there.
     void record(const study::Record& what) { searcher_->apply(what); }
     space::Configuration prepared_now() {
@@ -132,7 +148,10 @@ class Run {
         while (ahead_ && prepared_.size() < searcher_->prepares_ahead(workers_)) prepared_.push_back(prepared_now());
         base::RngStream random(spec_.seed, base::user_purpose(0), number);
         const double duration = workers_ == 1 ? 1.0 : std::exp(0.5 * random.normal());
-        under_way_.push({now + duration, trial, function_.value(configuration)});
+        Evaluation next{now + duration, trial, function_.value(configuration)};
+        if (function_.values)
+            for (const double value : function_.values(configuration)) next.values.push_back(-value);
+        under_way_.push(std::move(next));
     }
 
     const bench::Function& function_;
@@ -142,6 +161,7 @@ class Run {
     std::unique_ptr<searchers::Searcher> searcher_;
     searchers::Observations seen_;
     std::priority_queue<Evaluation> under_way_;
+    std::vector<std::vector<double>> covered_;
     std::deque<space::Configuration> prepared_;
     std::uint32_t trials_ = 0;
     std::uint64_t tickets_ = 0; ///< opened

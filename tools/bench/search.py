@@ -8,11 +8,12 @@
     tools/bench/search.py ... --searchers tpe:gamma=0.2,bohb --functions branin    options of a searcher
     tools/bench/search.py ... --python VENV/bin/python --peers optuna-tpe,optuna-gp,smac     those of a virtual environment
     tools/bench/search.py ... --functions svm_digits,gbr_diabetes      real models, trained by the scikit-learn of --python
+    tools/bench/search.py ... --searchers nsga2,random --peers optuna-nsga2 --functions zdt1,zdt2,zdt3     several objectives
 
 Both run on the same functions (search_functions.hpp, search_peers.py), which are compared first. Prints two tables in
 Markdown: median and quartiles, over the seeds, of the simple regret (the best value so far minus the smallest value of the
-function) after 25, 50, 100 and 200 evaluations; and for the first searcher the ratio of its median to that of each peer,
-with a 95 % interval from 2,000 bootstrap samples of the seeds. "worse" and "better" mean that the interval excludes 1.
+function; with several objectives the area that the results do not cover yet) after 25, 50, 100 and 200 evaluations; and for
+the first searcher the ratio of its median to that of each peer, with a 95 % interval from 2,000 bootstrap samples of the seeds. "worse" and "better" mean that the interval excludes 1.
 
 --quick is a test of a few seconds: the functions agree, and TPE finds better values than random search.
 """

@@ -18,6 +18,10 @@ struct Function {
     space::SearchSpace space;
     double minimum = 0.0;
     std::function<double(const space::Configuration&)> value;
+    /// Of several objectives: all values; then `value` is their sum, and `minimum` that of the negated volume that
+    /// results cover below `reference`.
+    std::function<std::vector<double>(const space::Configuration&)> values = {};
+    std::vector<double> reference = {};
 };
 
 inline space::Parameter parameter(std::string name, const std::string& call, const std::string& condition = "") {
@@ -178,6 +182,23 @@ inline space::SearchSpace gbr_diabetes_space() {
                                parameter("leaf", "randint(1, 31)"), parameter("features", "uniform(0.1, 1)")});
 }
 
+/// ZDT1 to ZDT3 (Zitzler, Deb and Thiele, Evolutionary Computation 8, 2000).
+inline std::vector<double> zdt(int number, const std::vector<double>& x) {
+    double sum = 0.0;
+    for (std::size_t i = 1; i < x.size(); ++i) sum += x[i];
+    const double g = 1.0 + 9.0 * sum / static_cast<double>(x.size() - 1);
+    const double ratio = x[0] / g;
+    if (number == 1) return {x[0], g * (1.0 - std::sqrt(ratio))};
+    if (number == 2) return {x[0], g * (1.0 - square(ratio))};
+    return {x[0], g * (1.0 - std::sqrt(ratio) - ratio * std::sin(10.0 * std::numbers::pi * x[0]))};
+}
+
+inline Function zdt_function(int number, double volume) {
+    const auto values = [number](const space::Configuration& c) { return zdt(number, numbers(c)); };
+    const auto sum = [values](const space::Configuration& c) { return values(c)[0] + values(c)[1]; };
+    return {box(6, "uniform(0, 1)"), -volume, sum, values, {1.1, 6.0}};
+}
+
 /// Throws std::invalid_argument for an unknown name.
 inline Function function_named(const std::string& name) {
     const auto of = [](double (*f)(const std::vector<double>&)) {
@@ -193,6 +214,9 @@ inline Function function_named(const std::string& name) {
     if (name == "mixcond") return {mixcond_space(), 0.05, mixcond};
     if (name == "svm_digits") return {svm_digits_space(), 0.02, asked};
     if (name == "gbr_diabetes") return {gbr_diabetes_space(), 0.58, asked};
+    if (name == "zdt1") return zdt_function(1, 6.2666664);
+    if (name == "zdt2") return zdt_function(2, 5.9333332);
+    if (name == "zdt3") return zdt_function(3, 6.7217625);
     throw std::invalid_argument("no function is called " + name);
 }
 

@@ -8,7 +8,7 @@ search_peers.py --minima                                        of each function
 search_peers.py --version PACKAGE...                            their versions
 
 Peers: optuna-random, optuna-tpe (its default), optuna-tpe-mv (multivariate), with -cl (constant liar) where it is an option,
-optuna-tpe-mvg (multivariate, groups), optuna-cmaes, optuna-gp, smac. The value of a model (svm_digits, gbr_diabetes) is asked
+optuna-tpe-mvg (multivariate, groups), optuna-cmaes, optuna-gp, optuna-nsga2, smac. The value of a model (svm_digits, gbr_diabetes) is asked
 for: a line `? name=value ...` on standard output, the value on standard input.
 """
 import functools
@@ -185,6 +185,30 @@ FUNCTIONS = {
 }
 
 
+def zdt(number, x):
+    g = 1 + 9 * sum(x[1:]) / (len(x) - 1)
+    ratio = x[0] / g
+    last = {1: 1 - math.sqrt(ratio), 2: 1 - ratio * ratio, 3: 1 - math.sqrt(ratio) - ratio * math.sin(10 * math.pi * x[0])}
+    return x[0], g * last[number]
+
+
+REFERENCE = (1.1, 6.0)
+VOLUMES = {"zdt1": 6.2666664, "zdt2": 5.9333332, "zdt3": 6.7217625}  # that the whole front covers
+FRONTS = {f"zdt{k}": of_numbers(functools.partial(zdt, k)) for k in (1, 2, 3)}
+for name, values in FRONTS.items():
+    FUNCTIONS[name] = Function(box(*[(0, 1)] * 6), lambda c, values=values: sum(values(c)), -VOLUMES[name])
+
+
+def covered(points):
+    """The area below REFERENCE that the points cover."""
+    area, lowest = 0.0, REFERENCE[1]
+    for first, second in sorted(points):
+        if first < REFERENCE[0] and second < lowest:
+            area += (REFERENCE[0] - first) * (lowest - second)
+            lowest = second
+    return area
+
+
 # Where each function has its smallest value, to a few digits.
 MINIMISERS = {
     "branin": "x0=3.14159265 x1=2.275",
@@ -208,7 +232,7 @@ def sampler_of(peer, seed):
         if "cl" in options:
             settings["constant_liar"] = True
         return samplers.TPESampler(seed=seed, **settings)
-    classes = {"random": "RandomSampler", "cmaes": "CmaEsSampler", "gp": "GPSampler"}
+    classes = {"random": "RandomSampler", "cmaes": "CmaEsSampler", "gp": "GPSampler", "nsga2": "NSGAIISampler"}
     return getattr(samplers, classes[name])(seed=seed)
 
 
@@ -223,10 +247,10 @@ def suggested(trial, parameter):
 
 
 class Optuna:
-    def __init__(self, peer, space, seed, _):
+    def __init__(self, peer, space, seed, objectives):
         import optuna
         self.space = space
-        self.study = optuna.create_study(sampler=sampler_of(peer, seed))
+        self.study = optuna.create_study(sampler=sampler_of(peer, seed), directions=["minimize"] * objectives)
 
     def ask(self):
         trial, configuration = self.study.ask(), {}
@@ -256,7 +280,7 @@ def in_config_space(parameter):
 class Smac:
     """Its facade for hyper-parameters: random forests and expected improvement, one evaluation of each configuration."""
 
-    def __init__(self, _, space, seed, evaluations):
+    def __init__(self, space, seed, evaluations):
         import ConfigSpace
         import smac
         from smac.runhistory.dataclasses import TrialValue
@@ -291,9 +315,13 @@ def asked(configuration):
 
 
 def run(peer, function, seed, workers, evaluations):
-    """The best value after each evaluation."""
+    """The best value after each evaluation; with several objectives what is covered, negated."""
     space, value, _, model = FUNCTIONS[function]
-    optimizer = (Smac if peer == "smac" else Optuna)(peer, space, seed, evaluations + workers)
+    several = function in FRONTS
+    if several:
+        value = FRONTS[function]
+    points = []
+    optimizer = Smac(space, seed, evaluations + workers) if peer == "smac" else Optuna(peer, space, seed, 1 + several)
     durations = random.Random(seed)
     under_way, best, number = [], [], 0
 
@@ -309,7 +337,11 @@ def run(peer, function, seed, workers, evaluations):
     while len(best) < evaluations:
         end, _, trial, result = heapq.heappop(under_way)
         optimizer.tell(trial, result)
-        best.append(min(best[-1], result) if best else result)
+        if several:
+            points.append(result)
+            best.append(-covered(points))
+        else:
+            best.append(min(best[-1], result) if best else result)
         begin(end)
     return best
 

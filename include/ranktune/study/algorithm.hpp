@@ -63,6 +63,7 @@ struct AlgorithmCheck {
     std::optional<Iteration> max_iterations; ///< nullopt: wrong in the file
     std::size_t coordinates = 0;             ///< parameters of the space that are neither grids nor constants
     bool deterministic = false;              ///< study.deterministic
+    bool several_objectives = false;         ///< study.metric names several
     /// Whether the option was left out, or has a valid value without a complaint.
     std::function<bool(std::string_view option)> is_right;
     /// True for a study file, where settings that work but make no sense are mistakes, too. (Simulations draw such
@@ -78,6 +79,9 @@ struct AlgorithmInfo {
     std::string description; ///< a sentence for the reference, in Markdown, beginning with a small letter
     std::vector<AlgorithmOption> options = {};
     std::vector<std::string> foreign_names = {}; ///< what other tools call it
+    /// Compares results by all objectives of a study (study::Score), or not at all. Otherwise a study with several is
+    /// refused.
+    bool several_objectives = false;
     /// Checks what kinds and bounds of the options cannot express; may be empty. Called for study files and for values
     /// from C++.
     std::function<void(const AlgorithmCheck& check)> check = {};

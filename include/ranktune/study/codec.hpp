@@ -14,6 +14,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/study/objective.hpp"
 #include "ranktune/study/record.hpp"
 
 namespace ranktune::study {
@@ -172,6 +173,8 @@ void encode(const Verdict& verdict, Encoder& out);
 [[nodiscard]] Verdict decode_verdict(Decoder& in);
 void encode(const Failure& failure, Encoder& out);
 [[nodiscard]] Failure decode_failure(Decoder& in);
+void encode(const Score& score, Encoder& out);
+[[nodiscard]] Score decode_score(Decoder& in);
 /// Throws base::FormatError for an unknown asker, because it decides whether a study is started again.
 [[nodiscard]] Asker decode_asker(Decoder& in);
 

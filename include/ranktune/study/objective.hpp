@@ -36,11 +36,28 @@ struct Constraint {
     }
 };
 
+/// A metric to optimise.
+struct Goal {
+    std::string metric;
+    Mode mode = Mode::max;
+    friend bool operator==(const Goal&, const Goal&) = default;
+};
+
 struct Objective {
+    /// Of the only objective, or of the first of several.
     std::string metric;
     Mode mode = Mode::max;
     std::vector<Constraint> constraints = {};
+    std::vector<Goal> others = {}; ///< the further objectives of a study with several
     friend bool operator==(const Objective&, const Objective&) = default;
+
+    [[nodiscard]] bool several() const { return !others.empty(); }
+    /// All of them, in the order of the study file.
+    [[nodiscard]] std::vector<Goal> goals() const {
+        std::vector<Goal> all{{metric, mode}};
+        all.insert(all.end(), others.begin(), others.end());
+        return all;
+    }
 };
 
 /// A metric value turned so that larger is better in either mode. Every non-finite value (NaN, +inf, -inf, whatever the
@@ -55,8 +72,7 @@ struct Objective {
     return mode == Mode::max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
 }
 
-/// What a report is worth: a value for each objective, and whether all constraints hold. (So far a study has one
-/// objective; code that compares all values, not only `rank()`, is ready for more.)
+/// What a report is worth: a value for each objective, and whether all constraints hold.
 class Score {
   public:
     static constexpr std::size_t max_objectives = 4;
@@ -82,6 +98,15 @@ class Score {
     [[nodiscard]] double order() const {
         if (feasible || size_ == 0 || !std::isfinite(violation) || !std::isfinite(values_[0])) return rank();
         return -1e300 * (1.0 + violation / (1.0 + violation));
+    }
+    /// What comes before the values where scores with several objectives are compared, the smaller the better (Deb et
+    /// al., IEEE TEVC 2002, section VI): 0 if all constraints hold and all values are finite, the violation of
+    /// constraints, or infinity for a score that is not finite or has no values.
+    [[nodiscard]] double trouble() const {
+        const bool finite = size_ > 0 && std::all_of(values_.begin(), values_.begin() + size_,
+                                                     [](double value) { return std::isfinite(value); });
+        if (!finite) return std::numeric_limits<double>::infinity();
+        return feasible ? 0.0 : violation;
     }
     friend bool operator==(const Score&, const Score&) = default;
 

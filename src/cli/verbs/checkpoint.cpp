@@ -21,8 +21,8 @@ namespace ranktune::cli {
 namespace {
 
 /// The best checkpoint, then the others from the newest on.
-std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, study::Mode mode) {
-    std::vector<study::CheckpointRef> found{*tuner::best_checkpoint(trial, mode)};
+std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, const study::Objective& objective) {
+    std::vector<study::CheckpointRef> found{*tuner::best_checkpoint(trial, objective)};
     for (auto other = trial.checkpoints.rbegin(); other != trial.checkpoints.rend(); ++other)
         if (other->path != found.front().path) found.push_back(*other);
     return found;
@@ -55,7 +55,7 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
                 "trial #{} has no checkpoint{}; `ranktune {} {}` {}", id.value(),
                 study::is_final(trial.phase) ? ": only the best trial keeps one" : " yet", best_has ? "best" : "status",
                 arguments.directory, best_has ? "names one that has" : "tells what there is"));
-        auto wanted = candidates(trial, study->tuner->spec().objective.mode);
+        auto wanted = candidates(trial, study->tuner->spec().objective);
         if (study->tuner->spec().trainable.program)
             throw base::UsageError(fmt::format("trial #{} was trained by a program, whose own files are in {}/{}",
                                                id.value(), arguments.directory, wanted.front().path));

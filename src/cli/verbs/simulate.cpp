@@ -84,6 +84,11 @@ std::shared_ptr<const simulate::Recordings> recordings_of(const simulate::CurveM
 /// `hours` may only shorten the study.
 simulate::Setup setup_for(const SimulateArguments& arguments, const study::StudySpec& spec, const Inputs& inputs,
                           std::shared_ptr<const simulate::Recordings> recordings) {
+    if (spec.objective.several())
+        throw base::UsageError("a simulation has curves of one metric, and study.metric names " +
+                               std::to_string(spec.objective.goals().size()) +
+                               "; give one: study.metric=" + spec.objective.metric +
+                               " study.mode=" + (spec.objective.mode == study::Mode::max ? "max" : "min"));
     if (spec.searcher.algorithm->name == "external")
         throw base::UsageError(
             "a simulation runs no programs, so it cannot have searcher.type = \"external\"; try it "

@@ -29,7 +29,7 @@ namespace {
 bool best_is_missing(const report::LoadedStudy& study, const std::string& directory) {
     const auto& state = study.tuner->state();
     if (!state.best) return false;
-    const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), study.tuner->spec().objective.mode);
+    const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), study.tuner->spec().objective);
     if (checkpoint == nullptr) return false;
     const auto paths = storage::paths_of(checkpoint->path, checkpoint->shards.size());
     return !std::all_of(paths.begin(), paths.end(), [&](const std::string& path) {
@@ -45,6 +45,7 @@ int best(const std::string& directory, Format format) {
     if (format == Format::json) {
         const auto all = summary(study, directory);
         nlohmann::ordered_json root = {{"schema", 1}, {"best", all["best"]}};
+        if (all.contains("front")) root["front"] = all["front"];
         if (missing) root["best"]["checkpoint_missing"] = true;
         if (all.contains("simulated")) root["simulated"] = all["simulated"];
         print(root);

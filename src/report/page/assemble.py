@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 # In this order: later ones use earlier ones.
-SCRIPTS = ["data", "words", "dom", "store", "chart", "panel", "summary", "curves", "parallel", "importance", "rungs", "lineage", "timeline",
+SCRIPTS = ["data", "words", "dom", "store", "chart", "panel", "summary", "curves", "parallel", "importance", "front", "rungs", "lineage", "timeline",
            "table", "about", "live", "main"]
 
 

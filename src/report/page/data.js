@@ -50,6 +50,7 @@ function decodeTrials(raw, texts, phases) {
     seconds: numbers(raw.seconds), attempts: raw.attempts, ranks: raw.ranks, bracket: raw.bracket,
     created: seconds(sums(raw.created)),
     values: raw.values.map(numbers),
+    others: (raw.others || []).map(numbers),
   };
 }
 

@@ -31,6 +31,7 @@ function showStudy(root, study, page, isAlone) {
   const place = root.querySelector("#best-so-far");
   if (isAlone && place) bestSoFar(place, [study], store, place.firstChild);
   if (study.trials.count > 0) {
+    frontPart(root, store);
     new CurvesChart(root, store);
     if (study.parameters.length > 0) new ParallelChart(root, store);
     importancePart(root, store);

@@ -2,8 +2,10 @@
 // The shared pieces of the codec: values, configurations, checkpoints, verdicts.
 #include "ranktune/study/codec.hpp"
 
+#include <array>
 #include <bit>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "study/codec/codec_pieces.hpp"
@@ -123,6 +125,25 @@ Verdict decode_verdict(Decoder& in) {
     verdict.a = decode_compact(in, (head >> 3) & 3U);
     verdict.b = decode_compact(in, (head >> 5) & 3U);
     return verdict;
+}
+
+void encode(const Score& score, Encoder& out) {
+    out.boolean(score.feasible);
+    if (!score.feasible) out.f64(score.violation);
+    out.u8(static_cast<std::uint8_t>(score.values().size()));
+    for (const double value : score.values()) out.f64(value);
+}
+
+Score decode_score(Decoder& in) {
+    const bool feasible = in.boolean();
+    const double violation = feasible ? 0.0 : in.f64();
+    std::array<double, Score::max_objectives> values{};
+    const std::size_t size = in.u8();
+    if (size > values.size()) throw base::FormatError("a score has too many objectives");
+    for (std::size_t i = 0; i < size; ++i) values[i] = in.f64();
+    Score score(std::span<const double>(values).first(size), feasible);
+    score.violation = violation;
+    return score;
 }
 
 } // namespace ranktune::study

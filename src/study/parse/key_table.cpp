@@ -59,6 +59,7 @@ constexpr Foreign foreign[] = {
     {"", "storage_path", "Ray Tune", "-o DIR on the command line"},
     {"", "n_trials", "Optuna", "study.num_trials"},
     {"", "direction", "Optuna", "study.mode"},
+    {"", "directions", "Optuna", "study.mode"},
     {"", "study_name", "Optuna", "study.name"},
     {"", "timeout", "Optuna", "study.time_budget"},
     {"", "n_jobs", "Optuna", "study.max_concurrent"},
@@ -102,8 +103,6 @@ constexpr Later later[] = {
     {"resources.nodes", "groups are placed by the number of ranks alone"},
     {"failure.fail_fast", "a study goes on when trials fail, up to failure.tolerate"},
     {"study.unit_cost", "in a deterministic study every unit, from one report to the next, costs 1"},
-    {"study.directions", "a study has one metric"},
-    {"study.metrics", "a study has one metric"},
     {"output", "the tables and files of a study are always written"},
 };
 

@@ -7,9 +7,10 @@ namespace {
 constexpr KeyInfo all_keys[] = {
     {"study.name", "string", "required",
      "Letters, digits, `_`, `-`, `.`; at most 100. Results go to `./<name>` unless `-o` says otherwise."},
-    {"study.metric", "string", "required", "Metric to optimise, by the name that the trainable reports."},
-    {"study.mode", "`\"min\"`, `\"max\"`", "required",
-     "Whether smaller or larger is better. A value that is not finite is worse than every finite one."},
+    {"study.metric", "string, list of strings", "required",
+     "Metric to optimise, by the name that the trainable reports. A list of up to 4: several objectives."},
+    {"study.mode", "`\"min\"`, `\"max\"`, list", "required",
+     "Whether smaller or larger is better; a list for a list of metrics. A value that is not finite is worst."},
     {"study.constraints", "list of comparisons", "none",
      "`[\"latency_ms <= 5\"]`: limits that a result must keep. `>=` and `<=` only."},
     {"study.num_trials", "integer >= 1", "required; `grid`: its size",

@@ -106,6 +106,16 @@ std::optional<std::size_t> choose_algorithm(const ParseContext& context, TableRe
     return std::nullopt;
 }
 
+void check_objectives(const ParseContext& context, TableReader& table, const AlgorithmInfo& chosen,
+                      const std::vector<const AlgorithmInfo*>& algorithms) {
+    const std::string why = one_metric_only(chosen, context.spec.objective);
+    if (why.empty()) return;
+    std::vector<const AlgorithmInfo*> able;
+    std::ranges::copy_if(algorithms, std::back_inserter(able), &AlgorithmInfo::several_objectives);
+    table.complain("type",
+                   why + "; use " + type_names(able) + ", or one metric and limits on the others in study.constraints");
+}
+
 OptionReader::OptionReader(ParseContext& context, TableReader& table, const AlgorithmInfo& algorithm)
     : table_(table), algorithm_(algorithm) {
     for (const AlgorithmOption& option : algorithm.options) {
@@ -147,6 +157,7 @@ void OptionReader::check(ParseContext& context) {
         .max_iterations = context.has_max_iterations ? std::optional(context.spec.max_iterations) : std::nullopt,
         .coordinates = static_cast<std::size_t>(coordinates),
         .deterministic = context.spec.deterministic,
+        .several_objectives = context.spec.objective.several(),
         .is_right = [this](std::string_view option) { return is_right(option); },
         .reads_file = true,
         .complain =

@@ -40,6 +40,10 @@ class OptionReader {
 /// The names of the algorithms, as in `"fifo", "asha" or "median"`.
 [[nodiscard]] std::string type_names(const std::vector<const AlgorithmInfo*>& algorithms);
 
+/// Refuses an algorithm that knows one objective for a study with several.
+void check_objectives(const ParseContext& context, TableReader& table, const AlgorithmInfo& chosen,
+                      const std::vector<const AlgorithmInfo*>& algorithms);
+
 /// Reads `type`: returns the position of the algorithm; the first one if there is no type. Refuses keys that only other
 /// algorithms have. nullopt: the type is wrong; then the table is finished, and only keys that no algorithm has are
 /// reported. Throws base::UsageError when a study that has begun names an algorithm that is not among them.

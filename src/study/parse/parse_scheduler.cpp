@@ -35,6 +35,7 @@ void parse_scheduler(ParseContext& context) {
     context.has_scheduler = !table.is_wrong();
     SchedulerSpec& scheduler = context.spec.scheduler;
     scheduler.algorithm = known[*chosen];
+    check_objectives(context, table, *scheduler.algorithm, infos_of(known));
     const OptionReader options(context, table, *scheduler.algorithm);
     scheduler.options = options.options();
     check_checkpoints(context, table, options);

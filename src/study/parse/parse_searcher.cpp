@@ -64,6 +64,8 @@ void check_repeats(ParseContext& context) {
     if (context.has_scheduler && !spec.scheduler.algorithm->trains_all)
         complain("does not go with scheduler.type = " + in_quotes(spec.scheduler.algorithm->name) +
                  ": trials that pause, stop or change have no mean; leave one of the two out, or use \"fifo\"");
+    if (spec.objective.several())
+        complain("does not go with several metrics in study.metric: the mean is of one; leave it out");
     if (spec.num_trials % repeats == 0) return;
     const std::uint32_t fewer = spec.num_trials - spec.num_trials % repeats;
     complain("study.num_trials = " + std::to_string(spec.num_trials) + " is no multiple of " + std::to_string(repeats) +
@@ -79,6 +81,7 @@ void parse_searcher(ParseContext& context) {
     SearcherSpec& searcher = context.spec.searcher;
     searcher.algorithm = known[*chosen];
     searcher.by_default = !table.has("type");
+    check_objectives(context, table, *searcher.algorithm, infos_of(known));
     searcher.options = OptionReader(context, table, *searcher.algorithm).options();
     searcher.repeats = static_cast<std::uint32_t>(table.integer("repeats", 1, most_repeats).value_or(1));
     parse_start(context, table);

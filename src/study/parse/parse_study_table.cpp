@@ -33,6 +33,86 @@ void parse_name(TableReader& table, StudySpec& spec) {
     }
 }
 
+/// The strings of a list; empty: there is a mistake, which has been reported.
+std::vector<std::string> strings_of(const ParseContext& context, const Node& list, const std::string& key) {
+    std::vector<std::string> texts;
+    for (const Node& item : list.items) {
+        if (item.is(Node::Kind::string) && !item.text.empty()) {
+            texts.push_back(item.text);
+            continue;
+        }
+        context.mistakes.value(item, key, "needs a list of strings, not of " + std::string(kind_text(item)));
+        return {};
+    }
+    return texts;
+}
+
+/// study.metric of several objectives; nothing: there is a mistake.
+std::vector<std::string> metrics_of(const ParseContext& context, const Node& list) {
+    const std::string key = "study.metric";
+    const auto metrics = strings_of(context, list, key);
+    const bool twice =
+        std::ranges::any_of(metrics, [&](const auto& each) { return std::ranges::count(metrics, each) > 1; });
+    const std::size_t count = list.items.size();
+    if (twice || count < 1 || count > Score::max_objectives) {
+        context.mistakes.value(list, key,
+                               "needs 1 to " + std::to_string(Score::max_objectives) +
+                                   " different metrics; put limits on others into study.constraints");
+        return {};
+    }
+    return metrics;
+}
+
+/// study.mode of as many objectives; nothing: there is a mistake.
+std::vector<Mode> modes_of(const ParseContext& context, const Node& node, std::size_t count) {
+    const std::string key = "study.mode";
+    if (!node.is(Node::Kind::array) || node.items.size() != count) {
+        context.mistakes.value(node, key,
+                               "needs a list with \"min\" or \"max\" for each of the " + std::to_string(count) +
+                                   " metrics of study.metric, as in " +
+                                   (count == 1 ? "[\"max\"]" : "[\"max\", \"min\"]"));
+        return {};
+    }
+    std::vector<Mode> chosen;
+    for (const Node& item : node.items) {
+        const auto word = std::ranges::find_if(
+            modes, [&](const auto& each) { return item.is(Node::Kind::string) && each.text == item.text; });
+        if (word == std::end(modes)) {
+            const std::string what = item.is(Node::Kind::string) ? in_quotes(item.text) : std::string(kind_text(item));
+            context.mistakes.value(item, key, "unknown value " + what + R"(; accepted: "min" or "max")");
+            return {};
+        }
+        chosen.push_back(word->value);
+    }
+    return chosen;
+}
+
+/// `metric` and `mode` as lists.
+void parse_objectives(const ParseContext& context, TableReader& table, const Node& list) {
+    const auto metrics = metrics_of(context, list);
+    const Node* mode = table.take("mode");
+    if (mode == nullptr || metrics.empty()) return;
+    const auto chosen = modes_of(context, *mode, metrics.size());
+    if (chosen.empty()) return;
+    Objective& objective = context.spec.objective;
+    objective.metric = metrics[0];
+    objective.mode = chosen[0];
+    for (std::size_t i = 1; i < metrics.size(); ++i) objective.others.push_back({metrics[i], chosen[i]});
+}
+
+void parse_objective(const ParseContext& context, TableReader& table) {
+    table.require("metric", "the name of the metric to optimise");
+    table.require("mode", "\"min\" or \"max\"");
+    const Node* metric = table.take("metric");
+    if (metric != nullptr && metric->is(Node::Kind::array)) return parse_objectives(context, table, *metric);
+    Objective& objective = context.spec.objective;
+    if (const auto name = table.string("metric")) {
+        objective.metric = *name;
+        if (name->empty()) table.complain("metric", "needs a name");
+    }
+    objective.mode = table.word("mode", modes).value_or(Mode::max);
+}
+
 /// A deterministic study needs a fixed number of slots and no clocks.
 void parse_deterministic(TableReader& table, StudySpec& spec, bool slots_are_missing) {
     spec.deterministic = table.boolean("deterministic").value_or(false);
@@ -96,14 +176,7 @@ void parse_study_table(ParseContext& context) {
     StudySpec& spec = context.spec;
 
     parse_name(table, spec);
-    table.require("metric", "the name of the metric to optimise");
-    if (const auto metric = table.string("metric")) {
-        spec.objective.metric = *metric;
-        if (metric->empty()) table.complain("metric", "needs a name");
-    }
-    table.require("mode", "\"min\" or \"max\"");
-    spec.objective.mode = table.word("mode", modes).value_or(Mode::max);
-
+    parse_objective(context, table);
     static_cast<void>(table.take("constraints")); // parse_constraints
 
     context.has_num_trials = table.has("num_trials") || table.is_wrong();

@@ -136,6 +136,9 @@ void parse_trainable(ParseContext& context) {
     if (const Node* study = context.root.find("study"); study != nullptr && study->is(Node::Kind::table)) {
         if (const Node* metric = study->find("metric"); metric != nullptr && metric->is(Node::Kind::string))
             check_metric(context, *metric, "study.metric", metric->text);
+        else if (metric != nullptr && metric->is(Node::Kind::array))
+            for (const Node& item : metric->items)
+                if (item.is(Node::Kind::string)) check_metric(context, item, "study.metric", item.text);
     }
 }
 

@@ -70,6 +70,10 @@ void parse_warm_start(ParseContext& context, TableReader& searcher) {
     if (!list->items.empty() && !context.spec.objective.constraints.empty())
         return context.mistakes.key(*list, warm_key,
                                     "does not go with study.constraints: earlier results do not say whether they hold");
+    if (!list->items.empty() && context.spec.objective.several())
+        return context.mistakes.key(*list, warm_key,
+                                    "does not go with several metrics in study.metric: earlier results have one value; "
+                                    "give the best of them as [[searcher.start]]");
     for (const Node& item : list->items) {
         WarmSource source = warm_source(item, context.mistakes);
         if (source.path.empty()) continue;

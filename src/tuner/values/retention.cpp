@@ -13,16 +13,20 @@ namespace {
 /// A trial that may go on keeps a second checkpoint, in case the newest cannot be read.
 constexpr std::size_t newest_of_active = 2;
 
-/// Pointers into one trial's list, best first. Checkpoints without a value come last; of equal ones, the newer comes
-/// first.
-std::vector<const CheckpointRef*> ranked(const std::vector<CheckpointRef>& all, Mode mode) {
+/// Pointers into the trial's list, best first. Checkpoints without a value come last; of equal ones, the newer comes
+/// first. A checkpoint knows one objective: of several, only that of the best iteration is known to be good.
+std::vector<const CheckpointRef*> ranked(const TrialState& trial, const study::Objective& objective) {
     std::vector<const CheckpointRef*> pointers;
-    for (const auto& checkpoint : all) pointers.push_back(&checkpoint);
-    std::sort(pointers.begin(), pointers.end(), [mode](const CheckpointRef* a, const CheckpointRef* b) {
+    for (const auto& checkpoint : trial.checkpoints) pointers.push_back(&checkpoint);
+    const auto worth = [&](const CheckpointRef& each) {
+        if (objective.several()) return each.iteration == trial.best_iteration ? 1.0 : 0.0;
+        return each.value ? study::score(*each.value, objective.mode) : 0.0;
+    };
+    std::sort(pointers.begin(), pointers.end(), [&](const CheckpointRef* a, const CheckpointRef* b) {
         if (a->value.has_value() != b->value.has_value()) return a->value.has_value();
-        const double x = a->value ? study::score(*a->value, mode) : 0.0;
-        const double y = b->value ? study::score(*b->value, mode) : 0.0;
-        return x != y ? x > y : b < a;
+        const double x = worth(*a);
+        const double y = worth(*b);
+        return x != y ? x > y : b < a; // in one array: the newer one lies behind
     });
     return pointers;
 }
@@ -45,8 +49,8 @@ bool is_evictable(const TrialState& t) { return t.phase == TrialPhase::paused &&
 
 } // namespace
 
-const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode) {
-    return trial.checkpoints.empty() ? nullptr : ranked(trial.checkpoints, mode).front();
+const CheckpointRef* best_checkpoint(const TrialState& trial, const Objective& objective) {
+    return trial.checkpoints.empty() ? nullptr : ranked(trial, objective).front();
 }
 
 const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
@@ -58,7 +62,7 @@ const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::Stud
     const std::size_t best = trains || is_result ? spec.checkpoint.keep : 0;
     // Ranked among all, including the newest: they may be the best.
     std::vector<const CheckpointRef*> kept;
-    if (best > 0) kept = ranked(all, spec.objective.mode);
+    if (best > 0) kept = ranked(t, spec.objective);
     kept.resize(std::min(kept.size(), best));
     for (std::size_t i = 0; i + newest < all.size(); ++i)
         if (std::ranges::find(kept, &all[i]) == kept.end() && all[i].iteration != donated && !is_pinned(all[i].path))

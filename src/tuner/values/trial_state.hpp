@@ -46,7 +46,7 @@ struct TrialState {
     double pace = 0.0;               ///< seconds that an iteration may take; 0: unknown
     StudyTime since;                 ///< of the newest attempt: its start, then its last report
     double last = 0.0;               ///< objective of the last report; NaN before the first
-    double best = 0.0;               ///< best finite objective; NaN: none
+    double best = 0.0;               ///< best finite objective; NaN: none. Several: the first, see `others`
     Iteration best_iteration = 0;
     Verdict verdict; ///< the last one; while ending or paused, the one that it obeys
 
@@ -71,9 +71,12 @@ struct TrialState {
     std::vector<Takeover> takeovers;        ///< oldest first
     std::vector<Rank> ranks;                ///< of the newest attempt; kept after it ended, for views
     std::vector<CheckpointRef> checkpoints; ///< committed, not released, in the order of their commits
-    std::vector<double> window;             ///< last results of the plateau stopper's metric, oldest first
-    Failure failure;                        ///< the newest; empty: none
-    space::Configuration configuration;     ///< now; see configuration_at
+    /// The further objectives of a study with several, at `best_iteration`; empty where `best` is NaN. That is the
+    /// newest report that is finite and keeps the constraints, unless the one before it was better in every way.
+    std::vector<double> others;
+    std::vector<double> window;         ///< last results of the plateau stopper's metric, oldest first
+    Failure failure;                    ///< the newest; empty: none
+    space::Configuration configuration; ///< now; see configuration_at
 
     /// How often it has exploited another trial.
     [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(takeovers.size()); }
@@ -103,8 +106,9 @@ struct Start {
 /// The state that the trial took over last is lost: neither the trial nor the donor has a checkpoint of it.
 [[nodiscard]] bool is_stranded(const TrialState& trial);
 
-/// The checkpoint of the trial to use: the best by the objective, the newest of equal ones; null: none.
-[[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, Mode mode);
+/// The checkpoint of the trial to use: the best by the objective, the newest of equal ones; with several objectives the
+/// one of its best iteration, else the newest. null: none.
+[[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, const Objective& objective);
 /// Whether the trial holds worker ranks.
 [[nodiscard]] inline bool holds_ranks(const TrialState& trial) {
     return trial.phase == TrialPhase::running || trial.phase == TrialPhase::ending || trial.winding;

@@ -30,6 +30,7 @@ class Trial:
     best: Optional[float]  # None: no report yet, or none but NaN
     best_iteration: Optional[int]
     last: Optional[float]
+    values: Tuple[float, ...] = ()  # of several objectives, at best_iteration; (): no result
     checkpoints: List[str] = field(default_factory=list, repr=False)  # paths in the study's directory
 
 
@@ -42,8 +43,9 @@ class Study:
 
     directory: str
     name: str
-    metric: str  # what it optimises
+    metric: str  # what it optimises; the first of several
     mode: str  # "min" or "max"
+    objectives: List[Tuple[str, str]]  # [(metric, mode)], all of them
     ended: bool
     exit_code: Optional[int]
     trials: List[Trial]
@@ -59,7 +61,9 @@ class Study:
         about = whole["study"]
         self.name, self.metric, self.mode = about["name"], about["metric"], about["mode"]
         self.ended, self.exit_code = about["ended"], about["exit_code"]
+        self.objectives = [(each["metric"], each["mode"]) for each in about.get("objectives", [about])]
         self._best: Optional[int] = about["best_trial"]
+        self._front: List[int] = about.get("front", [])
         self.trials = [_trial(trial) for trial in whole["trials"]]
         self.reports: List[Dict[str, Any]] = whole["reports"]
         for report in self.reports:
@@ -70,6 +74,11 @@ class Study:
     def best(self) -> Optional[Trial]:
         """The trial with the best value; None: no trial has a finite value."""
         return None if self._best is None else self.trials[self._best]
+
+    @property
+    def front(self) -> List[Trial]:
+        """The Pareto front of a study with several objectives, from the best to the worst in the first one; otherwise []."""
+        return [self.trials[trial] for trial in self._front]
 
     def curves(self, metric: Optional[str] = None) -> Dict[int, List[Tuple[int, float]]]:
         """Learning curves: by trial, [(iteration, value)], ascending. metric -- default: the one that the study optimises.
@@ -138,4 +147,4 @@ def _trial(trial: Dict[str, Any]) -> Trial:
     best, last = trial["best"] or {}, trial["last"] or {}
     return Trial(trial["id"], trial["configuration"], trial["state"], trial["reason"], trial["message"], trial["iterations"],
                  trial["seconds"], len(trial["attempts"]), _number(best.get("value")), best.get("iteration"),
-                 _number(last.get("value")), [checkpoint["path"] for checkpoint in trial["checkpoints"]])
+                 _number(last.get("value")), tuple(best.get("values", ())), [checkpoint["path"] for checkpoint in trial["checkpoints"]])

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several objectives: how study.metric and study.mode are read and written, and what refuses them.
+#include <cmath>
+
+#include "ranktune/schedulers/objective_reader.hpp"
+#include "ranktune/study/change.hpp"
+#include "study/constraint.hpp"
+#include "study_files.hpp"
+#include "support/catch.hpp"
+
+namespace objectives_test {
+
+using namespace ranktune;
+using namespace ranktune::study;
+using namespace ranktune::study::testing;
+
+namespace {
+
+Parts with_goals(const std::string& metric, const std::string& mode, const std::string& rest = "") {
+    Parts parts = free_parts();
+    parts.study = "name = \"s\"\nmetric = " + metric + "\nmode = " + mode + "\nnum_trials = 10\nmax_iterations = 27\n";
+    parts.rest = rest;
+    return parts;
+}
+
+Parts two_goals(const std::string& rest) { return with_goals(R"(["accuracy", "latency"])", R"(["max", "min"])", rest); }
+
+} // namespace
+
+TEST_CASE("a list of metrics is several objectives, and part of what a study is", "[study]") {
+    const StudySpec spec = parse(two_goals("").text());
+    CHECK(spec.objective.several());
+    const std::vector<Goal> expected = {{"accuracy", Mode::max}, {"latency", Mode::min}};
+    CHECK(spec.objective.goals() == expected);
+    CHECK(metrics_text(spec.objective) == "accuracy and latency");
+    const std::string resolved = resolved_toml(spec);
+    CHECK(resolved.find("metric = [\"accuracy\", \"latency\"]\nmode = [\"max\", \"min\"]\n") != std::string::npos);
+    CHECK(parse_resolved(resolved).objective.goals() == expected);
+
+    const auto changes = differences(spec, parse(with_goals(R"(["accuracy", "size"])", R"(["max", "min"])").text()));
+    REQUIRE(changes.size() == 1);
+    CHECK(changes.front().key == "study.metric");
+    CHECK_FALSE(changes.front().may_change);
+
+    const StudySpec one = parse(with_goals(R"(["loss"])", R"(["min"])").text());
+    CHECK_FALSE(one.objective.several());
+    CHECK(resolved_toml(one).find("metric = \"loss\"\nmode = \"min\"\n") != std::string::npos);
+}
+
+TEST_CASE("mistakes of several objectives", "[study]") {
+    const auto said = [](const std::string& metric, const std::string& mode) {
+        return mistake(with_goals(metric, mode).text());
+    };
+    const std::string different = "needs 1 to 4 different metrics; put limits on others into study.constraints";
+    CHECK(said("[]", "[]") == "3:10 study.metric: " + different);
+    CHECK(said(R"(["a", "a"])", R"(["max", "min"])") == "3:10 study.metric: " + different);
+    CHECK(said(R"(["a", "b", "c", "d", "e"])", R"(["max", "min"])") == "3:10 study.metric: " + different);
+    CHECK(said(R"(["a", 3])", R"(["max", "min"])").find("3:16 study.metric: needs a list of strings") == 0);
+    const std::string each =
+        "needs a list with \"min\" or \"max\" for each of the 2 metrics of study.metric, as in [\"max\", \"min\"]";
+    CHECK(said(R"(["a", "b"])", "\"max\"") == "4:8 study.mode: " + each);
+    CHECK(said(R"(["a", "b"])", R"(["max"])") == "4:8 study.mode: " + each);
+    CHECK(said(R"(["a", "b"])", R"(["max", "mim"])") ==
+          "4:16 study.mode: unknown value \"mim\"; accepted: \"min\" or \"max\"");
+    CHECK(said("\"a\"", R"(["max"])").find("4:8 study.mode: needs \"min\" or \"max\", not a list") == 0);
+    Parts mlp;
+    mlp.study =
+        "name = \"s\"\nmetric = [\"val_loss\", \"val_los\"]\nmode = [\"min\", \"min\"]\nnum_trials = 1\n"
+        "max_iterations = 2\n";
+    CHECK(mistake(mlp.text()).find("3:23 study.metric: the trainable 'mlp' does not report \"val_los\"") == 0);
+}
+
+TEST_CASE("an algorithm that knows one objective refuses several, and names those that do not", "[study]") {
+    const auto said = [](const std::string& rest) { return mistake(two_goals(rest).text()); };
+    for (const char* type : {"fifo", "asha"})
+        CHECK(said("[scheduler]\ntype = \"" + std::string(type) + "\"\n").empty());
+    CHECK(said("[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n").empty());
+    for (const char* type : {"median", "hyperband", "pasha", "topk"}) {
+        const std::string text = said("[scheduler]\ntype = \"" + std::string(type) + "\"\n");
+        CHECK(text.find("12:8 scheduler.type: \"" + std::string(type) +
+                        "\" compares trials by one metric, and study.metric names 2; use \"fifo\", \"asha\" or "
+                        "\"schedule\", or one metric and limits on the others in study.constraints") == 0);
+    }
+    CHECK(said("[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\n") ==
+          "14:8 scheduler.rule: \"ray\" compares trials by one metric; with several in study.metric use \"floor\"");
+    for (const char* type : {"random", "sobol", "auto", "nsga2"})
+        CHECK(said("[searcher]\ntype = \"" + std::string(type) + "\"\n").empty());
+    for (const char* type : {"tpe", "gp", "cmaes", "bohb", "evolution"})
+        CHECK(said("[searcher]\ntype = \"" + std::string(type) + "\"\n")
+                  .find("12:8 searcher.type: \"" + std::string(type) + "\" compares trials by one metric") == 0);
+    CHECK(said("[searcher]\ntype = \"nsga2\"\nwarm_start = [\"old\"]\n")
+              .find("searcher.warm_start: does not go with several metrics in study.metric") != std::string::npos);
+}
+
+TEST_CASE("a report is complete with all objectives, and its score has all of them", "[study]") {
+    const Objective objective{"accuracy", Mode::max, {{"size", 5.0, true}}, {{"latency", Mode::min}}};
+    schedulers::ObjectiveReader reader(objective);
+    const auto id = [](unsigned n) { return MetricId(static_cast<MetricId::rep>(n)); };
+    reader.apply(MetricDefined{id(0), "latency"});
+    reader.apply(MetricDefined{id(1), "accuracy"});
+    reader.apply(MetricDefined{id(2), "size"});
+    CHECK_FALSE(reader.read({{id(1), 0.5}, {id(2), 1.0}}).complete);
+    const auto reading = reader.read({{id(1), 0.5}, {id(0), 20.0}, {id(2), 1.0}});
+    CHECK(reading.complete);
+    CHECK(reading.others[0] == 20.0);
+    const Score score = reader.score(reading);
+    CHECK(std::vector<double>(score.values().begin(), score.values().end()) == std::vector{0.5, -20.0});
+    CHECK(score.trouble() == 0.0);
+    CHECK(reader.score(reader.read({{id(1), 0.5}, {id(0), 20.0}, {id(2), 7.0}})).trouble() == 2.0);
+    CHECK(reader.score(reader.read({{id(1), 0.5}, {id(0), NAN}, {id(2), 1.0}})).trouble() == INFINITY);
+    CHECK(Score().trouble() == INFINITY);
+
+    Bytes bytes;
+    Encoder out(bytes);
+    reader.snapshot(out);
+    encode(score, out);
+    schedulers::ObjectiveReader again(objective);
+    Decoder in(bytes);
+    again.restore(in);
+    CHECK(decode_score(in) == score);
+    CHECK(in.empty());
+    CHECK(again.read({{id(1), 0.5}, {id(0), 20.0}, {id(2), 1.0}}).complete);
+}
+
+} // namespace objectives_test
