@@ -35,13 +35,18 @@ std::string first_line_of(const StudyView& view, study::TrialId id) {
 }
 
 /// The trial among those that it was compared with at a rung.
-std::string place_text(const RungView& rung, std::size_t place, study::Iteration ceiling) {
+std::string place_text(const RungView& rung, std::size_t place, const StudyView& view) {
     const RungView::Entry& own = rung.entries[place];
-    std::string text = fmt::format("{}, place {} of {}", metric_text(own.value), place + 1, rung.entries.size());
-    if (rung.iteration >= ceiling) return text + "; trained to the end";
+    const bool several = !view.others.empty(); // entries are in the order of the first objective
+    const std::string first = several ? " in " + view.metric : "";
+    std::string text =
+        fmt::format("{}, place {} of {}{}", metric_text(own.value), place + 1, rung.entries.size(), first);
+    if (rung.iteration >= view.max_iterations) return text + "; trained to the end";
     if (rung.went_on() == 0) return text + "; none went on";
     const auto last = std::ranges::find(rung.entries.rbegin(), rung.entries.rend(), true, &RungView::Entry::went_on);
-    text += fmt::format("; {} went on, the worst of them with {}", grouped(rung.went_on()), metric_text(last->value));
+    text += several ? fmt::format("; {} went on, by all objectives", grouped(rung.went_on()))
+                    : fmt::format("; {} went on, the worst of them with {}", grouped(rung.went_on()),
+                                  metric_text(last->value));
     if (own.went_on) return text + ": it went on";
     return text + ": it did not";
 }
@@ -52,7 +57,7 @@ std::string rungs_explained(const StudyView& view, study::TrialId id, const Styl
         const auto own = std::ranges::find(rung.entries, id, &RungView::Entry::trial);
         if (own == rung.entries.end()) continue;
         const auto place = static_cast<std::size_t>(own - rung.entries.begin());
-        text += prose(fmt::format("rung {}", rung.iteration), place_text(rung, place, view.max_iterations), style);
+        text += prose(fmt::format("rung {}", rung.iteration), place_text(rung, place, view), style);
     }
     return text;
 }
