@@ -15,10 +15,11 @@
 namespace ranktune::earlier {
 namespace {
 
-/// The first columns of the table of trials that `export` writes.
+/// The first columns of the table of trials that `export` writes; the next one, of several objectives.
 const std::vector<std::string> own_columns = {"trial",          "state", "reason",  "iterations", "best",
                                               "best_iteration", "last",  "seconds", "attempts",   "ranks",
-                                              "start",          "end",   "message", "pareto_rank"};
+                                              "start",          "end",   "message"};
+constexpr const char* rank_column = "pareto_rank";
 
 class TableReader {
   public:
@@ -73,11 +74,14 @@ class TableReader {
         found_.only_known_names = true;
         std::vector<storage::ChosenName> chosen;
         for (const auto& parameter : spec_.space.parameters()) chosen.push_back({parameter.name, "parameter"});
-        const auto names = own_table_ ? storage::column_names({own_columns.begin(), own_columns.end()}, chosen)
-                                      : std::vector<std::string>();
+        std::vector<std::string> first = own_columns;
+        if (own_table_ && header_.size() > first.size() && header_[first.size()] == rank_column)
+            first.emplace_back(rank_column);
+        const auto names =
+            own_table_ ? storage::column_names({first.begin(), first.end()}, chosen) : std::vector<std::string>();
         for (std::size_t i = 0; i < spec_.space.parameters().size(); ++i) {
             const std::string& name = spec_.space.parameters()[i].name;
-            Column at = own_table_ ? find(names[i], own_columns.size()) : find(name);
+            Column at = own_table_ ? find(names[i], first.size()) : find(name);
             if (!at && !own_table_) at = find("params_" + name);
             parameters_.push_back(at);
             if (at) found_.names.insert(name);

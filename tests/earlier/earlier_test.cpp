@@ -93,17 +93,19 @@ TEST_CASE("a table may have iterations, states, another metric, and Optuna's pre
 }
 
 TEST_CASE("our own table of trials counts with the last value of each trial", "[earlier]") {
+    const bool several = GENERATE(false, true);
+    const std::string rank = several ? ",pareto_rank" : "";
+    const std::string one = several ? ",1" : "";
     const std::string header =
-        "trial,state,reason,iterations,best,best_iteration,last,seconds,attempts,ranks,start,end,message,lr,layers,"
-        "kind,"
-        "momentum,width,parameter.state\r\n";
+        "trial,state,reason,iterations,best,best_iteration,last,seconds,attempts,ranks,start,end,message" + rank +
+        ",lr,layers,kind,momentum,width,parameter.state\r\n";
     const auto spec = spec_of("max", std::string(space_text) + "state = \"uniform(0, 1)\"\n");
-    const Outcome outcome =
-        outcome_of(read_table,
-                   header +
-                       "0,finished,\"done, all\",9,0.75,3,0.5,1.0,1,1,0.0,1.0,,0.01,3,sgd,0.9,64,0.25\r\n"
-                       "1,failed,it threw,0,,,,1.0,1,1,0.0,1.0,it threw,0.1,3,adam,,64,0.5\r\n",
-                   {"old", "", ""}, spec);
+    const Outcome outcome = outcome_of(read_table,
+                                       header + "0,finished,\"done, all\",9,0.75,3,0.5,1.0,1,1,0.0,1.0," + one +
+                                           ",0.01,3,sgd,0.9,64,0.25\r\n"
+                                           "1,failed,it threw,0,,,,1.0,1,1,0.0,1.0,it threw" +
+                                           one + ",0.1,3,adam,,64,0.5\r\n",
+                                       {"old", "", ""}, spec);
     REQUIRE(outcome.trials.size() == 2);
     CHECK(outcome.trials[0].configuration.text() == "lr=0.01 layers=3 kind=sgd momentum=0.9 width=64 state=0.25");
     CHECK(outcome.trials[0].results == std::vector{Result{9, 0.5}});
