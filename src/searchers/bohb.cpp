@@ -51,18 +51,18 @@ std::optional<GoodAndBad> split(std::size_t points, std::size_t finite, std::siz
 void impute(std::vector<double>& rows, std::span<const std::uint32_t> levels, base::RngStream& random) {
     const std::size_t columns = levels.size();
     const std::vector<double> given = rows;
+    std::vector<std::vector<std::size_t>> donors(columns); // of each column, the rows that have a value there
+    for (std::size_t at = 0; at < given.size(); ++at)
+        if (!std::isnan(given[at])) donors[at % columns].push_back(at - at % columns);
     for (std::size_t begin = 0; begin < rows.size(); begin += columns) {
         const std::span<double> row(&rows[begin], columns);
         for (std::size_t j = 0; j < columns; ++j) {
             if (!std::isnan(row[j])) continue;
-            std::vector<std::size_t> donors;
-            for (std::size_t other = 0; other < given.size(); other += columns)
-                if (!std::isnan(given[other + j])) donors.push_back(other);
-            if (donors.empty()) {
+            if (donors[j].empty()) {
                 row[j] = levels[j] == 0 ? random.uniform() : static_cast<double>(random.below(levels[j]));
                 continue;
             }
-            const std::size_t donor = donors[random.below(donors.size())];
+            const std::size_t donor = donors[j][random.below(donors[j].size())];
             for (std::size_t k = j; k < columns; ++k)
                 if (std::isnan(row[k])) row[k] = given[donor + k];
         }
