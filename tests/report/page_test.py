@@ -405,6 +405,41 @@ class Page(unittest.TestCase):
         # 16 trials say nothing about importance.
         self.assertIn("Too few trials", self.browser.run("document.body.textContent"))
 
+    def test_several_objectives_show_their_front_in_each_plane(self):
+        """Three metrics of a real program, as simulations have one."""
+        (self.directory / "trial.sh").write_text(
+            """awk -v x="$1" -v y="$2" 'BEGIN { printf "{\\"report\\": {\\"a\\": %.6f, \\"b\\": %.6f, \\"c\\": %.6f}}\\n", x, x * x + y, (1 - y) * (1 - y) }' >&"$RANKTUNE_FD"\n""")
+        (self.directory / "three.toml").write_text("""[study]
+name = "goals"
+metric = ["a", "b", "c"]
+mode = ["max", "min", "min"]
+num_trials = 24
+max_iterations = 1
+[trainable]
+command = "sh trial.sh {x} {y}"
+checkpoints = false
+[space]
+x = "uniform(0, 1)"
+y = "uniform(0, 1)"
+""")
+        ranktune("run", "three.toml", "--local", "2", "--fresh", "-o", "goals", directory=self.directory)
+        ranktune("report", "goals", "-o", "goals.html", directory=self.directory)
+        front = json.loads(ranktune("best", "goals", "--format", "json", directory=self.directory))["front"]
+        self.browser.open(self.directory / "goals.html")
+        left, top, width, height = self.browser.place(self.chart("Trials by a and b"))
+        dots = "[...document.querySelectorAll('circle.front')].map(c => [+c.getAttribute('cx'), +c.getAttribute('cy')])"
+        first = self.browser.run(dots)
+        self.assertEqual(len(first), len(front))
+        self.assertTrue(all(0 <= x <= width and 0 <= y <= height for x, y in first), first)
+        self.browser.run("const box = document.querySelector('select[aria-label=\"Objectives to draw\"]'); box.value = '1 2'; box.dispatchEvent(new Event('change'))")
+        self.browser.settle()
+        self.assertNotEqual(self.browser.run(dots), first)
+        self.assertRegex(self.text(self.chart("Trials by b and c")), "b.*c|c.*b")
+        x, y = self.browser.run(dots)[0]
+        self.browser.mouse("mouseMoved", left + x, top + y)
+        self.browser.settle()
+        self.assertRegex(self.browser.run("document.body.textContent"), r"#\d+[^:]*: a [-.0-9]+, b [-.0-9]+, c [-.0-9]+")
+
     def test_three_trials_make_a_page_too(self):
         page = simulated(self.directory, "three", 3, 9, 2, "")
         self.browser.open(page)

@@ -26,14 +26,18 @@ function planeChoice(study, onChoice) {
 
 class FrontChart extends ScatterChart {
   constructor(parent, store, plane) {
-    const names = plane.map((k) => store.study.objectives[k].metric);
-    super(parent, store, { height: 360, margin: { top: 26, right: 14, bottom: 38, left: 70 },
-      label: `Trials by ${names.join(" and ")}; ${countText(store.study.front.length, "trial")} on the Pareto front` });
+    super(parent, store, { height: 360, margin: { top: 26, right: 14, bottom: 38, left: 70 }, label: FrontChart.label(store.study, plane) });
     this.plane = plane;
+  }
+
+  static label(study, plane) {
+    const names = plane.map((k) => study.objectives[k].metric);
+    return `Trials by ${names.join(" and ")}; ${countText(study.front.length, "trial")} on the Pareto front`;
   }
 
   show(plane) {
     this.plane = plane;
+    this.chart.box.setAttribute("aria-label", FrontChart.label(this.study, plane));
     this.panel.redraw();
   }
 
