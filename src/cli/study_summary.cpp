@@ -8,9 +8,9 @@
 
 #include "cli/checks/missing_records.hpp"
 #include "cli/standing.hpp"
-#include "report/export.hpp"
-#include "report/front.hpp"
-#include "report/stopping.hpp"
+#include "report/explain/stopping.hpp"
+#include "report/export/export.hpp"
+#include "report/screens/front.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/json_input.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "report/load.hpp"
-#include "report/screens.hpp"
+#include "report/screens/screens.hpp"
+#include "report/view/load.hpp"
 
 namespace ranktune::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ddp/collective.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 
 namespace ranktune::group {
 

@@ -3,7 +3,7 @@
 // Groups of trials over MPI communicators.
 
 #include "comm/groups/group_factory.hpp"
-#include "ddp/device_groups.hpp"
+#include "ddp/gradients/device_groups.hpp"
 #include "trial/attempt.hpp"
 
 namespace ranktune::group {

@@ -13,7 +13,7 @@
 #include "comm/exchange/block_exchange.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "comm/transport/shared.hpp"
-#include "ddp/device_groups.hpp"
+#include "ddp/gradients/device_groups.hpp"
 #include "group/mpi_groups.hpp"
 #include "group/own_gpus.hpp"
 #include "group/serve_worker.hpp"

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "ranktune/base/error.hpp"
-#include "report/page.hpp"
-#include "report/static_page.hpp"
-#include "report/study_list.hpp"
-#include "report/text.hpp"
-#include "report/wall_time.hpp"
+#include "report/page/page.hpp"
+#include "report/page/static_page.hpp"
+#include "report/screens/study_list.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/wall_time.hpp"
 
 namespace ranktune::serve {
 namespace {

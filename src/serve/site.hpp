@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "report/followed_history.hpp"
-#include "report/page_data.hpp"
+#include "report/page/page_data.hpp"
+#include "report/view/followed_history.hpp"
 #include "serve/http.hpp"
 
 namespace ranktune::serve {
@@ -31,7 +31,7 @@ class ServedStudy {
 
     /// Counts changes; looks at the journal at most once a second, and less often if that takes long.
     [[nodiscard]] std::uint64_t version();
-    /// The data of the page (report/page_data.hpp), and their version.
+    /// The data of the page (report/page/page_data.hpp), and their version.
     [[nodiscard]] std::pair<std::shared_ptr<const std::string>, std::uint64_t> data();
     /// The page with its data. It follows the study through /data/INDEX and /events/INDEX.
     [[nodiscard]] std::string page(std::size_t index);

@@ -7,7 +7,7 @@
 
 #include "comm/transport/loopback.hpp"
 #include "comm/transport/session.hpp"
-#include "head/preparer.hpp"
+#include "head/background/preparer.hpp"
 
 namespace ranktune::sim {
 

@@ -49,7 +49,7 @@ READERS_OF_MODE = {
     "src/schedulers/topk.cpp": {"make_topk"},            # likewise
     "src/searchers/external.cpp": {"check_external"},    # what a program suggests is not repeatable
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
-    "src/report/repeat.cpp": {"repeated"},               # one trial needs no order
+    "src/report/replay/repeat.cpp": {"repeated"},        # one trial needs no order
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
     "include/ranktune/study/algorithm.hpp": EVERYWHERE,  # what an algorithm's own check sees
     "src/study/parse/parse_algorithm.cpp": EVERYWHERE,

@@ -22,7 +22,7 @@ cases = {
     "src/tuner/fill.cpp": (licence + "bool f() { return spec_.deterministic; }\n", "reads whether a study is deterministic"),
     "src/tuner/apply.cpp": (licence + "void Tuner::receive() {\n    if (spec_.deterministic) return;\n}\n", "reads whether a study is deterministic"),
     "src/tuner/step.cpp": (licence + "void f(ByTurn& turns);\n", "reads whether a study is deterministic"),
-    "src/report/screens.cpp": (licence + "auto text = spec.deterministic ? 1 : 2;\n", "reads whether a study is deterministic"),
+    "src/report/screens/screens.cpp": (licence + "auto text = spec.deterministic ? 1 : 2;\n", "reads whether a study is deterministic"),
     "src/study/resolve.cpp": (licence + "// deterministic\n", "is one of READERS_OF_MODE, but does not read"),
     "src/device/module.cpp": (licence + "#include <cuda_runtime_api.h>\n", "only the module, src/device/cuda/, includes headers of CUDA"),
     "src/ddp/streams.cpp": (licence + '#include "device/cuda/streams.hpp"\n', "only the module, src/device/cuda/, includes headers of CUDA"),

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/transport/loopback.hpp"
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
 #include "group/serve_worker.hpp"
 #include "group/worker_runner.hpp"
 #include "head/head_run.hpp"

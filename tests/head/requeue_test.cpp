@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "head/job_watch.hpp"
+#include "head/background/job_watch.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "golden.hpp"
-#include "report/endings.hpp"
+#include "report/explain/endings.hpp"
 #include "screens_by_hand.hpp"
 
 namespace endings_test {

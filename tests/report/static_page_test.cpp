@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/static_page.hpp"
+#include "report/page/static_page.hpp"
 
 #include <sstream>
 
-#include "report/page.hpp"
+#include "report/page/page.hpp"
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 

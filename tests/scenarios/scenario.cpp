@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "ranktune/study/parse.hpp"
-#include "report/replay.hpp"
+#include "report/replay/replay.hpp"
 #include "study/steering_file.hpp"
 #include "support/known.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedulers/ranked_split.hpp"
+#include "schedulers/rungs/ranked_split.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
-#include "schedulers/levels.hpp"
+#include "schedulers/rungs/levels.hpp"
 #include "support/catch.hpp"
 
 namespace split_test {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ranktune/study/spec.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 
 namespace ranktune::cli {
 

@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/checks/gpu_checks.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
@@ -27,7 +27,7 @@
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/unique_handle.hpp"

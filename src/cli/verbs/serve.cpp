@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include "cli/standing.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/load.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/load.hpp"
 #include "serve/site.hpp"
 
 namespace ranktune::cli {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The HTML report: one file that loads nothing.
+
+#include <iosfwd>
+#include <span>
+#include <string>
+
+#include "report/page/page_data.hpp"
+
+namespace ranktune::report {
+
+/// Writes the page of one study, or of several side by side (at least one). `made`: now, RFC 3339. What users named
+/// and programs printed is text in it, never markup; a Content-Security-Policy allows its own scripts alone.
+void write_page(std::span<const PageStudy> studies, const std::string& made, std::ostream& out);
+
+} // namespace ranktune::report
