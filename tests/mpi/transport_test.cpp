@@ -4,8 +4,8 @@
 #include "comm/graveyard.hpp"
 #include "comm/mpi/error.hpp"
 #include "comm/transport/mpi_transport.hpp"
-#include "comm/transport/session.hpp"
 #include "mpi_world.hpp"
+#include "sim/transport/session.hpp"
 #include "support/catch.hpp"
 #include "transport_contract.hpp"
 

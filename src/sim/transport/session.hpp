@@ -9,7 +9,7 @@
 
 #include "comm/transport/transport.hpp"
 
-namespace ranktune::comm {
+namespace ranktune::sim {
 
 /// Puts a sequence number of four bytes (little endian, counted per ordered pair of ranks from 0, modulo 2^32) before
 /// every message. The receiver drops duplicates, holds early messages, and delivers each peer's messages in the order
@@ -17,16 +17,16 @@ namespace ranktune::comm {
 ///
 /// It does not resend: after a lost message a peer appears silent, and the liveness time-out treats it as dead. Both
 /// ends of a link need a Session with the same lifetime. Used by one thread.
-class Session final : public Transport {
+class Session final : public comm::Transport {
   public:
     /// Does not own `wire` when given by reference.
-    explicit Session(Transport& wire);
-    explicit Session(std::unique_ptr<Transport> wire);
+    explicit Session(comm::Transport& wire);
+    explicit Session(std::unique_ptr<comm::Transport> wire);
 
     [[nodiscard]] base::Rank rank() const override { return wire_.rank(); }
     [[nodiscard]] std::uint32_t size() const override { return wire_.size(); }
     void send(base::Rank to, std::span<const std::byte> bytes) override;
-    [[nodiscard]] std::optional<Message> poll() override;
+    [[nodiscard]] std::optional<comm::Message> poll() override;
     [[nodiscard]] bool flushed() override { return wire_.flushed(); }
 
     /// Number of messages of `from` that wait for an earlier one.
@@ -43,11 +43,11 @@ class Session final : public Transport {
         std::map<std::uint32_t, std::vector<std::byte>> early; ///< by sequence number
     };
 
-    std::optional<Message> take_held();
-    std::optional<Message> accept(Message message);
+    std::optional<comm::Message> take_held();
+    std::optional<comm::Message> accept(comm::Message message);
 
-    std::unique_ptr<Transport> owned_;
-    Transport& wire_;
+    std::unique_ptr<comm::Transport> owned_;
+    comm::Transport& wire_;
     std::vector<Peer> peers_;             ///< by rank
     std::optional<base::Rank> unblocked_; ///< a peer whose next message may be among the held ones
     std::vector<std::byte> scratch_;
@@ -55,4 +55,4 @@ class Session final : public Transport {
     std::uint64_t malformed_ = 0;
 };
 
-} // namespace ranktune::comm
+} // namespace ranktune::sim

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/fault.hpp"
+#include "sim/transport/fault.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-namespace ranktune::comm {
+namespace ranktune::sim {
 
-FaultTransport::FaultTransport(std::unique_ptr<Transport> wire, const FaultPlan& plan)
+FaultTransport::FaultTransport(std::unique_ptr<comm::Transport> wire, const FaultPlan& plan)
     : wire_(std::move(wire)), plan_(plan) {
     assert(plan_.min_delay <= plan_.max_delay);
 }
@@ -51,7 +51,7 @@ void FaultTransport::send(base::Rank to, std::span<const std::byte> bytes) {
     release_due();
 }
 
-std::optional<Message> FaultTransport::poll() {
+std::optional<comm::Message> FaultTransport::poll() {
     if (dead_) return std::nullopt;
     release_due();
     return wire_->poll();
@@ -85,4 +85,4 @@ void FaultTransport::release_due() {
     }
 }
 
-} // namespace ranktune::comm
+} // namespace ranktune::sim

@@ -7,7 +7,7 @@
 
 #include "comm/transport/transport.hpp"
 
-namespace ranktune::comm {
+namespace ranktune::sim {
 
 /// Connects `size` endpoints. Endpoints may be used by different threads (one thread per endpoint) and may outlive the
 /// hub. Messages arrive once and in order per pair of ranks; messages to a rank that nobody polls stay queued, as with
@@ -21,7 +21,7 @@ class LoopbackHub {
     LoopbackHub& operator=(const LoopbackHub&) = delete;
 
     /// The endpoint of `rank` (< size). A second endpoint of the same rank continues with the same queue.
-    [[nodiscard]] std::unique_ptr<Transport> endpoint(base::Rank rank);
+    [[nodiscard]] std::unique_ptr<comm::Transport> endpoint(base::Rank rank);
     [[nodiscard]] std::uint32_t size() const;
     /// Number of messages sent and not yet polled, over all ranks.
     [[nodiscard]] std::size_t in_flight() const;
@@ -31,4 +31,4 @@ class LoopbackHub {
     std::shared_ptr<State> state_;
 };
 
-} // namespace ranktune::comm
+} // namespace ranktune::sim

@@ -13,7 +13,7 @@
 #include "ranktune/base/rng.hpp"
 #include "ranktune/base/time.hpp"
 
-namespace ranktune::comm {
+namespace ranktune::sim {
 
 /// The faults to inject. Probabilities in [0, 1] per message.
 struct FaultPlan {
@@ -29,9 +29,9 @@ struct FaultPlan {
 /// Decorates one rank's endpoint. Time advances only by `advance`. The faults of the n-th message from one rank to
 /// another depend on (seed, from, to, n) alone, not on other links, so a run can be repeated from its seed. Used by the
 /// endpoint's thread.
-class FaultTransport final : public Transport {
+class FaultTransport final : public comm::Transport {
   public:
-    FaultTransport(std::unique_ptr<Transport> wire, const FaultPlan& plan);
+    FaultTransport(std::unique_ptr<comm::Transport> wire, const FaultPlan& plan);
 
     /// Sets the time, which must not decrease, and sends due messages.
     void advance(base::StudyTime now);
@@ -44,7 +44,7 @@ class FaultTransport final : public Transport {
     [[nodiscard]] base::Rank rank() const override { return wire_->rank(); }
     [[nodiscard]] std::uint32_t size() const override { return wire_->size(); }
     void send(base::Rank to, std::span<const std::byte> bytes) override;
-    [[nodiscard]] std::optional<Message> poll() override;
+    [[nodiscard]] std::optional<comm::Message> poll() override;
     [[nodiscard]] bool flushed() override;
 
     struct Counts {
@@ -74,7 +74,7 @@ class FaultTransport final : public Transport {
     void hold(Link& link, base::Rank to, std::span<const std::byte> bytes, bool ordered);
     void release_due();
 
-    std::unique_ptr<Transport> wire_;
+    std::unique_ptr<comm::Transport> wire_;
     FaultPlan plan_;
     base::StudyTime now_{};
     bool dead_ = false;
@@ -84,4 +84,4 @@ class FaultTransport final : public Transport {
     Counts counts_;
 };
 
-} // namespace ranktune::comm
+} // namespace ranktune::sim

@@ -2,16 +2,17 @@
 #include <algorithm>
 #include <thread>
 
-#include "comm/transport/fault.hpp"
-#include "comm/transport/loopback.hpp"
-#include "comm/transport/session.hpp"
+#include "comm/transport_contract.hpp"
+#include "sim/transport/fault.hpp"
+#include "sim/transport/loopback.hpp"
+#include "sim/transport/session.hpp"
 #include "support/catch.hpp"
-#include "transport_contract.hpp"
 
 namespace transport_test {
 
 using namespace ranktune;
 using namespace ranktune::comm;
+using namespace ranktune::sim;
 
 namespace {
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/loopback.hpp"
+#include "sim/transport/loopback.hpp"
 
 #include <cassert>
 #include <deque>
 #include <mutex>
 #include <utility>
 
-namespace ranktune::comm {
+namespace ranktune::sim {
 
 struct LoopbackHub::State {
     struct Mailbox {
         mutable std::mutex mutex;
-        std::deque<Message> messages;
+        std::deque<comm::Message> messages;
     };
     explicit State(std::uint32_t size) : mailboxes(size) {}
     std::vector<Mailbox> mailboxes;
@@ -19,7 +19,7 @@ struct LoopbackHub::State {
     class Endpoint;
 };
 
-class LoopbackHub::State::Endpoint final : public Transport {
+class LoopbackHub::State::Endpoint final : public comm::Transport {
   public:
     Endpoint(std::shared_ptr<State> state, base::Rank rank) : state_(std::move(state)), rank_(rank) {}
 
@@ -28,17 +28,17 @@ class LoopbackHub::State::Endpoint final : public Transport {
 
     void send(base::Rank to, std::span<const std::byte> bytes) override {
         assert(to.value() < size());
-        Message message{rank_, {bytes.begin(), bytes.end()}};
+        comm::Message message{rank_, {bytes.begin(), bytes.end()}};
         auto& box = state_->mailboxes[to.value()];
         const std::lock_guard lock(box.mutex);
         box.messages.push_back(std::move(message));
     }
 
-    std::optional<Message> poll() override {
+    std::optional<comm::Message> poll() override {
         auto& box = state_->mailboxes[rank_.value()];
         const std::lock_guard lock(box.mutex);
         if (box.messages.empty()) return std::nullopt;
-        std::optional<Message> message(std::move(box.messages.front()));
+        std::optional<comm::Message> message(std::move(box.messages.front()));
         box.messages.pop_front();
         return message;
     }
@@ -54,7 +54,7 @@ LoopbackHub::LoopbackHub(std::uint32_t size) : state_(std::make_shared<State>(si
 
 LoopbackHub::~LoopbackHub() = default;
 
-std::unique_ptr<Transport> LoopbackHub::endpoint(base::Rank rank) {
+std::unique_ptr<comm::Transport> LoopbackHub::endpoint(base::Rank rank) {
     assert(rank.value() < size());
     return std::make_unique<State::Endpoint>(state_, rank);
 }
@@ -70,4 +70,4 @@ std::size_t LoopbackHub::in_flight() const {
     return count;
 }
 
-} // namespace ranktune::comm
+} // namespace ranktune::sim

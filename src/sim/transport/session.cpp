@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/session.hpp"
+#include "sim/transport/session.hpp"
 
 #include <cassert>
 #include <utility>
 
-namespace ranktune::comm {
+namespace ranktune::sim {
 namespace {
 
 constexpr std::size_t header_size = 4;
@@ -17,9 +17,10 @@ std::uint32_t read_sequence(const std::vector<std::byte>& bytes) {
 
 } // namespace
 
-Session::Session(Transport& wire) : wire_(wire), peers_(wire.size()) {}
+Session::Session(comm::Transport& wire) : wire_(wire), peers_(wire.size()) {}
 
-Session::Session(std::unique_ptr<Transport> wire) : owned_(std::move(wire)), wire_(*owned_), peers_(wire_.size()) {}
+Session::Session(std::unique_ptr<comm::Transport> wire)
+    : owned_(std::move(wire)), wire_(*owned_), peers_(wire_.size()) {}
 
 void Session::send(base::Rank to, std::span<const std::byte> bytes) {
     assert(to.value() < peers_.size());
@@ -30,7 +31,7 @@ void Session::send(base::Rank to, std::span<const std::byte> bytes) {
     wire_.send(to, scratch_);
 }
 
-std::optional<Message> Session::poll() {
+std::optional<comm::Message> Session::poll() {
     if (auto message = take_held()) return message;
     while (auto arrived = wire_.poll()) {
         if (auto message = accept(std::move(*arrived))) return message;
@@ -38,7 +39,7 @@ std::optional<Message> Session::poll() {
     return std::nullopt;
 }
 
-std::optional<Message> Session::take_held() {
+std::optional<comm::Message> Session::take_held() {
     if (!unblocked_) return std::nullopt;
     Peer& peer = peers_[unblocked_->value()];
     const auto it = peer.early.find(peer.next_in);
@@ -46,13 +47,13 @@ std::optional<Message> Session::take_held() {
         unblocked_.reset();
         return std::nullopt;
     }
-    Message message{*unblocked_, std::move(it->second)};
+    comm::Message message{*unblocked_, std::move(it->second)};
     peer.early.erase(it);
     ++peer.next_in;
     return message;
 }
 
-std::optional<Message> Session::accept(Message message) {
+std::optional<comm::Message> Session::accept(comm::Message message) {
     if (message.bytes.size() < header_size || message.from.value() >= peers_.size()) {
         ++malformed_;
         return std::nullopt;
@@ -75,4 +76,4 @@ std::optional<Message> Session::accept(Message message) {
     return message;
 }
 
-} // namespace ranktune::comm
+} // namespace ranktune::sim
