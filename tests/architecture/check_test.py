@@ -31,6 +31,8 @@ cases = {
     "src/base/nolicence.cpp": ("int x;\n", "the licence line is missing"),
     "src/base/long.cpp": (licence + "\n" * 700, "more than 600 lines"),
     "src/base/endless.cpp": (licence + "void f() {\n" + "    g();\n" * 61 + "}\n", "a function of more than 60 lines: 62"),
+    "src/base/wrapped.cpp": (licence + "void Long::f(int a,\n             int b) const {\n" + "    g();\n" * 60 + "}\n", "a function of more than 60 lines: 62"),
+    "src/base/built.cpp": (licence + "Long::Long(int a,\n           int b)\n    : a_(a),\n      b_(b) {\n" + "    g();\n" * 60 + "}\n", "a function of more than 60 lines: 64"),
     "src/attic/old.cpp": (licence, "room attic is in the table of rooms or in src, not in both"),
     "src/base/unfinished.cpp": (licence + "// TO" + "DO later\n", "unfinished"),
     "src/base/once.hpp": (licence + "int x;\n", "#pragma once is missing"),
