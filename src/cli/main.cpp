@@ -22,7 +22,6 @@
 #include "cli/parsing/view_commands.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal/message.hpp"
-#include "cli/verbs/reference_verbs.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "launch/how_launched.hpp"

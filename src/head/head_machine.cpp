@@ -7,7 +7,6 @@
 
 #include "head/background/preparer.hpp"
 #include "head/rank_table.hpp"
-#include "head/worker_place.hpp"
 #include "ranktune/base/text.hpp"
 
 namespace ranktune::head {

@@ -14,8 +14,6 @@
 #include "comm/transport/mpi_transport.hpp"
 #include "comm/transport/shared.hpp"
 #include "ddp/gradients/device_groups.hpp"
-#include "group/mpi_groups.hpp"
-#include "group/own_gpus.hpp"
 #include "group/serve_worker.hpp"
 #include "group/worker_output.hpp"
 #include "group/worker_runner.hpp"

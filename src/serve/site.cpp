@@ -11,7 +11,6 @@
 
 #include "ranktune/base/error.hpp"
 #include "report/page/page.hpp"
-#include "report/page/static_page.hpp"
 #include "report/screens/study_list.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/wall_time.hpp"

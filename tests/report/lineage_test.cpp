@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "report/explain/life.hpp"
-#include "report/replay/repeat.hpp"
+#include "report/replay/replay.hpp"
 #include "report/screens/screens.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"

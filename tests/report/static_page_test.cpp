@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/page/static_page.hpp"
+#include "report/page/page.hpp"
 
 #include <sstream>
 
-#include "report/page/page.hpp"
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 

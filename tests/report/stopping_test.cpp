@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/explain/stopping.hpp"
+#include "report/explain/endings.hpp"
 
 #include "report/screens/screens.hpp"
 #include "report/study_by_hand.hpp"

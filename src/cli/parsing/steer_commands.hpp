@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "cli/verbs/steer_verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 
 namespace CLI {
 class App;

@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "process/environment.hpp"
-#include "report/explain/stopping.hpp"
+#include "report/explain/endings.hpp"
 
 namespace ranktune::cli {
 namespace {

@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include "cli/checks/doctor.hpp"
-#include "cli/checks/secrets.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/shared_memory.hpp"
 #include "process/command_output.hpp"

@@ -12,8 +12,6 @@
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/export/export.hpp"
-#include "report/export/export_optuna.hpp"
-#include "report/export/export_tensorboard.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/history.hpp"

@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/standing.hpp"
+#include "cli/study_summary.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/checks/command_checks.hpp"
 #include "cli/checks/ranks_here.hpp"
+#include "cli/checks/remarks.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"

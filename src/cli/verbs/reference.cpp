@@ -10,7 +10,6 @@
 #include "cli/manual/manual.hpp"
 #include "cli/terminal/output_file.hpp"
 #include "cli/terminal/terminal.hpp"
-#include "cli/verbs/reference_verbs.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "ranktune/algorithms/registry.hpp"

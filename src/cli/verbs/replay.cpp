@@ -12,7 +12,6 @@
 #include "cli/version.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
-#include "report/replay/repeat.hpp"
 #include "report/replay/replay.hpp"
 #include "report/screens/screens.hpp"
 #include "report/screens/simulated.hpp"

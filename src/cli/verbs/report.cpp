@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "cli/checks/missing_records.hpp"
-#include "cli/standing.hpp"
+#include "cli/study_summary.hpp"
 #include "cli/terminal/output_file.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/standing.hpp"
+#include "cli/study_summary.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "process/environment.hpp"

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/verbs/steer_verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 #include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"

@@ -14,7 +14,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
-#include "report/explain/stopping.hpp"
+#include "report/explain/endings.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/load.hpp"
 #include "storage/journal/lease.hpp"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/parsing/sbatch_options.hpp"
+#include "cli/parsing/option_checks.hpp"
 #include "cli/site_file.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal/message.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 // Why a study ended, and what its failed trials said, in words.
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -52,5 +53,11 @@ namespace ranktune::report {
 /// The cost, and the remedy, of programs in which only rank 0 reports. `attempts`: number of such attempts; 0 gives an
 /// empty text.
 [[nodiscard]] std::string lone_reports_text(std::uint64_t attempts, const Style& style);
+
+// ---- The state of a stopping study: for how long, why, and what it waits for.
+
+/// "stopping for 4m00s (Ctrl-C): waits for the next report of #3, #7; an iteration takes up to 15m00s". `wall`: now.
+/// Empty: the study is not stopping, or has ended.
+[[nodiscard]] std::string stopping_text(const tuner::State& state, std::chrono::system_clock::time_point wall);
 
 } // namespace ranktune::report

@@ -15,7 +15,7 @@
 
 #include "ranktune/base/utf8.hpp"
 #include "report/screens/front.hpp"
-#include "report/view/best_value.hpp"
+#include "report/view/history.hpp"
 #include "report/view/last_metrics.hpp"
 #include "report/view/lineage.hpp"
 #include "storage/results.hpp"

@@ -4,9 +4,12 @@
 
 #include <functional>
 #include <iosfwd>
+#include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "report/export/export.hpp"
+#include "report/view/history.hpp"
 #include "report/view/load.hpp"
 
 namespace ranktune::report {
@@ -28,5 +31,29 @@ void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostrea
 void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out);
 /// Reports as CSV: one row per report, one column per metric. `metrics`: names by MetricId.
 void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out);
+
+// ---- A study as a journal of Optuna (JournalFileStorage, Optuna 3.1 and later), which `optuna.load_study` opens.
+
+/// Lines of JSON, in the order in which Optuna takes them: the study; its trials with their parameters and
+/// distributions; reports of the objective as intermediate values, by iteration, unless there are several; the ends of
+/// trials.
+///
+/// A finished trial is COMPLETE with its best value, one that was stopped early is PRUNED with its best value, one that
+/// failed or has no finite value is FAIL, any other RUNNING; in a study that is over, a paused trial is PRUNED, too.
+/// Normal distributions become an interval that holds all values of the study, as do bounds that an exploit has left; a
+/// list in a choice becomes its text. Constants are user attributes of each trial, as are reasons and messages.
+void export_optuna(const LoadedStudy& study, const History& history, const EachReport& each_report, std::ostream& out);
+
+// ---- A study for TensorBoard: a folder of event files, with its hyper-parameters for the plugin `hparams`.
+
+/// Takes the bytes of one file; `path` is relative to the folder of the study: "trial-0007/events.out.tfevents...".
+using WriteFile = std::function<void(const std::string& path, const std::string& bytes)>;
+
+/// One file for the study, which names hyper-parameters and metrics, and one for each trial, a run: its configuration
+/// (that of its best report), every metric of every report by iteration, and how it ended. Values are floats of 32
+/// bits, as TensorBoard stores them. `hparams` shows the last value of each metric. Keeps all events in memory, about
+/// 60 bytes a value.
+void export_tensorboard(const LoadedStudy& study, const History& history, const EachReport& each_report,
+                        const WriteFile& write);
 
 } // namespace ranktune::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations: optuna/storages/_journal/storage.py; distributions: optuna/distributions.py, of Optuna 3.1.
-#include "report/export/export_optuna.hpp"
+#include "report/export/export.hpp"
 
 #include <algorithm>
 #include <cmath>

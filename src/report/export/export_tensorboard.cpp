@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/export/export_tensorboard.hpp"
+#include "report/export/export.hpp"
 
 #include <algorithm>
 #include <utility>

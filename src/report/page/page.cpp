@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "report/page/static_page.hpp"
-
 namespace ranktune::report {
 
 /// src/report/page/, put together by assemble.py.

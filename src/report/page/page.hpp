@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "report/page/page_data.hpp"
 
@@ -13,5 +14,13 @@ namespace ranktune::report {
 /// Writes the page of one study, or of several side by side (at least one). `made`: now, RFC 3339. What users named
 /// and programs printed is text in it, never markup; a Content-Security-Policy allows its own scripts alone.
 void write_page(std::span<const PageStudy> studies, const std::string& made, std::ostream& out);
+
+// ---- The part of the HTML report that needs no script: tables, and pictures as SVG. Scripts replace it by more.
+
+/// Text for HTML, outside and inside quoted attributes. Bytes that are not UTF-8 are escaped as \xff.
+[[nodiscard]] std::string html(std::string_view text);
+
+/// HTML of all studies, one after the other. `without_scripts`: a sentence says that the page has no others.
+[[nodiscard]] std::string static_page(std::span<const PageStudy> studies, bool without_scripts);
 
 } // namespace ranktune::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/page/static_page.hpp"
+#include "report/page/page.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/replay/repeat.hpp"
+#include "report/replay/replay.hpp"
 
 #include <algorithm>
 #include <string>

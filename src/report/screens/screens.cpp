@@ -12,9 +12,9 @@
 #include "report/explain/plan.hpp"
 #include "report/screens/front.hpp"
 #include "report/screens/simulated.hpp"
-#include "report/view/best_value.hpp"
+#include "report/view/history.hpp"
 #include "report/view/lineage.hpp"
-#include "report/view/training.hpp"
+#include "report/view/rank_time.hpp"
 #include "study/constraint.hpp"
 
 #include <fmt/format.h>

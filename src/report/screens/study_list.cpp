@@ -10,7 +10,7 @@
 
 #include "report/export/export.hpp"
 #include "report/screens/text_table.hpp"
-#include "report/view/best_value.hpp"
+#include "report/view/history.hpp"
 #include "report/view/wall_time.hpp"
 
 namespace ranktune::report {

@@ -12,7 +12,7 @@
 #include "report/screens/screens.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/screens/trial_table.hpp"
-#include "report/view/best_value.hpp"
+#include "report/view/history.hpp"
 
 #include <fmt/format.h>
 

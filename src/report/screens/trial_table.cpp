@@ -14,7 +14,7 @@
 #include "report/screens/front.hpp"
 #include "report/screens/screens.hpp"
 #include "report/screens/text_table.hpp"
-#include "report/view/best_value.hpp"
+#include "report/view/history.hpp"
 #include "report/view/trial_filter.hpp"
 
 namespace ranktune::report {

@@ -150,4 +150,19 @@ std::array<double, spent_count> RankTime::seconds() const {
     return all;
 }
 
+Training training_of(const tuner::Tuner& tuner) {
+    const auto& state = tuner.state();
+    Training training;
+    training.full = static_cast<std::uint64_t>(tuner.spec().num_trials) * tuner.spec().max_iterations;
+    for (const auto& trial : state.trials) {
+        training.seconds += trial.seconds;
+        training.iterations += trial.iteration;
+    }
+    if (state.iterations > training.iterations) training.again = state.iterations - training.iterations;
+    if (training.iterations > 0)
+        training.full_seconds =
+            training.seconds / static_cast<double>(training.iterations) * static_cast<double>(training.full);
+    return training;
+}
+
 } // namespace ranktune::report

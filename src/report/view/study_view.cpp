@@ -16,10 +16,10 @@
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/explain/endings.hpp"
-#include "report/replay/repeat.hpp"
+#include "report/replay/replay.hpp"
 #include "report/screens/front.hpp"
 #include "report/screens/simulated.hpp"
-#include "report/view/best_value.hpp"
+#include "report/view/history.hpp"
 #include "report/view/lineage.hpp"
 #include "report/view/wall_time.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "report/view/history.hpp"
 #include "report/view/load.hpp"
-#include "report/view/training.hpp"
+#include "report/view/rank_time.hpp"
 
 namespace ranktune::report {
 
