@@ -49,7 +49,12 @@ class TrialEnded(SystemExit):
 
 class Config(dict):  # type: ignore[type-arg]
     """A configuration: a dict whose entries are also attributes. Read an entry with the name of a dict method
-    ("values") as config["values"]."""
+    ("values") as config["values"].
+
+    >>> tuned = Config(lr=0.1, values=3)
+    >>> tuned.lr, tuned["values"]
+    (0.1, 3)
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name in self:
@@ -129,7 +134,11 @@ class Context:
 
 def config(**defaults: Any) -> Config:
     """The trial's configuration, with `defaults` for parameters that the study does not have (nested tables as dicts).
-    Outside of a study: the defaults. May be called by any process, any number of times."""
+    Outside of a study: the defaults. May be called by any process, any number of times.
+
+    >>> config(lr=0.1, optimizer={"name": "adam"}).lr
+    0.1
+    """
     _limit_device_memory()
     path = os.environ.get("RANKTUNE_CONFIG")
     values = _config or {}
