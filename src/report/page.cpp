@@ -23,6 +23,14 @@ void write_up_to(std::string_view& page, std::string_view place, std::ostream& o
     page.remove_prefix(at + place.size());
 }
 
+/// From `begin` to the next `end`, without them.
+std::string_view between(std::string_view page, std::string_view begin, std::string_view end) {
+    const auto at = page.find(begin);
+    if (at == std::string_view::npos) throw std::logic_error("the page has no " + std::string(begin));
+    const auto from = at + begin.size();
+    return page.substr(from, page.find(end, from) - from);
+}
+
 std::string title_of(std::span<const PageStudy> studies) {
     std::string title;
     for (const PageStudy& study : studies) title += (title.empty() ? "" : ", ") + study.view.name;
@@ -42,6 +50,14 @@ void write_page(std::span<const PageStudy> studies, const std::string& made, std
     write_up_to(page, "@DATA@", out);
     if (!without_scripts) out << page_data(studies, made); // which nothing would read
     out << page;
+}
+
+std::string page_style() {
+    const auto bytes = page_template();
+    const std::string_view page(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::string text = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ";
+    text.append(between(page, "; style-src ", "\"")).append("\">\n<style>");
+    return text.append(between(page, "<style>", "</style>")).append("</style>\n");
 }
 
 } // namespace ranktune::report

@@ -14,4 +14,8 @@ namespace ranktune::report {
 /// and programs printed is text in it, never markup; a Content-Security-Policy allows its own scripts alone.
 void write_page(std::span<const PageStudy> studies, const std::string& made, std::ostream& out);
 
+/// The style of such a page, for the head of another one: a Content-Security-Policy that allows it alone, and the
+/// style.
+[[nodiscard]] std::string page_style();
+
 } // namespace ranktune::report

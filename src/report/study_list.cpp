@@ -36,11 +36,11 @@ std::string best_of(const ListedStudy& study) {
     return fmt::format("{}  #{}", metric_text(study.best->value), study.best->trial);
 }
 
-std::string age_of(const ListedStudy& study, double now) {
+} // namespace
+
+std::string age_text(const ListedStudy& study, double now) {
     return study.newest ? short_duration(std::max(0.0, now - *study.newest)) : "-";
 }
-
-} // namespace
 
 std::string_view name(ListedState state) {
     switch (state) {
@@ -101,7 +101,7 @@ std::string studies_text(std::vector<ListedStudy> studies, double now, const Sty
         best.cells.push_back(best_of(study));
         trials.cells.push_back(
             study.state == ListedState::unreadable ? "-" : fmt::format("{}/{}", study.done, study.num_trials));
-        age.cells.push_back(age_of(study, now));
+        age.cells.push_back(age_text(study, now));
     }
     std::vector<TextColumn> columns{name, state, metric, best, trials, age};
     if (width_of(columns) > style.width) columns.erase(columns.begin() + 2);

@@ -51,6 +51,9 @@ struct ListedStudy {
 /// The facts of a study. Unless it has ended, `state` and `exit_code` are left to the caller, who can ask who runs it.
 [[nodiscard]] ListedStudy listed(const tuner::Tuner& tuner, const std::string& directory);
 
+/// How long ago it was last heard of; "-": not known.
+[[nodiscard]] std::string age_text(const ListedStudy& study, double now);
+
 /// Running studies first, then the newest. `now`: seconds since 1970.
 [[nodiscard]] std::string studies_text(std::vector<ListedStudy> studies, double now, const Style& style);
 /// An object with `schema` and `studies`, in the same order.

@@ -76,4 +76,11 @@ TEST_CASE("a page is one document with its data, and every place in it is filled
     CHECK_THAT(page, !Contains("src=\"http") && !Contains("href=\"http"));
 }
 
+TEST_CASE("another page may have the style, and nothing else", "[report]") {
+    const std::string style = page_style();
+    CHECK_THAT(style, Contains("default-src 'none'; style-src 'sha256-") && Contains("--paper:"));
+    CHECK(style.ends_with("</style>\n"));
+    CHECK(count(style, "<") == 3); // meta, style and its end
+}
+
 } // namespace static_page_test
