@@ -239,6 +239,7 @@ class StudyJson {
                        {"gpu_hours", rounded(cost.gpu_s / 3600.0)},
                        {"held", rounded(cost.utilisation())},
                        {"training", rounded(cost.available_s > 0.0 ? cost.training_s / cost.available_s : 0.0)}}}};
+        if (view_.repeats > 1) json["repeats"] = view_.repeats;
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
         if (!view_.others.empty()) {
             json["objectives"] = Json::array({goal({view_.metric, view_.mode})});

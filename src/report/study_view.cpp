@@ -244,7 +244,8 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.now_s = seconds_of_time(state.now);
     if (const auto newest = time_of_newest_record(state)) view.as_of = wall_time_text(*newest);
     view.best = state.best;
-    if (spec.searcher.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
+    view.repeats = spec.searcher.repeats;
+    if (view.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
     view.others = spec.objective.others;
     view.front = front_of(tuner);
     view.training = training_of(tuner);
