@@ -39,7 +39,7 @@ void SteeringDesk::attend(HeadMachine& head, const tuner::Tuner& tuner, base::St
     if (!head.may_be_steered()) return;
     while (auto request = next_request()) {
         const study::Steering& ask = request->file.ask;
-        if (tuner.state().knows(ask.request)) { // the head before this one was killed before it could answer
+        if (tuner.state().requests.knows(ask.request)) { // the head before this one was killed before it could answer
             settle_when_synced(request->name, "took effect before the last start", {});
             continue;
         }

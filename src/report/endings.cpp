@@ -170,7 +170,7 @@ std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
 
 std::string suggestions_text(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
-    if (state.next_ticket == 0) return {};
+    if (state.tickets.next() == 0) return {};
     std::uint64_t prepared = 0;
     std::uint64_t others = 0;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
