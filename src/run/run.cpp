@@ -108,8 +108,8 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
         return exchange.serve();
     });
     keep_alive.stop();
-    if (end.guilty) studydir::leave_crash_note(end.message.c_str());
-    if (end.device) studydir::leave_crash_note((std::string(studydir::device_note) + end.message).c_str());
+    if (end.guilty) studydir::leave_crash_note(studydir::CrashCause::trial, end.message.c_str());
+    if (end.device) studydir::leave_crash_note(studydir::CrashCause::device, end.message.c_str());
     if (!end.at_once) std::fflush(nullptr); // a hung thread may hold a stream's lock
     output.drain(std::nullopt);
     if (end.at_once) group::trace_trial(worker.runner(), log);

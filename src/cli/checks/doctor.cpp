@@ -73,7 +73,7 @@ Check launcher() {
 
 Check slurm_programs() {
     const auto found = process::run_command({"sinfo", "--version"}, answer_within);
-    if (found.error.find("no such program") != std::string::npos) return {"slurm", State::good, "none here"};
+    if (found.no_exit == process::NoExit::no_such_program) return {"slurm", State::good, "none here"};
     if (!found.ok())
         return {"slurm", State::note, "its programs are here, but do not work: " + first_line(found.error),
                 "on a machine without a cluster that is all right; otherwise ask whoever keeps its slurm.conf"};
