@@ -16,10 +16,10 @@ constexpr auto squeue_patience = 5s;
 constexpr const char* without_a_deadline = "signals alone end the study before the job ends";
 
 /// Slurm's environment variable from the start of the job. It does not follow a limit that is extended later.
-TimeLeft left_at_the_start(std::int64_t end, std::int64_t now, std::string& why) {
+TimeLeft left_at_the_start(std::int64_t end, std::int64_t now, WhyUnknown& why) {
     constexpr std::int64_t longest = 10LL * 365 * 86'400;
     if (end > now && end < now + longest) return {TimeLeft::Kind::known, std::chrono::seconds(end - now)};
-    why = "SLURM_JOB_END_TIME=" + std::to_string(end) + " is " + (end > now ? "years ahead" : "past") + "; ";
+    why.environment = "SLURM_JOB_END_TIME=" + std::to_string(end) + " is " + (end > now ? "years ahead" : "past");
     return {};
 }
 
@@ -27,18 +27,18 @@ TimeLeft left_at_the_start(std::int64_t end, std::int64_t now, std::string& why)
 
 TimeLeft ask_time_left(const slurm::Allocation& job, std::int64_t seconds_since_1970,
                        const std::function<process::CommandOutput(const std::vector<std::string>&)>& ask,
-                       std::string& why) {
+                       WhyUnknown& why) {
     const auto queue = ask({"squeue", "--noheader", "--jobs=" + job.name, "--format=%L"});
     if (const auto left = slurm::time_left(queue.text); queue.ok() && left.kind != TimeLeft::Kind::unknown) return left;
     const auto control = ask({"scontrol", "show", "job", job.name, "--oneliner"});
     if (const auto left = slurm::time_left_in_job(control.text); control.ok() && left.kind != TimeLeft::Kind::unknown)
         return left;
-    why.clear();
+    why = {};
     if (job.end)
         if (const auto left = left_at_the_start(*job.end, seconds_since_1970, why); left.kind == TimeLeft::Kind::known)
             return left;
-    why += "squeue: " + (queue.error.empty() ? "an unknown answer" : queue.error) +
-           "; scontrol: " + (control.error.empty() ? "an unknown answer" : control.error);
+    why.programs = "squeue: " + (queue.error.empty() ? "an unknown answer" : queue.error) +
+                   "; scontrol: " + (control.error.empty() ? "an unknown answer" : control.error);
     return {};
 }
 
@@ -61,7 +61,7 @@ std::optional<JobWatch::News> JobWatch::news() {
 }
 
 void JobWatch::look() {
-    std::string why;
+    WhyUnknown why;
     const auto asked = Clock::now();
     const auto since_1970 =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
@@ -75,10 +75,10 @@ void JobWatch::look() {
         news_ = News{known ? std::optional(asked + left.left - lead_) : std::nullopt, {}};
         if (left.kind == TimeLeft::Kind::unknown && job_.end)
             news_->warning =
-                why.substr(0, why.find(';')) +
+                why.environment +
                 ", and neither squeue nor scontrol says when the job ends (the log has why): " + without_a_deadline;
     }
-    std::string word = left.kind == TimeLeft::Kind::unlimited ? "unlimited" : known ? "known" : why;
+    std::string word = left.kind == TimeLeft::Kind::unlimited ? "unlimited" : known ? "known" : why.text();
     if (word != last_word_) {
         if (known)
             log_.write(base::LogLevel::info, "deadline",
@@ -88,7 +88,7 @@ void JobWatch::look() {
             log_.write(base::LogLevel::info, "deadline", {{"left_s", "unlimited"}});
         else
             log_.write(base::LogLevel::warning, "deadline",
-                       {{"left_s", "unknown"}, {"reason", why}, {"then", without_a_deadline}});
+                       {{"left_s", "unknown"}, {"reason", why.text()}, {"then", without_a_deadline}});
         last_word_ = std::move(word);
     }
     waker_.wake();

@@ -19,12 +19,19 @@
 
 namespace ranktune::head {
 
+/// Why it is unknown when the job ends, in words.
+struct WhyUnknown {
+    std::string environment; ///< what is wrong with SLURM_JOB_END_TIME; empty: it is not set
+    std::string programs;    ///< what squeue and scontrol said
+    [[nodiscard]] std::string text() const { return environment + (environment.empty() ? "" : "; ") + programs; }
+};
+
 /// Asks once: `squeue`, then `scontrol`, then the environment from the start of the job (`seconds_since_1970` is now).
-/// An end there that is past counts as unknown: the limit must have been extended. `ask` runs a program. `why` becomes
-/// the reason when the end is unknown.
+/// An end there that is past counts as unknown: the limit must have been extended. `ask` runs a program. `why` is set
+/// when the end is unknown.
 [[nodiscard]] slurm::TimeLeft ask_time_left(
     const slurm::Allocation& job, std::int64_t seconds_since_1970,
-    const std::function<process::CommandOutput(const std::vector<std::string>&)>& ask, std::string& why);
+    const std::function<process::CommandOutput(const std::vector<std::string>&)>& ask, WhyUnknown& why);
 
 class JobWatch {
   public:

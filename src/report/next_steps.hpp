@@ -13,6 +13,7 @@ namespace ranktune::report {
 struct NextStep {
     std::string command;
     std::string remark;
+    bool runs = false; ///< the command runs the study
 };
 /// One command per line, with aligned remarks after them; a remark that does not fit stands below its command.
 [[nodiscard]] std::string steps_text(const std::vector<NextStep>& steps, const Style& style);

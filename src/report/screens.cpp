@@ -238,7 +238,7 @@ std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
     if (text.empty()) text = first_line(state.end_message);
     text = printable(text);
     for (const auto& step : steps_after(tuner, files)) {
-        if (step.command.find(" run ") == std::string::npos) continue; // only the first that runs the study
+        if (!step.runs) continue; // only the first that runs the study
         text += "; " + step.command + "  # " + step.remark;
         break;
     }

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <vector>
 
-#include "ranktune/base/error.hpp"
+#include "space/syntax_error.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -43,23 +42,11 @@ class Rewriting {
     };
     [[nodiscard]] const std::vector<Name>& names() const { return names_; }
 
-    /// The same message with columns of the original text.
-    [[nodiscard]] std::string with_columns_of_text(std::string message) const {
-        const std::string_view mark = "at column ";
-        const auto found = message.find(mark);
-        if (found == std::string::npos) return message;
-        const char* begin = message.data() + found + mark.size();
-        std::size_t column = 0;
-        const auto [end, error] = std::from_chars(begin, message.data() + message.size(), column);
-        if (error != std::errc{}) return message;
-        std::size_t original = column_at(text_, text_.size());
+    /// The column of the original text for one of the result.
+    [[nodiscard]] std::size_t column_of_text(std::size_t column) const {
         for (std::size_t i = 0; i < from_.size(); ++i)
-            if (column_at(result_, i) >= column) {
-                original = column_at(text_, from_[i]);
-                break;
-            }
-        return message.substr(0, found) + std::string(mark) + std::to_string(original) +
-               message.substr(static_cast<std::size_t>(end - message.data()));
+            if (column_at(result_, i) >= column) return column_at(text_, from_[i]);
+        return column_at(text_, text_.size());
     }
 
   private:
@@ -123,8 +110,8 @@ TrialFilter::TrialFilter(const std::string& text, const Check& check) {
     const Rewriting rewriting(text);
     try {
         condition_ = space::Condition::parse(rewriting.result());
-    } catch (const base::UsageError& error) {
-        throw base::UsageError(rewriting.with_columns_of_text(error.what()));
+    } catch (const space::SyntaxError& error) {
+        throw error.at(rewriting.column_of_text(error.column()));
     }
     for (const auto& [alias, name, column] : rewriting.names()) {
         check(name, "at column " + std::to_string(column));
