@@ -143,6 +143,8 @@ std::string comparison_text(std::span<const ComparedStudy> studies, const Style&
     const StudyView& first = studies.front().view;
     std::string text = paragraph(fmt::format("{} of {}", word(first.mode), first.metric), style) + "\n";
     text += facts_text(studies, style);
+    for (const auto& [directory, view] : studies)
+        if (!view.simulated.empty()) text += paragraph(unbroken(directory) + " is " + view.simulated, style);
     for (const std::string& difference : differences(studies)) text += prose("differ", difference, style);
 
     std::uint64_t most = 0;
@@ -185,16 +187,17 @@ Json comparison_json(std::span<const ComparedStudy> studies) {
                                     {"iterations", step.iterations},
                                     {"trial", step.trial.value()},
                                     {"value", json_of(step.value)}});
-        all.push_back({{"directory", directory},
-                       {"name", view.name},
-                       {"searcher", view.searcher},
-                       {"scheduler", view.scheduler},
-                       {"trials", view.trials.size()},
-                       {"iterations", iterations_of(view)},
-                       {"seconds", view.now_s},
-                       {"core_hours", view.cost.core_hours()},
-                       {"best_trial", view.best ? Json(view.best->value()) : Json(nullptr)},
-                       {"improvements", std::move(improvements)}});
+        Json& entry = all.emplace_back(Json{{"directory", directory},
+                                            {"name", view.name},
+                                            {"searcher", view.searcher},
+                                            {"scheduler", view.scheduler},
+                                            {"trials", view.trials.size()},
+                                            {"iterations", iterations_of(view)},
+                                            {"seconds", view.now_s},
+                                            {"core_hours", view.cost.core_hours()},
+                                            {"best_trial", view.best ? Json(view.best->value()) : Json(nullptr)},
+                                            {"improvements", std::move(improvements)}});
+        if (!view.simulated.empty()) entry["simulated"] = true;
     }
     return {{"schema", 1},
             {"metric", studies.front().view.metric},

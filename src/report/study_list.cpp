@@ -28,6 +28,7 @@ void sort_for_list(std::vector<ListedStudy>& studies) {
 std::string state_of(const ListedStudy& study) {
     std::string text(name(study.state));
     if (study.state == ListedState::failed && study.exit_code) text += fmt::format(" {}", *study.exit_code);
+    if (study.simulated) text += ", simulated";
     return text;
 }
 
@@ -82,7 +83,7 @@ ListedStudy listed(const tuner::Tuner& tuner, const std::string& directory) {
     study.metric = tuner.spec().objective.metric;
     study.mode = tuner.spec().objective.mode;
     if (state.best) study.best = {state.best->value(), value_of_best(tuner)};
-    study.newest = time_of_newest_record(state);
+    if (!study.simulated) study.newest = time_of_newest_record(state); // virtual time began in 1970
     return study;
 }
 

@@ -41,7 +41,7 @@ struct ListedStudy {
         double value = 0.0;
     };
     std::optional<Best> best;
-    std::optional<double> newest; ///< when it was last heard of, in seconds since 1970
+    std::optional<double> newest; ///< when it was last heard of, in seconds since 1970; nothing: simulated
     std::string problem = {};     ///< one line; empty: none
 };
 
