@@ -15,16 +15,15 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/footers.hpp"
-#include "cli/help.hpp"
-#include "cli/message.hpp"
-#include "cli/option_checks.hpp"
-#include "cli/steer_commands.hpp"
+#include "cli/help/footers.hpp"
+#include "cli/help/help.hpp"
+#include "cli/parsing/option_checks.hpp"
+#include "cli/parsing/steer_commands.hpp"
+#include "cli/parsing/view_commands.hpp"
 #include "cli/study_input.hpp"
-#include "cli/verbs/reference_verbs.hpp"
+#include "cli/terminal/message.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
-#include "cli/view_commands.hpp"
 #include "launch/how_launched.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"

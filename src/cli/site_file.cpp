@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <span>
 
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"

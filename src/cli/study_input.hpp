@@ -8,7 +8,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/study/record.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 
 namespace ranktune::cli {
 

@@ -4,13 +4,14 @@
 #include <chrono>
 #include <iostream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/checks/missing_records.hpp"
-#include "cli/standing.hpp"
-#include "report/export.hpp"
-#include "report/front.hpp"
-#include "report/stopping.hpp"
+#include "report/explain/endings.hpp"
+#include "report/export/export.hpp"
+#include "report/screens/front.hpp"
+#include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/json_input.hpp"
 
@@ -127,6 +128,18 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
 
 void print(const nlohmann::ordered_json& json) {
     std::cout << json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+Standing standing_of(const tuner::State& state, const std::string& directory) {
+    const char* word = tuner::is_over(state) ? "ended" : "stopped";
+    if (state.ended) return {fmt::format("{}, exit {}", word, static_cast<int>(state.outcome)), false, {}};
+    auto& files = storage::posix_file_system();
+    if (const auto writer = storage::possible_writer(files, directory))
+        return {"run by " + describe(*writer), false, {}};
+    Standing standing{"not running", true, studydir::read_outcome(files, {directory})};
+    if (standing.outcome && standing.outcome->start != state.incarnation.value()) standing.outcome.reset();
+    if (standing.outcome) standing.text = fmt::format("stopped, exit {}", static_cast<int>(standing.outcome->outcome));
+    return standing;
 }
 
 } // namespace ranktune::cli

@@ -2,12 +2,15 @@
 #pragma once
 // What status and best say about a study: the state, who runs it, and what its head knows beside the journal.
 
+#include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "report/load.hpp"
-#include "report/screens.hpp"
+#include "report/screens/screens.hpp"
+#include "report/view/load.hpp"
+#include "studydir/study_directory.hpp"
+#include "tuner/state.hpp"
 
 namespace ranktune::cli {
 
@@ -22,5 +25,16 @@ namespace ranktune::cli {
 
 /// Prints it to standard output. Bytes that are not UTF-8 are replaced.
 void print(const nlohmann::ordered_json& json);
+
+// ---- Whether a study has ended, is run by somebody, or was left: what its journal, its lease and its files say
+// together.
+
+struct Standing {
+    std::string text;         ///< "ended, exit 0", "run by pid 4711 on n0", "not running"
+    bool interrupted = false; ///< nobody runs it, and it has not ended
+    /// How the newest start ended, where `interrupted`; nothing when its head could not write it.
+    std::optional<studydir::OutcomeFile> outcome;
+};
+[[nodiscard]] Standing standing_of(const tuner::State& state, const std::string& directory);
 
 } // namespace ranktune::cli

@@ -24,8 +24,9 @@ struct ChoiceSlot {
 };
 
 /// All pointers are device memory; matrices are row-major without gaps. The order of additions is fixed: the same bits
-/// on all ranks with the same kind of GPU, and the same bits again. The rules are those of ddp/half_hook.cpp,
-/// top_hook.cpp and low_rank.hpp. Functions issue work to the stream for which they were made; they throw DeviceError.
+/// on all ranks with the same kind of GPU, and the same bits again. The rules are those of
+/// ddp/compression/half_hook.cpp, top_hook.cpp and low_rank.hpp. Functions issue work to the stream for which they were
+/// made; they throw DeviceError.
 class GradientKernels {
   public:
     virtual ~GradientKernels() = default;

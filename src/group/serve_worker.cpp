@@ -2,7 +2,10 @@
 #include "group/serve_worker.hpp"
 
 #include <chrono>
+#include <string>
 
+#include "ddp/collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 #include "wire/outbox.hpp"
 
 namespace ranktune::group {
@@ -34,6 +37,21 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
     }
     wire::flush_transport(transport, waker);
     return *worker.end();
+}
+
+device::GpuPlace survey_own_gpus(const std::vector<std::string>& granted) {
+    return granted.empty() ? device::GpuPlace{} : device::place_of(granted, device::survey_gpus());
+}
+
+trial::FormGroup make_mpi_groups(comm::GroupFactory& factory, ddp::DeviceGroups& devices) {
+    return [&factory, &devices](const trial::Assignment& assignment,
+                                const std::atomic<bool>& abort) -> std::unique_ptr<ddp::Collective> {
+        const auto& start = assignment.start;
+        if (start.ranks.size() == 1) return ddp::make_self_collective(&abort);
+        return ddp::form_mpi_collective(factory, start.ranks,
+                                        comm::formation_ticket(start.trial, start.attempt, start.incarnation), abort,
+                                        &devices, "trial " + std::to_string(start.trial.value()));
+    };
 }
 
 } // namespace ranktune::group

@@ -59,7 +59,7 @@ const char* words_for(int signal) {
 
 /// Async-signal-safe: open, write, read, backtrace (whose library is loaded beforehand), raise.
 void on_crash(int signal) {
-    studydir::leave_crash_note(words_for(signal));
+    studydir::leave_crash_note(studydir::CrashCause::trial, words_for(signal));
     const int log = facts.log.load();
     if (log >= 0) {
         char last[4096];

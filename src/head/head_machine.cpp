@@ -5,9 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "head/preparer.hpp"
+#include "head/background/preparer.hpp"
 #include "head/rank_table.hpp"
-#include "head/worker_place.hpp"
 #include "ranktune/base/text.hpp"
 
 namespace ranktune::head {

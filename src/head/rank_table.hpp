@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ranktune/study/spec.hpp"
+#include "ranktune/study/vocabulary.hpp"
 #include "wire/protocol.hpp"
 
 namespace ranktune::head {
@@ -64,5 +66,11 @@ class RankTable {
 
 /// "3, 7-9": for messages. Ascending.
 [[nodiscard]] std::string ranks_text(const std::vector<base::Rank>& ranks);
+
+// ---- Where a worker is, for the core: what the launcher says about its rank, and what the worker says about itself.
+
+/// Pure. `places`: by rank, as the launcher says; no entry: unknown. The driver's word on GPUs goes first.
+[[nodiscard]] study::RankInfo place_of(base::Rank rank, const wire::Hello& hello,
+                                       const std::vector<study::RankInfo>& places, study::GpuUse gpus);
 
 } // namespace ranktune::head

@@ -40,6 +40,26 @@ std::optional<EndAsked> end_by_launcher(study::Asker signal, const HeadMachine& 
     return EndAsked{.why = why + "; then the launcher ended the run", .at_once = true, .reason = study::Reason::lost};
 }
 
+/// What the stop means: the launcher's signal for the same request may follow, and does not count as insisting.
+process::StopStep step_of(const EndAsked& stop, process::StopSequence& stops) {
+    const study::Asker asker = stop.as == study::Asker::none ? stop.by : stop.as;
+    const bool first = stops.next(asker, Steady::now()) == process::StopStep::begin;
+    if (stop.at_once) return process::StopStep::at_once;
+    return first ? process::StopStep::begin : process::StopStep::repeat;
+}
+
+/// Takes what has arrived, but not more than a round's share. Returns whether there was a message.
+bool take_messages(comm::Transport& transport, HeadMachine& head, const process::ProcessClock& clock) {
+    bool busy = false;
+    for (int n = 0; n < wire::messages_per_round; ++n) {
+        const auto message = transport.poll();
+        if (!message) break;
+        head.on_message(message->from, message->bytes, clock.now());
+        busy = true;
+    }
+    return busy;
+}
+
 /// After a pause of the whole process (SIGSTOP), TERM may come from a launcher whose ranks have left. Their messages
 /// say so, but MPI takes some rounds to deliver them. So TERM is held back for a moment; only briefly, because mpirun
 /// sends KILL a second later.
@@ -94,13 +114,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
     AfterPause after_pause;
     while (!head.end()) {
         after_pause.begin_round(Steady::now());
-        bool busy = false;
-        for (int n = 0; n < wire::messages_per_round; ++n) {
-            const auto message = transport.poll();
-            if (!message) break;
-            head.on_message(message->from, message->bytes, clock.now());
-            busy = true;
-        }
+        const bool busy = take_messages(transport, head, clock);
         while (signals != nullptr) {
             const auto signal = signals->poll();
             if (!signal) break;
@@ -108,14 +122,8 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
         }
         if (const auto signal = after_pause.due(!head.desertion().empty())) take(*signal);
         if (const auto stop = asked ? asked() : std::nullopt) {
-            // The launcher's signal for the same request may follow.
             awaited = stop->as;
-            const bool first = stops.next(stop->as == study::Asker::none ? stop->by : stop->as, Steady::now()) ==
-                               process::StopStep::begin;
-            const process::StopStep step = stop->at_once ? process::StopStep::at_once
-                                           : first       ? process::StopStep::begin
-                                                         : process::StopStep::repeat;
-            take_signal(*stop, stop->by, step, head, clock, log, stopping);
+            take_signal(*stop, stop->by, step_of(*stop, stops), head, clock, log, stopping);
         }
         if (each_round) each_round();
         if (const auto now = Steady::now(); now >= next_cpu) {

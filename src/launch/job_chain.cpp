@@ -67,7 +67,7 @@ process::CommandOutput ask_queue() {
     auto queue = process::run_command(words, queue_patience);
     // A restarting or busy controller answers a little later.
     for (const auto pause : {1s, 3s}) {
-        if (queue.ok() || queue.error.starts_with("cannot start")) break;
+        if (queue.ok() || !queue.started()) break;
         std::this_thread::sleep_for(pause);
         queue = process::run_command(words, queue_patience);
     }
@@ -80,7 +80,7 @@ std::string submit_one(const std::string& file, const std::string& after) {
     if (!after.empty()) words.push_back("--dependency=afterany:" + after);
     words.push_back(file);
     const auto done = process::run_command(words, controller_patience);
-    if (!done.exit && !done.error.starts_with("cannot start"))
+    if (!done.exit && done.started())
         throw base::UsageError("sbatch did not end normally: " + complaint(done) +
                                "; check with squeue whether it took the job before you submit again\n  script  " +
                                file);

@@ -18,7 +18,7 @@
 #include <system_error>
 
 #include "comm/mpi/launch.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 
 namespace ranktune::launch {
 namespace {

@@ -20,7 +20,7 @@
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
-#include "report/load.hpp"
+#include "report/view/load.hpp"
 #include "slurm/allocation.hpp"
 #include "slurm/nodes.hpp"
 #include "storage/journal/journal.hpp"

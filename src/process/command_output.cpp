@@ -48,20 +48,25 @@ bool read_all(int out, int error, CommandOutput& result, Clock::time_point until
     return true;
 }
 
-/// The exit code; nothing when a signal ended it or `until` came first.
-std::optional<int> wait_for(pid_t child, Clock::time_point until) {
+/// Waits for the exit code, and kills the program at `until`.
+void wait_for(pid_t child, Clock::time_point until, CommandOutput& result) {
     for (;;) {
         int status = 0;
         const pid_t done = waitpid(child, &status, WNOHANG);
-        if (done == child) return WIFEXITED(status) ? std::optional(WEXITSTATUS(status)) : std::nullopt;
-        if (done < 0 && errno != EINTR) return std::nullopt;
+        if (done == child && WIFEXITED(status)) {
+            result.no_exit = NoExit::none;
+            result.exit = WEXITSTATUS(status);
+            return;
+        }
+        result.no_exit = NoExit::killed;
+        if (done == child || (done < 0 && errno != EINTR)) return;
+        result.no_exit = NoExit::timed_out;
         if (Clock::now() >= until) break;
         usleep(1000); // its pipes are closed: it ends soon
     }
     kill(-child, SIGKILL);
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return std::nullopt;
 }
 
 } // namespace
@@ -78,9 +83,13 @@ CommandOutput run_command(const std::vector<std::string>& words, std::chrono::mi
         out.write = FileDescriptor();
         error.write = FileDescriptor();
         const bool in_time = read_all(out.read.get(), error.read.get(), result, until);
-        result.exit = wait_for(child, in_time ? until : Clock::now());
+        wait_for(child, in_time ? until : Clock::now(), result);
         if (!in_time) result.error = "no answer within " + std::to_string(patience.count() / 1000) + " s";
+    } catch (const NoSuchProgram& failure) {
+        result.no_exit = NoExit::no_such_program;
+        result.error = failure.what();
     } catch (const std::exception& failure) {
+        result.no_exit = NoExit::not_started;
         result.error = failure.what();
     }
     while (!result.error.empty() && result.error.back() == '\n') result.error.pop_back();

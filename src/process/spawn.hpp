@@ -25,6 +25,12 @@ class SetUpError : public base::Error {
         : Error(what + ": " + std::error_code(error, std::generic_category()).message()) {}
 };
 
+/// The program that was to be started does not exist.
+class NoSuchProgram : public base::Error {
+  public:
+    using Error::Error;
+};
+
 /// The path of a program, searched as by execvp in the PATH of `environment` (entries "NAME=value"): `name` itself when
 /// it has a slash; empty: not found.
 [[nodiscard]] std::string find_program(const std::string& name, const std::vector<std::string>& environment);
@@ -42,7 +48,8 @@ struct SpawnDescriptors {
 
 /// Starts `words` (the program and its arguments) and returns its process id, which is also that of its new process
 /// group. The program has no signal blocked, handled or ignored. With `dies_with_thread` it gets KILL when the calling
-/// *thread* ends. Throws base::Error with a message for the user: not found, not executable, no such directory.
+/// *thread* ends. Throws base::Error with a message for the user (NoSuchProgram: not in PATH): not executable, no such
+/// directory.
 ///
 /// Uses vfork, because fork would copy memory that MPI or a GPU has pinned, and posix_spawn cannot set a death signal.
 /// Until execve the new process shares the memory of this thread, which is suspended.

@@ -13,9 +13,7 @@
 #include "comm/exchange/block_exchange.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "comm/transport/shared.hpp"
-#include "ddp/device_groups.hpp"
-#include "group/mpi_groups.hpp"
-#include "group/own_gpus.hpp"
+#include "ddp/gradients/device_groups.hpp"
 #include "group/serve_worker.hpp"
 #include "group/worker_output.hpp"
 #include "group/worker_runner.hpp"
@@ -108,8 +106,8 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
         return exchange.serve();
     });
     keep_alive.stop();
-    if (end.guilty) studydir::leave_crash_note(end.message.c_str());
-    if (end.device) studydir::leave_crash_note((std::string(studydir::device_note) + end.message).c_str());
+    if (end.guilty) studydir::leave_crash_note(studydir::CrashCause::trial, end.message.c_str());
+    if (end.device) studydir::leave_crash_note(studydir::CrashCause::device, end.message.c_str());
     if (!end.at_once) std::fflush(nullptr); // a hung thread may hold a stream's lock
     output.drain(std::nullopt);
     if (end.at_once) group::trace_trial(worker.runner(), log);

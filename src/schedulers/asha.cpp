@@ -7,10 +7,10 @@
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/asha_plan.hpp"
-#include "schedulers/asha_promote.hpp"
-#include "schedulers/asha_stop.hpp"
-#include "schedulers/rung_options.hpp"
+#include "schedulers/asha/asha_plan.hpp"
+#include "schedulers/asha/asha_promote.hpp"
+#include "schedulers/asha/asha_stop.hpp"
+#include "schedulers/rungs/rung_options.hpp"
 
 namespace ranktune::schedulers {
 

@@ -11,7 +11,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/checks.hpp"
-#include "schedulers/rung_options.hpp"
+#include "schedulers/rungs/rung_options.hpp"
 
 namespace ranktune::schedulers {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
-#include "schedulers/heap.hpp"
 #include "schedulers/median_set.hpp"
+#include "schedulers/rungs/heap.hpp"
 
 namespace ranktune::schedulers {
 

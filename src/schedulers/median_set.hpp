@@ -11,7 +11,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
-#include "schedulers/heap.hpp"
+#include "schedulers/rungs/heap.hpp"
 
 namespace ranktune::schedulers {
 

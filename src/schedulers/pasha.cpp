@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "ranktune/study/spec.hpp"
-#include "schedulers/asha_plan.hpp"
-#include "schedulers/progressive_asha.hpp"
-#include "schedulers/rung_options.hpp"
+#include "schedulers/asha/asha_plan.hpp"
+#include "schedulers/asha/progressive_asha.hpp"
+#include "schedulers/rungs/rung_options.hpp"
 
 namespace ranktune::schedulers {
 

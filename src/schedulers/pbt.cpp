@@ -7,7 +7,7 @@
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/population.hpp"
+#include "schedulers/population/population.hpp"
 
 namespace ranktune::schedulers {
 

@@ -9,8 +9,8 @@
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/halving.hpp"
-#include "schedulers/rung_options.hpp"
+#include "schedulers/halving/halving.hpp"
+#include "schedulers/rungs/rung_options.hpp"
 
 namespace ranktune::schedulers {
 

@@ -7,7 +7,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
-#include "searchers/axes.hpp"
+#include "searchers/coordinates/axes.hpp"
 #include "searchers/nsga2.hpp"
 
 namespace ranktune::searchers {

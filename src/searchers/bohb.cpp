@@ -11,7 +11,7 @@
 
 #include "models/kernel_density.hpp"
 #include "ranktune/study/spec.hpp"
-#include "searchers/tried.hpp"
+#include "searchers/coordinates/tried.hpp"
 
 namespace ranktune::searchers {
 

@@ -10,7 +10,7 @@
 
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/stateless.hpp"
-#include "searchers/largest_budget.hpp"
+#include "searchers/results/largest_budget.hpp"
 
 namespace ranktune::searchers {
 

@@ -11,7 +11,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/spec.hpp"
-#include "searchers/axes.hpp"
+#include "searchers/coordinates/axes.hpp"
 
 namespace ranktune::searchers {
 

@@ -11,8 +11,8 @@
 #include "models/cmaes.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
-#include "searchers/first_results.hpp"
-#include "searchers/reading.hpp"
+#include "searchers/results/first_results.hpp"
+#include "searchers/results/reading.hpp"
 
 namespace ranktune::searchers {
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "ranktune/study/spec.hpp"
-#include "searchers/tried.hpp"
-#include "searchers/variation.hpp"
+#include "searchers/coordinates/tried.hpp"
+#include "searchers/coordinates/variation.hpp"
 
 namespace ranktune::searchers {
 

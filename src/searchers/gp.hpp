@@ -11,7 +11,7 @@
 
 #include "models/sobol.hpp"
 #include "ranktune/searchers/searcher.hpp"
-#include "searchers/gp_model.hpp"
+#include "searchers/gp/gp_model.hpp"
 
 namespace ranktune::searchers {
 

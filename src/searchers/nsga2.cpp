@@ -8,8 +8,8 @@
 
 #include "models/pareto.hpp"
 #include "ranktune/study/spec.hpp"
-#include "searchers/tried.hpp"
-#include "searchers/variation.hpp"
+#include "searchers/coordinates/tried.hpp"
+#include "searchers/coordinates/variation.hpp"
 
 namespace ranktune::searchers {
 

@@ -10,9 +10,9 @@
 
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/stateless.hpp"
-#include "searchers/axes.hpp"
-#include "searchers/first_results.hpp"
-#include "searchers/reading.hpp"
+#include "searchers/coordinates/axes.hpp"
+#include "searchers/results/first_results.hpp"
+#include "searchers/results/reading.hpp"
 
 namespace ranktune::searchers {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "ranktune/study/spec.hpp"
-#include "searchers/tried.hpp"
+#include "searchers/coordinates/tried.hpp"
 
 namespace ranktune::searchers {
 

@@ -6,7 +6,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
-#include "searchers/tried.hpp"
+#include "searchers/coordinates/tried.hpp"
 
 namespace ranktune::searchers {
 namespace {

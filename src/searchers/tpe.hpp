@@ -6,7 +6,7 @@
 
 #include "models/sobol.hpp"
 #include "ranktune/searchers/stateless.hpp"
-#include "searchers/tpe_model.hpp"
+#include "searchers/tpe/tpe_model.hpp"
 
 namespace ranktune::searchers {
 

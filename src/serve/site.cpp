@@ -10,11 +10,10 @@
 #include <utility>
 
 #include "ranktune/base/error.hpp"
-#include "report/page.hpp"
-#include "report/static_page.hpp"
-#include "report/study_list.hpp"
-#include "report/text.hpp"
-#include "report/wall_time.hpp"
+#include "report/page/page.hpp"
+#include "report/screens/study_list.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/wall_time.hpp"
 
 namespace ranktune::serve {
 namespace {
@@ -24,10 +23,11 @@ constexpr auto news_pause = std::chrono::milliseconds(200);
 /// Looking and making pages may take a twentieth of a core.
 constexpr int sparing = 20;
 
-std::string made_now() {
-    return report::wall_time_text(
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
+
+std::string made_now() { return report::wall_time_text(seconds_now()); }
 
 Reply text_reply(int status, const std::string& words) {
     Reply reply;
@@ -133,52 +133,76 @@ std::vector<std::string> ServedStudy::row() {
     look();
     const report::ListedStudy study = report::listed(study_->tuner(), directory_);
     const std::string best = study.best ? report::metric_text(study.best->value) : "-";
-    return {directory_, options_.standing(study_->tuner().state(), directory_),
-            std::to_string(study.done) + " of " + std::to_string(study.num_trials), study.metric, best};
+    return {directory_,
+            options_.standing(study_->tuner().state(), directory_),
+            std::to_string(study.done) + " of " + std::to_string(study.num_trials),
+            study.metric,
+            best,
+            report::age_text(study, seconds_now())};
 }
 
 // ---- all of them
 
-Site::Site(storage::FileSystem& files, SiteOptions options) : options_(std::move(options)) {
-    for (const std::string& directory : options_.directories)
-        studies_.push_back(std::make_unique<ServedStudy>(files, options_, directory));
+Site::Site(storage::FileSystem& files, SiteOptions options) : files_(files), options_(std::move(options)) { scan(); }
+
+void Site::scan() {
+    const auto found = options_.directories();
+    const std::lock_guard lock(mutex_);
+    for (const std::string& directory : found)
+        if (std::ranges::none_of(studies_, [&](const auto& study) { return study->directory() == directory; }))
+            studies_.push_back(std::make_unique<ServedStudy>(files_, options_, directory));
+}
+
+std::vector<ServedStudy*> Site::studies() {
+    const std::lock_guard lock(mutex_);
+    std::vector<ServedStudy*> all;
+    for (const auto& study : studies_) all.push_back(study.get());
+    return all;
 }
 
 ServedStudy* Site::at(const std::string& number) {
-    std::size_t index = studies_.size();
+    const auto all = studies();
+    std::size_t index = all.size();
     const char* end = number.data() + number.size();
-    if (std::from_chars(number.data(), end, index).ptr != end || index >= studies_.size()) return nullptr;
-    return studies_[index].get();
+    if (std::from_chars(number.data(), end, index).ptr != end || index >= all.size()) return nullptr;
+    return all[index];
 }
 
 Reply Site::list() {
     std::string page =
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"10\">"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" "
-        "content=\"light dark\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'\">"
-        "<title>ranktune: studies</title></head>\n<body><h1>Studies</h1>\n<table border=\"1\" "
-        "cellpadding=\"6\"><thead><tr>";
-    for (const char* title : {"study", "state", "trials done", "metric", "best"})
+        "content=\"light dark\">" +
+        report::page_style() +
+        "<title>ranktune: studies</title></head>\n<body><main><h1>Studies</h1>\n<div class=\"scroll\"><table "
+        "class=\"wide\"><thead><tr>";
+    for (const char* title : {"study", "state", "trials done", "metric", "best", "age"})
         page += std::string("<th scope=\"col\">") + title + "</th>";
     page += "</tr></thead><tbody>\n";
-    for (std::size_t i = 0; i < studies_.size(); ++i) {
+    const auto all = studies();
+    for (std::size_t i = 0; i < all.size(); ++i) {
         std::vector<std::string> cells;
         try {
-            cells = studies_[i]->row();
+            cells = all[i]->row();
         } catch (const base::Error& error) {
-            cells = {options_.directories[i], error.what()};
+            cells = {all[i]->directory(), error.what()};
         }
         page += "<tr><td><a href=\"/study/" + std::to_string(i) + "\">" + report::html(cells.front()) + "</a></td>";
         for (std::size_t k = 1; k < cells.size(); ++k) page += "<td>" + report::html(cells[k]) + "</td>";
         page += "</tr>\n";
     }
     Reply reply;
-    reply.body = std::make_shared<const std::string>(page + "</tbody></table></body></html>\n");
+    reply.body = std::make_shared<const std::string>(page + "</tbody></table></div></main></body></html>\n");
     return reply;
 }
 
 Reply Site::get(const Request& request) {
     if (!is_local(request.host)) return text_reply(403, "this page is for 127.0.0.1 and localhost alone");
+    if (request.path == "/favicon.ico") { // browsers ask for one, with or without the token
+        Reply none;
+        none.status = 204;
+        return none;
+    }
     if (!request.token.empty() && is_same(request.token, options_.token)) {
         // The address without the token is all that stays in a browser's history.
         Reply reply = text_reply(303, "");
@@ -189,7 +213,8 @@ Reply Site::get(const Request& request) {
     if (!is_same(cookie_value(request.cookie), options_.token))
         return text_reply(403, "open the whole address that `ranktune serve` has printed: it has a token");
     try {
-        if (request.path == "/" && studies_.size() > 1) return list();
+        if (request.path == "/") scan();
+        if (request.path == "/" && studies().size() > 1) return list();
         const std::string path = request.path == "/" ? "/study/0" : request.path;
         const auto slash = path.rfind('/');
         const std::string number = path.substr(slash + 1);
@@ -219,7 +244,7 @@ std::uint64_t Site::news(std::size_t study, std::uint64_t seen, std::chrono::mil
     while (true) {
         std::uint64_t version = seen;
         try {
-            version = studies_.at(study)->version();
+            version = studies().at(study)->version();
         } catch (const base::Error&) { // the page says so when it is loaded again
         }
         if (version != seen || std::chrono::steady_clock::now() >= until) return version;

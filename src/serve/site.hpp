@@ -11,15 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "report/followed_history.hpp"
-#include "report/page_data.hpp"
+#include "report/page/page_data.hpp"
+#include "report/view/followed_history.hpp"
 #include "serve/http.hpp"
 
 namespace ranktune::serve {
 
 struct SiteOptions {
-    std::vector<std::string> directories; ///< of studies, as the user typed them; one at least
-    std::string token;                    ///< without it nothing is shown
+    /// Directories of studies, as the user typed them; one at least. Called again for each list: folders gain studies.
+    std::function<std::vector<std::string>()> directories;
+    std::string token; ///< without it nothing is shown
     /// How a study stands, in words: "run by pid 4711 on n0".
     std::function<std::string(const tuner::State&, const std::string& directory)> standing;
 };
@@ -31,12 +32,13 @@ class ServedStudy {
 
     /// Counts changes; looks at the journal at most once a second, and less often if that takes long.
     [[nodiscard]] std::uint64_t version();
-    /// The data of the page (report/page_data.hpp), and their version.
+    /// The data of the page (report/page/page_data.hpp), and their version.
     [[nodiscard]] std::pair<std::shared_ptr<const std::string>, std::uint64_t> data();
     /// The page with its data. It follows the study through /data/INDEX and /events/INDEX.
     [[nodiscard]] std::string page(std::size_t index);
-    /// A row of the list: name, state, best value, trials.
+    /// A row of the list: directory, state, trials done, metric, best value, age.
     [[nodiscard]] std::vector<std::string> row();
+    [[nodiscard]] const std::string& directory() const { return directory_; }
 
   private:
     using Clock = std::chrono::steady_clock;
@@ -68,9 +70,14 @@ class Site final : public Handler {
   private:
     [[nodiscard]] Reply list();
     [[nodiscard]] ServedStudy* at(const std::string& number);
+    /// Adds studies that were not there before. A study keeps its number, also when its directory is gone.
+    void scan();
+    [[nodiscard]] std::vector<ServedStudy*> studies();
 
+    storage::FileSystem& files_;
     SiteOptions options_;
-    std::vector<std::unique_ptr<ServedStudy>> studies_;
+    std::mutex mutex_;                                  ///< of `studies_`; the studies have locks of their own
+    std::vector<std::unique_ptr<ServedStudy>> studies_; ///< only grows
 };
 
 /// 32 hexadecimal digits from the system's source of randomness.

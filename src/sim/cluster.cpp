@@ -5,9 +5,9 @@
 #include <deque>
 #include <queue>
 
-#include "comm/transport/loopback.hpp"
-#include "comm/transport/session.hpp"
-#include "head/preparer.hpp"
+#include "head/background/preparer.hpp"
+#include "sim/transport/loopback.hpp"
+#include "sim/transport/session.hpp"
 
 namespace ranktune::sim {
 
@@ -45,7 +45,7 @@ struct Node final : wire::Outbox {
     }
 
     State state = State::serving;
-    comm::FaultTransport* fault = nullptr; ///< part of `wire`
+    FaultTransport* fault = nullptr; ///< part of `wire`
     std::unique_ptr<comm::Transport> wire;
     std::unique_ptr<group::WorkerMachine> worker; ///< null on the head
     std::optional<StudyTime> death;
@@ -165,15 +165,15 @@ class Cluster {
 
     void connect(Rank rank) {
         Node& node = nodes_[rank.value()];
-        comm::FaultPlan plan = options_.wires;
+        FaultPlan plan = options_.wires;
         plan.seed = options_.seed;
         plan.death.reset();
         auto wire = std::make_unique<NotifyingWire>(hub_.endpoint(rank), notified_);
-        auto fault = std::make_unique<comm::FaultTransport>(std::move(wire), plan);
+        auto fault = std::make_unique<FaultTransport>(std::move(wire), plan);
         fault->advance(now_);
         node.fault = fault.get();
         node.wire = std::move(fault);
-        if (options_.sessions) node.wire = std::make_unique<comm::Session>(std::move(node.wire));
+        if (options_.sessions) node.wire = std::make_unique<Session>(std::move(node.wire));
     }
 
     void wake(Rank rank, StudyTime at) {
@@ -301,7 +301,7 @@ class Cluster {
     CurveWorld world_;
     Duties duties_;
     base::NullLog log_;
-    comm::LoopbackHub hub_;
+    LoopbackHub hub_;
     std::vector<Rank> notified_;
     std::vector<Node> nodes_; ///< position is the rank
     std::unique_ptr<head::HeadMachine> head_;

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "comm/transport/fault.hpp"
 #include "group/worker_machine.hpp"
 #include "head/head_machine.hpp"
 #include "sim/curve_world.hpp"
+#include "sim/transport/fault.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::sim {
@@ -24,8 +24,8 @@ struct ClusterOptions {
     std::uint32_t workers = 4;
     std::uint64_t seed = 1;
     base::Incarnation incarnation{1};
-    comm::FaultPlan wires; ///< delays and faults of every link; its `seed` and `death` are not used
-    bool sessions = true;  ///< restore the order of messages; otherwise the machines see duplicates
+    FaultPlan wires;      ///< delays and faults of every link; its `seed` and `death` are not used
+    bool sessions = true; ///< restore the order of messages; otherwise the machines see duplicates
     CurveOptions curve;
     /// (rank, time since the beginning) at which a process is killed. Rank 0 is the head.
     std::vector<std::pair<base::Rank, base::Duration>> deaths;

@@ -3,7 +3,6 @@
 
 #include "ranktune/base/time.hpp"
 #include "simulate/file_keys.hpp"
-#include "simulate/tables.hpp"
 
 namespace ranktune::simulate {
 namespace {

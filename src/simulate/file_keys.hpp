@@ -2,10 +2,12 @@
 #pragma once
 // The keys of the files of a simulation, in words: the reader knows no others, and the reference is made from them.
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "study/parse/checker.hpp"
 #include "study/parse/keys.hpp"
 
 namespace ranktune::simulate {
@@ -17,5 +19,15 @@ namespace ranktune::simulate {
 
 /// `table.key` of each.
 [[nodiscard]] std::vector<std::string> names_of(std::span<const study::KeyInfo> keys);
+
+// ---- Reads a TOML file whose keys all lie in tables: the model and the failures.
+
+/// The table of this name, which the file may lack.
+using TableNamed = std::function<study::TableReader(const char* name)>;
+
+/// Calls `read` with the tables of `text`. `keys`: all that the file may have, `table.key`. Throws
+/// study::StudyFileError with every mistake and its place.
+void read_tables(const std::string& text, const std::string& file, const std::vector<std::string>& keys,
+                 const std::function<void(const TableNamed&)>& read);
 
 } // namespace ranktune::simulate

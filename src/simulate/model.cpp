@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "simulate/file_keys.hpp"
-#include "simulate/tables.hpp"
 
 namespace ranktune::simulate {
 namespace {

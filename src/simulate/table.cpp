@@ -13,7 +13,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/space/value.hpp"
 #include "simulate/recordings.hpp"
-#include "storage/columns.hpp"
+#include "storage/results.hpp"
 
 namespace ranktune::simulate {
 namespace {

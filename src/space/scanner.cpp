@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ranktune/base/error.hpp"
+#include "space/syntax_error.hpp"
 
 namespace ranktune::space {
 namespace {
@@ -106,8 +107,7 @@ void Scanner::fail(std::string_view expected) {
         }
         found = "'" + std::string(text_.substr(at_, end - at_)) + "'";
     }
-    throw base::UsageError("expected " + std::string(expected) + " at column " + std::to_string(column()) + ", found " +
-                           found);
+    throw SyntaxError(std::string(expected), column(), found);
 }
 
 Value Scanner::literal(bool lists) {

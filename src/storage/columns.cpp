@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/columns.hpp"
+#include "storage/results.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "storage/file_system.hpp"
+#include "storage/results.hpp"
 
 namespace ranktune::storage {
 
@@ -63,5 +64,11 @@ struct Results {
 /// Writes a temporary file, syncs it, renames it to `path`, syncs the directory. Throws base::IoError; throws
 /// std::invalid_argument when the columns of a table differ in length or two have the same name.
 void publish_results(FileSystem& files, const std::string& path, const Results& results);
+
+// ---- Columns of a table that a user made: the one-dimensional data sets in the root of an HDF5 file.
+
+/// Integers, floating-point numbers and strings (fixed or variable length); other data sets and groups are left out. In
+/// the order of their names. Throws base::FormatError, naming the file.
+[[nodiscard]] std::vector<Column> read_columns(const std::string& path);
 
 } // namespace ranktune::storage

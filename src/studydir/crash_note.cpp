@@ -24,6 +24,9 @@ std::atomic<bool> left{false};
 std::atomic<unsigned long> trial{0};
 std::atomic<unsigned long> attempt{0}; ///< 0: none
 
+constexpr const char* trial_word = "trial";
+constexpr const char* device_word = "device";
+
 std::string name_start(std::uint32_t incarnation) { return "crash-" + std::to_string(incarnation) + "-"; }
 
 } // namespace
@@ -45,40 +48,42 @@ void note_attempt(const wire::AttemptKey& key) {
     attempt.store(key.attempt.value());
 }
 
-void leave_crash_note(const char* message) noexcept {
+void leave_crash_note(CrashCause cause, const char* message) noexcept {
     if (!prepared.load() || attempt.load() == 0 || left.exchange(true)) return;
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (fd < 0) return;
     process::SignalText line;
     line.add(static_cast<long>(trial.load())).add(" ").add(static_cast<long>(attempt.load())).add(" ");
-    line.add(message).add("\n").write_to(fd);
+    line.add(cause == CrashCause::device ? device_word : trial_word).add(" ").add(message).add("\n").write_to(fd);
     close(fd);
 }
 
-std::vector<study::CrashNote> read_crash_notes(storage::FileSystem& files, const std::string& study_directory,
-                                               std::uint32_t incarnation) {
-    std::map<std::uint32_t, study::CrashNote> notes; // by rank
+CrashNotes read_crash_notes(storage::FileSystem& files, const std::string& study_directory, std::uint32_t incarnation) {
+    std::map<std::uint32_t, std::string> lines; // by rank
     const std::string folder = StudyDirectory{study_directory}.logs();
     if (!files.exists(folder)) return {};
     const std::string start = name_start(incarnation);
     for (const std::string& name : files.list(folder)) {
         if (name.rfind(start, 0) != 0) continue;
-        std::string text;
+        const auto rank = static_cast<std::uint32_t>(std::strtoul(name.c_str() + start.size(), nullptr, 10));
         try {
-            text = storage::read_text(files, folder + "/" + name);
+            lines.emplace(rank, storage::read_text(files, folder + "/" + name));
         } catch (const base::IoError&) {
             continue;
         }
-        std::istringstream in(text);
-        std::uint32_t of_trial = 0;
-        std::uint32_t of_attempt = 0;
-        std::string message;
-        if (!(in >> of_trial >> of_attempt) || !std::getline(in >> std::ws, message) || of_attempt == 0) continue;
-        const auto rank = static_cast<std::uint32_t>(std::strtoul(name.c_str() + start.size(), nullptr, 10));
-        notes.emplace(rank, study::CrashNote{study::TrialId{of_trial}, study::Attempt{of_attempt}, {message, rank}});
     }
-    std::vector<study::CrashNote> found;
-    for (auto& [rank, note] : notes) found.push_back(std::move(note));
+    CrashNotes found;
+    for (const auto& [rank, line] : lines) {
+        std::istringstream in(line);
+        std::uint32_t trial_number = 0;
+        std::uint32_t attempt_number = 0;
+        std::string cause;
+        std::string message;
+        if (!(in >> trial_number >> attempt_number >> cause) || !std::getline(in >> std::ws, message)) continue;
+        if (attempt_number == 0 || (cause != trial_word && cause != device_word)) continue;
+        auto& list = cause == device_word ? found.device : found.trial;
+        list.push_back({study::TrialId{trial_number}, study::Attempt{attempt_number}, {message, rank}});
+    }
     return found;
 }
 

@@ -41,4 +41,11 @@ struct FileSystemFacts {
 /// "12TiB", "840MiB", "0B": without a space, for a log field.
 [[nodiscard]] std::string binary_size(std::uint64_t bytes);
 
+// ---- Which commit of the user's code a study ran with. Read from git's files: git itself may be missing on compute
+// nodes.
+
+/// The commit that is checked out in `directory` or in the nearest folder above it that git knows, as git writes it;
+/// empty: there is none, or git's files cannot be read. Changes that are not committed do not show.
+[[nodiscard]] std::string source_commit(const std::string& directory);
+
 } // namespace ranktune::studydir

@@ -40,10 +40,9 @@ LastEnd last_end(storage::FileSystem& files, const std::string& directory, const
     // A start that failed before it began (a full disk) has no trials and no outcome.
     const std::uint32_t ran = state.incarnation.value();
     if (end.outcome && end.outcome->start < ran) end.outcome.reset(); // of an earlier start
-    for (study::CrashNote& note : read_crash_notes(files, directory, ran)) {
-        const bool sick = note.failure.message.starts_with(device_note);
-        (sick ? end.sick : end.notes).push_back(std::move(note));
-    }
+    CrashNotes left = read_crash_notes(files, directory, ran);
+    end.notes = std::move(left.trial);
+    end.sick = std::move(left.device);
     return end;
 }
 

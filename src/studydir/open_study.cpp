@@ -117,10 +117,9 @@ study::StudySpec with_steering(const tuner::Tuner& tuner, const study::StudySpec
     const tuner::State& state = tuner.state();
     std::vector<std::string> kept;
     for (const study::KeyChange& change : study::differences(tuner.spec(), spec)) {
-        const auto steered = std::ranges::find(state.steered, change.key);
-        if (steered == state.steered.end() || change.before.empty()) continue;
-        if (state.unsteered[static_cast<std::size_t>(steered - state.steered.begin())] == change.after)
-            kept.push_back(change.key + "=" + change.before);
+        const std::string* unsteered = state.requests.before(change.key);
+        if (unsteered == nullptr || change.before.empty()) continue;
+        if (*unsteered == change.after) kept.push_back(change.key + "=" + change.before);
     }
     if (kept.empty()) return spec;
     return study::parse_resolved_study(study::resolved_toml(spec), "the study file",

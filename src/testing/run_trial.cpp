@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "schedulers/built_in.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "ddp/device_sums.hpp"
+#include "ddp/gradients/device_sums.hpp"
 #include "ranktune/ddp/group.hpp"
 #include "trial/attempt_errors.hpp"
 

@@ -131,18 +131,10 @@ void Tuner::apply_one(const study::TrialCreated& r) {
     t.configuration = r.configuration;
     state_.trials.add(std::move(t));
     if (r.origin.kind == Origin::Kind::searcher || r.origin.kind == Origin::Kind::stopgap) ++state_.suggested;
-    if (r.origin.kind == Origin::Kind::user) {
-        if (state_.asked.empty()) impossible(named(r.trial) + " was added by nobody");
-        state_.asked.pop_front();
-        ++state_.added;
-    }
-    const bool took = r.origin.kind == Origin::Kind::ticket;
+    if (r.origin.kind == Origin::Kind::user) state_.requests.point_created();
+    if (r.origin.kind == Origin::Kind::ticket) state_.tickets.take(r.origin.index);
     // In a deterministic study the trial that takes a stopgap uses up the ticket that failed.
-    const bool instead = r.origin.kind == Origin::Kind::stopgap && occupancy_.waits_for_tickets();
-    const auto ticket = std::ranges::find_if(
-        state_.tickets, [&](const Ticket& each) { return took ? each.number == r.origin.index : instead; });
-    if (took && ticket == state_.tickets.end()) impossible(named(r.trial) + " takes a ticket that is not there");
-    if (ticket != state_.tickets.end()) state_.tickets.erase(ticket);
+    if (r.origin.kind == Origin::Kind::stopgap && occupancy_.waits_for_tickets()) state_.tickets.drop_oldest();
 }
 
 void Tuner::apply_one(const study::TrialStarted& r) {
@@ -392,12 +384,7 @@ void Tuner::apply_one(const study::StudyChanged& r) {
         study::parse_resolved_study(r.spec, "the journal", {{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}});
     const auto changes = study::differences(spec_, later);
     const bool decides = study::changes_what_is_decided(changes);
-    for (const auto& change : changes) { // the study file has the last word
-        const auto found = std::ranges::find(state_.steered, change.key);
-        if (found == state_.steered.end()) continue;
-        state_.unsteered.erase(state_.unsteered.begin() + (found - state_.steered.begin()));
-        state_.steered.erase(found);
-    }
+    for (const auto& change : changes) state_.requests.forget(change.key); // the study file has the last word
     if (decides) lose_determinism();
     study::take_over(spec_, later);
     // Journals of earlier versions do not say so.
@@ -482,19 +469,10 @@ void Tuner::apply_one(const study::ExploitUndone& r) {
     state_.retention.list(r.trial, t, spec_);
 }
 
-void Tuner::apply_one(const study::TicketOpened& r) {
-    if (r.ticket != state_.next_ticket) impossible("tickets are not 0, 1, 2, ...");
-    state_.next_ticket = r.ticket + 1;
-    state_.tickets.push_back({r.ticket, r.seen, false, {}});
-}
+void Tuner::apply_one(const study::TicketOpened& r) { state_.tickets.add(r.ticket, r.seen); }
 
-/// A ticket that failed is dropped, unless a trial waits for it.
 void Tuner::apply_one(const study::TicketPrepared& r) {
-    const auto ticket = std::ranges::find(state_.tickets, r.ticket, &Ticket::number);
-    if (ticket == state_.tickets.end() || ticket->answered) impossible("a ticket is prepared that nobody waits for");
-    ticket->answered = true;
-    ticket->configuration = r.configuration;
-    if (!r.configuration && !occupancy_.waits_for_tickets()) state_.tickets.erase(ticket);
+    state_.tickets.answer(r.ticket, r.configuration, occupancy_.waits_for_tickets());
 }
 
 /// Writes what takes effect into the table that searchers learn from.

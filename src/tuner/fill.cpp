@@ -45,8 +45,8 @@ Tuner::Next Tuner::judged(Fact& fact, Round& round) const {
 
 bool Tuner::can_create() const {
     const auto created = static_cast<std::uint32_t>(state_.trials.size());
-    return created < spec_.num_trials &&
-           (to_repeat() || has_starting_point() || !state_.asked.empty() || !searcher_->exhausted(state_.suggested));
+    return created < spec_.num_trials && (to_repeat() || has_starting_point() || !state_.requests.points().empty() ||
+                                          !searcher_->exhausted(state_.suggested));
 }
 
 /// The trial whose configuration the next one has, too; nullopt: the next one has another configuration.
@@ -115,19 +115,17 @@ Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) co
         record.ranks = spec_.ranks_for(record.configuration);
         return record;
     }
-    if (!state_.asked.empty()) {
-        record.origin = {Origin::Kind::user, state_.added, 0};
-        record.configuration = completed(state_.asked.front());
+    if (!state_.requests.points().empty()) {
+        record.origin = {Origin::Kind::user, state_.requests.created(), 0};
+        record.configuration = completed(state_.requests.points().front());
         record.ranks = spec_.ranks_for(record.configuration);
         return record;
     }
     const bool prepares = tickets_wanted() > 0;
-    const auto ticket =
-        occupancy_.waits_for_tickets()
-            ? state_.tickets.begin()
-            : std::ranges::find_if(state_.tickets, [](const Ticket& each) { return each.configuration.has_value(); });
-    if (prepares && occupancy_.waits_for_tickets() && (ticket == state_.tickets.end() || !ticket->answered)) return {};
-    if (ticket != state_.tickets.end() && ticket->configuration) {
+    const bool in_order = occupancy_.waits_for_tickets();
+    const Ticket* ticket = in_order ? state_.tickets.oldest() : state_.tickets.oldest_ready();
+    if (prepares && in_order && (ticket == nullptr || !ticket->answered)) return {};
+    if (ticket != nullptr && ticket->configuration) {
         record.origin = {Origin::Kind::ticket, ticket->number, 0};
         record.configuration = *ticket->configuration;
     } else {
@@ -150,20 +148,21 @@ std::size_t Tuner::tickets_wanted() const {
 /// Keeps as many tickets open as the searcher prepares ahead.
 Tuner::Next Tuner::open_ticket(StudyTime now) const {
     const std::size_t wanted = tickets_wanted();
-    const std::size_t taken = std::max(configurations(), spec_.searcher.start.size()) + state_.asked.size();
+    const std::size_t taken = std::max(configurations(), spec_.searcher.start.size()) + state_.requests.points().size();
     const std::size_t all = spec_.num_trials / spec_.searcher.repeats;
     const std::size_t to_come = all - std::min(all, taken);
-    if (state_.tickets.size() >= std::min(wanted, to_come)) return {};
-    return study::TicketOpened{state_.next_ticket, now, state_.observations.size()};
+    if (state_.tickets.open().size() >= std::min(wanted, to_come)) return {};
+    return study::TicketOpened{state_.tickets.next(), now, state_.observations.size()};
 }
 
 /// Deterministic study: the next trial waits for its suggestion, and everything else waits for that trial.
 bool Tuner::waits_for_ticket() const {
     if (!occupancy_.waits_for_tickets() || state_.draining || to_repeat() || has_starting_point() ||
-        !state_.asked.empty() || tickets_wanted() == 0)
+        !state_.requests.points().empty() || tickets_wanted() == 0)
         return false;
     if (admission_->room() == Admission::Room::none || !can_create()) return false;
-    const bool ready = !state_.tickets.empty() && state_.tickets.front().answered;
+    const Ticket* ticket = state_.tickets.oldest();
+    const bool ready = ticket != nullptr && ticket->answered;
     return !ready && std::holds_alternative<schedulers::Create>(scheduler_->next(pool()));
 }
 

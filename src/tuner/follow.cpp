@@ -6,6 +6,7 @@
 #include "tuner/causes.hpp"
 #include "tuner/outcomes.hpp"
 #include "tuner/tuner.hpp"
+#include "tuner/words.hpp"
 
 namespace ranktune::tuner {
 
@@ -149,7 +150,8 @@ void Tuner::Following::operator()(const study::Reported& r) const {
     const bool stirs = state.placement.free() > 0 && (r.verdict.reason != Reason::below_rung || cleared);
     if (stirs || tuner.admission_->keeps_the_line()) round.push(Fill{});
     if (r.verdict.reason == Reason::missing_metric && !state.scored)
-        round.push(Drain{Reason::missing_metric, tuner.missing_metric_message(r)});
+        round.push(Drain{Reason::missing_metric,
+                         words::missing_metric(r.trial, tuner.spec().objective, tuner.metric_names(r))});
     // At a barrier it may have given its ranks back.
     const bool gone = r.verdict.verb == Verb::stop && !holds_ranks(t) && !tuner.admission_->has_ended(r.trial);
     if (gone && !tuner.occupancy_.ends_with_verdict())
@@ -258,7 +260,7 @@ void Tuner::Following::operator()(const study::JobDied& r) const {
 }
 
 void Tuner::Following::operator()(const study::IncarnationBegan&) const {
-    for (const Ticket& ticket : state.tickets)
+    for (const Ticket& ticket : state.tickets.open())
         if (!ticket.answered) send(study::Prepare{ticket.number});
     // Trials that had been told to stop when the previous head died need no ranks to be closed.
     for (auto i = static_cast<std::uint32_t>(state.trials.size()); i-- > 0;) {
@@ -354,7 +356,7 @@ std::vector<study::Command> Tuner::pending_commands() const {
         if (t.verdict.reason == Reason::cancelled)
             commands.emplace_back(study::Interrupt{id, t.attempt, state_.incarnation, as_told(id, t.verdict)});
     }
-    for (const Ticket& ticket : state_.tickets)
+    for (const Ticket& ticket : state_.tickets.open())
         if (!ticket.answered) commands.emplace_back(study::Prepare{ticket.number});
     return commands;
 }

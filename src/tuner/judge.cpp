@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ranktune/base/text.hpp"
 #include "ranktune/study/objective.hpp"
 #include "tuner/causes.hpp"
 #include "tuner/tuner.hpp"
+#include "tuner/words.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -127,8 +127,7 @@ study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
         case AttemptOutcome::finished:
             return closed(TrialPhase::finished, Reason::trainable_done, 0.0, 0.0, {});
         case AttemptOutcome::lost:
-            return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0,
-                          {"its ranks were lost " + std::to_string(t.losses) + " times"});
+            return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0, {words::ranks_lost(t.losses)});
         case AttemptOutcome::disturbed:
             if (occupancy_.disturbance_is_a_loss())
                 return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0, fact.failure);
@@ -144,28 +143,10 @@ Iteration Tuner::next_decision_point(TrialId id, Iteration current) const {
     return std::max(current + 1, std::min(scheduler_->next_decision_point(id, current), spec_.max_iterations));
 }
 
-std::string Tuner::missing_metric_message(const study::Reported& report) const {
+std::vector<std::string> Tuner::metric_names(const study::Reported& report) const {
     std::vector<std::string> names;
     for (const auto& metric : report.metrics) names.push_back(state_.metrics[metric.id.value()]);
-    const auto has = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
-    const auto& limits = spec_.objective.constraints;
-    const auto limit = std::ranges::find_if(limits, [&](const auto& each) { return !has(each.metric); });
-    const auto goals = spec_.objective.goals();
-    const auto goal = std::ranges::find_if(goals, [&](const auto& each) { return !has(each.metric); });
-    const bool by_limit = goal == goals.end() && limit != limits.end();
-    const std::string missing = by_limit ? limit->metric : (goal == goals.end() ? goals.begin() : goal)->metric;
-    std::string text = "the first report of trial #" + std::to_string(report.trial.value()) + " lacks " +
-                       (by_limit                    ? "the metric of a constraint"
-                        : spec_.objective.several() ? "a metric of study.metric,"
-                                                    : "the study's metric") +
-                       " '" + missing + "'; it has ";
-    text += names.empty() ? "no metrics at all" : base::join(names);
-    const std::string_view nearest = base::nearest(missing, names);
-    if (!nearest.empty() && (by_limit || spec_.objective.several()))
-        text += ". Did you mean '" + std::string(nearest) + "' in study." + (by_limit ? "constraints?" : "metric?");
-    else if (!nearest.empty())
-        text += ". Did you mean study.metric = \"" + std::string(nearest) + "\"?";
-    return text;
+    return names;
 }
 
 } // namespace ranktune::tuner

@@ -2,9 +2,7 @@
 #pragma once
 // The state of a study: what `apply` keeps, for the core itself and for views (status, best, end screen).
 
-#include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,18 +14,12 @@
 #include "tuner/values/pace.hpp"
 #include "tuner/values/placement.hpp"
 #include "tuner/values/repeats.hpp"
+#include "tuner/values/requests.hpp"
 #include "tuner/values/retention.hpp"
+#include "tuner/values/tickets.hpp"
 #include "tuner/values/trials.hpp"
 
 namespace ranktune::tuner {
-
-/// A suggestion that is prepared ahead.
-struct Ticket {
-    std::uint64_t number = 0;
-    std::uint64_t seen = 0; ///< lines of the table of observations that it may see
-    bool answered = false;
-    std::optional<space::Configuration> configuration; ///< answered; none: it failed
-};
 
 struct State {
     std::string uuid;
@@ -53,18 +45,12 @@ struct State {
     Front front; ///< empty in a study with one objective
 
     // Where configurations come from.
-    std::uint64_t suggested = 0;   ///< suggestions that trials have taken, without those of tickets
-    std::uint64_t next_ticket = 0; ///< number of the next one
-    std::vector<Ticket> tickets;   ///< that no trial has taken, oldest first
+    std::uint64_t suggested = 0; ///< suggestions that trials have taken, without those of tickets
+    Tickets tickets;
     searchers::Observations observations;
     LastResults last_results; ///< only with searcher.repeats, for a searcher that learns
 
-    // What users asked for while the study ran.
-    std::vector<std::uint64_t> requests;    ///< numbers of all requests that took effect
-    std::deque<space::Configuration> asked; ///< of trials that users have added and that are not created yet
-    std::uint64_t added = 0;                ///< trials that were
-    std::vector<std::string> steered;       ///< keys of the study file that users have changed
-    std::vector<std::string> unsteered;     ///< for each of them: its value before, as TOML; empty: absent
+    Requests requests;
 
     // How the study goes, and how it ended.
     bool draining = false;
@@ -81,9 +67,6 @@ struct State {
 
     [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return trials.in(phase); }
     [[nodiscard]] const TrialState& trial(TrialId id) const { return trials.at(id); }
-    [[nodiscard]] bool knows(std::uint64_t request) const {
-        return std::ranges::find(requests, request) != requests.end();
-    }
     /// Whether the trial is the best one, or one of the Pareto front.
     [[nodiscard]] bool leads(TrialId id) const { return best == id || front.contains(id); }
     /// Whether the trial is a result of the study: it leads, or its checkpoints are the result.

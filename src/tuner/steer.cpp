@@ -5,12 +5,12 @@
 #include <string>
 
 #include "ranktune/base/error.hpp"
-#include "ranktune/base/text.hpp"
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/parse.hpp"
 #include "study/steering_file.hpp"
 #include "tuner/causes.hpp"
 #include "tuner/tuner.hpp"
+#include "tuner/words.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -28,75 +28,49 @@ bool only_more_trials(const study::Steering& ask) {
                                [](const auto& each) { return study::key_of(each) == "study.num_trials"; });
 }
 
-std::string key_objection(const std::string& key) {
-    return key + " cannot change while the study runs; what can: " + study::settable_keys() +
-           ". Others, as far as they may change at all, take effect with the next start: ranktune stop, then ranktune "
-           "run with " +
-           key + "=...";
-}
-
 } // namespace
 
 // ---- questions
 
 std::string Tuner::objection(const study::Steering& ask) const {
-    if (state_.knows(ask.request)) return {};
-    if (state_.draining || state_.ended) return "the study is ending; ask again when it runs";
-    if (!occupancy_.may_be_steered() && !only_more_trials(ask))
-        return "the study is deterministic: its results must not depend on when somebody asks for something. It takes "
-               "more trials (ranktune add, or set study.num_trials) and ranktune stop";
+    if (state_.requests.knows(ask.request)) return {};
+    if (state_.draining || state_.ended) return words::study_is_ending();
+    if (!occupancy_.may_be_steered() && !only_more_trials(ask)) return words::study_is_deterministic();
     if (is_about_a_trial(ask.verb)) return objection_to_trial(ask);
-    if (ask.verb == SteerVerb::add) return ask.points.empty() ? "there is no trial to add" : "";
+    if (ask.verb == SteerVerb::add) return ask.points.empty() ? words::nothing_to_add() : "";
     return objection_to_settings(ask);
 }
 
 std::string Tuner::objection_to_trial(const study::Steering& ask) const {
-    if (ask.trial.value() >= state_.trials.size())
-        return "there is no " + named(ask.trial) + ": the study has " + base::counted(state_.trials.size(), "trial") +
-               " so far, from #0 on";
+    if (ask.trial.value() >= state_.trials.size()) return words::no_such_trial(ask.trial, state_.trials.size());
     const TrialState& t = state_.trials[ask.trial];
-    if (is_final(t.phase))
-        return named(ask.trial) + " is over: " + study::describe(t.closed_by, t.closed_a, t.closed_b);
-    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop)
-        return named(ask.trial) + " is ending: " + study::describe(t.verdict.reason, t.verdict.a, t.verdict.b);
+    if (is_final(t.phase)) return words::is_over(ask.trial, t.closed_by, t.closed_a, t.closed_b);
+    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return words::is_ending(ask.trial, t.verdict);
     if (ask.verb == SteerVerb::resume) {
         if (t.on_hold) return {};
-        if (t.phase == TrialPhase::paused)
-            return named(ask.trial) +
-                   " was paused by its scheduler, which lets it go on if it is good enough; users "
-                   "resume what users have paused";
-        return named(ask.trial) + " is not paused";
+        return t.phase == TrialPhase::paused ? words::paused_by_scheduler(ask.trial) : words::is_not_paused(ask.trial);
     }
-    if (admission_->at_barrier(ask.trial))
-        return named(ask.trial) + " waits to be compared with the others of its round; ask again when it trains";
+    if (admission_->at_barrier(ask.trial)) return words::is_at_barrier(ask.trial);
     if (ask.verb == SteerVerb::cancel) return {};
-    if (t.on_hold) return named(ask.trial) + " is paused by a user already; ranktune resume lets it go on";
-    if (scheduler_->synchronous())
-        return "scheduler " + std::string(scheduler_->name()) +
-               " compares trials together: a paused one would hold up all others. It can be cancelled";
-    if (scheduler_->holds_up_others(ask.trial))
-        return "scheduler " + std::string(scheduler_->name()) +
-               " lets no other trial of a rung go on before all have reported there: a paused one would hold them up. "
-               "It can be cancelled";
-    if (!spec_.checkpoint.supported)
-        return "the trainable saves no checkpoints, so that a paused trial would begin again. It can be cancelled";
-    return {};
+    if (t.on_hold) return words::is_on_hold(ask.trial);
+    if (scheduler_->synchronous()) return words::compares_together(scheduler_->name());
+    if (scheduler_->holds_up_others(ask.trial)) return words::holds_up_others(scheduler_->name());
+    return spec_.checkpoint.supported ? std::string() : words::would_begin_again();
 }
 
 std::string Tuner::objection_to_settings(const study::Steering& ask) const {
-    if (ask.settings.empty()) return "there is nothing to set: ranktune set STUDY study.num_trials=120";
+    if (ask.settings.empty()) return words::nothing_to_set();
     for (const std::string& setting : ask.settings)
-        if (const std::string key = study::key_of(setting); !study::may_be_set(key)) return key_objection(key);
+        if (const std::string key = study::key_of(setting); !study::may_be_set(key)) return words::key_is_fixed(key);
     try {
         const study::StudySpec later = steered_spec(ask);
-        const auto created = state_.trials.size() + state_.asked.size() * spec_.searcher.repeats;
-        if (later.num_trials < created)
-            return "study.num_trials: there are " + base::counted(created, "trial") + " already, so it cannot be " +
-                   std::to_string(later.num_trials);
+        const auto created = state_.trials.size() + state_.requests.points().size() * spec_.searcher.repeats;
+        if (later.num_trials < created) return words::fewer_trials(created, later.num_trials);
         const auto changes = study::differences(spec_, later);
-        if (changes.empty()) return "the study has these settings already";
+        if (changes.empty()) return words::nothing_changes();
         for (const study::KeyChange& change : changes)
-            if (!study::may_be_set(change.key)) return key_objection(change.key); // it follows from what was asked
+            if (!study::may_be_set(change.key))
+                return words::key_is_fixed(change.key); // it follows from what was asked
         return {};
     } catch (const study::StudyFileError& error) {
         const study::Mistake& first = error.mistakes().front();
@@ -117,7 +91,7 @@ study::StudySpec Tuner::steered_spec(const study::Steering& ask) const {
 }
 
 Tuner::Next Tuner::take(const study::SteerAsked& event, Round& round) const {
-    round.stale = state_.knows(event.ask.request) || !objection(event.ask).empty();
+    round.stale = state_.requests.knows(event.ask.request) || !objection(event.ask).empty();
     if (round.stale) return {};
     study::Steered record{round.now, event.who, study::describe(event.ask), event.ask, {}};
     if (!is_about_a_trial(event.ask.verb)) record.spec = study::resolved_toml(steered_spec(event.ask));
@@ -127,9 +101,7 @@ Tuner::Next Tuner::take(const study::SteerAsked& event, Round& round) const {
 // ---- mutators
 
 void Tuner::apply_one(const study::Steered& r) {
-    if (state_.knows(r.ask.request)) impossible("a request takes effect twice");
-    state_.requests.push_back(r.ask.request);
-    for (const auto& point : r.ask.points) state_.asked.push_back(point);
+    state_.requests.take_effect(r.ask.request, r.ask.points);
     if (!r.spec.empty()) steer_spec(r.spec);
     if (r.ask.verb == SteerVerb::pause || r.ask.verb == SteerVerb::resume)
         state_.trials.set_on_hold(r.ask.trial, r.ask.verb == SteerVerb::pause);
@@ -146,9 +118,7 @@ void Tuner::steer_spec(const std::string& resolved) {
     bool stops = false;
     for (const study::KeyChange& change : study::differences(spec_, later)) {
         stops = stops || change.key.starts_with("stop.");
-        if (std::ranges::find(state_.steered, change.key) != state_.steered.end()) continue;
-        state_.steered.push_back(change.key);
-        state_.unsteered.push_back(change.before);
+        state_.requests.changed(change.key, change.before);
     }
     lose_determinism();
     study::take_over(spec_, later);

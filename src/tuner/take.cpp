@@ -2,22 +2,13 @@
 // Turns events into the records that say what happened. Pure.
 
 #include <algorithm>
-#include <cstdio>
 
 #include "tuner/causes.hpp"
 #include "tuner/outcomes.hpp"
 #include "tuner/tuner.hpp"
+#include "tuner/words.hpp"
 
 namespace ranktune::tuner {
-namespace {
-
-std::string seconds_text(double seconds) {
-    char text[32];
-    std::snprintf(text, sizeof text, seconds < 10.0 ? "%.1f s" : "%.0f s", seconds);
-    return text;
-}
-
-} // namespace
 
 bool Tuner::is_current(TrialId id, Attempt attempt, Incarnation incarnation) const {
     if (incarnation != state_.incarnation || id.value() >= state_.trials.size()) return false;
@@ -82,8 +73,7 @@ Tuner::Next Tuner::take(const study::CheckpointSaved& event, Round& round) const
 }
 
 Tuner::Next Tuner::take(const study::Prepared& event, Round& round) const {
-    const auto ticket = std::ranges::find(state_.tickets, event.ticket, &Ticket::number);
-    round.stale = ticket == state_.tickets.end() || ticket->answered;
+    round.stale = state_.tickets.unanswered(event.ticket) == nullptr;
     if (round.stale) return {};
     return study::TicketPrepared{event.ticket, round.now, event.configuration, event.why};
 }
@@ -103,7 +93,7 @@ Tuner::Next Tuner::take(const study::RankGone& event, Round& round) const {
 Tuner::Next Tuner::take(const study::TimerFired&, Round& round) const {
     if (state_.draining || state_.ended) return {};
     if (spec_.time_budget && round.now >= StudyTime{*spec_.time_budget})
-        return study::DrainBegan{round.now, Reason::study_time, "study.time_budget is used up"};
+        return study::DrainBegan{round.now, Reason::study_time, words::time_budget_used_up()};
     const auto due = state_.pace.time_to_tell(slowest_);
     if (due && round.now >= *due) return for_want_of_time(round.now);
     return {};
@@ -167,7 +157,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Fail
         case Then::is_over:
             if (t.reported || (held != nullptr && !held->empty())) break;
             end.outcome = AttemptOutcome::failed;
-            end.failure = {"the trainable ended without a single report"};
+            end.failure = {words::no_report()};
             end.retry = may_retry(id, end.failure.message);
             break;
         case Then::pauses:
@@ -202,14 +192,12 @@ study::DrainBegan Tuner::for_want_of_time(StudyTime now) const {
         slowest = std::max(slowest, t.pace);
         stretch = std::max(stretch, stretch_of(id));
     }
-    std::string why = "deadline: the job has " + seconds_text(std::max(0.0, pace.left(now))) + " left for training";
-    if (slowest > 0.0)
-        why += "; an iteration takes up to " + seconds_text(slowest) + ", a checkpoint " + seconds_text(pace.saving());
-    if (stretch > 1 && spec_.checkpoint.supported)
-        why += "; a trial makes up to " + std::to_string(stretch) + " iterations before it can save";
-    if (!spec_.checkpoint.supported)
-        why += "; trials cannot save, and take up to " + std::to_string(stretch) + " iterations";
-    return {now, Reason::deadline, why};
+    return {now, Reason::deadline,
+            words::no_time_left({.left = std::max(0.0, pace.left(now)),
+                                 .iteration = slowest,
+                                 .saving = pace.saving(),
+                                 .stretch = stretch,
+                                 .can_save = spec_.checkpoint.supported})};
 }
 
 } // namespace ranktune::tuner

@@ -8,6 +8,7 @@
 #include "tuner/causes.hpp"
 #include "tuner/state.hpp"
 #include "tuner/tuner.hpp"
+#include "tuner/words.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -147,19 +148,16 @@ Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
             (elsewhere && Blame::alone_says(blame.devices()[*device], task.trial)))
             return {};
     }
-    const std::string place = host ? " on " + placement.hosts()[*host].name : std::string();
-    return study::DrainBegan{round.now, Reason::unstarted,
-                             named(task.trial) + " could not be set up" + place + ": " + task.message +
-                                 ". No trial counts as failed for this: mend it, and the same command goes on"};
+    return study::DrainBegan{
+        round.now, Reason::unstarted,
+        words::not_set_up(task.trial, host ? placement.hosts()[*host].name : std::string(), task.message)};
 }
 
 Tuner::Next Tuner::decide(Convict& task, Round& round) const {
     const TrialState& t = state_.trials[task.trial];
     if (is_final(t.phase)) return {};
     const bool alone = t.deaths_alone >= deaths_to_convict;
-    const Failure why = alone ? Failure{"the job died " + std::to_string(t.deaths) + " times while it ran, " +
-                                        std::to_string(t.deaths_alone) + " times while it was tried alone"}
-                              : t.failure;
+    const Failure why = alone ? Failure{words::job_died(t.deaths, t.deaths_alone)} : t.failure;
     return study::TrialClosed{task.trial, round.now, TrialPhase::failed, alone ? Reason::lost : Reason::exception, 0.0,
                               0.0,        why};
 }

@@ -34,9 +34,11 @@ template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.reports, s.records, s.iterations,
-         s.interruptions, s.scored, s.best, s.suggested, s.next_ticket, s.tickets, s.draining, s.drain_began,
-         s.drain_reason, s.drain_message, s.drain_by, s.ended, s.outcome, s.end_reason, s.end_message,
-         s.deterministic_until, s.simulation, s.requests, s.asked, s.added, s.steered, s.unsteered);
+         s.interruptions, s.scored, s.best, s.suggested);
+    Tickets::fields(archive, s.tickets);
+    each(s.draining, s.drain_began, s.drain_reason, s.drain_message, s.drain_by, s.ended, s.outcome, s.end_reason,
+         s.end_message, s.deterministic_until, s.simulation);
+    Requests::fields(archive, s.requests);
     Pace::fields(archive, s.pace);
     Blame::fields(archive, s.blame);
     Retention::fields(archive, s.retention);
@@ -111,8 +113,8 @@ void Tuner::restore(study::Decoder& in) {
 }
 
 std::optional<searchers::Searcher::Preparation> Tuner::preparation(std::uint64_t number) const {
-    const auto ticket = std::ranges::find(state_.tickets, number, &Ticket::number);
-    if (ticket == state_.tickets.end() || ticket->answered) return {};
+    const Ticket* ticket = state_.tickets.unanswered(number);
+    if (ticket == nullptr) return {};
     return searcher_->prepare(number, state_.observations.first(ticket->seen));
 }
 
@@ -130,6 +132,10 @@ void Tuner::check_invariants() const {
     state_.placement.check_invariants();
     state_.blame.check_invariants(state_.trials);
     state_.retention.check_invariants(state_.trials, spec_);
+    state_.pace.check_invariants();
+    state_.tickets.check_invariants();
+    state_.requests.check_invariants();
+    state_.last_results.check_invariants(state_.trials, spec_);
     admission_->check_invariants();
     scheduler_->check_invariants();
     state_.front.check_invariants(state_.trials, spec_.objective);

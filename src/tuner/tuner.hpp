@@ -181,7 +181,7 @@ class Tuner {
     [[nodiscard]] Next judged(Fact& fact, Round& round) const;
     [[nodiscard]] Verdict verdict_on(const ReportFact& fact, Round& round) const;
     [[nodiscard]] Iteration next_decision_point(TrialId id, Iteration current) const;
-    [[nodiscard]] std::string missing_metric_message(const study::Reported& report) const;
+    [[nodiscard]] std::vector<std::string> metric_names(const study::Reported& report) const;
 
     // ---- tasks.cpp: the other tasks.
     Next decide(EndAttempt& task, Round& round) const;

@@ -49,7 +49,7 @@ READERS_OF_MODE = {
     "src/schedulers/topk.cpp": {"make_topk"},            # likewise
     "src/searchers/external.cpp": {"check_external"},    # what a program suggests is not repeatable
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
-    "src/report/repeat.cpp": {"repeated"},               # one trial needs no order
+    "src/report/replay/repeat.cpp": {"repeated"},        # one trial needs no order
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
     "include/ranktune/study/algorithm.hpp": EVERYWHERE,  # what an algorithm's own check sees
     "src/study/parse/parse_algorithm.cpp": EVERYWHERE,
@@ -68,6 +68,7 @@ READERS_OF_MODE = {
     "src/tuner/tuner.cpp": {"make_admission"},
 }
 MAX_LINES = 600
+MAX_FILES = 30           # of source in one folder of src; subfolders count on their own
 MAX_FUNCTION_LINES = 60  # between first line and closing brace, in code formatted by clang-format
 
 problems = []
@@ -195,19 +196,52 @@ def check_file(path, text):
         complain(path, 1, "#pragma once is missing")
 
 
+NOT_A_FUNCTION = re.compile(r"\s*(namespace|class|struct|enum|union|extern|if|for|while|switch|do|else|try)\b")
+
+
+def depths(lines):
+    """How many parentheses are open before each line, and at the end. None are before a line that begins without a blank: a raw
+    string may have parentheses of its own."""
+    depth = [0]
+    for line in lines:
+        if re.match(r"[\w}]", line):
+            depth[-1] = 0
+        code = re.sub(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'', "", line).split("//")[0]
+        depth.append(max(depth[-1] + code.count("(") - code.count(")"), 0))
+    return depth
+
+
 def check_functions(path, text):
+    """A function begins with its signature, which may take several lines, at the indentation of its closing brace."""
     lines = text.splitlines()
+    depth = depths(lines)
     for indent in ("", "    ", "        "):
-        begin = None
+        first = begin = None  # the first line of a statement; the line of the function's opening brace
         for number, line in enumerate(lines):
-            if begin is None:
-                opens = re.match(indent + r"[\w~:\[].*\{$", line)
-                if opens and not re.match(r"\s*(namespace|class|struct|enum|union|if|for|while|switch|do|else|try)\b", line):
-                    begin = number
-            elif line.startswith(indent + "}"):
-                if line == indent + "}" and number - begin > MAX_FUNCTION_LINES:
-                    complain(path, begin + 1, f"a function of more than {MAX_FUNCTION_LINES} lines: {number - begin}")
-                begin = None
+            if begin is not None:
+                if line.startswith(indent + "}"):
+                    if line == indent + "}" and number - first > MAX_FUNCTION_LINES:
+                        complain(path, first + 1, f"a function of more than {MAX_FUNCTION_LINES} lines: {number - first}")
+                    first = begin = None
+                continue
+            if depth[number] == 0 and re.match(indent + r"[\w~\[]", line):
+                first = None if NOT_A_FUNCTION.match(line) else number
+            elif not line.startswith(indent + " ") and depth[number] == 0:
+                first = None
+            if first is not None and line.endswith("{") and depth[number + 1] == 0:
+                begin = number
+            elif line.endswith((";", "{", "}")) and depth[number + 1] == 0:
+                first = None
+
+
+def check_folders(sources):
+    folders = {}
+    for path in sources:
+        if path.relative_to(ROOT).parts[0] == "src":
+            folders[path.parent] = folders.get(path.parent, 0) + 1
+    for folder, files in folders.items():
+        if files > MAX_FILES:
+            complain(folder, 0, f"more than {MAX_FILES} files of source in one folder: {files}; group them by theme in subfolders")
 
 
 def check_symbols(library):
@@ -233,6 +267,7 @@ def main():
         check_cuda(path, text)
         check_mode(path, text)
         check_functions(path, text)
+    check_folders(sources)
     for top in ("include", "src", "tests", "tools", "jobs", "docs"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".hpp", ".cpp", ".cu", ".cuh", ".py") and "/build" not in str(path):

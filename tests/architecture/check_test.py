@@ -22,7 +22,7 @@ cases = {
     "src/tuner/fill.cpp": (licence + "bool f() { return spec_.deterministic; }\n", "reads whether a study is deterministic"),
     "src/tuner/apply.cpp": (licence + "void Tuner::receive() {\n    if (spec_.deterministic) return;\n}\n", "reads whether a study is deterministic"),
     "src/tuner/step.cpp": (licence + "void f(ByTurn& turns);\n", "reads whether a study is deterministic"),
-    "src/report/screens.cpp": (licence + "auto text = spec.deterministic ? 1 : 2;\n", "reads whether a study is deterministic"),
+    "src/report/screens/screens.cpp": (licence + "auto text = spec.deterministic ? 1 : 2;\n", "reads whether a study is deterministic"),
     "src/study/resolve.cpp": (licence + "// deterministic\n", "is one of READERS_OF_MODE, but does not read"),
     "src/device/module.cpp": (licence + "#include <cuda_runtime_api.h>\n", "only the module, src/device/cuda/, includes headers of CUDA"),
     "src/ddp/streams.cpp": (licence + '#include "device/cuda/streams.hpp"\n', "only the module, src/device/cuda/, includes headers of CUDA"),
@@ -31,10 +31,14 @@ cases = {
     "src/base/nolicence.cpp": ("int x;\n", "the licence line is missing"),
     "src/base/long.cpp": (licence + "\n" * 700, "more than 600 lines"),
     "src/base/endless.cpp": (licence + "void f() {\n" + "    g();\n" * 61 + "}\n", "a function of more than 60 lines: 62"),
+    "src/base/wrapped.cpp": (licence + "void Long::f(int a,\n             int b) const {\n" + "    g();\n" * 60 + "}\n", "a function of more than 60 lines: 62"),
+    "src/base/built.cpp": (licence + "Long::Long(int a,\n           int b)\n    : a_(a),\n      b_(b) {\n" + "    g();\n" * 60 + "}\n", "a function of more than 60 lines: 64"),
     "src/attic/old.cpp": (licence, "room attic is in the table of rooms or in src, not in both"),
     "src/base/unfinished.cpp": (licence + "// TO" + "DO later\n", "unfinished"),
     "src/base/once.hpp": (licence + "int x;\n", "#pragma once is missing"),
 }
+beside = {"src/base/crowd/last.cpp": [f"src/base/crowd/n{i}.cpp" for i in range(30)]}  # further files of a case, with a licence line
+cases["src/base/crowd/last.cpp"] = (licence, "more than 30 files of source in one folder: 31")
 failures = 0
 for name, (text, complaint) in cases.items():
     with tempfile.TemporaryDirectory() as folder:
@@ -43,6 +47,8 @@ for name, (text, complaint) in cases.items():
         shutil.copy(root / "docs/developer/architecture.md", tree / "docs/developer")
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
+        for other in beside.get(name, []):
+            (tree / other).write_text(licence)
         result = subprocess.run([sys.executable, checker, tree], capture_output=True, text=True)
         if result.returncode != 1 or complaint not in result.stdout:
             failures += 1

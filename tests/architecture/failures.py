@@ -40,7 +40,7 @@ def known():
             "mpi": functions("tests/mpi/endings.py", "tests/mpi/programs.py"),
             "cli": functions("tests/cli/supervise_test.py", "tests/cli/resume_test.py",
                              "tests/cli/full_disk_test.py", "tests/cli/stalled_head_test.py", "tests/cli/surroundings_test.py"),
-            "scenario": {path.stem for path in (ROOT / "tests/scenarios").glob("*.txt")},
+            "scenario": {path.stem for path in (ROOT / "tests/scenarios").rglob("*.txt")},
             "unit": set(re.findall(r'TEST_CASE\(\s*"([^"]*)"', "".join(p.read_text() for p in (ROOT / "tests").rglob("*.cpp"))))}
 
 

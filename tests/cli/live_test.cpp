@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-#include "cli/live.hpp"
+#include "cli/terminal/live.hpp"
 #include "report/study_by_hand.hpp"
 #include "storage/unique_handle.hpp"
 #include "support/catch.hpp"

@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -177,6 +178,20 @@ class Population(Members):
         self.assertIn(f"#{best['id']}", out)
         if best.get("takeovers"):
             self.assertRegex(out, r"(?m)^schedule +0-\d+ as #\d +lr=")
+
+    def test_the_job_differs_from_its_baseline_in_the_scheduler_alone(self):
+        tables = []
+        for name in ("digits-pbt", "random"):
+            text = re.sub(r"#.*", "", (SOURCES / "jobs" / "digits-pbt" / f"{name}.toml").read_text())
+            parts = re.split(r"(?m)^\[([\w.]+)\]", text)[1:]
+            tables.append({table: [re.sub(r"\s+", "", line) for line in body.split("\n") if line.strip()]
+                           for table, body in zip(parts[::2], parts[1::2])})
+        pbt, random = tables
+        self.assertEqual(random["searcher"], ['type="random"'])
+        self.assertEqual({table for table in pbt if not table.startswith("scheduler")}, set(random))
+        for table in random:
+            differing = set(pbt[table]) ^ set(random[table])
+            self.assertEqual(differing, {'name="digits-pbt"', 'name="digits-random"'} if table == "study" else set())
 
     def test_groups_of_different_sizes_take_over_from_each_other(self):
         self.take_over_between_sizes()

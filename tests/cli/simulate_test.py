@@ -24,6 +24,15 @@ class Simulate(Case):
                 words = [verb[0], "virtual", *verb[1:]]
                 self.assertIn(mark, self.ranktune(*words)[0], words)
             self.assertIn("verified: ", self.ranktune("replay", "virtual", "--verify")[0])
+            for words in (["explain", "virtual"], ["explain", "virtual", "0"]):
+                self.assertIn(mark, self.ranktune(*words)[0], words)
+            self.assertIn("virtual is " + mark, self.ranktune("compare", "virtual", "virtual")[0])
+            compared = json.loads(self.ranktune("compare", "virtual", "virtual", "--format", "json")[0])
+            self.assertEqual([study["simulated"] for study in compared["studies"]], [True, True])
+            row = self.ranktune("ls")[0].splitlines()[1]
+            self.assertTrue(row.rstrip().endswith(" simulated"), row)  # virtual time is no age
+            listed = json.loads(self.ranktune("ls", "--format", "json")[0])["studies"][0]
+            self.assertEqual((listed["simulated"], listed["newest"]), (True, None))
             for verb in ("status", "best"):
                 self.assertEqual(json.loads(self.ranktune(verb, "virtual", "--format", "json")[0])["simulated"], "2 groups of 1 rank")
             self.ranktune("report", "virtual")

@@ -216,6 +216,30 @@ class Export(Views):
         self.assertEqual([row["loss/val.at_best"] for row in rows], ["1.0"] * 4)
         self.assertEqual([row["odd name"] for row in rows], ["nan"] * 4)
 
+    def test_pandas_reads_trials_as_csv_and_as_json(self):
+        python = python_with("pandas")
+        self.two_metrics()
+        self.ranktune("export", "two", "--format", "csv", "-o", "two.csv")
+        self.ranktune("export", "two", "--format", "json", "-o", "two.json")
+        script = """
+import json, pandas
+table = pandas.read_csv("two.csv")
+whole = json.load(open("two.json"))
+nested = pandas.json_normalize(whole["trials"])
+series = pandas.read_json("two.json", typ="series")
+print(json.dumps({"rows": len(table), "loss": table["loss/val"].tolist(), "odd": table["odd name"].isna().tolist(), "x": table["x"].tolist(),
+                  "kinds": [table["x"].dtype.kind, table["n"].dtype.kind], "nested_x": nested["configuration.x"].tolist(),
+                  "values": nested["best.value"].tolist(), "series": len(series["trials"])}))
+"""
+        done = subprocess.run([python, "-c", script], cwd=self.cwd, capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        read = json.loads(done.stdout)
+        x = [trial["configuration"]["x"] for trial in self.exported("two")["trials"]]
+        self.assertEqual(read, {"rows": 4, "loss": [1.0] * 4, "odd": [True] * 4, "x": read["x"], "kinds": ["f", "i"], "nested_x": x,
+                                "values": [0.3] * 4, "series": 4})
+        for got, exact in zip(read["x"], x):
+            self.assertAlmostEqual(got, exact, 12)
+
     def test_optuna_opens_the_journal(self):
         python = python_with("optuna")
         self.two_metrics()
@@ -224,8 +248,12 @@ class Export(Views):
 import json, sys, warnings
 warnings.simplefilter("ignore")
 import optuna
-from optuna.storages import JournalFileStorage, JournalStorage
-study = optuna.load_study(study_name=None, storage=JournalStorage(JournalFileStorage(sys.argv[1])))
+from optuna.storages import JournalStorage
+try:
+    from optuna.storages.journal import JournalFileBackend
+except ImportError:  # before Optuna 4
+    from optuna.storages import JournalFileStorage as JournalFileBackend
+study = optuna.load_study(study_name=None, storage=JournalStorage(JournalFileBackend(sys.argv[1])))
 print(json.dumps({"name": study.study_name, "direction": study.direction.name, "best": study.best_trial.number,
                   "trials": [{"state": t.state.name, "value": t.value, "params": t.params, "steps": t.intermediate_values,
                               "kinds": {n: type(d).__name__ for n, d in t.distributions.items()},

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "ddp/low_rank.hpp"
+#include "ddp/compression/low_rank.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "support/catch.hpp"

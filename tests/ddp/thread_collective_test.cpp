@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "ddp/collective.hpp"
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
 #include "support/catch.hpp"
 #include "threads.hpp"
 

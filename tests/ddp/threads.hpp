@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collective_contract.hpp"
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
 #include "support/catch.hpp"
 
 namespace ranktune::test {

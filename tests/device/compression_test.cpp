@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "ddp/low_rank.hpp"
+#include "ddp/compression/low_rank.hpp"
 #include "device/gradient_kernels.hpp"
 #include "device_ranks.hpp"
 #include "ranktune/base/rng.hpp"

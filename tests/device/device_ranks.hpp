@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
-#include "ddp/device_groups.hpp"
-#include "ddp/protocol_collective.hpp"
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/protocol_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
+#include "ddp/gradients/device_groups.hpp"
 #include "device_case.hpp"
 
 namespace ranktune::testing {

@@ -7,9 +7,9 @@
 #include <map>
 #include <string>
 
-#include "ddp/device_groups.hpp"
-#include "ddp/protocol_collective.hpp"
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/protocol_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
+#include "ddp/gradients/device_groups.hpp"
 #include "device_case.hpp"
 #include "support/catch.hpp"
 #include "trainables/mlp/trainer.hpp"

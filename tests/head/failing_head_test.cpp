@@ -208,7 +208,7 @@ TEST_CASE("An exception that leaves the head's loop is written to the file outco
 
 TEST_CASE("A keep-alive thread sends while the loop is away, and is silent while it runs", "[head]") {
     using namespace std::chrono_literals;
-    comm::LoopbackHub hub(3);
+    sim::LoopbackHub hub(3);
     const auto wire = hub.endpoint(base::head_rank);
     const auto peer = hub.endpoint(base::Rank{2});
     comm::SharedTransport transport(*wire);

@@ -2,8 +2,8 @@
 // Journals, leases and study directories that disappear while a study runs.
 #include <thread>
 
-#include "head/head_services.hpp"
-#include "head/keeper.hpp"
+#include "head/background/head_services.hpp"
+#include "head/background/keeper.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/journal/segment.hpp"
 #include "studydir/journal_extent.hpp"

@@ -11,14 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include "comm/transport/loopback.hpp"
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
 #include "group/serve_worker.hpp"
 #include "group/worker_runner.hpp"
 #include "head/head_run.hpp"
 #include "process/wake.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "sim/transport/loopback.hpp"
 #include "storage/journal/journal.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"
@@ -33,7 +33,7 @@ inline study::StudySpec spec_from(const std::string& toml) {
 }
 
 /// Runs worker `rank` of a loopback study once.
-inline group::WorkerEnd run_local_worker(comm::LoopbackHub& hub, ddp::ThreadMeeting& meeting, std::uint32_t rank) {
+inline group::WorkerEnd run_local_worker(sim::LoopbackHub& hub, ddp::ThreadMeeting& meeting, std::uint32_t rank) {
     const auto transport = hub.endpoint(base::Rank{rank});
     const base::Rank me{rank};
     group::WorkerOptions options;
@@ -75,7 +75,7 @@ inline LocalStudy run_local_study(head::RunOptions options, std::uint32_t worker
     LocalStudy study;
     study.directory = options.directory;
     options.on_end = [&](const head::RunEnd& end) { study.message = end.message; };
-    comm::LoopbackHub hub(workers + 1);
+    sim::LoopbackHub hub(workers + 1);
     ddp::ThreadMeeting meeting;
     study.workers.resize(workers);
     std::vector<std::thread> threads;

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "head/job_watch.hpp"
+#include "head/background/job_watch.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
@@ -48,7 +48,7 @@ slurm::Allocation job() {
 
 const slurm::Stopped stopped{slurm::Stopped::By::signal, true, true, true};
 
-TimeLeft left(Slurm& slurm, const slurm::Allocation& job, std::string& why) {
+TimeLeft left(Slurm& slurm, const slurm::Allocation& job, WhyUnknown& why) {
     return ask_time_left(job, 1'000'000, slurm.ask(), why);
 }
 
@@ -56,7 +56,7 @@ TimeLeft left(Slurm& slurm, const slurm::Allocation& job, std::string& why) {
 
 TEST_CASE("The deadline comes from squeue, otherwise from scontrol, otherwise from the environment", "[head]") {
     Slurm slurm;
-    std::string why;
+    WhyUnknown why;
     slurm::Allocation told = job();
     told.end = 1'000'090;
     slurm.answers["squeue"] = {0, "1:30:00\n", ""};
@@ -71,7 +71,7 @@ TEST_CASE("The deadline comes from squeue, otherwise from scontrol, otherwise fr
 
     slurm.answers.clear();
     CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90s});
-    CHECK(why.empty());
+    CHECK(why.text().empty());
 }
 
 TEST_CASE("An end in the environment that is past, or years ahead, is no deadline", "[head]") {
@@ -80,13 +80,13 @@ TEST_CASE("An end in the environment that is past, or years ahead, is no deadlin
          {std::int64_t{1'000'000}, std::int64_t{999'000}, std::int64_t{0}, std::int64_t{-5},
           std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
         Slurm slurm;
-        std::string why;
+        WhyUnknown why;
         slurm::Allocation told = job();
         told.end = end;
         INFO(end);
         CHECK(left(slurm, told, why).kind == TimeLeft::Kind::unknown);
-        CHECK(why.starts_with("SLURM_JOB_END_TIME=" + std::to_string(end)));
-        CHECK(why.find("no such program") != std::string::npos);
+        CHECK(why.environment.starts_with("SLURM_JOB_END_TIME=" + std::to_string(end)));
+        CHECK(why.programs.find("no such program") != std::string::npos);
         slurm.answers["squeue"] = {0, "1:30:00\n", ""};
         CHECK(left(slurm, told, why) == TimeLeft{TimeLeft::Kind::known, 90min});
     }
@@ -94,9 +94,9 @@ TEST_CASE("An end in the environment that is past, or years ahead, is no deadlin
 
 TEST_CASE("Without Slurm's programs, or with nonsense from them, the deadline is unknown", "[head]") {
     Slurm slurm;
-    std::string why;
+    WhyUnknown why;
     CHECK(left(slurm, job(), why).kind == TimeLeft::Kind::unknown);
-    CHECK(why.find("no such program") != std::string::npos);
+    CHECK(why.programs.find("no such program") != std::string::npos);
     slurm.answers["squeue"] = {0, std::string(100'000, '\xff'), ""};
     slurm.answers["scontrol show"] = {0, "TimeLimit=soon RunTime=long", ""};
     CHECK(left(slurm, job(), why).kind == TimeLeft::Kind::unknown);

@@ -4,7 +4,7 @@
 
 #include "collective_contract.hpp"
 #include "comm/graveyard.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "comm/groups/group_factory.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 #include "mpi_world.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"

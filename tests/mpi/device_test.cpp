@@ -12,8 +12,8 @@
 #include <string>
 
 #include "comm/groups/group_factory.hpp"
-#include "ddp/device_groups.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
+#include "ddp/gradients/device_groups.hpp"
 #include "device/module.hpp"
 #include "mpi_world.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"

@@ -179,7 +179,7 @@ def hung_trial(make):
     assert "no report or gradient step for 2s (failure.report_timeout)" in log, log
     assert "the trial does not return; its stack follows" in log and "libc" in log, log
     notes = study.log("crash-1-")
-    assert re.search(r"^[01] 1 no report or gradient step for 2s", notes, re.M), notes
+    assert re.search(r"^[01] 1 trial no report or gradient step for 2s", notes, re.M), notes
     study.start()  # of the trials that hung, those that left a note have failed; others hang now
     study.finish()
     journal = study.journal()

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "comm/graveyard.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 #include "group_contract.hpp"
 #include "mpi_world.hpp"
 #include "support/catch.hpp"

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "comm/transport/mpi_transport.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
 

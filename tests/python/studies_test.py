@@ -9,6 +9,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,10 +35,16 @@ STUDY = {
 
 class Package(unittest.TestCase):
     def test_doctests(self):
-        for name in ("toml", "reading", "launching"):
-            result = doctest.testmod(importlib.import_module(f"ranktune_studies.{name}"))
+        for name in ("ranktune", "ranktune_studies.toml", "ranktune_studies.reading", "ranktune_studies.launching"):
+            result = doctest.testmod(importlib.import_module(name))
+            self.assertGreater(result.attempted, 0, name)
             self.assertEqual(result.failed, 0, name)
-        self.assertGreater(doctest.testmod(importlib.import_module("ranktune_studies.toml")).attempted, 3)
+
+    @unittest.skipIf(shutil.which("mypy") is None, "no mypy here (Debian: mypy)")
+    def test_type_hints_are_strict(self):
+        done = subprocess.run(["mypy", "--strict", "--cache-dir", os.devnull, str(FOLDER / "ranktune.py"), str(FOLDER / "ranktune_studies")],
+                              cwd=FOLDER, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_is_of_the_standard_library_for_python_3_9_but_for_pandas(self):
         imported = set()

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "ranktune/base/error.hpp"
-#include "report/algorithm_text.hpp"
-#include "report/reference.hpp"
+#include "report/explain/algorithm_text.hpp"
+#include "report/explain/reference.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "golden.hpp"
-#include "report/endings.hpp"
+#include "report/explain/endings.hpp"
 #include "screens_by_hand.hpp"
 
 namespace endings_test {
@@ -267,6 +267,10 @@ TEST_CASE("Too many failures are told with their number, their limit and the way
           "tried again\n"
           "  failed    #1 #2: CUDA out of memory\n"
           "  logs      digits/logs/; of the first one: ranktune logs digits 1");
+    FilesInfo elsewhere = files();
+    elsewhere.directory = "a run of mine"; // `ranktune best 'a run of mine'` runs nothing
+    CHECK(contains(end_sentence(study.tuner, elsewhere),
+                   "allows 0; ranktune run 'a run of mine' --restart-errored  # 2 failed, tried again\n"));
 }
 
 TEST_CASE("Who asked for the end is told in words", "[report]") {

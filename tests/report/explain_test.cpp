@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/explain.hpp"
+#include "report/explain/explain.hpp"
 
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"

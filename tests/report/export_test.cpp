@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/export.hpp"
+#include "report/export/export.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 

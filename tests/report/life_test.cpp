@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "report/life.hpp"
+#include "report/explain/life.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people see of a population: whose weights a trial has, and what they were trained with.
-#include "report/lineage.hpp"
+#include "report/view/lineage.hpp"
 
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "report/life.hpp"
-#include "report/repeat.hpp"
-#include "report/screens.hpp"
+#include "report/explain/life.hpp"
+#include "report/replay/replay.hpp"
+#include "report/screens/screens.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 

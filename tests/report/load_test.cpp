@@ -2,8 +2,8 @@
 #include <string>
 
 #include "journal_by_hand.hpp"
-#include "report/load.hpp"
-#include "report/screens.hpp"
+#include "report/screens/screens.hpp"
+#include "report/view/load.hpp"
 #include "storage/journal/journal.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"

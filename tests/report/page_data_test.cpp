@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/page_data.hpp"
+#include "report/page/page_data.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/importance.hpp"
-#include "report/surroundings.hpp"
+#include "report/view/importance.hpp"
+#include "report/view/surroundings.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 #include "view_by_hand.hpp"

@@ -4,9 +4,11 @@
 
 usage: page_test.py RANKTUNE SOURCE_ROOT [TEST...]      skipped (77) where there is no Chromium, or no d3
 """
+import itertools
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -114,6 +116,12 @@ class Page(unittest.TestCase):
         self.assertEqual(self.text(".big"), f"{best['value']:.4f}")
         copied = json.loads(self.text("pre"))
         self.assertEqual(copied, best["configuration"])
+        # Its place at the first rung, in a study that compares every trial there.
+        data = json.loads(self.browser.run("document.getElementById('data').textContent"))["studies"][0]
+        rung = data["rungs"][0]
+        better = sum(value > rung["value"][rung["trial"].index(best["trial"])] for value in rung["value"])
+        self.assertRegex(self.text("#places"), rf": {better + 1} of {len(rung['trial'])} at iteration {rung['iteration']}[,.]")
+        self.assertIn("One run of each", self.text("#best-so-far"))
         self.assertIn("simulated", self.text(".warning"))
 
     def test_the_copied_study_file_is_what_replay_prints(self):
@@ -134,6 +142,23 @@ class Page(unittest.TestCase):
                 self.browser.open(self.asha)
                 self.browser.scroll_through()
                 self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+
+    def check_on_screens_and_paper(self, page):
+        """Phone, laptop and print, light and dark: in one width, every chart drawn, on paper always light."""
+        for scheme, (width, height) in itertools.product(("light", "dark"), ((390, 844), (1280, 800))):
+            with self.subTest(scheme=scheme, width=width):
+                self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+                self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+                self.browser.open(page)
+                self.browser.scroll_through()
+                self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+                self.assertEqual(self.browser.run("[...document.querySelectorAll('.chart')].filter(c => c.querySelectorAll('svg *').length === 0).length"), 0)
+                paper = self.browser.run("getComputedStyle(document.documentElement).getPropertyValue('--paper').trim()")
+                self.assertEqual(paper, "#ffffff" if scheme == "light" else "#14181c")
+        self.browser.run("addEventListener('beforeprint', () => { window.paper = getComputedStyle(document.documentElement).getPropertyValue('--paper').trim(); })")
+        self.browser.pdf(self.directory / "printed.pdf")  # still in dark colours
+        self.assertEqual(self.browser.run("window.paper"), "#ffffff")
+        self.assertGreater((self.directory / "printed.pdf").stat().st_size, 20_000)
 
     def test_dark_paper_gets_light_ink(self):
         self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
@@ -440,12 +465,31 @@ y = "uniform(0, 1)"
         self.browser.settle()
         self.assertRegex(self.browser.run("document.body.textContent"), r"#\d+[^:]*: a [-.0-9]+, b [-.0-9]+, c [-.0-9]+")
 
+    def test_copies_of_a_configuration_are_one_row(self):
+        page = simulated(self.directory, "thrice", 12, 9, 4, "repeats = 3")
+        trials = json.loads(ranktune("export", "thrice", "--format", "json", directory=self.directory))["trials"]
+        means = {first: statistics.mean(trial["best"]["value"] for trial in trials[first:first + 3]) for first in range(0, 12, 3)}
+        order = sorted(means, key=means.get, reverse=True)
+        self.browser.open(page)
+        rows = self.browser.run("[...document.querySelectorAll('#best-so-far table')[0].querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.textContent))")
+        self.assertEqual([row[0] for row in rows], [f"#{first} to #{first + 2}" for first in order])
+        for row, first in zip(rows, order):
+            self.assertAlmostEqual(float(row[1]), means[first], delta=2e-4)
+            self.assertEqual(row[3], "3")
+        self.assertTrue(self.text(".big").startswith(rows[0][1]), (self.text(".big"), rows))
+        self.assertIn("Up to 3 runs of each", self.text("#best-so-far"))
+        self.assertNotIn("One run of each", self.text("main"))
+
     def test_three_trials_make_a_page_too(self):
         page = simulated(self.directory, "three", 3, 9, 2, "")
         self.browser.open(page)
         self.browser.scroll_through()
         self.assertIn("3 trials of 3", self.text("main"))
         self.assertNotIn("Rungs", self.browser.run("[...document.querySelectorAll('h2')].map(h => h.textContent)"))
+        self.check_on_screens_and_paper(page)
+
+    def test_three_hundred_trials_fit_every_screen_and_paper(self):
+        self.check_on_screens_and_paper(self.asha)
 
     def test_several_studies_side_by_side(self):
         simulated(self.directory, "fifo", 20, 27, 8, "")
@@ -501,6 +545,7 @@ y = "uniform(0, 1)"
         left, top, width, height = self.browser.place(self.chart("Learning curves"))
         self.browser.drag((left + 70, top + 30), (left + width * 0.5, top + height * 0.9), steps=3)
         self.assertTrue(0 < self.selected() <= 10_000)
+        self.check_on_screens_and_paper(page)
         full = simulated(self.directory, "full", 10_000, 100, 1000, "")  # a million reports
         self.assertLess(full.stat().st_size, 10_000_000)
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/plan.hpp"
-#include "report/screens.hpp"
+#include "report/explain/plan.hpp"
+#include "report/screens/screens.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 

@@ -2,7 +2,7 @@
 // Where the time of the ranks went.
 #include <numeric>
 
-#include "report/explain.hpp"
+#include "report/explain/explain.hpp"
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verification by replay, and the digest of the results of a study.
-#include "report/replay.hpp"
+#include "report/replay/replay.hpp"
 
 #include <cmath>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/safetensors.hpp"
+#include "report/export/safetensors.hpp"
 
 #include <array>
 #include <cstring>

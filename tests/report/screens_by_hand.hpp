@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/screens.hpp"
+#include "report/screens/screens.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/static_page.hpp"
+#include "report/page/page.hpp"
 
 #include <sstream>
 
-#include "report/page.hpp"
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 
@@ -74,6 +73,13 @@ TEST_CASE("a page is one document with its data, and every place in it is filled
         CHECK_THAT(page, !Contains(place));
     CHECK_THAT(page, Contains("Content-Security-Policy") && Contains("default-src 'none'"));
     CHECK_THAT(page, !Contains("src=\"http") && !Contains("href=\"http"));
+}
+
+TEST_CASE("another page may have the style, and nothing else", "[report]") {
+    const std::string style = page_style();
+    CHECK_THAT(style, Contains("default-src 'none'; style-src 'sha256-") && Contains("--paper:"));
+    CHECK(style.ends_with("</style>\n"));
+    CHECK(count(style, "<") == 3); // meta, style and its end
 }
 
 } // namespace static_page_test

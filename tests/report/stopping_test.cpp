@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/stopping.hpp"
+#include "report/explain/endings.hpp"
 
-#include "report/screens.hpp"
+#include "report/screens/screens.hpp"
 #include "report/study_by_hand.hpp"
 #include "support/catch.hpp"
 

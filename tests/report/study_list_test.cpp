@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/study_list.hpp"
+#include "report/screens/study_list.hpp"
 
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "golden.hpp"
-#include "report/wall_time.hpp"
+#include "report/view/wall_time.hpp"
 #include "screens_by_hand.hpp"
 
 namespace study_list_test {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/study_view.hpp"
+#include "report/view/study_view.hpp"
 
 #include "journal_by_hand.hpp"
-#include "report/page_data.hpp"
+#include "report/page/page_data.hpp"
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/take_checkpoint.hpp"
+#include "report/export/take_checkpoint.hpp"
 
 #include <set>
 

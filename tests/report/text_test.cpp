@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 #include "support/catch.hpp"
 
 namespace text_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/tfevents.hpp"
+#include "report/export/tfevents.hpp"
 
 #include <string>
 

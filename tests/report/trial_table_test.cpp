@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/trial_table.hpp"
+#include "report/screens/trial_table.hpp"
 
 #include <regex>
 #include <string>
 
 #include "golden.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/trial_filter.hpp"
+#include "report/view/trial_filter.hpp"
 #include "screens_by_hand.hpp"
 
 namespace trial_table_test {

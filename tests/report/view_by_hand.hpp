@@ -2,7 +2,7 @@
 #pragma once
 // The view of a study that a test drives, from its records, without files.
 
-#include "report/study_view.hpp"
+#include "report/view/study_view.hpp"
 #include "study_by_hand.hpp"
 
 namespace ranktune::report::testing {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "ranktune/study/parse.hpp"
-#include "report/replay.hpp"
+#include "report/replay/replay.hpp"
 #include "study/steering_file.hpp"
 #include "support/known.hpp"
 
@@ -220,7 +220,7 @@ void Player::steer(std::istringstream& words, std::string& text) {
     const std::string why = live_->objection(ask);
     event(study::SteerAsked{"ada@n0", ask}, text);
     if (!why.empty()) text += "refused: " + why + "\n";
-    if (why.empty() == (journal_.size() == before) && !live_->state().knows(ask.request))
+    if (why.empty() == (journal_.size() == before) && !live_->state().requests.knows(ask.request))
         throw std::runtime_error("the objection and the decision differ");
 }
 

@@ -57,7 +57,7 @@ TEST_CASE("every scenario gives the output that is written in it", "[scenario]")
     std::istringstream words(listed);
     const std::set<std::string> expected{std::istream_iterator<std::string>(words), {}};
     std::set<std::string> played;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
         if (entry.path().extension() != ".txt") continue;
         played.insert(entry.path().stem().string());
         ranktune::scenarios::Player player;

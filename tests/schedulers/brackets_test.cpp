@@ -5,7 +5,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "schedulers/driver.hpp"
-#include "schedulers/levels.hpp"
+#include "schedulers/rungs/levels.hpp"
 #include "support/catch.hpp"
 
 namespace brackets_test {

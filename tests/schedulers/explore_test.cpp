@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a hyper-parameter when a trial takes over the state of another one.
-#include "schedulers/explore.hpp"
+#include "schedulers/population/explore.hpp"
 
 #include <cmath>
 #include <set>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
-#include "schedulers/bracket_table.hpp"
 #include "schedulers/driver.hpp"
+#include "schedulers/halving/bracket_table.hpp"
 #include "support/catch.hpp"
 #include "testing/scheduler_world.hpp"
 

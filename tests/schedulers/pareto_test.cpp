@@ -7,7 +7,7 @@
 
 #include "ranktune/base/rng.hpp"
 #include "schedulers/driver.hpp"
-#include "schedulers/pareto_rung.hpp"
+#include "schedulers/rungs/pareto_rung.hpp"
 #include "support/catch.hpp"
 
 namespace pareto_test {

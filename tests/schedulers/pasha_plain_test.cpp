@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
-#include "schedulers/curve_noise.hpp"
+#include "schedulers/asha/curve_noise.hpp"
+#include "schedulers/asha/progressive_asha.hpp"
 #include "schedulers/driver.hpp"
-#include "schedulers/progressive_asha.hpp"
 #include "support/catch.hpp"
 
 namespace pasha_plain_test {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
-#include "schedulers/curve_noise.hpp"
+#include "schedulers/asha/curve_noise.hpp"
+#include "schedulers/asha/progressive_asha.hpp"
+#include "schedulers/asha/soft_ranking.hpp"
 #include "schedulers/driver.hpp"
-#include "schedulers/progressive_asha.hpp"
-#include "schedulers/soft_ranking.hpp"
 #include "support/catch.hpp"
 
 namespace pasha_test {

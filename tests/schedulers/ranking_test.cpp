@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedulers/ranking.hpp"
+#include "schedulers/rungs/ranking.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -12,7 +12,7 @@
 
 #include "ranktune/base/rng.hpp"
 #include "schedulers/driver.hpp"
-#include "schedulers/levels.hpp"
+#include "schedulers/rungs/levels.hpp"
 #include "support/catch.hpp"
 #include "testing/scheduler_world.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "searchers/largest_budget.hpp"
 #include "searchers/learner.hpp"
+#include "searchers/results/largest_budget.hpp"
 #include "support/catch.hpp"
 
 namespace constraint_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "searchers/first_results.hpp"
+#include "searchers/results/first_results.hpp"
 
 #include "searchers/table.hpp"
 #include "support/catch.hpp"

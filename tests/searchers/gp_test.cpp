@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "searchers/gp_data.hpp"
+#include "searchers/gp/gp_data.hpp"
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
 

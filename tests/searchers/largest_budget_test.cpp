@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "searchers/largest_budget.hpp"
+#include "searchers/results/largest_budget.hpp"
 
 #include "ranktune/base/rng.hpp"
 #include "searchers/table.hpp"

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "models/pareto.hpp"
+#include "searchers/coordinates/variation.hpp"
 #include "searchers/learner.hpp"
-#include "searchers/variation.hpp"
 #include "support/catch.hpp"
 
 namespace nsga2_test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // avoid_duplicates: no configuration of a finite space comes twice while there is another one.
 
-#include "searchers/tried.hpp"
+#include "searchers/coordinates/tried.hpp"
 
 #include <set>
 #include <string>

@@ -95,6 +95,8 @@ class Serve(unittest.TestCase):
         self.assertIn("connect-src 'self'", page)
         self.assertNotIn(token, page)
         self.assertEqual(answer.headers["Cache-Control"], "no-store")
+        answer, body = self.get(port, "/favicon.ico")
+        self.assertEqual((answer.status, body), (204, ""))
         for path in ("/study/1", "/nothing", "/data/x", "/../../etc/passwd"):
             self.assertEqual(self.get(port, path, Cookie=cookie)[0].status, 404, path)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -111,6 +113,13 @@ class Serve(unittest.TestCase):
         _, page = self.get(port, "/", Cookie=f"ranktune={token}")
         self.assertEqual(re.findall(r'href="(/study/\d)">(\w+)<', page), [("/study/0", "one"), ("/study/1", "two")])
         self.assertIn("40 of 40", page)
+        self.assertIn('<th scope="col">age</th>', page)
+        self.assertIn("--paper:", page)
+        self.finished("another")  # a study that the folder gains keeps the numbers of the others
+        _, page = self.get(port, "/", Cookie=f"ranktune={token}")
+        self.assertEqual(re.findall(r'href="(/study/\d)">(\w+)<', page), [("/study/0", "one"), ("/study/1", "two"), ("/study/2", "another")])
+        self.assertRegex(page, r"<td>\d[^<]*s</td></tr>")  # its age
+        self.assertIn("<title>another</title>", self.get(port, "/study/2", Cookie=f"ranktune={token}")[1])
         self.assertIn("<title>two</title>", self.get(port, "/study/1", Cookie=f"ranktune={token}")[1])
 
     def test_a_browser_shows_what_is_new_while_the_study_runs(self):
@@ -142,7 +151,7 @@ class Serve(unittest.TestCase):
             browser.scroll_through()
             if where := os.environ.get("RANKTUNE_PICTURES"):
                 browser.screenshot(pathlib.Path(where) / "serve.png")
-            self.assertEqual([line for line in browser.console if "favicon" not in line], [])
+            self.assertEqual(browser.console, [])
             self.assertEqual(browser.run("document.getElementById('live').textContent").split()[0], "live")
             outside = [url for url in browser.requests if not url.startswith((f"http://127.0.0.1:{port}/", "about:"))]
             self.assertEqual(outside, [])

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lives.hpp"
-#include "schedulers/bracket_table.hpp"
 #include "schedulers/built_in.hpp"
+#include "schedulers/halving/bracket_table.hpp"
 #include "searchers/built_in.hpp"
 #include "support/catch.hpp"
 

@@ -117,8 +117,8 @@ TEST_CASE("Suggestions of TPE that were prepared follow from what their tickets 
         lives.journal.for_each([&](const study::Record& record) {
             if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
                 const auto& state = reader.state();
-                const auto ticket = std::ranges::find(state.tickets, prepared->ticket, &tuner::Ticket::number);
-                REQUIRE(ticket != state.tickets.end());
+                const tuner::Ticket* ticket = state.tickets.unanswered(prepared->ticket);
+                REQUIRE(ticket != nullptr);
                 const auto fresh = searchers::make_searcher(spec);
                 const auto startup = fresh->prepare(prepared->ticket, searchers::Observations(3))();
                 CHECK(fresh->prepare(prepared->ticket, state.observations.first(ticket->seen))() ==

@@ -2,9 +2,9 @@
 #include "simulate/directory.hpp"
 
 #include "ranktune/base/error.hpp"
-#include "report/load.hpp"
-#include "report/replay.hpp"
-#include "report/simulated.hpp"
+#include "report/replay/replay.hpp"
+#include "report/screens/simulated.hpp"
+#include "report/view/load.hpp"
 #include "setups.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "studydir/environment_facts.hpp"
-#include "studydir/source_commit.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 

@@ -73,7 +73,7 @@ TEST_CASE("A crash note counts, whatever other evidence says", "[studydir]") {
 TEST_CASE("A rank whose GPU did not answer accuses no trial, and is a death of the job", "[studydir]") {
     LastEnd end = killed();
     end.told = "outside"; // as far as the launcher knows
-    end.sick = {{study::TrialId{3}, study::Attempt{1}, {"device: the GPU failed", 2}}};
+    end.sick = {{study::TrialId{3}, study::Attempt{1}, {"the GPU failed", 2}}};
     const auto death = death_of_job(end);
     REQUIRE(death);
     CHECK(death->notes.empty());
@@ -86,21 +86,43 @@ TEST_CASE("A rank writes its crash note once, and the next head reads it", "[stu
     auto& files = storage::posix_file_system();
     const std::string study = directory.path();
     files.make_directories(StudyDirectory{study}.logs());
-    CHECK(read_crash_notes(files, study, 4).empty());
+    CHECK(read_crash_notes(files, study, 4).trial.empty());
 
-    leave_crash_note("before it is known where");
+    leave_crash_note(CrashCause::trial, "before it is known where");
     prepare_crash_note(study, base::Incarnation{4}, base::Rank{12});
-    leave_crash_note("without a trial");
+    leave_crash_note(CrashCause::trial, "without a trial");
     note_attempt({base::TrialId{7}, base::Attempt{2}, base::Incarnation{4}});
-    leave_crash_note("killed by signal 11 (SIGSEGV)");
-    leave_crash_note("a second time");
+    leave_crash_note(CrashCause::trial, "killed by signal 11 (SIGSEGV)");
+    leave_crash_note(CrashCause::trial, "a second time");
 
     const auto notes = read_crash_notes(files, study, 4);
-    REQUIRE(notes.size() == 1);
-    CHECK(notes[0] == study::CrashNote{study::TrialId{7}, study::Attempt{2}, {"killed by signal 11 (SIGSEGV)", 12}});
-    CHECK(read_crash_notes(files, study, 5).empty()); // another start
-    files.publish(StudyDirectory{study}.logs() + "/crash-4-3", std::as_bytes(std::span("what is this", 12)), false);
-    CHECK(read_crash_notes(files, study, 4).size() == 1);
+    REQUIRE(notes.trial.size() == 1);
+    CHECK(notes.device.empty());
+    CHECK(notes.trial[0] ==
+          study::CrashNote{study::TrialId{7}, study::Attempt{2}, {"killed by signal 11 (SIGSEGV)", 12}});
+    CHECK(read_crash_notes(files, study, 5).trial.empty()); // another start
+}
+
+TEST_CASE("A crash note's cause decides whom it accuses, not its words", "[studydir]") {
+    const testing::TemporaryDirectory directory;
+    auto& files = storage::posix_file_system();
+    const std::string study = directory.path();
+    files.make_directories(StudyDirectory{study}.logs());
+    const auto left = [&](const std::string& rank, const std::string& line) {
+        files.publish(StudyDirectory{study}.logs() + "/crash-4-" + rank, std::as_bytes(std::span(line)), false);
+    };
+    left("10", "7 2 trial device: out of memory\n");
+    left("9", "7 2 device killed by signal 11 (SIGSEGV)\n");
+    left("2", "5 1 trial no report within 2s\n");
+    left("3", "what is this");
+    left("4", "7 2 weather it rained\n");
+    left("5", "7 0 trial without an attempt\n");
+    const auto notes = read_crash_notes(files, study, 4);
+    REQUIRE(notes.trial.size() == 2);
+    CHECK(notes.trial[0] == study::CrashNote{study::TrialId{5}, study::Attempt{1}, {"no report within 2s", 2}});
+    CHECK(notes.trial[1] == study::CrashNote{study::TrialId{7}, study::Attempt{2}, {"device: out of memory", 10}});
+    REQUIRE(notes.device.size() == 1);
+    CHECK(notes.device[0].failure.rank == 9);
 }
 
 } // namespace last_end_test

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
 
 namespace ranktune::testing {
 

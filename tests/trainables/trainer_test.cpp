@@ -132,7 +132,6 @@ TEST_CASE("a trainer resumes bitwise equally from its checkpoint, also in anothe
                 other_buckets.bucket_floats = 100'000; // the checkpoint's limit wins
                 Trainer resumed(dataset, other_buckets, group);
                 resumed.load(state);
-                if (resumed.epochs_done() != 3) throw base::Error("wrong epoch");
                 study::MemoryState again;
                 resumed.save(again);
                 if (again.digest() != state.digest()) throw base::Error("wrong state, or limit of the buckets");

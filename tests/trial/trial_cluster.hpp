@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "ddp/thread_collective.hpp"
+#include "ddp/collective/thread_collective.hpp"
 #include "process/wake.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"

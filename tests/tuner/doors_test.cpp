@@ -295,8 +295,8 @@ TEST_CASE("The table of observations has what took effect, and the view of a tic
     const base::StudyTime now{};
     tuner->step({now, study::Began{base::Incarnation{1}, {{base::Rank{1}, "n0"}}, "", {}}}, out);
     CHECK(tuner->state().trials[0].origin == study::Origin{study::Origin::Kind::stopgap, 0, 0});
-    REQUIRE(tuner->state().tickets.size() == 1);
-    const std::uint64_t seen = tuner->state().tickets[0].seen;
+    REQUIRE(tuner->state().tickets.open().size() == 1);
+    const std::uint64_t seen = tuner->state().tickets.open()[0].seen;
     for (base::Iteration i = 1; i <= 9; ++i)
         tuner->step({now, study::ReportArrived{TrialId{0}, Attempt{1}, base::Incarnation{1}, i, 1.0, {{"score", 0.5}}}},
                     out);

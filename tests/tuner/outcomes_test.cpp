@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/golden.hpp"
+#include "tuner/causes.hpp"
 #include "tuner/small_core.hpp"
 
 namespace ranktune::tuner::outcomes_test {
@@ -37,35 +38,43 @@ struct Scene {
     std::string told;
     std::uint32_t slots; ///< of a deterministic study; 0: of an asynchronous one
     std::vector<Report> reports;
+    bool population = false; ///< two trials, of which the worse one takes over the other's state at iteration 2
 };
 const std::vector<Scene> scenes = {
     {"go on", 0, {{0, 1, 0.5}}},
     {"pause", 0, {{0, 1, 0.5}, {0, 2, 0.6}}},
+    {"exploit", 0, {{1, 1, 0.7}, {1, 2, 0.8}, {0, 1, 0.5}, {0, 2, 0.6}}, true},
     {"stop", 0, {{0, 1, 0.5}, {0, 2, 0.95}}},
     {"go on (by turn)", 2, {{0, 1, 0.5}, {1, 1, 0.5}}},
     {"yield", 3, {{0, 1, 0.5}, {0, 2, 0.6}}}, // the turns of trial 1, and of trial 2, which has no rank, come before
     {"out, paused", 2, {{0, 1, 0.5}, {1, 1, 0.5}, {0, 2, 0.6}}},
     {"out, stopped", 2, {{0, 1, 0.5}, {1, 1, 0.5}, {0, 2, 0.95}}}};
 
-std::string study_of(std::uint32_t slots, bool left) {
+std::string study_of(std::uint32_t slots, bool left, bool population = false) {
     std::string study = "max_iterations = 9\n";
     if (slots > 0) study += "deterministic = true\nmax_concurrent = " + std::to_string(slots) + "\n";
-    return small_study(study,
-                       "[scheduler]\ntype = \"asha\"\nfirst_rung = 2\n[stop]\nmetric = \"score >= 0.9\"\n"
-                       "[failure]\nmax_losses = 1\nmax_failures = " +
-                           std::string(left ? "1\n" : "0\n"));
+    const std::string scheduler =
+        population ? "type = \"pbt\"\ninterval = 2\nquantile = 0.5\n[scheduler.explore]\nx = [0.8, 1.25]\n"
+                   : "type = \"asha\"\nfirst_rung = 2\n";
+    std::string text = small_study(study, "[scheduler]\n" + scheduler +
+                                              "[stop]\nmetric = \"score >= 0.9\"\n"
+                                              "[failure]\nmax_losses = 1\nmax_failures = " +
+                                              (left ? "1\n" : "0\n"));
+    if (population) text.replace(text.find("num_trials = 4"), 14, "num_trials = 2");
+    return text;
 }
 
 /// Up to the moment before the end of trial 0's attempt. One failure counts against the host already: an attempt of the
 /// trial that could not be set up. `left`: it has a checkpoint and may fail and be lost once more; otherwise nothing.
 SmallCore played(const Scene& scene, bool left) {
-    SmallCore core(study_of(scene.slots, left));
+    SmallCore core(study_of(scene.slots, left, scene.population));
     core.began({"n0", "n1"});
     core.over(0, AttemptOutcome::unstarted, {"no room for its folder"});
     if (!left) core.over(0, AttemptOutcome::lost);
     for (const auto& [trial, iteration, score] : scene.reports) {
         core.report(trial, iteration, score);
         if (left && trial == 0 && iteration == 1) core.saved(0, 1);
+        if (scene.population && trial == 1 && iteration == 2) core.saved(1, 2);
     }
     return core;
 }
@@ -79,6 +88,8 @@ std::string recorded(const SmallCore& core) {
 std::string fate(const SmallCore& core) {
     for (const auto& record : core.records())
         if (const auto* started = std::get_if<study::TrialStarted>(&record); started && started->trial == TrialId{0}) {
+            if (const auto* donor = std::get_if<Donor>(&started->from))
+                return "takes over " + named(donor->trial) + " at " + std::to_string(donor->checkpoint.iteration);
             const auto* checkpoint = std::get_if<CheckpointRef>(&started->from);
             return "runs again from " + std::to_string(checkpoint ? checkpoint->iteration : 0);
         }
@@ -104,7 +115,7 @@ std::string study_after(const SmallCore& core) {
 }
 
 std::string row(const std::vector<std::string>& cells) {
-    constexpr std::array<int, 7> widths = {13, 17, 6, 20, 19, 10, 9};
+    constexpr std::array<int, 7> widths = {13, 17, 6, 20, 28, 10, 9};
     std::ostringstream text;
     for (std::size_t i = 0; i < cells.size(); ++i)
         text << std::left << std::setw(i < widths.size() ? widths[i] : 0) << cells[i];

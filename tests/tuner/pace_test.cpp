@@ -260,6 +260,30 @@ TEST_CASE("Trials are told early enough for the slowest iteration and a checkpoi
     CHECK(pace.time_to_tell(4.0) == at_second(100 - (4 + 1.5)));
 }
 
+TEST_CASE("The invariants of Pace notice a snapshot that does not fit together", "[tuner]") {
+    const auto stored = [](double iteration, double starting, double saving, Iteration stretch) {
+        const auto bytes = testing::written([&](Writer& writer) {
+            writer(std::optional<StudyTime>{});
+            writer(iteration);
+            writer(starting);
+            writer(saving);
+            writer(stretch);
+        });
+        Pace pace;
+        testing::read_back(bytes, [&](Reader& reader) { Pace::fields(reader, pace); });
+        return testing::broken(pace);
+    };
+    CHECK(testing::broken(Pace()).empty());
+    CHECK(testing::broken(taught()).empty());
+    CHECK(stored(3.0, 2.0, 0.0, 1).empty());
+    CHECK(stored(-1.0, 2.0, 0.0, 1) == "the time of an iteration is no duration");
+    CHECK(stored(std::numeric_limits<double>::infinity(), 2.0, 0.0, 1) == "the time of an iteration is no duration");
+    CHECK(stored(3.0, std::numeric_limits<double>::quiet_NaN(), 0.0, 1) ==
+          "the time until an attempt trains is no duration");
+    CHECK(stored(3.0, 2.0, -0.5, 1) == "the time of a checkpoint is no duration");
+    CHECK(stored(3.0, 2.0, 1.0, 0) == "work is saved before an iteration is trained");
+}
+
 TEST_CASE("A restored Pace gives the same answers", "[tuner]") {
     Pace pace = taught();
     TrialState t = in_phase(TrialPhase::ending);

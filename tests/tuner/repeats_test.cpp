@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tuner/small_core.hpp"
+#include "tuner/values.hpp"
 
 namespace repeats_test {
 
@@ -21,7 +22,7 @@ std::string three_each(const std::string& searcher, const std::string& more = ""
 }
 
 void answer_tickets(SmallCore& core) {
-    for (const auto& ticket : std::vector<Ticket>(core.state().tickets))
+    for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open()))
         if (!ticket.answered)
             core.step(study::Prepared{ticket.number, (*core.core().preparation(ticket.number))(), ""});
 }
@@ -90,6 +91,27 @@ TEST_CASE("a state with repeats is restored from its snapshot", "[tuner]") {
     again.restore(in);
     CHECK(again.digest() == core.core().digest());
     CHECK(again.state().best == TrialId{2});
+}
+
+TEST_CASE("results wait for the other repeats, and only for them", "[tuner]") {
+    SmallCore core(three_each("evolution"));
+    core.began({"n0"});
+    train(core, 0, 0.4);
+    const auto& state = core.state();
+    const study::StudySpec& spec = core.core().spec();
+    CHECK(tuner::testing::broken(state.last_results, state.trials, spec).empty());
+    LastResults foreign = state.last_results;
+    foreign.note(TrialId{9}, {study::Score(0.5), {}});
+    CHECK(tuner::testing::broken(foreign, state.trials, spec) == "trial #9 has a result and does not exist");
+    study::StudySpec alone = spec;
+    alone.searcher.repeats = 1;
+    CHECK(tuner::testing::broken(state.last_results, state.trials, alone) ==
+          "results wait for repeats that there are not");
+    const LastResults before = state.last_results;
+    train(core, 1, 0.5);
+    train(core, 2, 0.6);
+    CHECK(tuner::testing::broken(before, state.trials, spec) ==
+          "trial #0 keeps a result although its configuration is judged");
 }
 
 TEST_CASE("failed repeats do not count, unless all fail; a value that is not finite makes the mean so", "[tuner]") {

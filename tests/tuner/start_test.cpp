@@ -27,7 +27,7 @@ std::string with_points(const std::string& searcher) {
 std::vector<TrialState> trials_of(SmallCore& core) {
     core.began({"n0"});
     for (std::uint32_t trial = 0; trial < 4; ++trial) {
-        for (const auto& ticket : std::vector<Ticket>(core.state().tickets))
+        for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open()))
             if (!ticket.answered)
                 core.step(study::Prepared{ticket.number, (*core.core().preparation(ticket.number))(), ""});
         core.report(trial, 1, 0.5);

@@ -41,7 +41,7 @@ TEST_CASE("a study that learns from earlier results begins with a model", "[tune
         CHECK_FALSE(core.state().best);
         core.began({"n0"});
         for (std::uint32_t trial = 0; trial < 4; ++trial) {
-            for (const auto& ticket : std::vector<Ticket>(core.state().tickets)) {
+            for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open())) {
                 CHECK(ticket.seen >= 40);
                 if (!ticket.answered)
                     core.step(study::Prepared{ticket.number, (*core.core().preparation(ticket.number))(), ""});

@@ -2,7 +2,9 @@
 // Cost of the tuning core alone over n trials, without MPI and disks: ASHA (promote, eta 3, rungs 1 3 9 27), or another
 // scheduler. Measures the CPU time of creating and decoding each report, the step, and encoding its records. One line
 // per case: the median of the repetitions.
-//   bench_core [REPETITIONS [TRIALS [random|rising|falling [asha|median|fifo|pbt]]]]      0: all numbers of trials
+//   bench_core [REPETITIONS [TRIALS [random|rising|falling|all [SCHEDULER [OPTION=VALUE...]]]]]
+// TRIALS 0: all numbers of trials. The options are those of `[scheduler]` in a study file:
+//   bench_core 5 0 random asha variant=stop        bench_core 5 0 random topk first=3
 
 #include <algorithm>
 #include <cstdint>
@@ -16,6 +18,7 @@
 
 #include <malloc.h>
 
+#include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/codec.hpp"
 #include "schedulers/built_in.hpp"
@@ -35,7 +38,39 @@ constexpr std::uint32_t workers = 256;
 /// reports would be at a rung. With 9 iterations it is a third, similar to the other cases.
 base::Iteration ceiling_for(Values values) { return values == Values::rising ? 9 : 27; }
 
-study::StudySpec make_spec(std::uint32_t trials, Values values, std::string_view scheduler) {
+/// The scheduler that is measured.
+struct Choice {
+    std::string scheduler = "asha";
+    std::vector<study::OptionValue> options;
+    [[nodiscard]] bool explores() const { return scheduler == "pbt"; }
+};
+
+/// OPTION=VALUE, where a value that looks like a number or a boolean is one.
+study::OptionValue option_of(std::string_view text) {
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+        throw base::UsageError("'" + std::string(text) + "' is no OPTION=VALUE");
+    const std::string value(text.substr(equals + 1));
+    std::string name(text.substr(0, equals));
+    if (value == "true" || value == "false") return {std::move(name), value == "true"};
+    char* end = nullptr;
+    const long long whole = std::strtoll(value.c_str(), &end, 10);
+    if (!value.empty() && *end == '\0') return {std::move(name), static_cast<std::int64_t>(whole)};
+    const double number = std::strtod(value.c_str(), &end);
+    if (!value.empty() && *end == '\0') return {std::move(name), number};
+    return {std::move(name), value};
+}
+
+Choice choice_of(int argc, char** argv) {
+    Choice choice;
+    if (argc > 4) choice.scheduler = argv[4];
+    for (int i = 5; i < argc; ++i) choice.options.push_back(option_of(argv[i]));
+    const bool has_interval = std::ranges::any_of(choice.options, [](const auto& o) { return o.option == "interval"; });
+    if (choice.explores() && !has_interval) choice.options.push_back({"interval", std::int64_t{3}});
+    return choice;
+}
+
+study::StudySpec make_spec(std::uint32_t trials, Values values, const Choice& choice) {
     study::StudySpec spec;
     spec.name = "core";
     spec.objective = {"loss", study::Mode::min};
@@ -50,8 +85,8 @@ study::StudySpec make_spec(std::uint32_t trials, Values values, std::string_view
     }
     spec.space = space::SearchSpace(std::move(parameters));
     spec.searcher = searchers::chosen("random");
-    spec.scheduler = scheduler == "pbt" ? schedulers::chosen("pbt", {{"interval", 3}}) : schedulers::chosen(scheduler);
-    if (scheduler == "pbt") spec.scheduler.explore = {{"lr0", {0.8, 1.2}}, {"lr1", {0.8, 1.2}}};
+    spec.scheduler = schedulers::chosen(choice.scheduler, choice.options);
+    if (choice.explores()) spec.scheduler.explore = {{"lr0", {0.8, 1.2}}, {"lr1", {0.8, 1.2}}};
     return spec;
 }
 
@@ -91,9 +126,9 @@ std::size_t allocated() {
 }
 
 /// `weighed`: also measures memory. That is slow with many free blocks, so it is not part of the timing.
-Result run(std::uint32_t trials, Values values, std::string_view scheduler, bool weighed = false) {
+Result run(std::uint32_t trials, Values values, const Choice& choice, bool weighed = false) {
     const std::size_t memory_before = weighed ? allocated() : 0;
-    tuner::Tuner tuner(make_spec(trials, values, scheduler));
+    tuner::Tuner tuner(make_spec(trials, values, choice));
     tuner::Output out;
     tuner.create("bench", "bench", "bench", out);
     study::Began began;
@@ -126,7 +161,7 @@ Result run(std::uint32_t trials, Values values, std::string_view scheduler, bool
                 running.push_back({start->trial, start->attempt, start->iteration + 1});
             } else if (const auto* decide = std::get_if<study::Decide>(&command)) {
                 const bool trains = decide->verdict.verb == study::Verb::go_on;
-                const bool gives_up = scheduler == "pbt" && decide->verdict.verb == study::Verb::discard;
+                const bool gives_up = choice.explores() && decide->verdict.verb == study::Verb::discard;
                 if ((!trains && !gives_up) || decide->verdict.reason == study::Reason::published)
                     inbox.push_back(
                         {base::from_ns(now), saved(*decide, tuner.state().trial(decide->trial).generation())});
@@ -188,8 +223,16 @@ int main(int argc, char** argv) {
     std::vector<std::uint32_t> sizes{1000, 10000, 100000};
     if (argc > 2) sizes = {static_cast<std::uint32_t>(std::max(1, std::atoi(argv[2])))};
     if (argc > 2 && sizes.front() == 1 && std::string_view(argv[2]) == "0") sizes = {1000, 10000, 100000};
-    const std::string_view only = argc > 3 ? argv[3] : "";
-    const std::string_view scheduler = argc > 4 ? argv[4] : "asha";
+    std::string_view only = argc > 3 ? argv[3] : "";
+    Choice choice;
+    try {
+        choice = choice_of(argc, argv);
+        [[maybe_unused]] const auto spec = make_spec(1, Values::random, choice); // mistakes show before the first case
+    } catch (const base::UsageError& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 2;
+    }
+    if (only == "all") only = "";
     if (!only.empty() && std::ranges::find(value_names, only) == std::end(value_names)) {
         std::fprintf(stderr, "values are random, rising or falling, not '%s'\n", argv[3]);
         return 2;
@@ -207,13 +250,13 @@ int main(int argc, char** argv) {
                 const double before = bench::cpu_seconds();
                 std::uint64_t reports = 0;
                 for (std::uint32_t k = 0; k < inner; ++k) {
-                    result = run(trials, values, scheduler);
+                    result = run(trials, values, choice);
                     reports += result.reports;
                 }
                 rates.push_back(static_cast<double>(reports) / (bench::cpu_seconds() - before));
             }
             std::sort(rates.begin(), rates.end());
-            result = run(trials, values, scheduler, true);
+            result = run(trials, values, choice, true);
             std::printf("%8u %8s %12llu %9.0f%% %16.0f %14.0f %14.1f\n", trials,
                         value_names[static_cast<int>(values)].data(), static_cast<unsigned long long>(result.reports),
                         100.0 * static_cast<double>(result.at_rung) / static_cast<double>(result.reports),

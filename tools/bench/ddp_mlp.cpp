@@ -19,7 +19,7 @@
 
 #include "comm/groups/group_factory.hpp"
 #include "comm/mpi/environment.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 #include "ranktune/base/rng.hpp"
 #include "trainables/blas.hpp"
 #include "trainables/mlp/trainer.hpp"

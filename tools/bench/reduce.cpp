@@ -15,7 +15,7 @@
 
 #include "comm/groups/group_factory.hpp"
 #include "comm/mpi/environment.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include "comm/groups/group_factory.hpp"
 #include "comm/mpi/environment.hpp"
-#include "ddp/mpi_collective.hpp"
+#include "ddp/collective/mpi_collective.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "support.hpp"
 

@@ -19,7 +19,7 @@
 #include "head/head_observer.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
-#include "report/replay.hpp"
+#include "report/replay/replay.hpp"
 #include "sim/campaign.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/hdf5/thread.hpp"

@@ -29,7 +29,7 @@ import socket
 import stat
 import sys
 import threading
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Union
 
 __all__ = ["Config", "Context", "Exploit", "TrialEnded", "checkpoint", "config", "context", "report"]
 
@@ -49,7 +49,12 @@ class TrialEnded(SystemExit):
 
 class Config(dict):  # type: ignore[type-arg]
     """A configuration: a dict whose entries are also attributes. Read an entry with the name of a dict method
-    ("values") as config["values"]."""
+    ("values") as config["values"].
+
+    >>> tuned = Config(lr=0.1, values=3)
+    >>> tuned.lr, tuned["values"]
+    (0.1, 3)
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name in self:
@@ -129,7 +134,11 @@ class Context:
 
 def config(**defaults: Any) -> Config:
     """The trial's configuration, with `defaults` for parameters that the study does not have (nested tables as dicts).
-    Outside of a study: the defaults. May be called by any process, any number of times."""
+    Outside of a study: the defaults. May be called by any process, any number of times.
+
+    >>> config(lr=0.1, optimizer={"name": "adam"}).lr
+    0.1
+    """
     _limit_device_memory()
     path = os.environ.get("RANKTUNE_CONFIG")
     values = _config or {}
@@ -191,7 +200,7 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
         raise RuntimeError("the last ranktune.report() returned an Exploit, and the program did not read its "
                            f"{' and its '.join(sorted(_unread))}: the trial goes on with the state and the configuration "
                            "of another one. Load the checkpoint and use the configuration, or leave out exploits=True")
-    message: dict = {"report": {name: _number(name, value) for name, value in values.items()} if rank == 0 else {}}
+    message: Dict[str, Any] = {"report": {name: _number(name, value) for name, value in values.items()} if rank == 0 else {}}
     if callable(checkpoint):
         message["can_save"] = message["can_go_on"] = True
     elif checkpoint is not None and rank == 0:
@@ -226,7 +235,7 @@ def __getattr__(name: str) -> Any:
 
 _reports = 0  # made by this process in this attempt
 _config: Optional[Mapping[str, Any]] = None  # since an exploit; before it, in the file
-_unread: set = set()  # of the last Exploit: "config", "checkpoint"
+_unread: Set[str] = set()  # of the last Exploit: "config", "checkpoint"
 _link: Optional["_Link"] = None
 _forked = False
 _limited = False  # the memory of a shared GPU
@@ -242,7 +251,7 @@ class _Link:
         self.socket.set_inheritable(False)
         self.received = b""
         self.outgoing = b""  # the message that is being sent,
-        self.sent: list = []  # and how many bytes of it each call of send() took
+        self.sent: List[int] = []  # and how many bytes of it each call of send() took
         self.owed = 0  # answers not read yet: more than one when a signal handler's exception left a report early
         self.ended: Optional[str] = None
         self.busy = False
@@ -391,7 +400,7 @@ def _limit_device_memory() -> None:
     imported PyTorch since."""
     global _limited
     share = os.environ.get("RANKTUNE_GPU_SHARE")
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
     if _limited or not share or not hasattr(cuda, "_lazy_call"):
         return
     _limited = True

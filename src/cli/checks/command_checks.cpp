@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/checks/command_checks.hpp"
+#include "cli/checks/remarks.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/checks/gpu_checks.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
@@ -27,7 +27,7 @@
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/unique_handle.hpp"
@@ -73,7 +73,7 @@ Check launcher() {
 
 Check slurm_programs() {
     const auto found = process::run_command({"sinfo", "--version"}, answer_within);
-    if (found.error.find("no such program") != std::string::npos) return {"slurm", State::good, "none here"};
+    if (found.no_exit == process::NoExit::no_such_program) return {"slurm", State::good, "none here"};
     if (!found.ok())
         return {"slurm", State::note, "its programs are here, but do not work: " + first_line(found.error),
                 "on a machine without a cluster that is all right; otherwise ask whoever keeps its slurm.conf"};

@@ -30,4 +30,11 @@ struct Check {
 /// {"schema": 1, "wrong": 0, "checks": [{"name", "state", "text", "mend"}, ...]}
 [[nodiscard]] std::string doctor_json(const std::vector<Check>& checks);
 
+// ---- Removes secrets from text that a user sends to support.
+
+/// The text with "(removed)" in place of values whose names mark them as secrets (`API_KEY = x`, `--api-key x`,
+/// `"--api-key", "x"`, `DB_PWD=x`, `Authorization: Bearer x`), of user and password in a URL, and of the content of PEM
+/// blocks (a block without END reaches to the end of the text). Lines are cut after 4,000 characters.
+[[nodiscard]] std::string without_secrets(const std::string& text);
+
 } // namespace ranktune::cli

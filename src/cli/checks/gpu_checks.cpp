@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "process/environment.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 
 namespace ranktune::cli {
 

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <utility>
 
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 #include "storage/journal/lease.hpp"
 
 namespace ranktune::cli {

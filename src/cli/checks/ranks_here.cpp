@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "comm/mpi/launch.hpp"
 #include "launch/how_launched.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
 
 namespace ranktune::cli {

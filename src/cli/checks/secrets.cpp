@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/checks/secrets.hpp"
+#include "cli/checks/doctor.hpp"
 
 #include <algorithm>
 #include <regex>

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/exit_codes.hpp"
+#include "cli/help/exit_codes.hpp"
 #include "cli/manual/manual.hpp"
 #include "ranktune/base/text.hpp"
-#include "report/reference.hpp"
+#include "report/explain/reference.hpp"
 
 namespace ranktune::cli {
 namespace {

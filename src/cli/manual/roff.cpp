@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/exit_codes.hpp"
+#include "cli/help/exit_codes.hpp"
 #include "cli/manual/manual.hpp"
 #include "ranktune/base/text.hpp"
-#include "report/reference.hpp"
+#include "report/explain/reference.hpp"
 #include "study/parse/keys.hpp"
 
 namespace ranktune::cli {

@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
-#include "cli/output_file.hpp"
+#include "cli/terminal/output_file.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/load.hpp"
-#include "report/safetensors.hpp"
-#include "report/take_checkpoint.hpp"
-#include "report/text.hpp"
+#include "report/export/safetensors.hpp"
+#include "report/export/take_checkpoint.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/load.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 
 namespace ranktune::cli {

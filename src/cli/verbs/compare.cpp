@@ -9,13 +9,13 @@
 
 #include "cli/checks/missing_records.hpp"
 #include "cli/study_summary.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/comparison.hpp"
-#include "report/history.hpp"
-#include "report/load.hpp"
-#include "report/next_steps.hpp"
+#include "report/explain/next_steps.hpp"
+#include "report/screens/comparison.hpp"
+#include "report/view/history.hpp"
+#include "report/view/load.hpp"
 
 namespace ranktune::cli {
 

@@ -14,14 +14,13 @@
 #include <fmt/format.h>
 
 #include "cli/checks/doctor.hpp"
-#include "cli/checks/secrets.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/shared_memory.hpp"
 #include "process/command_output.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/load.hpp"
-#include "report/screens.hpp"
-#include "report/text.hpp"
+#include "report/screens/screens.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/load.hpp"
 #include "storage/file_system.hpp"
 #include "storage/journal/journal.hpp"
 #include "studydir/open_study.hpp"

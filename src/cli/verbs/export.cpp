@@ -8,16 +8,14 @@
 #include <vector>
 
 #include "cli/checks/missing_records.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/export.hpp"
-#include "report/export_optuna.hpp"
-#include "report/export_tensorboard.hpp"
-#include "report/history.hpp"
-#include "report/load.hpp"
-#include "report/simulated.hpp"
-#include "report/text.hpp"
+#include "report/export/export.hpp"
+#include "report/screens/simulated.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/history.hpp"
+#include "report/view/load.hpp"
 
 namespace ranktune::cli {
 namespace {

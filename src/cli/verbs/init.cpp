@@ -18,7 +18,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/parse.hpp"
-#include "report/algorithm_text.hpp"
+#include "report/explain/algorithm_text.hpp"
 #include "trainables/program/python_module.hpp"
 
 namespace ranktune::cli {

@@ -10,14 +10,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/standing.hpp"
-#include "cli/terminal.hpp"
+#include "cli/study_summary.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/load.hpp"
-#include "report/next_steps.hpp"
-#include "report/study_list.hpp"
-#include "report/wall_time.hpp"
+#include "report/explain/next_steps.hpp"
+#include "report/screens/study_list.hpp"
+#include "report/view/load.hpp"
+#include "report/view/wall_time.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/json_input.hpp"

@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/checks/command_checks.hpp"
 #include "cli/checks/ranks_here.hpp"
+#include "cli/checks/remarks.hpp"
 #include "cli/study_input.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "earlier/earlier_results.hpp"
@@ -20,9 +20,9 @@
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "report/plan.hpp"
-#include "report/screens.hpp"
-#include "report/text.hpp"
+#include "report/explain/plan.hpp"
+#include "report/screens/screens.hpp"
+#include "report/screens/text.hpp"
 #include "searchers/built_in.hpp"
 #include "storage/file_system.hpp"
 #include "trainables/builtin.hpp"

@@ -8,16 +8,15 @@
 #include <vector>
 
 #include "cli/manual/manual.hpp"
-#include "cli/output_file.hpp"
-#include "cli/terminal.hpp"
-#include "cli/verbs/reference_verbs.hpp"
+#include "cli/terminal/output_file.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "report/algorithm_text.hpp"
-#include "report/reference.hpp"
+#include "report/explain/algorithm_text.hpp"
+#include "report/explain/reference.hpp"
 #include "study/parse/key_table.hpp"
 
 namespace ranktune::cli {

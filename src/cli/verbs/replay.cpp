@@ -7,17 +7,16 @@
 #include <fmt/format.h>
 
 #include "cli/checks/missing_records.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
-#include "report/load.hpp"
-#include "report/repeat.hpp"
-#include "report/replay.hpp"
-#include "report/screens.hpp"
-#include "report/simulated.hpp"
-#include "report/text.hpp"
+#include "report/replay/replay.hpp"
+#include "report/screens/screens.hpp"
+#include "report/screens/simulated.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/load.hpp"
 #include "tuner/resume.hpp"
 
 namespace ranktune::cli {

@@ -11,15 +11,15 @@
 #include <fmt/format.h>
 
 #include "cli/checks/missing_records.hpp"
-#include "cli/output_file.hpp"
-#include "cli/standing.hpp"
-#include "cli/terminal.hpp"
+#include "cli/study_summary.hpp"
+#include "cli/terminal/output_file.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "report/explain.hpp"
-#include "report/page.hpp"
-#include "report/study_view.hpp"
-#include "report/text.hpp"
-#include "report/wall_time.hpp"
+#include "report/explain/explain.hpp"
+#include "report/page/page.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/study_view.hpp"
+#include "report/view/wall_time.hpp"
 #include "storage/file_system.hpp"
 
 namespace ranktune::cli {

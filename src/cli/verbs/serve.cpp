@@ -2,35 +2,52 @@
 // serve: live pages of studies on 127.0.0.1.
 
 #include <iostream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "cli/standing.hpp"
-#include "cli/terminal.hpp"
+#include "cli/study_summary.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/load.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/load.hpp"
 #include "serve/site.hpp"
 
 namespace ranktune::cli {
 
+namespace {
+
+/// Folders that are gone, or cannot be read now, have none.
+std::vector<std::string> studies_of(const std::vector<std::string>& given) {
+    std::vector<std::string> all;
+    for (const std::string& folder : given) {
+        try {
+            const auto found = studies_in(folder);
+            all.insert(all.end(), found.begin(), found.end());
+        } catch (const base::Error&) { // those that were found before stay
+        }
+    }
+    return all;
+}
+
+} // namespace
+
 int serve_pages(const ServeArguments& arguments) {
     auto& files = storage::posix_file_system();
     serve::SiteOptions options;
-    for (const std::string& given : arguments.directories) {
-        const auto found = studies_in(given);
-        if (found.empty()) throw base::UsageError("serve: there is no study in '" + given + "'");
-        options.directories.insert(options.directories.end(), found.begin(), found.end());
-    }
+    for (const std::string& given : arguments.directories)
+        if (studies_in(given).empty()) throw base::UsageError("serve: there is no study in '" + given + "'");
+    options.directories = [given = arguments.directories] { return studies_of(given); };
     options.token = serve::random_token();
     options.standing = [](const tuner::State& state, const std::string& directory) {
         return standing_of(state, directory).text;
     };
     const std::string token = options.token;
-    const std::size_t count = options.directories.size();
+    const std::size_t count = options.directories().size();
     serve::Site site(files, std::move(options));
     serve::serve_http(site, arguments.port, [&](std::uint16_t port) {
         const report::Style style = detect_terminal().style;

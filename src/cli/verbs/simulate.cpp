@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "cli/message.hpp"
 #include "cli/study_input.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/message.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "earlier/earlier_results.hpp"
 #include "ranktune/algorithms/registry.hpp"
-#include "report/simulated.hpp"
+#include "report/screens/simulated.hpp"
 #include "simulate/directory.hpp"
 #include "simulate/sweep.hpp"
 #include "storage/file_system.hpp"

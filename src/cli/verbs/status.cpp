@@ -12,17 +12,17 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/checks/missing_records.hpp"
-#include "cli/picture.hpp"
 #include "cli/study_summary.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/picture.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/endings.hpp"
-#include "report/followed_study.hpp"
-#include "report/next_steps.hpp"
-#include "report/screens.hpp"
-#include "report/text.hpp"
-#include "report/trial_table.hpp"
+#include "report/explain/endings.hpp"
+#include "report/explain/next_steps.hpp"
+#include "report/screens/screens.hpp"
+#include "report/screens/text.hpp"
+#include "report/screens/trial_table.hpp"
+#include "report/view/followed_study.hpp"
 #include "studydir/lone_reports.hpp"
 
 namespace ranktune::cli {

@@ -11,14 +11,14 @@
 
 #include <fmt/format.h>
 
-#include "cli/verbs/steer_verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 #include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
-#include "report/load.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/load.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/control.hpp"
 #include "studydir/open_study.hpp"

@@ -14,9 +14,9 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
-#include "report/load.hpp"
-#include "report/stopping.hpp"
-#include "report/text.hpp"
+#include "report/explain/endings.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/load.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/message.hpp"
-#include "cli/sbatch_options.hpp"
+#include "cli/parsing/option_checks.hpp"
 #include "cli/site_file.hpp"
 #include "cli/study_input.hpp"
+#include "cli/terminal/message.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/job_chain.hpp"
 #include "process/environment.hpp"
@@ -18,7 +18,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
 #include "slurm/job_script.hpp"
 #include "studydir/open_study.hpp"

@@ -5,14 +5,14 @@
 #include <iostream>
 #include <utility>
 
-#include "cli/message.hpp"
 #include "cli/study_input.hpp"
+#include "cli/terminal/message.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/launch_line.hpp"
 #include "launch/supervisor.hpp"
 #include "process/signals.hpp"
 #include "ranktune/base/error.hpp"
-#include "report/text.hpp"
+#include "report/screens/text.hpp"
 
 namespace ranktune::cli {
 

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/manual/command_line.hpp"
+#include "ranktune/study/steering.hpp"
+
 namespace ranktune::cli {
 
 enum class Progress : std::uint8_t { automatic, table, lines, none };
@@ -126,5 +129,26 @@ int doctor(const std::string& directory, Format format, bool clean);
 int support(const std::string& directory, const std::string& output);
 
 int extract_checkpoint(const CheckpointArguments& arguments);
+
+// ---- The verbs whose text comes from the program's own tables.
+
+/// Prints the keys of a study file: those of a table, one key, or, for an empty name, all.
+int keys(const std::string& name);
+/// Writes what is made from the tables of this program into `folder`; `kind`: "pages" (docs/reference/generated), "man"
+/// or "completions".
+int reference(const std::string& kind, const std::string& folder, const CommandLine& line);
+
+// ---- The verbs that steer a study while it runs.
+
+struct SteerArguments {
+    study::SteerVerb verb = study::SteerVerb::pause;
+    std::string directory;             ///< of the study
+    std::string trial;                 ///< digits; of pause, resume and cancel
+    std::vector<std::string> settings; ///< `key=value`: of set, and of add the hyper-parameters
+    std::string csv;                   ///< of add: a file of trials; empty: none
+};
+/// Leaves a request for the head and waits for its answer. A study that is not run takes the request when it goes on.
+/// Throws base::UsageError with the reason when the request is refused.
+int steer(const SteerArguments& arguments);
 
 } // namespace ranktune::cli

@@ -13,13 +13,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/study_summary.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "report/life.hpp"
-#include "report/load.hpp"
-#include "report/screens.hpp"
-#include "report/simulated.hpp"
-#include "report/text.hpp"
+#include "report/explain/life.hpp"
+#include "report/screens/screens.hpp"
+#include "report/screens/simulated.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/load.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 
 namespace ranktune::cli {

@@ -1,4 +1,4 @@
-// The data of the page: columns into typed arrays, differences into values. See src/report/page_data.hpp.
+// The data of the page: columns into typed arrays, differences into values. See src/report/page/page_data.hpp.
 
 const NO_TRIAL = -1;
 const GROUPS = ["finished", "stopped", "paused", "running", "failed"];

@@ -37,6 +37,43 @@ function copyBox(study) {
       element("button", { type: "button", class: "copy", click: copy }, "Copy"), said), box);
 }
 
+// Where the trial stood at each rung: "1 of 81 at iteration 1, 2 of 27 at iteration 3"; empty: at none.
+function placesText(study, t) {
+  return study.rungs.filter((rung) => rung.trial.includes(t)).map((rung) =>
+    `${(rung.trial.indexOf(t) + 1).toLocaleString("en")} of ${rung.trial.length.toLocaleString("en")} at iteration ${rung.iteration.toLocaleString("en")}`).join(", ");
+}
+
+const FAIR_WORDS = "The best of many is judged fairly only on data that chose nothing.";
+
+function bestTrials(parent, study) {
+  const { trials } = study;
+  const next = study.rank.filter((t) => !isNaN(trials.best[t])).slice(0, 5);
+  parent.append(element("h3", {}, "The best trials"), table(["trial", "#" + study.metric, "#iterations", "state"],
+    next.map((t) => [`#${t}`, metricText(trials.best[t]), String(trials.iterations[t]), GROUP_WORDS[trials.group[t]]])));
+  parent.append(element("p", { class: "note" }, `One run of each: near values may be luck. ${FAIR_WORDS}`));
+}
+
+// With repeats: a row for each configuration. As in the terminal, failed trials do not count, and one that goes on is not ranked.
+function repeatGroups(study) {
+  const { trials, repeats } = study;
+  const groups = [];
+  for (let first = 0; first + repeats <= trials.count; first += repeats) {
+    const copies = Array.from({ length: repeats }, (_, i) => first + i);
+    const counted = copies.filter((t) => trials.group[t] !== "failed");
+    const values = counted.map((t) => trials.best[t]);
+    if (values.length === 0 || values.some(isNaN) || copies.some((t) => ["running", "paused"].includes(trials.group[t]))) continue;
+    groups.push({ copies, runs: values.length, mean: d3.mean(values), deviation: d3.deviation(values) });
+  }
+  return groups.sort((a, b) => study.sign * (b.mean - a.mean) || a.copies[0] - b.copies[0]);
+}
+
+function bestConfigurations(parent, study) {
+  const rows = repeatGroups(study).slice(0, 5).map(({ copies, runs, mean, deviation }) =>
+    [`#${copies[0]} to #${copies[copies.length - 1]}`, metricText(mean), deviation === undefined ? "-" : metricText(deviation), String(runs)]);
+  parent.append(element("h3", {}, "The best configurations"), table(["trials", `#mean ${study.metric}`, "#deviation", "#runs"], rows));
+  parent.append(element("p", { class: "note" }, `Up to ${study.repeats} runs of each: means that differ by less than the deviation may be luck. ${FAIR_WORDS}`));
+}
+
 function bestResult(parent, study) {
   const { trials, best } = study;
   const part = section(parent, "Best result");
@@ -49,14 +86,14 @@ function bestResult(parent, study) {
   const left = element("div", {});
   left.append(element("div", { class: "big" }, study.best_mean || metricText(trials.best[best])),
     element("p", {}, `${study.metric} (${study.mode === "max" ? "larger" : "smaller"} is better${study.objectives ? `; the first of ${study.objectives.length} objectives` : ""}), trial #${best} at iteration ${trials.bestIteration[best]} of ${study.max_iterations}, ${GROUP_WORDS[trials.group[best]]}`));
+  const places = placesText(study, best);
+  if (places) left.append(element("p", { class: "note", id: "places" }, `Its place among the trials compared: ${places}.`));
   const rows = study.parameters.map((parameter, p) => [parameter.name, parameterText(parameter, trials.values[p][best]), parameter.domain]);
   left.append(table(["hyper-parameter", "value", "searched"], rows, "Configuration of the best trial"), copyBox(study));
   columns.append(left);
   const right = element("div", { id: "best-so-far" });
-  const next = study.rank.filter((t) => !isNaN(trials.best[t])).slice(0, 5);
-  right.append(element("h3", {}, "The best trials"), table(["trial", "#" + study.metric, "#iterations", "state"],
-    next.map((t) => [`#${t}`, metricText(trials.best[t]), String(trials.iterations[t]), GROUP_WORDS[trials.group[t]]])));
-  right.append(element("p", { class: "note" }, "One run of each: near values may be luck. The best of many is judged fairly only on data that chose nothing."));
+  if (study.repeats > 1) bestConfigurations(right, study);
+  else bestTrials(right, study);
   columns.append(right);
 }
 

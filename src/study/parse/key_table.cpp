@@ -199,16 +199,25 @@ std::string KeyTable::explain_other(View table, View key) const {
     return explain_foreign(table, key);
 }
 
-std::string KeyTable::explain_unknown_key(View table, View key) const {
+std::string KeyTable::guess_unknown_key(View table, View key) const {
     if (std::string text = explain_other(table, key); !text.empty()) return text;
     if (const auto elsewhere = same_name_elsewhere(key); !elsewhere.empty())
         return "unknown key here; it belongs to " + base::join(elsewhere, " or ");
+    if (const View best = base::nearest(key, keys_of(table)); !best.empty())
+        return "unknown key; did you mean '" + std::string(best) + "'?";
+    return {};
+}
+
+std::string KeyTable::explain_unknown_key(View table, View key) const {
+    std::string guess = guess_unknown_key(table, key);
+    return guess.empty() ? "unknown key; known: " + base::join(keys_of(table)) : guess;
+}
+
+std::vector<std::string_view> KeyTable::keys_of(View table) const {
     std::vector<View> here;
     for (const std::string& known : keys_)
         if (table_of(known) == table) here.push_back(last_part(known));
-    if (const View best = base::nearest(key, here); !best.empty())
-        return "unknown key; did you mean '" + std::string(best) + "'?";
-    return "unknown key; known: " + base::join(here);
+    return here;
 }
 
 std::string KeyTable::explain_unknown_table(View name) const {

@@ -31,6 +31,8 @@ class KeyTable {
     /// What to say about `table.key`, which is not accepted: another tool's name, a key of a later version, a key of
     /// another table, or the nearest one.
     [[nodiscard]] std::string explain_unknown_key(std::string_view table, std::string_view key) const;
+    /// The same without a list of all keys where none is near; empty then.
+    [[nodiscard]] std::string guess_unknown_key(std::string_view table, std::string_view key) const;
     /// The same for a table, or for a key outside all tables.
     [[nodiscard]] std::string explain_unknown_table(std::string_view name) const;
 
@@ -55,6 +57,7 @@ class KeyTable {
     void add(const std::string& table, const std::vector<const AlgorithmInfo*>& algorithms);
     [[nodiscard]] std::string explain_foreign(std::string_view table, std::string_view name) const;
     [[nodiscard]] std::vector<std::string_view> same_name_elsewhere(std::string_view key) const;
+    [[nodiscard]] std::vector<std::string_view> keys_of(std::string_view table) const;
 
     [[nodiscard]] std::string explain_other(std::string_view table, std::string_view key) const;
 

@@ -102,9 +102,8 @@ void refuse_unknown_keys(const ParseContext& context, TableReader& table) {
         if (key == "command" || key == "builtin" || key == "name" ||
             std::ranges::find(program_keys, key) != std::end(program_keys))
             continue;
-        std::string text = context.keys.explain_unknown_key("trainable", key);
-        if (text.starts_with("unknown key; known:"))
-            text = "unknown key; the hyper-parameters of a program belong in [space]";
+        std::string text = context.keys.guess_unknown_key("trainable", key);
+        if (text.empty()) text = "unknown key; the hyper-parameters of a program belong in [space]";
         table.mistakes().key(node, table.dotted(key), text);
     }
 }

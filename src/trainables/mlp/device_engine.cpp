@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "ddp/collective.hpp"
-#include "ddp/core_wait.hpp"
-#include "ddp/device_sums.hpp"
+#include "ddp/collective/core_wait.hpp"
+#include "ddp/gradients/device_sums.hpp"
 #include "device/compute.hpp"
 #include "device/device.hpp"
 #include "trainables/mlp/engine.hpp"

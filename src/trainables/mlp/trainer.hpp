@@ -60,7 +60,6 @@ class Trainer {
     /// Every rank evaluates its shard. Collective.
     [[nodiscard]] Validation validate();
 
-    [[nodiscard]] std::uint64_t epochs_done() const { return position_.epoch; }
     /// Parameters, moments of the optimizer, counters and position, with PyTorch's names and layouts, and the scaling
     /// of the inputs. Between epochs only. Not collective.
     void save(study::StateSink& sink) const;

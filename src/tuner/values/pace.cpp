@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "schedulers/checks.hpp"
+
 namespace ranktune::tuner {
 namespace {
 
@@ -43,6 +45,14 @@ std::optional<StudyTime> Pace::last_start() const {
 std::optional<StudyTime> Pace::time_to_tell(double slowest) const {
     if (!deadline_) return std::nullopt;
     return before(*deadline_, slowest + saving());
+}
+
+void Pace::check_invariants() const {
+    const auto is_duration = [](double seconds) { return std::isfinite(seconds) && seconds >= 0.0; };
+    schedulers::require(is_duration(iteration_), "the time of an iteration is no duration");
+    schedulers::require(is_duration(starting_), "the time until an attempt trains is no duration");
+    schedulers::require(is_duration(saving_), "the time of a checkpoint is no duration");
+    schedulers::require(stretch_ >= 1, "work is saved before an iteration is trained");
 }
 
 void Pace::learn_from_report(TrialState& t, StudyTime at, Iteration iteration, double seconds, double before_it,

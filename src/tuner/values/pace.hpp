@@ -35,6 +35,9 @@ class Pace {
     /// save. nullopt: no deadline.
     [[nodiscard]] std::optional<StudyTime> time_to_tell(double slowest) const;
 
+    /// Throws std::logic_error.
+    void check_invariants() const;
+
     // ---- mutators
     void set_deadline(std::optional<StudyTime> at) { deadline_ = at; }
     void set_stretch(Iteration stretch) { stretch_ = stretch; }

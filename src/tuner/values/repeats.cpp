@@ -7,6 +7,9 @@
 #include <span>
 #include <utility>
 
+#include "schedulers/checks.hpp"
+#include "tuner/causes.hpp"
+
 namespace ranktune::tuner {
 
 Repetitions repetitions_of(TrialId trial, const Trials& trials, const study::StudySpec& spec) {
@@ -85,6 +88,15 @@ std::optional<LastResults::Result> LastResults::mean_of(const Repetitions& all, 
     study::Score mean(std::span<const double>(sums).first(objectives), feasible);
     mean.violation = violation / counted;
     return Result{mean, std::move(distances)};
+}
+
+void LastResults::check_invariants(const Trials& trials, const study::StudySpec& spec) const {
+    schedulers::require(results_.empty() || spec.searcher.repeats > 1, "results wait for repeats that there are not");
+    for (const auto& [trial, result] : results_) {
+        schedulers::require(trial.value() < trials.size(), named(trial) + " has a result and does not exist");
+        schedulers::require(!repetitions_of(trial, trials, spec).complete,
+                            named(trial) + " keeps a result although its configuration is judged");
+    }
 }
 
 void LastResults::forget(const Repetitions& all) {

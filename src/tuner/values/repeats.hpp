@@ -54,6 +54,9 @@ class LastResults {
     /// has no result.
     [[nodiscard]] std::optional<Result> mean_of(const Repetitions& all, const Trials& trials) const;
 
+    /// Throws std::logic_error.
+    void check_invariants(const Trials& trials, const study::StudySpec& spec) const;
+
     // ---- mutators
     void note(TrialId trial, Result result) { results_[trial] = std::move(result); }
     void forget(const Repetitions& all);

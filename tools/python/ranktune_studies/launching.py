@@ -14,7 +14,14 @@ Path = Union[str, "os.PathLike[str]"]
 
 def write_study(study: Mapping[str, Any], path: Optional[Path] = None) -> pathlib.Path:
     """Writes a study file, as TOML. study -- its tables as dicts, as docs/reference/study-file.md of ranktune describes
-    them; path -- default: <study.name>.toml. An existing file is replaced. Returns the path."""
+    them; path -- default: <study.name>.toml. An existing file is replaced. Returns the path.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_study({"study": {"name": "digits", "metric": "loss"}}, f"{folder}/digits.toml")
+    ...     print(path.name, path.read_text().splitlines()[:2])
+    digits.toml ['[study]', 'name = "digits"']
+    """
     if path is None:
         path = f"{_name(study)}.toml"
     file = pathlib.Path(path)

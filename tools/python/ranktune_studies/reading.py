@@ -123,7 +123,13 @@ class Study:
 
 
 def ranktune_output(words: List[str], program: Optional[str] = None, show: bool = False) -> str:
-    """Runs `ranktune WORDS`; returns what it prints, or with `show` prints it and returns "". Raises RanktuneError."""
+    """Runs `ranktune WORDS`; returns what it prints, or with `show` prints it and returns "". Raises RanktuneError.
+
+    >>> ranktune_output(["ls"], program="/nonexistent/ranktune")
+    Traceback (most recent call last):
+    ...
+    ranktune_studies.reading.RanktuneError: cannot run '/nonexistent/ranktune': No such file or directory
+    """
     command = program or os.environ.get("RANKTUNE_PROGRAM") or shutil.which("ranktune")
     if command is None:
         raise RanktuneError("there is no program 'ranktune' on the PATH; load its module, set RANKTUNE_PROGRAM, or give program=")

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/parsing/option_checks.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::cli {
+
+std::string words_text(const std::vector<std::string>& words) { return "{" + base::join(words, ",") + "}"; }
+
+CLI::Validator usually(const std::vector<std::string>& words) {
+    return CLI::Validator([](std::string&) { return std::string(); }, words_text(words));
+}
+
+CLI::Validator whole_number(std::uint32_t low, const std::string& what) {
+    const auto check = [low, what](std::string& word) -> std::string {
+        std::string digits = word.rfind('#', 0) == 0 ? word.substr(1) : word;
+        const bool number =
+            !digits.empty() && digits.size() <= 9 && digits.find_first_not_of("0123456789") == std::string::npos;
+        if (!number || static_cast<std::uint32_t>(std::stoul(digits)) < low)
+            return "needs " + what + ", not '" + word + "'";
+        word = std::move(digits);
+        return {};
+    };
+    return CLI::Validator(check, "");
+}
+
+CLI::Validator no_empty_path() {
+    return CLI::Validator(
+        [](std::string& word) {
+            return word.empty() ? std::string("needs a path, not ''; is the variable unset that should hold it?")
+                                : std::string();
+        },
+        "");
+}
+
+CLI::Validator trial_or_best() {
+    const auto number = whole_number(0, "the number of a trial, or best");
+    return CLI::Validator([number](std::string& word) mutable { return word == "best" ? std::string() : number(word); },
+                          "");
+}
+
+CLI::Option* add_study(CLI::App* verb, std::string& study) {
+    return verb->add_option("STUDY", study, "Study file (TOML), or the directory of a study")
+        ->required()
+        ->type_name("");
+}
+
+CLI::Option* add_trial(CLI::App* verb, std::string& trial) {
+    return verb->add_option("TRIAL", trial, "Number of the trial, or best")
+        ->required()
+        ->type_name("")
+        ->transform(trial_or_best());
+}
+
+void add_text_or_json(CLI::App* verb, Format& format) {
+    auto* option =
+        verb->add_option("-f,--format", format, "text or json")->transform(one_of(text_formats))->type_name("FORMAT");
+    verb->add_flag_callback(
+            "--json", [&format] { format = Format::json; }, "The same as --format json")
+        ->excludes(option);
+}
+
+namespace {
+
+struct OwnOption {
+    std::string_view name; ///< of sbatch
+    char letter;           ///< its short form; 0: none
+    std::string_view advice;
+};
+
+constexpr std::string_view workers = "the layout is the study's: --workers-per-node N, or --gpus-per-node N";
+constexpr std::string_view gpus =
+    "--gpus-per-node N of submit, and `gpus` in the site file for how a site asks for them";
+constexpr std::string_view cores = "--cpus-per-worker N of submit";
+constexpr std::string_view folder = "type the line in the directory that is meant";
+
+constexpr OwnOption own_options[] = {
+    {"nodes", 'N', "--nodes N of submit"},
+    {"time", 't', "--time TIME of submit"},
+    {"ntasks", 'n', workers},
+    {"ntasks-per-node", 0, workers},
+    {"tasks-per-node", 0, workers},
+    {"ntasks-per-core", 0, workers},
+    {"ntasks-per-socket", 0, workers},
+    {"ntasks-per-gpu", 0, workers},
+    {"cpus-per-task", 'c', cores},
+    {"cpus-per-gpu", 0, cores},
+    {"gpus", 'G', gpus},
+    {"gpus-per-node", 0, gpus},
+    {"gpus-per-task", 0, gpus},
+    {"gpus-per-socket", 0, gpus},
+    {"array", 'a', "a study is one job, or one after the other: --chain K of submit"},
+    {"dependency", 'd', "jobs of a study follow each other by themselves: --chain K of submit"},
+    {"job-name", 'J', "study.name=NAME of submit"},
+    {"output", 'o', "the log is named after the study: study.name=NAME of submit"},
+    {"chdir", 'D', folder},
+    {"wait", 'W', "submit does not wait for the job; `ranktune status` shows how it gets on"},
+};
+
+/// Whether `word` is the option, in any form: --nodes=2, --nodes 2, -N2, -N 2.
+bool is_option(const std::string& word, const OwnOption& option) {
+    if (word.starts_with("--")) return std::string_view(word).substr(0, word.find('=')).substr(2) == option.name;
+    return option.letter != 0 && word.size() > 1 && word[0] == '-' && word[1] == option.letter;
+}
+
+} // namespace
+
+void refuse_own_options(const std::vector<std::string>& words) {
+    for (const auto& word : words) {
+        if (word.find_first_of("\n\r") != std::string::npos)
+            throw base::UsageError("'" + word.substr(0, word.find_first_of("\n\r")) +
+                                   "...' after `--` has several lines; an option of sbatch has one");
+        for (const auto& option : own_options)
+            if (is_option(word, option))
+                throw base::UsageError("'" + word + "' after `--` contradicts what submit writes itself; use " +
+                                       std::string(option.advice));
+        // Generic resources other than GPUs are allowed.
+        if (word.starts_with("--gres") && word.find("gpu") != std::string::npos)
+            throw base::UsageError("'" + word + "' after `--` contradicts what submit writes itself; use " +
+                                   std::string(gpus));
+    }
+}
+
+void refuse_several_words(const std::string& name, const std::string& value) {
+    if (value.find_first_of(" \t\n\r\v\f\"'\\#") == std::string::npos) return;
+    throw base::UsageError(name + " needs one word without blanks, quotes or '#', not '" +
+                           value.substr(0, value.find_first_of("\n\r")) + "'");
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Checks and conversions of words on the command line, and the arguments that many verbs have.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/verbs/verbs.hpp"
+#include "ranktune/base/text.hpp"
+
+namespace ranktune::cli {
+
+template <class Enum>
+using Names = std::map<std::string, Enum>;
+inline const Names<Format> text_formats{{"text", Format::text}, {"json", Format::json}};
+
+/// "{a,b}": describes a check whose values are these words, for completions and manual pages.
+[[nodiscard]] std::string words_text(const std::vector<std::string>& words);
+/// No check, but the usual values, for completions.
+[[nodiscard]] CLI::Validator usually(const std::vector<std::string>& words);
+
+/// Converts a word to its enum value; the error lists the accepted words.
+template <class Enum>
+CLI::Validator one_of(const Names<Enum>& names) {
+    std::vector<std::string> accepted;
+    for (const auto& [name, value] : names) accepted.push_back(name);
+    const auto convert = [&names, accepted](std::string& word) -> std::string {
+        const auto found = names.find(word);
+        if (found == names.end()) {
+            return "unknown value '" + word + "'" + base::suggestion(word, std::span<const std::string>(accepted)) +
+                   " (" + base::join(accepted) + ")";
+        }
+        word = std::to_string(static_cast<int>(found->second));
+        return {};
+    };
+    return CLI::Validator(convert, words_text(accepted));
+}
+
+/// A whole number from `low` on; `#7` is 7.
+[[nodiscard]] CLI::Validator whole_number(std::uint32_t low, const std::string& what);
+/// Refuses an empty path: an unset shell variable would otherwise silently mean the default.
+[[nodiscard]] CLI::Validator no_empty_path();
+/// Accepts a trial's number, or "best".
+[[nodiscard]] CLI::Validator trial_or_best();
+
+/// The STUDY argument. Verbs that read the study directory resolve it with directory_of.
+CLI::Option* add_study(CLI::App* verb, std::string& study);
+CLI::Option* add_trial(CLI::App* verb, std::string& trial);
+/// `--format text|json`, and `--json` for short.
+void add_text_or_json(CLI::App* verb, Format& format);
+
+// ---- Which user-supplied text `submit` accepts into an #SBATCH line.
+
+/// Checks the sbatch options after `--`. Throws UsageError for an option that `submit` writes itself (--nodes, --time,
+/// --ntasks, --gpus, --array, ...), naming the option of `submit` to use, and for a word of several lines.
+void refuse_own_options(const std::vector<std::string>& words);
+
+/// Checks the value of an option (`name`: "--partition") that is written without quoting. Throws UsageError for
+/// characters that Slurm interprets: white space, quotes, a backslash or '#'.
+void refuse_several_words(const std::string& name, const std::string& value);
+
+} // namespace ranktune::cli

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ddp/gradients/device_groups.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+
+#include "comm/backoff.hpp"
+#include "ranktune/base/digest.hpp"
+
+namespace ranktune::ddp {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto close_within = std::chrono::seconds(10);
+
+GroupLost::Cause cause_of(const device::CommunicatorError& error) {
+    switch (error.cause()) {
+        case device::CommunicatorError::Cause::peer:
+            return GroupLost::Cause::peer;
+        case device::CommunicatorError::Cause::timeout:
+            return GroupLost::Cause::timeout;
+        case device::CommunicatorError::Cause::system:
+            break;
+    }
+    return GroupLost::Cause::system;
+}
+
+/// Calls `call`; failures of device and communicator are a lost group.
+template <class Call>
+auto or_lost(Call&& call) {
+    try {
+        return call();
+    } catch (const device::CommunicatorError& error) {
+        throw GroupLost(cause_of(error), error.what());
+    } catch (const device::DeviceError& error) {
+        throw GroupLost(GroupLost::Cause::device, error.what());
+    }
+}
+
+/// Polls `done` until it is true.
+void await(const std::function<bool()>& done, const DeviceGroups::Look& look, Clock::time_point end, const char* what) {
+    comm::Backoff backoff;
+    while (!done()) {
+        look();
+        if (Clock::now() > end)
+            throw GroupLost(GroupLost::Cause::timeout,
+                            std::string("the GPUs of the trial did not come together in time (") + what +
+                                "): a rank is gone, or they cannot reach each other; NCCL_DEBUG=INFO in the "
+                                "environment says more");
+        backoff.pause();
+    }
+}
+
+class SelfSums final : public DeviceSums {
+  public:
+    explicit SelfSums(const std::atomic<bool>* abort) : abort_(abort) {}
+    void start(base::Buffer) override {}
+    void join() override {}
+    void issue(const std::function<void(device::Stream&)>&) override { assert(false); } // nothing is compressed
+    void exchange(const void*, void*, std::size_t) override { assert(false); }
+    void gather(const void*, void*, std::size_t) override { assert(false); }
+    void start_zeros(StepPlan::Route, std::size_t, base::DType) override {}
+    void look() override {
+        if (abort_ != nullptr && abort_->load()) throw Aborted("the trial was told to give up");
+    }
+    void abandon() noexcept override {}
+
+  private:
+    const std::atomic<bool>* abort_;
+};
+
+} // namespace
+
+std::unique_ptr<DeviceSums> make_self_sums(const std::atomic<bool>* abort) { return std::make_unique<SelfSums>(abort); }
+
+/// Sums over a communicator that is in use.
+class DeviceGroups::Sums final : public DeviceSums {
+  public:
+    /// `keep`: whether the communicator returns to the cache; agreed by all ranks.
+    Sums(DeviceGroups& owner, Key key, Kept kept, bool keep, device::Accelerator& on, Look look)
+        : owner_(owner),
+          ranks_(key.first.size()),
+          key_(std::move(key)),
+          kept_(std::move(kept)),
+          keep_(keep),
+          on_(on),
+          look_(std::move(look)),
+          computed_(on.make_event()),
+          summed_(on.make_event()) {}
+    ~Sums() override {
+        if (abandoned_) return;
+        try {
+            finish();
+        } catch (const base::Error&) {
+            kept_.communicator->abort();
+        }
+    }
+    Sums(const Sums&) = delete;
+    Sums& operator=(const Sums&) = delete;
+
+    void start(base::Buffer values) override {
+        or_lost([&] {
+            follow_compute();
+            if (base::size_of(values.type()) == 2)
+                sum_wide(values);
+            else
+                sum(values.address(), values.count(), values.type());
+        });
+    }
+
+    void join() override {
+        or_lost([&] {
+            stream().record(*summed_);
+            on_.compute_stream().wait(*summed_);
+        });
+    }
+
+    void issue(const std::function<void(device::Stream&)>& work) override {
+        or_lost([&] {
+            follow_compute();
+            work(stream());
+        });
+    }
+
+    void exchange(const void* parts, void* all, std::size_t bytes) override {
+        if (bytes == 0) return;
+        or_lost([&] {
+            kept_.communicator->exchange(parts, all, bytes, stream());
+            settle();
+        });
+    }
+
+    void gather(const void* mine, void* all, std::size_t bytes) override {
+        if (bytes == 0) return;
+        or_lost([&] {
+            kept_.communicator->gather(mine, all, bytes, stream());
+            settle();
+        });
+    }
+
+    void start_zeros(StepPlan::Route route, std::size_t count, base::DType type) override {
+        const base::DType added = base::size_of(type) == 2 ? base::DType::float32 : type;
+        const bool sums = route == StepPlan::Route::sum;
+        const std::size_t parts = route == StepPlan::Route::exchange ? ranks_ : 1;
+        const std::size_t sent = sums ? count * base::size_of(added) : parts * count;
+        const std::size_t received = sums ? 0 : ranks_ * count;
+        or_lost([&] {
+            auto* const zeros = static_cast<std::byte*>(stream().allocate(sent + received));
+            stream().fill_zero(zeros, sent);
+            if (sums)
+                sum(zeros, count, added);
+            else if (route == StepPlan::Route::exchange)
+                exchange(zeros, zeros + sent, count);
+            else
+                gather(zeros, zeros + sent, count);
+            stream().release(zeros);
+        });
+    }
+
+    void look() override {
+        look_();
+        or_lost([&] {
+            static_cast<void>(on_.compute_stream().idle()); // NCCL does not see that a device has failed
+            static_cast<void>(kept_.communicator->settled());
+        });
+    }
+
+    void abandon() noexcept override {
+        if (abandoned_) return;
+        abandoned_ = true;
+        kept_.communicator->abort();
+    }
+
+  private:
+    [[nodiscard]] device::Stream& stream() const { return on_.communication_stream(); }
+
+    void follow_compute() {
+        on_.compute_stream().record(*computed_);
+        stream().wait(*computed_);
+    }
+
+    void sum(void* values, std::size_t count, base::DType type) {
+        if (count == 0) return;
+        kept_.communicator->sum(values, count, type, stream());
+        settle();
+    }
+
+    /// float16 and bfloat16 are added in float and rounded once, as on hosts.
+    void sum_wide(base::Buffer values) {
+        auto* const wide = static_cast<float*>(stream().allocate(values.count() * sizeof(float)));
+        stream().widen(wide, values.address(), values.count(), values.type());
+        sum(wide, values.count(), base::DType::float32);
+        stream().narrow(values.address(), values.type(), wide, values.count());
+        stream().release(wide);
+    }
+
+    /// NCCL wants no other work on the stream before it has accepted a sum, which takes microseconds.
+    void settle() {
+        await([&] { return kept_.communicator->settled(); }, look_, Clock::now() + owner_.settings_.form_within,
+              "starting a sum");
+    }
+
+    /// All ranks do this at the same place: the end of the trial.
+    void finish() {
+        const auto end = Clock::now() + close_within;
+        await([&] { return stream().idle(); }, look_, end, "ending a trial");
+        if (keep_) {
+            owner_.kept_[key_] = std::move(kept_);
+            return;
+        }
+        await([&] { return kept_.communicator->close(); }, look_, end, "closing a communicator");
+    }
+
+    DeviceGroups& owner_;
+    std::size_t ranks_;
+    Key key_;
+    Kept kept_;
+    bool keep_;
+    device::Accelerator& on_;
+    Look look_;
+    std::unique_ptr<device::Event> computed_;
+    std::unique_ptr<device::Event> summed_;
+    bool abandoned_ = false;
+};
+
+DeviceGroups::~DeviceGroups() {
+    for (auto& [key, kept] : kept_) kept.communicator->abort();
+}
+
+/// NCCL would refuse it, too, but only some of the ranks, and with a message that helps nobody.
+void DeviceGroups::refuse_shared_devices(Collective& group, const device::Accelerator& on) const {
+    base::Digest digest;
+    digest.add(std::as_bytes(std::span(settings_.host))).add(std::as_bytes(std::span(on.facts().uuid)));
+    const std::uint64_t mine = digest.value();
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(group.size()));
+    group.all_gather(std::span(&mine, 1), all);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto same = std::find(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(), all[i]);
+        if (same == all.end()) continue;
+        throw base::UsageError("ranks " + std::to_string(i) + " and " + std::to_string(same - all.begin()) +
+                               " of the trial have the same GPU" +
+                               (mine == all[i] ? " (" + on.facts().uuid + " on " + settings_.host + ")" : "") +
+                               "; NCCL needs one for each rank: start fewer workers on the node, or grant more GPUs "
+                               "(resources.gpus checks that before trials start)");
+    }
+}
+
+DeviceGroups::Kept DeviceGroups::make(Collective& group, device::Accelerator& on, const std::string& name,
+                                      const Look& look) {
+    device::CommunicatorId id;
+    if (group.rank() == 0) id = or_lost([] { return device::require_devices().make_id(); });
+    group.broadcast(id.bytes);
+    Kept kept;
+    base::Digest digest;
+    kept.number = digest.add(std::as_bytes(std::span(id.bytes))).value() | 1U;
+    const auto end = Clock::now() + settings_.form_within;
+    const auto summed = on.allocate_pinned(sizeof(float));
+    auto& stream = on.communication_stream();
+    or_lost([&] {
+        kept.communicator = on.make_communicator(id, group.size(), group.rank(), name);
+        await([&] { return kept.communicator->settled(); }, look, end, "forming a communicator");
+        auto* const number = static_cast<float*>(summed.get());
+        *number = 1.0F;
+        void* const on_device = stream.allocate(sizeof(float));
+        stream.upload(on_device, number, sizeof(float));
+        kept.communicator->sum(on_device, 1, base::DType::float32, stream);
+        await([&] { return kept.communicator->settled(); }, look, end, "the first sum");
+        await([&] { return kept.communicator->settled() && stream.idle(); }, look, end, "the first sum");
+        stream.download(number, on_device, sizeof(float));
+        stream.release(on_device);
+        await([&] { return stream.idle(); }, look, end, "the first sum");
+        if (*number != static_cast<float>(group.size()))
+            throw GroupLost(GroupLost::Cause::system, "NCCL adds wrongly: the sum of " + std::to_string(group.size()) +
+                                                          " ones is " + std::to_string(*number));
+    });
+    ++made_;
+    return kept;
+}
+
+std::unique_ptr<DeviceSums> DeviceGroups::form(Collective& group, std::span<const base::Rank> roster,
+                                               device::Accelerator& on, const std::string& name, Look look) {
+    assert(group.size() > 1 && roster.size() == static_cast<std::size_t>(group.size()));
+    refuse_shared_devices(group, on);
+    Key key{{roster.begin(), roster.end()}, &on};
+    Kept kept;
+    if (const auto found = kept_.find(key); found != kept_.end()) {
+        kept = std::move(found->second);
+        kept_.erase(found);
+    }
+    const auto [low, high] = group.min_max(kept.number);
+    const bool reuse = low == high && kept.communicator != nullptr;
+    if (reuse) {
+        ++reused_;
+    } else {
+        kept = {}; // aborted: other ranks have lost theirs
+        kept = make(group, on, name, look);
+    }
+    const std::uint64_t room = kept_.size() < settings_.keep ? 1 : 0;
+    const bool keep = group.min_max(room).first == 1; // also says that all have formed it
+    return std::make_unique<Sums>(*this, std::move(key), std::move(kept), keep, on, std::move(look));
+}
+
+} // namespace ranktune::ddp

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// DeviceGroups: makes NCCL communicators for the trials of one process, and caches them.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ddp/collective.hpp"
+#include "ddp/gradients/device_sums.hpp"
+#include "device/communicator.hpp"
+#include "device/device.hpp"
+#include "device/module.hpp"
+#include "ranktune/base/ids.hpp"
+
+namespace ranktune::ddp {
+
+/// *Forming.* The ranks of a group agree by messages of the group itself (MPI): whether all have the same communicator
+/// of an earlier trial; otherwise the leader makes an id, which they get by broadcast, and all join. That does not
+/// block: it is watched, with a time-out. One small sum follows, so that broken connections are found here and not
+/// after an epoch.
+///
+/// *Keeping.* As with comm::GroupFactory: all ranks decide together whether a communicator is kept for the next trial
+/// on the same roster, and none is evicted, because closing is collective over the ranks of a node. One that is not
+/// kept is closed by all ranks after use. One that failed is aborted, which is local.
+///
+/// Used by one thread. Groups must not outlive it.
+class DeviceGroups {
+  public:
+    struct Settings {
+        /// This node, as NCCL tells nodes apart: two ranks with the same name and device are refused.
+        std::string host;
+        std::size_t keep = 16; ///< communicators; each takes memory of the device
+        std::chrono::milliseconds form_within = std::chrono::minutes(2);
+    };
+    explicit DeviceGroups(Settings settings) : settings_(std::move(settings)) {}
+    ~DeviceGroups(); ///< aborts what is kept
+    DeviceGroups(const DeviceGroups&) = delete;
+    DeviceGroups& operator=(const DeviceGroups&) = delete;
+
+    /// Called while a rank waits; throws when it has to give up.
+    using Look = std::function<void()>;
+    /// Collective over `group`, whose world ranks are `roster`; `on` is this rank's device. `name`: for NCCL's log.
+    /// `look` is called in the result, too, which is destroyed before `group`. Throws base::UsageError on all ranks
+    /// when two of them have the same device; GroupLost when the communicator cannot be formed; what `look` throws.
+    [[nodiscard]] std::unique_ptr<DeviceSums> form(Collective& group, std::span<const base::Rank> roster,
+                                                   device::Accelerator& on, const std::string& name, Look look);
+
+    struct Counts {
+        std::uint64_t made = 0;
+        std::uint64_t reused = 0;
+        std::size_t kept = 0; ///< now
+    };
+    [[nodiscard]] Counts counts() const { return {made_, reused_, kept_.size()}; }
+
+  private:
+    class Sums;
+    struct Kept {
+        std::unique_ptr<device::Communicator> communicator;
+        std::uint64_t number = 0; ///< of its id; the same on all ranks, never 0
+    };
+    using Key = std::pair<std::vector<base::Rank>, const device::Accelerator*>;
+
+    void refuse_shared_devices(Collective& group, const device::Accelerator& on) const;
+    [[nodiscard]] Kept make(Collective& group, device::Accelerator& on, const std::string& name, const Look& look);
+
+    Settings settings_;
+    std::map<Key, Kept> kept_; ///< none of those in use
+    std::uint64_t made_ = 0;
+    std::uint64_t reused_ = 0;
+};
+
+/// Of a trial of one rank: there is nothing to add. `abort` outlives the result; nullptr: never.
+[[nodiscard]] std::unique_ptr<DeviceSums> make_self_sums(const std::atomic<bool>* abort);
+
+} // namespace ranktune::ddp

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "head/background/preparer.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "external/program.hpp"
+#include "searchers/external.hpp"
+
+namespace ranktune::head {
+
+std::optional<study::StopRequested> look_at(const study::Prepared& prepared, const study::SearcherSpec& searcher,
+                                            base::LogSink& log) {
+    if (prepared.why.empty()) return std::nullopt;
+    log.write(base::LogLevel::warning, "no-suggestion",
+              {{"ticket", std::to_string(prepared.ticket)}, {"error", prepared.why}});
+    if (!searchers::stops_on_failure(searcher)) return std::nullopt;
+    return study::StopRequested{"the searcher failed: " + prepared.why};
+}
+
+struct Preparer::Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::pair<std::uint64_t, Work>> work;
+    std::deque<study::Prepared> ready;
+    std::function<void()> wake;
+    Say say;
+    bool running = false; ///< the thread was started
+    bool quit = false;
+};
+
+Preparer::Preparer(std::function<void()> wake, const std::string& study_directory, Say say)
+    : environment_(external::program_environment(study_directory)), shared_(std::make_shared<Shared>()) {
+    shared_->wake = std::move(wake);
+    shared_->say = std::move(say);
+}
+
+Preparer::~Preparer() {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->quit = true;
+    shared_->changed.notify_all();
+}
+
+void Preparer::prepare(std::uint64_t ticket, Work work) {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->work.emplace_back(ticket, std::move(work));
+    if (!std::exchange(shared_->running, true))
+        std::thread([shared = shared_, environment = environment_] { main(shared, environment); }).detach();
+    shared_->changed.notify_all();
+}
+
+std::optional<study::Prepared> Preparer::prepared() {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->ready.empty()) return std::nullopt;
+    auto next = std::move(shared_->ready.front());
+    shared_->ready.pop_front();
+    return next;
+}
+
+void Preparer::main(const std::shared_ptr<Shared>& shared, const std::vector<std::string>& environment) {
+    external::Program program(environment, [shared](std::string_view line) {
+        const std::lock_guard lock(shared->mutex);
+        if (!shared->quit) shared->say(line);
+    });
+    std::unique_lock lock(shared->mutex);
+    while (true) {
+        shared->changed.wait(lock, [&] { return shared->quit || !shared->work.empty(); });
+        if (shared->quit) return;
+        const auto [ticket, work] = std::move(shared->work.front());
+        shared->work.pop_front();
+        lock.unlock();
+        const auto* question = work.target<searchers::ExternalQuestion>();
+        auto answer = question != nullptr ? answer_to(ticket, [&] { return program.answer(*question); })
+                                          : answer_to(ticket, work);
+        lock.lock();
+        if (shared->quit) return;
+        shared->ready.push_back(std::move(answer));
+        shared->wake();
+    }
+}
+
+} // namespace ranktune::head

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "head/background/steering_desk.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/parse.hpp"
+
+namespace ranktune::head {
+
+namespace {
+
+constexpr std::chrono::seconds control_period{1};
+
+} // namespace
+
+SteeringDesk::SteeringDesk(Observer* next, storage::FileSystem& files, studydir::StudyDirectory directory,
+                           storage::Journal& journal, space::SearchSpace space, process::Waker& waker,
+                           base::LogSink& log)
+    : next_(next),
+      files_(files),
+      directory_(std::move(directory)),
+      journal_(journal),
+      space_(std::move(space)),
+      waker_(waker),
+      log_(log),
+      thread_(
+          [this] {
+              look();
+              return process::Background::Clock::now() + control_period;
+          },
+          process::Background::Clock::now()) {}
+
+// ---- the loop
+
+void SteeringDesk::attend(HeadMachine& head, const tuner::Tuner& tuner, base::StudyTime now) {
+    if (!head.may_be_steered()) return;
+    while (auto request = next_request()) {
+        const study::Steering& ask = request->file.ask;
+        if (tuner.state().requests.knows(ask.request)) { // the head before this one was killed before it could answer
+            settle_when_synced(request->name, "took effect before the last start", {});
+            continue;
+        }
+        if (const std::string why = tuner.objection(ask); !why.empty()) {
+            log_.write(base::LogLevel::warning, "not-steered",
+                       {{"by", request->file.who}, {"what", study::describe(ask)}, {"why", why}});
+            settle(request->name, {false, why});
+            continue;
+        }
+        study::SteerAsked event{request->file.who, ask};
+        open_.push_back(*std::move(request));
+        head.on_steering(std::move(event), now);
+    }
+}
+
+void SteeringDesk::on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
+                              const HeadFigures& figures) {
+    if (!open_.empty()) {
+        for (const study::Record& record : records) {
+            const auto* steered = std::get_if<study::Steered>(&record);
+            if (steered == nullptr) continue;
+            const auto found = std::ranges::find_if(
+                open_, [&](const Request& each) { return each.file.ask.request == steered->ask.request; });
+            if (found == open_.end()) continue;
+            settle_when_synced(found->name, steered->what,
+                               steered->spec.empty() ? "" : study::resolved_toml(tuner.spec()));
+            open_.erase(found);
+        }
+    }
+    if (next_ != nullptr) next_->on_records(tuner, records, figures);
+}
+
+void SteeringDesk::on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) {
+    if (next_ != nullptr) next_->on_tick(tuner, figures);
+}
+
+std::optional<SteeringDesk::Request> SteeringDesk::next_request() {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->asked.empty()) return std::nullopt;
+    Request request = std::move(shared_->asked.front());
+    shared_->asked.pop_front();
+    return request;
+}
+
+void SteeringDesk::settle(std::string name, studydir::Answer answer) {
+    {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->settled.push_back({std::move(name), std::move(answer)});
+    }
+    thread_.ask();
+}
+
+/// (The thread finds it with its next look.)
+void SteeringDesk::settle_when_synced(std::string name, std::string words, std::string resolved) {
+    journal_.when_synced(
+        [shared = shared_, name = std::move(name), words = std::move(words), resolved = std::move(resolved)] {
+            const std::lock_guard lock(shared->mutex);
+            shared->settled.push_back({name, {true, words}});
+            if (!resolved.empty()) shared->resolved = resolved;
+        });
+    thread_.ask();
+}
+
+void SteeringDesk::close(const std::string& why) {
+    thread_.stop();
+    try {
+        answer();
+        for (const std::string& name : studydir::requests_in(files_, directory_))
+            studydir::answer_request(files_, directory_, name, {false, why});
+    } catch (const std::exception& error) { // whoever asks learns from `status` that the study is over
+        log_.write(base::LogLevel::warning, "control", {{"error", error.what()}});
+    }
+}
+
+// ---- the thread
+
+void SteeringDesk::look() {
+    try {
+        answer();
+        look_for_requests();
+    } catch (const std::exception& error) { // a file server that restarts: the next look may succeed
+        log_.write(base::LogLevel::warning, "control", {{"error", error.what()}});
+    }
+}
+
+void SteeringDesk::look_for_requests() {
+    for (const std::string& name : studydir::requests_in(files_, directory_)) {
+        if (!known_.insert(name).second) continue;
+        try {
+            Request request{name, studydir::read_request(files_, directory_, name, space_)};
+            const std::lock_guard lock(shared_->mutex);
+            shared_->asked.push_back(std::move(request));
+        } catch (const base::UsageError& error) {
+            log_.write(base::LogLevel::warning, "control", {{"request", name}, {"error", error.what()}});
+            studydir::answer_request(files_, directory_, name, {false, error.what()});
+        } catch (const base::IoError&) {
+            known_.erase(name); // tried again
+            throw;
+        }
+        waker_.wake();
+    }
+}
+
+void SteeringDesk::answer() {
+    std::deque<Settled> settled;
+    std::string resolved;
+    {
+        const std::lock_guard lock(shared_->mutex);
+        settled.swap(shared_->settled);
+        resolved.swap(shared_->resolved);
+    }
+    try {
+        if (!resolved.empty()) studydir::publish_text(files_, directory_.resolved_file(), resolved, true);
+        for (; !settled.empty(); settled.pop_front())
+            studydir::answer_request(files_, directory_, settled.front().name, settled.front().answer);
+    } catch (...) {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->settled.insert(shared_->settled.begin(), settled.begin(), settled.end());
+        if (shared_->resolved.empty()) shared_->resolved = std::move(resolved);
+        throw;
+    }
+}
+
+} // namespace ranktune::head

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/explain/endings.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "ranktune/base/text.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "report/explain/next_steps.hpp"
+#include "report/screens/front.hpp"
+#include "report/screens/text.hpp"
+#include "report/view/history.hpp"
+#include "report/view/wall_time.hpp"
+#include "study/constraint.hpp"
+#include "tuner/state.hpp"
+
+#include <fmt/format.h>
+
+namespace ranktune::report {
+namespace {
+
+using study::TrialPhase;
+using tuner::TrialState;
+
+/// `by`: who asked for the stop, as the journal names it.
+std::string asked_to_stop(const std::string& by) {
+    if (by == "ranktune stop") return "asked to stop by `ranktune stop`";
+    if (by.rfind("SIG", 0) == 0 && by.find(' ') == std::string::npos) return "asked to stop by " + by;
+    return first_line(by);
+}
+
+} // namespace
+
+std::string failure_message(const TrialState& trial) {
+    if (!trial.failure.empty()) return first_line(study::describe(trial.failure));
+    const std::string reason = study::describe(trial.closed_by, trial.closed_a, trial.closed_b);
+    return reason.empty() ? "no message" : reason;
+}
+
+std::string out_of_service_text(const tuner::State& state) {
+    std::vector<std::string> places;
+    const auto& hosts = state.placement.hosts();
+    for (const auto& host : hosts)
+        if (host.retired) places.push_back(place_text(host.name, {}));
+    for (const auto& device : state.placement.devices())
+        if (device.retired && !hosts[device.host].retired)
+            places.push_back(place_text(hosts[device.host].name, device.name));
+    return printable(base::join_some(places, 8));
+}
+
+std::optional<study::TrialId> first_failed(const tuner::State& state) {
+    std::optional<study::TrialId> first;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        if (state.trials[i].phase != TrialPhase::failed) continue;
+        if (!first || state.trials[i].ended < state.trial(*first).ended) first = study::TrialId{i};
+    }
+    return first;
+}
+
+std::string why_text(const tuner::Tuner& tuner) {
+    const auto& state = tuner.state();
+    if (state.outcome == study::StudyOutcome::too_many_failures)
+        return state.end_reason == study::Reason::study_time ? first_line(state.end_message)
+                                                             : tuner::failures_sentence(state, tuner.spec().failure);
+    if (state.end_reason == study::Reason::study_complete) return {};
+    if (state.end_reason == study::Reason::draining) return asked_to_stop(state.end_message);
+    // The failures, shown separately, have the message of the last trial.
+    if (state.end_reason == study::Reason::early_failures)
+        return study::describe(state.end_reason, static_cast<double>(state.blame.early_failures()), 0.0);
+    return first_line(state.end_message);
+}
+
+std::string trials_made(const tuner::Tuner& tuner) {
+    const std::uint64_t made = tuner.state().trials.size();
+    const std::uint64_t planned = tuner.spec().num_trials;
+    return made < planned && tuner::is_over(tuner.state())
+               ? fmt::format("{} of {}", grouped(made), counted(planned, "trial"))
+               : counted(made, "trial");
+}
+
+bool out_of_time(const tuner::State& state) {
+    if (state.end_reason == study::Reason::study_time) return true;
+    const bool nothing =
+        state.end_reason == study::Reason::no_trial_succeeded || state.end_reason == study::Reason::never_finite;
+    return nothing && state.draining && state.drain_reason == study::Reason::study_time;
+}
+
+std::string best_text(const tuner::Tuner& tuner, const Style& style) {
+    const auto& state = tuner.state();
+    const std::string metric = study::metrics_text(tuner.spec().objective);
+    if (const std::string front = front_size_text(state); !front.empty())
+        return paint(prose("front", fmt::format("{} of {}", front, state.trials.size()), style), Tone::good, style);
+    if (state.best) {
+        const TrialState& best = state.trial(*state.best);
+        const std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}", state.best->value(),
+                                             best.phase == TrialPhase::failed ? " (failed)" : "", metric,
+                                             text_of_best(tuner), best.best_iteration, tuner.spec().max_iterations);
+        const bool good = best.phase != TrialPhase::failed;
+        return paint(prose("best", text, style), good ? Tone::good : Tone::bad, style);
+    }
+    if (state.reports == 0 || state.end_reason == study::Reason::missing_metric ||
+        state.end_reason == study::Reason::never_finite) // why_text says it
+        return {};
+    const std::string limits = study::text(tuner.spec().objective.constraints);
+    if (!limits.empty())
+        return paint(prose("best", "none: no trial has reported a finite " + metric + " with " + limits, style),
+                     Tone::bad, style);
+    const std::string text = "none: no trial has reported a finite " + metric +
+                             " (every value was nan or infinite). See what a trial said; when training diverges, "
+                             "lower the range of the learning rate";
+    return paint(prose("best", text, style), Tone::bad, style);
+}
+
+std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style) {
+    std::map<std::string, std::vector<std::string>> by_message;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        if (state.trials[i].phase == TrialPhase::failed)
+            by_message[failure_message(state.trials[i])].push_back(fmt::format("#{}", i));
+    }
+    std::string text;
+    constexpr std::size_t shown = 5;
+    std::size_t groups = 0;
+    for (const auto& [message, trials] : by_message) {
+        if (++groups > shown) {
+            text += prose("",
+                          fmt::format("and {}: {}", counted(by_message.size() - shown, "other message"),
+                                      unbroken(command_text({"export", directory, "--format", "json"}))),
+                          style);
+            break;
+        }
+        text += prose(groups == 1 ? "failed" : "", base::join_some(trials, 6, " ") + ": " + unbroken(message), style);
+    }
+    return paint(text, text.empty() ? Tone::plain : Tone::bad, style);
+}
+
+std::string errors_text(const tuner::Tuner& tuner, const std::string& directory) {
+    const auto& state = tuner.state();
+    const auto first = first_failed(state);
+    if (!first || state.outcome == study::StudyOutcome::ok || state.outcome == study::StudyOutcome::resumable)
+        return {};
+    Style whole;
+    whole.width = std::numeric_limits<std::size_t>::max();
+    const std::string lines =
+        failures_text(state, directory, whole) +
+        labelled("logs", fmt::format("{}; of the first one: {}", directory + "/logs/",
+                                     command_text({"logs", directory, std::to_string(first->value())})));
+    std::string text;
+    for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+        text += "\n  " + lines.substr(at, lines.find('\n', at) - at);
+    return text;
+}
+
+std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
+    const auto& state = tuner.state();
+    const auto id = first_failed(state);
+    if (!id) return {};
+    const TrialState& trial = state.trial(*id);
+    std::string text = fmt::format("#{}", id->value());
+    if (!trial.ranks.empty()) {
+        const study::Rank first = trial.ranks.front();
+        if (state.placement.knows(first)) text += " on " + state.placement.worker(first).info.host;
+        text += fmt::format(", {} {}", plural(trial.ranks.size(), "rank"), ranks_text(trial.ranks).substr(1));
+    }
+    text += fmt::format(", after {}", short_duration(base::to_seconds(trial.ended - trial.started)));
+    std::string lines = prose("first", text, style);
+    if (tuner.spec().trainable.program)
+        lines += labelled("command", study::trial_command_text(tuner.spec(), trial.configuration));
+    return lines;
+}
+
+std::string suggestions_text(const tuner::Tuner& tuner) {
+    const auto& state = tuner.state();
+    if (state.tickets.next() == 0) return {};
+    std::uint64_t prepared = 0;
+    std::uint64_t others = 0;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        using From = study::Origin::Kind;
+        const From from = state.trial(study::TrialId{i}).origin.kind;
+        if (from == From::ticket) ++prepared;
+        if (from == From::stopgap || from == From::searcher) ++others;
+    }
+    if (others == 0) return {};
+    return fmt::format("{} by {}, {} in place of others that were not ready", counted(prepared, "suggestion"),
+                       tuner.spec().searcher.algorithm->name, counted(others, "Sobol point"));
+}
+
+std::string lone_reports_text(std::uint64_t attempts, const Style& style) {
+    if (attempts == 0) return {};
+    return prose("waits",
+                 fmt::format(
+                     "rank 0 alone reports. At the end of {} the other ranks were waited for in vain, 5s the first "
+                     "time, and then stopped by a signal. Let them report as well; rank 0's metrics count:",
+                     counted(attempts, "attempt")),
+                 style) +
+           labelled("", "else: ranktune.report()");
+}
+
+namespace {
+
+using study::TrialPhase;
+
+/// " for 4m00s", since the drain began: within a start, study time advances with the wall clock.
+std::string how_long_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
+    const auto began = unix_seconds(state.wall_time);
+    if (!began) return {};
+    const double at = *began + base::to_seconds(state.drain_began - state.began);
+    const double ago = std::chrono::duration<double>(wall.time_since_epoch()).count() - at;
+    return ago < 0.0 ? std::string() : fmt::format(" for {}", short_duration(ago));
+}
+
+std::string waits_text(const tuner::State& state) {
+    constexpr std::size_t shown = 4;
+    std::vector<std::string> names;
+    double pace = 0.0;
+    for (std::size_t i = 0; i < state.trials.size(); ++i) {
+        const auto& trial = state.trials[i];
+        if (!tuner::holds_ranks(trial)) continue;
+        names.push_back(fmt::format("#{}", i));
+        if (trial.phase == TrialPhase::running)
+            pace = std::max(pace, trial.pace > 0.0 ? trial.pace : state.pace.iteration());
+    }
+    if (names.empty()) return "nothing runs any more";
+    const std::string text = base::join_some(names, shown);
+    if (pace <= 0.0) return "waits until " + text + (names.size() == 1 ? " has" : " have") + " reported and saved";
+    return fmt::format("waits for the next report of {}; an iteration takes up to {}", text, short_duration(pace));
+}
+
+} // namespace
+
+std::string stopping_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
+    if (!state.draining || state.ended) return {};
+    const std::string why = state.drain_message.empty() ? "" : " (" + printable(first_line(state.drain_message)) + ")";
+    return "stopping" + how_long_text(state, wall) + why + ": " + waits_text(state);
+}
+
+} // namespace ranktune::report

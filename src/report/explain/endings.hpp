@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Why a study ended, and what its failed trials said, in words.
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "report/screens/text.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::report {
+
+/// Why the study ended, in one line; empty when it is complete. Messages of failed trials are left to `failures_text`.
+[[nodiscard]] std::string why_text(const tuner::Tuner& tuner);
+
+/// The message of a failed trial, in one line; without a message, the reason why it was closed.
+[[nodiscard]] std::string failure_message(const tuner::TrialState& trial);
+
+/// "60 trials"; of a study that ended before it made all of them, "9 of 20 trials".
+[[nodiscard]] std::string trials_made(const tuner::Tuner& tuner);
+
+/// Whether study.time_budget is used up: the next start ends at once unless the budget grows.
+[[nodiscard]] bool out_of_time(const tuner::State& state);
+
+/// Trial, metric and iteration of the best trial, and whether that trial has failed; or why there is none. Empty when
+/// no trial has reported, or when `why_text` says why there is none.
+[[nodiscard]] std::string best_text(const tuner::Tuner& tuner, const Style& style);
+
+/// Failed trials, grouped by message: `#21 #44: loss is NaN at iteration 2`. A message stays in one line, so that it
+/// can be searched for. `directory`: of the study, as the user types it.
+[[nodiscard]] std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style);
+
+/// For an error message: the failed trials as in `failures_text`, and where the logs are, in unwrapped lines that each
+/// begin with a line end. Empty when no trial has failed, or the outcome is ok or resumable.
+[[nodiscard]] std::string errors_text(const tuner::Tuner& tuner, const std::string& directory);
+
+/// The hosts and GPUs that get no more trials in this start, because trials failed there one after the other: "host n2,
+/// GPU 1 of n3"; empty: none.
+[[nodiscard]] std::string out_of_service_text(const tuner::State& state);
+
+/// The trial that failed first; nothing when none failed.
+[[nodiscard]] std::optional<study::TrialId> first_failed(const tuner::State& state);
+
+/// Where and how the first trial failed, for a study in which none succeeded: trial, host, ranks, time; and for
+/// programs the command line. Empty when no trial failed.
+[[nodiscard]] std::string first_failure_text(const tuner::Tuner& tuner, const Style& style);
+
+/// Of a searcher that prepares suggestions ahead: how many trials took one, and how many a Sobol point in its place,
+/// because none was ready or the searcher failed. Empty when all took one, and for other searchers.
+[[nodiscard]] std::string suggestions_text(const tuner::Tuner& tuner);
+
+/// The cost, and the remedy, of programs in which only rank 0 reports. `attempts`: number of such attempts; 0 gives an
+/// empty text.
+[[nodiscard]] std::string lone_reports_text(std::uint64_t attempts, const Style& style);
+
+// ---- The state of a stopping study: for how long, why, and what it waits for.
+
+/// "stopping for 4m00s (Ctrl-C): waits for the next report of #3, #7; an iteration takes up to 15m00s". `wall`: now.
+/// Empty: the study is not stopping, or has ended.
+[[nodiscard]] std::string stopping_text(const tuner::State& state, std::chrono::system_clock::time_point wall);
+
+} // namespace ranktune::report

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/explain/next_steps.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
+#include "report/explain/endings.hpp"
+#include "report/explain/plan.hpp"
+
+#include <fmt/format.h>
+
+namespace ranktune::report {
+namespace {
+
+using study::StudyOutcome;
+using study::TrialPhase;
+
+/// Adds the view of the result. A failed trial without a checkpoint is no result.
+void add_views(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
+    const tuner::TrialState* best = state.best ? &state.trial(*state.best) : nullptr;
+    if (!state.front.trials().empty())
+        steps.push_back({command_text({"best", directory}), "the Pareto front"});
+    else if (best != nullptr && best->phase != TrialPhase::failed)
+        steps.push_back({command_text({"best", directory}), "the best trial"});
+    else if (best != nullptr && !best->checkpoints.empty())
+        steps.push_back({command_text({"best", directory}), "the best trial, which failed"});
+    else
+        steps.push_back({command_text({"status", "--all", directory}), "what became of each trial"});
+}
+
+/// When trials have reported but none has a value: adds the log of the first such trial.
+void add_log_without_value(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
+    const auto reported = std::find_if(state.trials.begin(), state.trials.end(),
+                                       [](const tuner::TrialState& trial) { return trial.reported; });
+    if (state.best || reported == state.trials.end()) return;
+    const auto id = std::to_string(reported - state.trials.begin());
+    steps.push_back({command_text({"logs", directory, id}), "what one of the trials said"});
+}
+
+/// The override that doubles the time budget.
+std::string more_time(const study::StudySpec& spec) {
+    return "study.time_budget=" + study::duration_text(2 * spec.time_budget.value_or(std::chrono::hours(1)));
+}
+
+/// `command`, which runs the study, with the option that retries failed trials.
+std::string again(const tuner::Tuner& tuner, const std::string& command, const std::string& option) {
+    return command + " " + option + (out_of_time(tuner.state()) ? " " + more_time(tuner.spec()) : "");
+}
+
+bool failed_ones_saved(const tuner::State& state) {
+    return std::any_of(state.trials.begin(), state.trials.end(), [](const tuner::TrialState& trial) {
+        return trial.phase == TrialPhase::failed && !trial.checkpoints.empty();
+    });
+}
+
+/// Adds both ways to retry failed trials with `command`, which runs the study.
+void add_again(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& command,
+               const std::string& remark) {
+    steps.push_back({again(tuner, command, "--restart-errored"), remark, true});
+    if (failed_ones_saved(tuner.state()))
+        steps.push_back({again(tuner, command, "--resume-errored"), "from their checkpoints, if they have one", true});
+}
+
+/// Adds the ways to retry failed trials, for a study that has results.
+void add_retries(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
+    const std::uint64_t failed = tuner.state().in(TrialPhase::failed);
+    if (failed > 0)
+        add_again(steps, tuner, command_text({"run", directory}), fmt::format("{} failed, tried again", failed));
+}
+
+/// For a study in which nothing succeeded, once the cause is mended: adds the commands that retry its failed trials and
+/// make the missing ones.
+void add_second_chance(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const FilesInfo& files) {
+    const auto& state = tuner.state();
+    const std::uint64_t made = state.trials.size();
+    std::string remark = "when it is mended";
+    if (made < tuner.spec().num_trials && !out_of_time(state))
+        remark += fmt::format(": {} again, then {} new", state.in(TrialPhase::failed), tuner.spec().num_trials - made);
+    add_again(steps, tuner, files.command, remark);
+    const auto first = first_failed(state).value_or(study::TrialId{});
+    steps.push_back(
+        {command_text({"logs", files.directory, std::to_string(first.value())}), "what the first one said"});
+}
+
+/// For a study file and a program that do not match: after a change of the file the study must begin again; after a
+/// change of the program it can go on.
+void add_mended(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const FilesInfo& files) {
+    const bool failed = tuner.state().in(TrialPhase::failed) > 0;
+    steps.push_back({files.command + " --fresh", failed ? "when the study file is mended" : "when it is mended", true});
+    if (failed)
+        steps.push_back({files.command + " --restart-errored",
+                         tuner.spec().trainable.program ? "when the program is mended" : "when the trainable is mended",
+                         true});
+}
+
+/// Excludes never_finite: those trials ended regularly, so there is nothing to retry.
+bool no_trial_succeeded(const tuner::State& state) {
+    return state.outcome == StudyOutcome::no_success && state.end_reason != study::Reason::never_finite;
+}
+
+/// Twice as many trials, limited by the number of configurations.
+std::uint64_t more_trials(const study::StudySpec& spec) {
+    const std::uint64_t most =
+        std::min<std::uint64_t>(grid_size(spec), static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()));
+    return std::max<std::uint64_t>(spec.num_trials, std::min<std::uint64_t>(most, 2ULL * spec.num_trials));
+}
+
+} // namespace
+
+std::string steps_text(const std::vector<NextStep>& steps, const Style& style) {
+    constexpr std::string_view mark = "  # ";
+    std::size_t in_line = 0; // widest command whose remark fits on its line
+    const auto fits = [&](std::size_t command, const NextStep& step) {
+        return label_width + command + mark.size() + display_width(step.remark) <= style.width;
+    };
+    for (const auto& step : steps)
+        if (fits(display_width(step.command), step)) in_line = std::max(in_line, display_width(step.command));
+    std::string text;
+    for (const auto& step : steps) {
+        const std::string label = text.empty() ? "next" : "";
+        const std::size_t width = std::max(display_width(step.command), in_line);
+        if (fits(width, step)) {
+            text += labelled(label, pad_right(step.command, width) + std::string(mark) + step.remark);
+        } else {
+            text += labelled(label, step.command);
+            text += prose("", "# " + step.remark, style);
+        }
+    }
+    return text;
+}
+
+std::string command_text(std::vector<std::string> words) {
+    words.insert(words.begin(), "ranktune");
+    return study::shell_text(words);
+}
+
+std::vector<NextStep> steps_to_go_on(const std::string& directory) {
+    return {{command_text({"run", directory}), "goes on", true},
+            {command_text({"status", directory}), "what there is"}};
+}
+
+std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& files) {
+    const auto& state = tuner.state();
+    const std::string& directory = files.directory;
+    if (state.outcome == StudyOutcome::resumable && !files.next_job.empty())
+        return {{"squeue --jobs=" + files.next_job, "job " + files.next_job + " goes on by itself"},
+                {command_text({"status", directory}), "what there is"}};
+    if (state.outcome == StudyOutcome::resumable) return steps_to_go_on(directory);
+    std::vector<NextStep> steps;
+    if (state.end_reason == study::Reason::stateless) {
+        steps.push_back({files.command, "goes on, when the program or the study file is mended", true});
+        steps.push_back({files.command + " --fresh", "begins again, with another variant in [scheduler]", true});
+        return steps;
+    }
+    if (state.outcome == StudyOutcome::usage) {
+        add_mended(steps, tuner, files);
+        return steps;
+    }
+    if (no_trial_succeeded(state)) {
+        add_second_chance(steps, tuner, files);
+        return steps;
+    }
+    add_log_without_value(steps, state, directory);
+    add_views(steps, state, directory);
+    if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
+    steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
+    if (!state.best) steps.push_back({files.command + " --fresh", "all again, when the study is mended", true});
+    return steps;
+}
+
+std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesInfo& files) {
+    const auto& state = tuner.state();
+    const auto& spec = tuner.spec();
+    std::vector<NextStep> steps;
+    if (state.outcome == StudyOutcome::usage) {
+        add_views(steps, state, files.directory);
+        add_mended(steps, tuner, files);
+        return steps;
+    }
+    add_log_without_value(steps, state, files.directory);
+    add_views(steps, state, files.directory);
+    const std::uint64_t more = more_trials(spec);
+    if (no_trial_succeeded(state)) { // more trials would fail as well
+        add_second_chance(steps, tuner, files);
+    } else if (out_of_time(state)) {
+        steps.push_back({command_text({"run", files.directory, more_time(spec)}),
+                         "more time: the budget counts from the first start", true});
+    } else if (state.best && more > spec.num_trials) {
+        steps.push_back({command_text({"run", files.directory, fmt::format("study.num_trials={}", more)}),
+                         fmt::format("{} more", more - state.trials.size()), true});
+    }
+    if (!no_trial_succeeded(state)) add_retries(steps, tuner, files.directory);
+    steps.push_back(
+        {files.command + " --fresh", "all again; the old directory becomes " + files.directory + "~1", true});
+    return steps;
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/export/export.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <ostream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "ranktune/base/utf8.hpp"
+#include "report/screens/front.hpp"
+#include "report/view/history.hpp"
+#include "report/view/last_metrics.hpp"
+#include "report/view/lineage.hpp"
+#include "storage/results.hpp"
+
+namespace ranktune::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using tuner::TrialState;
+
+Json number(double value) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    return value;
+}
+
+double seconds(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
+
+/// The host of a rank in that incarnation: the next one may run elsewhere.
+std::string host_of(const LoadedStudy& study, std::size_t incarnation, study::Rank rank) {
+    if (incarnation >= study.workers.size()) return {};
+    const auto& workers = study.workers[incarnation];
+    return rank.value() == 0 || rank.value() > workers.size() ? std::string() : workers[rank.value() - 1].host;
+}
+
+Json attempt_json(const LoadedStudy& study, const AttemptStart& start) {
+    Json ranks = Json::array();
+    Json hosts = Json::array();
+    for (const auto rank : std::span(study.ranks).subspan(start.first_rank, start.rank_count)) {
+        ranks.push_back(rank.value());
+        hosts.push_back(host_of(study, start.incarnation, rank));
+    }
+    Json attempt = {{"attempt", start.attempt.value()},
+                    {"start", seconds(start.at)},
+                    {"from_iteration", start.from},
+                    {"ranks", ranks},
+                    {"hosts", hosts}};
+    if (start.whose != start.trial) attempt["from_trial"] = start.whose.value();
+    return attempt;
+}
+
+Json configuration_json(const space::Configuration& configuration) {
+    Json json = Json::object();
+    for (const auto& entry : configuration.entries()) json[entry.name] = json_of(entry.value);
+    return json;
+}
+
+/// What the trial took over from others, and the configuration with which it went on.
+Json takeovers_json(const TrialState& trial) {
+    Json all = Json::array();
+    for (std::size_t i = 0; i < trial.takeovers.size(); ++i) {
+        const tuner::Takeover& takeover = trial.takeovers[i];
+        const bool newest = i + 1 == trial.takeovers.size();
+        all.push_back(
+            {{"iteration", takeover.iteration},
+             {"donor", takeover.donor.trial.value()},
+             {"donor_iteration", takeover.donor.checkpoint.iteration},
+             {"configuration_before", configuration_json(takeover.before)},
+             {"configuration", configuration_json(newest ? trial.configuration : trial.takeovers[i + 1].before)}});
+    }
+    return all;
+}
+
+/// The schedule that led to the weights that the trial had at an iteration.
+Json schedule_json(const tuner::State& state, study::TrialId trial, study::Iteration iteration) {
+    Json all = Json::array();
+    for (const Stretch& stretch : lineage(state, trial, iteration))
+        all.push_back({{"trial", stretch.trial.value()},
+                       {"from", stretch.from},
+                       {"to", stretch.to},
+                       {"configuration", configuration_json(*stretch.configuration)}});
+    return all;
+}
+
+/// `attempts`: indices into study.starts.
+Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std::size_t> attempts) {
+    const TrialState& t = study.tuner->state().trial(id);
+    Json checkpoints = Json::array();
+    for (const auto& c : t.checkpoints) {
+        checkpoints.push_back({{"iteration", c.iteration},
+                               {"path", c.path},
+                               {"bytes", c.bytes},
+                               {"digest", fmt::format("{:016x}", c.digest)}});
+    }
+    Json runs = Json::array();
+    for (const std::size_t index : attempts) runs.push_back(attempt_json(study, study.starts[index]));
+    const bool closed = study::is_final(t.phase);
+    Json trial = {{"id", id.value()},
+                  {"configuration", configuration_json(t.configuration)},
+                  {"state", study::name(t.phase)},
+                  {"reason", study::describe(closed ? t.closed_by : t.verdict.reason, closed ? t.closed_a : t.verdict.a,
+                                             closed ? t.closed_b : t.verdict.b)},
+                  {"message", study::describe(t.failure)},
+                  {"iterations", t.iteration},
+                  {"seconds", t.seconds}};
+    trial["best"] = t.reported && !std::isnan(t.best) ? Json{{"value", number(t.best)}, {"iteration", t.best_iteration}}
+                                                      : Json(nullptr);
+    if (!t.others.empty()) { // several objectives: all of them, in the order of study.objectives
+        trial["best"]["values"] = Json::array({number(t.best)});
+        for (const double value : t.others) trial["best"]["values"].push_back(number(value));
+    }
+    trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
+    if (!t.takeovers.empty()) {
+        trial["takeovers"] = takeovers_json(t);
+        trial["schedule"] = schedule_json(study.tuner->state(), id, t.iteration);
+    }
+    const std::uint32_t repeats = study.tuner->spec().searcher.repeats;
+    if (repeats > 1) trial["repeats_of"] = tuner::first_repeat(id, repeats).value();
+    trial["checkpoints"] = checkpoints;
+    trial["attempts"] = runs;
+    trial["created"] = seconds(t.created);
+    trial["start"] = attempts.empty() ? Json(nullptr) : Json(seconds(t.started));
+    trial["end"] = closed ? Json(seconds(t.ended)) : Json(nullptr);
+    return trial;
+}
+
+/// Indices into study.starts, sorted by trial, each trial's in the order of its attempts.
+std::vector<std::size_t> by_trial(const LoadedStudy& study) {
+    std::vector<std::size_t> order(study.starts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return study.starts[a].trial < study.starts[b].trial; });
+    return order;
+}
+
+/// The JSON text, indented for nesting at `level`, with one space per level.
+std::string text_at(const Json& json, std::size_t level) {
+    // Replace bytes in names and messages that are not UTF-8.
+    const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+    std::string indented;
+    for (const char c : text) {
+        indented += c;
+        if (c == '\n') indented.append(level, ' '); // inside a JSON string it is written as \\n
+    }
+    return indented;
+}
+
+/// An array of the outermost object, written element by element.
+class ArrayWriter {
+  public:
+    ArrayWriter(std::ostream& out, const char* name) : out_(out) { out_ << ",\n \"" << name << "\": ["; }
+    void add(const Json& element) {
+        out_ << (any_ ? ",\n  " : "\n  ") << text_at(element, 2);
+        any_ = true;
+    }
+    void end() { out_ << (any_ ? "\n ]" : "]"); }
+
+  private:
+    std::ostream& out_;
+    bool any_ = false;
+};
+
+std::string csv(const std::string& raw) {
+    const std::string text = base::as_utf8(raw);
+    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + "\"";
+}
+
+/// The cells best and best_iteration; both empty when there is no best value, as in the JSON.
+std::string best_cells(const TrialState& trial) {
+    if (!trial.reported || std::isnan(trial.best)) return ",";
+    return space::float_text(trial.best) + ',' + std::to_string(trial.best_iteration);
+}
+
+/// The header: the table's own columns, then the study's names, made unique as in metrics.h5.
+void write_header(std::ostream& out, std::vector<std::string> columns, const std::vector<storage::ChosenName>& chosen) {
+    for (auto& name : storage::column_names({columns.begin(), columns.end()}, chosen))
+        columns.push_back(std::move(name));
+    for (std::size_t i = 0; i < columns.size(); ++i) out << (i == 0 ? "" : ",") << csv(columns[i]);
+    out << "\r\n";
+}
+
+} // namespace
+
+nlohmann::ordered_json json_of(const space::Value& value) {
+    if (value.is_bool()) return value.as_bool();
+    if (value.is_int()) return value.as_int();
+    if (value.is_double()) return number(value.as_double());
+    if (value.is_string()) return value.as_string();
+    Json list = Json::array();
+    for (const auto& item : value.as_list()) list.push_back(json_of(item));
+    return list;
+}
+
+namespace {
+
+/// Writes everything up to the reports; returns the names of the metrics. Takes the study by value, to free its memory.
+std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::ostream& out) {
+    const auto& state = study.tuner->state();
+    const auto& spec = study.tuner->spec();
+    Json about = {{"name", spec.name},
+                  {"uuid", state.uuid},
+                  {"version", state.version},
+                  {"metric", spec.objective.metric},
+                  {"mode", spec.objective.mode == study::Mode::max ? "max" : "min"},
+                  {"num_trials", spec.num_trials},
+                  {"max_iterations", spec.max_iterations},
+                  {"seed", spec.seed},
+                  {"starts", study.began},
+                  {"ended", state.ended},
+                  {"exit_code", state.ended ? Json(static_cast<int>(state.outcome)) : Json(nullptr)},
+                  {"outcome", state.end_message},
+                  {"best_trial", state.best ? Json(state.best->value()) : Json(nullptr)}};
+    if (spec.searcher.repeats > 1) {
+        about["repeats"] = spec.searcher.repeats;
+        about["best_mean"] = number(value_of_best(*study.tuner));
+    }
+    if (spec.objective.several()) {
+        for (const study::Goal& goal : spec.objective.goals())
+            about["objectives"].push_back(
+                {{"metric", goal.metric}, {"mode", goal.mode == study::Mode::max ? "max" : "min"}});
+        about["front"] = Json::array();
+        for (const study::TrialId id : front_of(*study.tuner)) about["front"].push_back(id.value());
+    }
+    if (!state.simulation.empty()) about["simulated"] = state.simulation;
+    out << "{\n \"schema\": 1,\n \"study\": " << text_at(about, 1);
+    ArrayWriter trials(out, "trials");
+    const std::vector<std::size_t> order = by_trial(study);
+    auto attempt = order.begin();
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const auto first = attempt;
+        while (attempt != order.end() && study.starts[*attempt].trial.value() == i) ++attempt;
+        trials.add(trial_json(study, study::TrialId{i}, {first, attempt}));
+    }
+    trials.end();
+    return state.metrics;
+}
+
+} // namespace
+
+void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostream& out) {
+    const std::vector<std::string> names = export_study_and_trials(std::move(study), out);
+    ArrayWriter reports(out, "reports");
+    each_report([&](const study::Reported& report) {
+        Json metrics = Json::object();
+        for (const auto& metric : report.metrics) metrics[names.at(metric.id.value())] = number(metric.value);
+        reports.add({{"trial", report.trial.value()},
+                     {"attempt", report.attempt.value()},
+                     {"iteration", report.iteration},
+                     {"seconds", report.seconds},
+                     {"time", seconds(report.at)},
+                     {"metrics", metrics}});
+    });
+    reports.end();
+    out << "\n}\n";
+}
+
+namespace {
+
+/// The newest value of each metric of each trial, and that in the report of its best iteration.
+struct TrialMetrics {
+    LastMetrics last;
+    LastMetrics at_best;
+};
+
+TrialMetrics trial_metrics(const tuner::State& state, const EachReport& each_report) {
+    TrialMetrics metrics;
+    each_report([&](const study::Reported& report) {
+        metrics.last.add(report);
+        if (state.trial(report.trial).best_iteration == report.iteration) metrics.at_best.add(report);
+    });
+    return metrics;
+}
+
+/// The cells of a trial's own columns.
+void write_facts(std::ostream& out, const TrialState& t) {
+    const bool closed = study::is_final(t.phase);
+    out << study::name(t.phase) << ',' << csv(closed ? study::describe(t.closed_by, t.closed_a, t.closed_b) : "") << ','
+        << t.iteration << ',' << best_cells(t) << ',' << (t.reported ? space::float_text(t.last) : "") << ','
+        << space::float_text(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
+        << (t.attempt.value() > 0 ? space::float_text(seconds(t.started)) : "") << ','
+        << (closed ? space::float_text(seconds(t.ended)) : "") << ',' << csv(study::describe(t.failure));
+}
+
+} // namespace
+
+void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out) {
+    const auto& state = tuner.state();
+    const auto& parameters = tuner.spec().space.parameters();
+    std::vector<storage::ChosenName> chosen;
+    for (const auto& parameter : parameters) chosen.push_back({parameter.name, "parameter"});
+    std::vector<std::size_t> others; // metrics beside the objective
+    for (std::size_t i = 0; i < state.metrics.size(); ++i) {
+        if (state.metrics[i] == tuner.spec().objective.metric) continue;
+        others.push_back(i);
+        chosen.push_back({state.metrics[i], "metric"});
+        chosen.push_back({state.metrics[i] + ".at_best", "metric"});
+    }
+    std::vector<std::string> own = {"trial",   "state",    "reason", "iterations", "best", "best_iteration", "last",
+                                    "seconds", "attempts", "ranks",  "start",      "end",  "message"};
+    const auto& objective = tuner.spec().objective;
+    const auto ranks = objective.several() ? tuner::pareto_ranks(state.trials, objective) : std::vector<std::int64_t>();
+    if (objective.several()) own.emplace_back("pareto_rank");
+    write_header(out, std::move(own), chosen);
+    const TrialMetrics metrics = others.empty() ? TrialMetrics{} : trial_metrics(state, each_report);
+    const auto cell = [&](const LastMetrics& values, study::TrialId trial, std::size_t metric) {
+        out << ',';
+        if (values.has(trial, metric)) out << space::float_text(values.of(trial, metric));
+    };
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const study::TrialId id{i};
+        out << i << ',';
+        write_facts(out, state.trials[i]);
+        if (!ranks.empty()) out << ',' << (ranks[i] < 0 ? "" : std::to_string(ranks[i]));
+        for (const auto& parameter : parameters) {
+            const auto* value = state.trials[i].configuration.find(parameter.name);
+            out << ',' << (value == nullptr ? "" : csv(value->text()));
+        }
+        for (const std::size_t metric : others) {
+            cell(metrics.last, id, metric);
+            cell(metrics.at_best, id, metric);
+        }
+        out << "\r\n";
+    }
+}
+
+void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out) {
+    std::vector<storage::ChosenName> chosen;
+    for (const auto& metric : metrics) chosen.push_back({metric, "metric"});
+    write_header(out, {"trial", "attempt", "iteration", "seconds", "time"}, chosen);
+    each_report([&](const study::Reported& report) {
+        std::vector<std::string> cells(metrics.size());
+        for (const auto& metric : report.metrics) {
+            cells.at(metric.id.value()) = space::float_text(metric.value);
+        }
+        out << report.trial.value() << ',' << report.attempt.value() << ',' << report.iteration << ','
+            << space::float_text(report.seconds) << ',' << space::float_text(seconds(report.at));
+        for (const auto& cell : cells) out << ',' << cell;
+        out << "\r\n";
+    });
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/replay/replay.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/parse.hpp"
+#include "report/view/lineage.hpp"
+#include "schedulers/built_in.hpp"
+#include "searchers/built_in.hpp"
+
+namespace ranktune::report {
+namespace {
+
+/// What one hyper-parameter was while the weights were trained.
+struct Course {
+    std::vector<space::Value> values; ///< each once, in the order of their first use
+    std::vector<study::Scheduled::Change> changes;
+};
+
+Course course_of(const std::string& name, const std::vector<Stretch>& stretches) {
+    Course course;
+    study::Iteration trained = 0;
+    const space::Value* now = nullptr;
+    for (const Stretch& stretch : stretches) {
+        const space::Value* value = stretch.configuration->find(name);
+        if (value != nullptr) { // otherwise its condition does not hold
+            if (now != nullptr && *now != *value) course.changes.push_back({trained, *value});
+            if (std::ranges::find(course.values, *value) == course.values.end()) course.values.push_back(*value);
+            now = value;
+        }
+        trained += stretch.length();
+    }
+    return course;
+}
+
+/// Constants as far as possible. What a condition may look at must list its values, so that it can come true.
+void take_courses(study::StudySpec& spec, const std::vector<Stretch>& stretches) {
+    const auto& all = spec.space.parameters();
+    const bool conditional =
+        std::ranges::any_of(all, [](const space::Parameter& p) { return p.condition.has_value(); });
+    std::vector<space::Parameter> parameters;
+    for (const space::Parameter& parameter : all) {
+        Course course = course_of(parameter.name, stretches);
+        if (course.values.empty()) continue; // its condition never held
+        const bool lists = conditional && course.values.size() > 1;
+        const space::Domain domain =
+            lists ? space::Domain(space::Grid{course.values}) : space::Domain(space::Constant{course.values.front()});
+        parameters.push_back({parameter.name, domain, parameter.condition});
+        if (!course.changes.empty()) spec.scheduler.schedule.push_back({parameter.name, std::move(course.changes)});
+    }
+    spec.space = space::SearchSpace(std::move(parameters));
+}
+
+/// "digits-trial-3"
+std::string name_of(const std::string& study, study::TrialId trial) {
+    const std::string ending = "-trial-" + std::to_string(trial.value());
+    std::string name = study + ending;
+    // A name has a limited length.
+    for (std::size_t keep = study.size(); keep > 0 && !study::is_study_name(name); --keep)
+        name = study.substr(0, keep - 1) + ending;
+    return name;
+}
+
+} // namespace
+
+study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial) {
+    const tuner::State& state = tuner.state();
+    if (trial.value() >= state.trials.size())
+        throw base::UsageError("there is no trial #" + std::to_string(trial.value()) + "; the study has " +
+                               std::to_string(state.trials.size()));
+    const study::Iteration iteration = state.trial(trial).iteration;
+    if (iteration == 0) throw base::UsageError("trial #" + std::to_string(trial.value()) + " has not reported yet");
+    const std::vector<Stretch> stretches = lineage(state, trial, iteration);
+    study::StudySpec spec = tuner.spec();
+    spec.name = name_of(spec.name, trial);
+    spec.num_trials = 1;
+    spec.max_iterations = 0;
+    for (const Stretch& stretch : stretches) spec.max_iterations += stretch.length();
+    spec.max_concurrent = 0;
+    spec.time_budget.reset();
+    spec.deterministic = false;
+    spec.trainable.inputs.clear(); // the next start reads its files anew
+    spec.searcher = searchers::chosen("random");
+    spec.scheduler = {};
+    take_courses(spec, stretches);
+    auto schedule = std::exchange(spec.scheduler.schedule, {});
+    spec.scheduler = schedulers::chosen(schedule.empty() ? "fifo" : "schedule");
+    spec.scheduler.schedule = std::move(schedule);
+    return spec;
+}
+
+} // namespace ranktune::report

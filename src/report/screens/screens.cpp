@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Start, end and best screens.
+
+#include "report/screens/screens.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ranktune/base/text.hpp"
+#include "report/explain/endings.hpp"
+#include "report/explain/next_steps.hpp"
+#include "report/explain/plan.hpp"
+#include "report/screens/front.hpp"
+#include "report/screens/simulated.hpp"
+#include "report/view/history.hpp"
+#include "report/view/lineage.hpp"
+#include "report/view/rank_time.hpp"
+#include "study/constraint.hpp"
+
+#include <fmt/format.h>
+
+namespace ranktune::report {
+namespace {
+
+using study::TrialPhase;
+using tuner::TrialState;
+
+std::string rungs_text(const study::SchedulerPlan& expected) {
+    std::string levels;
+    std::string counts;
+    for (const auto& rung : expected.rungs) {
+        levels += (levels.empty() ? "" : "/") + std::to_string(rung.iteration);
+        counts += (counts.empty() ? "" : "/") + std::to_string(rung.trials);
+    }
+    return fmt::format("rungs {}: about {} {}", levels, counts, plural(expected.rungs.front().trials, "trial"));
+}
+
+std::string configuration_text(const space::Configuration& configuration) {
+    std::string text;
+    for (const auto& entry : configuration.entries()) {
+        text += (text.empty() ? "" : " ") + entry.name + "=";
+        const bool bare = entry.value.is_list() && !entry.value.as_list().empty();
+        text += bare ? "[" + value_text(entry.value) + "]" : value_text(entry.value);
+    }
+    return text.empty() ? "(no hyper-parameters)" : text;
+}
+
+/// How the study ended, and its exit code at the right edge.
+std::string headline(const tuner::Tuner& tuner, const char* verb, study::StudyOutcome outcome, double elapsed_s,
+                     const Style& style) {
+    const auto& state = tuner.state();
+    const std::uint64_t ok = state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
+    std::string text =
+        paragraph(fmt::format("{} {} in {}: {}, {} ok, {} failed", tuner.spec().name, verb, short_duration(elapsed_s),
+                              trials_made(tuner), ok, state.in(TrialPhase::failed)),
+                  style);
+    text.pop_back();
+    const std::string exit = fmt::format("exit {}", static_cast<int>(outcome));
+    const std::size_t used = display_width(text.substr(text.rfind('\n') + 1)); // of its last line; npos + 1 is 0
+    if (used + 2 + exit.size() > style.width) return text + "\n" + pad_left(exit, style.width) + "\n";
+    return text + std::string(style.width - used - exit.size(), ' ') + exit + "\n";
+}
+
+std::string end_headline(const tuner::Tuner& tuner, std::optional<study::StudyOutcome> code, double elapsed_s,
+                         const Style& style) {
+    const auto outcome = tuner.state().outcome;
+    const char* verb = outcome == study::StudyOutcome::resumable ? "stopped early, resumable,"
+                       : outcome == study::StudyOutcome::no_success || outcome == study::StudyOutcome::usage
+                           ? "stopped"
+                           : "finished";
+    return headline(tuner, verb, code.value_or(outcome), elapsed_s, style);
+}
+
+/// Trials that an immediate stop interrupts; empty: none.
+std::string interrupted_text(const tuner::State& state) {
+    constexpr std::size_t shown = 8;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < state.trials.size(); ++i)
+        if (tuner::holds_ranks(state.trials[i])) names.push_back(fmt::format("#{}", i));
+    if (names.empty()) return {};
+    return base::join_some(names, shown) +
+           (names.size() == 1 ? ": goes on from its last checkpoint, or begins again without one"
+                              : ": they go on from their last checkpoints, or begin again without one");
+}
+
+std::string files_text(const tuner::Tuner& tuner, const FilesInfo& files) {
+    const auto& state = tuner.state();
+    std::string text = fmt::format("{}  {}, {}", unbroken(files.directory + "/"), counted(files.files, "file"),
+                                   bytes_text(files.bytes));
+    if (state.best && !tuner.spec().objective.several()) {
+        const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), tuner.spec().objective);
+        if (checkpoint != nullptr) text += "    best: " + unbroken(checkpoint->path);
+        if (checkpoint != nullptr && checkpoint->iteration != state.trial(*state.best).best_iteration)
+            text += fmt::format(" (of iteration {})", checkpoint->iteration);
+    }
+    return text;
+}
+
+std::string training_text(const tuner::Tuner& tuner) {
+    const Training training = training_of(tuner);
+    std::string text = fmt::format("{} of {} ({:.0f} %)", grouped(training.iterations),
+                                   counted(training.full, "iteration"), 100.0 * training.share());
+    if (training.again > 0) text += fmt::format(", {} more trained again", grouped(training.again));
+    if (training.iterations > 0)
+        text += fmt::format(", {} of an estimated {} of training time", short_duration(training.seconds),
+                            short_duration(training.full_seconds));
+    return text;
+}
+
+/// The metric at the checkpoint, when it is not the best value; else empty.
+std::string value_of(const study::CheckpointRef& checkpoint, const TrialState& best, const study::StudySpec& spec) {
+    if (checkpoint.iteration == best.best_iteration || !checkpoint.value) return {};
+    return fmt::format(": {} {}", spec.objective.metric, metric_text(*checkpoint.value));
+}
+
+/// Explains why the kept weights are not those of the best iteration.
+std::string other_weights_text(const study::StudySpec& spec, const TrialState& best, const std::string& directory,
+                               const Style& style) {
+    std::string text = prose("",
+                             fmt::format("No checkpoint was taken at iteration {}, where the value was best: these are "
+                                         "the best weights that there are. checkpoint.interval = 1 in the study file "
+                                         "takes one after each iteration, and keeps the best",
+                                         best.best_iteration),
+                             style);
+    // For a program, the path of its files has been shown above.
+    if (!spec.trainable.program) text += labelled("", command_text({"checkpoint", directory, "best"}));
+    return text;
+}
+
+} // namespace
+
+std::string versions_text(const StartInfo& info, const Style& style) {
+    const auto dot = std::string(style.dot());
+    if (info.version.empty()) return {};
+    return paragraph(info.version + dot + info.mpi + dot + info.hdf5 + dot + info.cuda, style);
+}
+
+std::string deterministic_text(const tuner::State& state) {
+    if (!state.deterministic_until) return {};
+    return fmt::format(
+        "deterministic up to record {}: from there on a change of the study, or a trial given up for a "
+        "cause outside of it, had its say",
+        grouped(*state.deterministic_until));
+}
+
+std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style) {
+    const auto dot = std::string(style.dot());
+    std::string text = versions_text(info, style);
+    if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
+    const std::uint32_t most = spec.max_ranks_per_trial();
+    if (info.workers > 0) {
+        std::string groups = spec.resources.ranks_parameter.empty()
+                                 ? fmt::format("{} of {}", counted(info.workers / most, "group"), most)
+                                 : fmt::format("groups of up to {}", most);
+        std::string ranks = fmt::format("{} = head + {} on {}{}{}", info.workers + 1, counted(info.workers, "worker"),
+                                        info.hosts, dot, groups);
+        const std::string where = fmt::format("{} ({})", unbroken(info.directory), info.is_new ? "new" : "resumed");
+        const std::string both = ranks + "    study  " + where;
+        text += label_width + display_width(both) <= style.width
+                    ? prose("ranks", both, style)
+                    : prose("ranks", ranks, style) + prose("study", where, style);
+    }
+    const Plan expected = plan(spec);
+    const bool whole = spec.num_trials == grid_size(spec);
+    std::string words = fmt::format("{}{}{}{}", counted(spec.num_trials, "trial"), whole ? " (the whole grid)" : "",
+                                    dot, expected.scheduler.words);
+    if (expected.scheduler.rungs.size() > 1) words += dot + rungs_text(expected.scheduler);
+    text += prose("plan", words, style);
+    const bool at_most = expected.scheduler.certainty == study::SchedulerPlan::Certainty::at_most;
+    const char* about = at_most ? "at most" : "about";
+    text += prose(
+        "",
+        fmt::format("{} {} of {}", about, grouped(expected.scheduler.iterations), counted(expected.full, "iteration")),
+        style);
+    const std::string& warning = expected.scheduler.warning;
+    if (!warning.empty()) text += paint(prose("warning", warning, style), Tone::bad, style);
+    return encoded(std::move(text), style);
+}
+
+std::vector<std::string> checkpoint_warnings(const Live& live) {
+    std::vector<std::string> warnings;
+    if (live.checkpoints_missed > 0)
+        warnings.push_back(
+            fmt::format("{} could not be written: {}; training goes on, and what fails now costs more of it",
+                        counted(live.checkpoints_missed, "checkpoint"), first_line(live.checkpoint_error)));
+    if (live.fallbacks > 0)
+        warnings.push_back(
+            fmt::format("{} damaged and given up: the trial went on from the one before, or from the "
+                        "beginning (`unreadable` in the log of the head)",
+                        live.fallbacks == 1 ? "1 checkpoint was" : fmt::format("{} checkpoints were", live.fallbacks)));
+    return warnings;
+}
+
+std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files, const Style& style) {
+    const auto& state = tuner.state();
+    std::string text = end_headline(tuner, files.code, live.elapsed_s, style);
+    if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
+    text += best_text(tuner, style);
+    if (state.best && !tuner.spec().objective.several())
+        text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
+    text += prose("training", training_text(tuner), style);
+    if (const std::string suggestions = suggestions_text(tuner); !suggestions.empty())
+        text += prose("search", suggestions, style);
+    if (live.busy_share) {
+        text += prose("workers",
+                      fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,
+                                  style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share),
+                      style);
+    }
+    text += failures_text(state, files.directory, style);
+    if (const std::string places = out_of_service_text(state); !places.empty())
+        text += paint(prose("left out", places + ": trials failed there one after the other", style), Tone::bad, style);
+    for (const std::string& warning : checkpoint_warnings(live))
+        text += paint(prose("warning", warning, style), Tone::bad, style);
+    if (state.outcome == study::StudyOutcome::no_success && state.end_reason != study::Reason::never_finite)
+        text += first_failure_text(tuner, style);
+    if (const std::string mark = deterministic_text(state); !mark.empty())
+        text += paint(prose("order", mark, style), Tone::bad, style);
+    text += prose("files", files_text(tuner, files), style);
+    return encoded(text + steps_text(steps_after(tuner, files), style), style);
+}
+
+std::string cut_short_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
+                             const std::string& why, const Style& style) {
+    const auto outcome = study::StudyOutcome::resumable;
+    std::string text = headline(tuner, "stopped at once, resumable,", outcome, live.elapsed_s, style);
+    text += prose("why", why, style);
+    if (const std::string cut = interrupted_text(tuner.state()); !cut.empty()) text += prose("cut off", cut, style);
+    text += best_text(tuner, style);
+    text += prose("training", training_text(tuner), style);
+    text += prose("files", files_text(tuner, files), style);
+    return encoded(text + steps_text(steps_to_go_on(files.directory), style), style);
+}
+
+std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
+    const auto& state = tuner.state();
+    std::string text = why_text(tuner);
+    if (text.empty()) text = first_line(state.end_message);
+    text = printable(text);
+    for (const auto& step : steps_after(tuner, files)) {
+        if (!step.runs) continue; // only the first that runs the study
+        text += "; " + step.command + "  # " + step.remark;
+        break;
+    }
+    return text + errors_text(tuner, files.directory);
+}
+
+/// With population-based training the result is no point but a schedule. (So is that of the scheduler `schedule`, where
+/// a trial takes over only states of its own.)
+std::string schedule_text(const tuner::State& state, study::TrialId trial, const std::string& directory,
+                          const Style& style) {
+    constexpr std::size_t most = 8;
+    const auto stretches = lineage(state, trial, state.trial(trial).best_iteration);
+    if (stretches.size() < 2) return "";
+    const bool alone = std::ranges::all_of(stretches, [&](const Stretch& each) { return each.trial == trial; });
+    std::string text;
+    study::Iteration trained = 0;
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+        const Stretch& stretch = stretches[i];
+        const study::Iteration begin = std::exchange(trained, trained + stretch.length());
+        if (i + most < stretches.size()) continue;
+        if (i > 0 && i + most == stretches.size())
+            text += prose("schedule", fmt::format("0-{} in {} earlier stretches; all:", begin, i), style) +
+                    labelled("", command_text({"export", directory, "--format", "json"}));
+        const std::string where =
+            fmt::format("{}-{}", begin, trained) + (alone ? "" : fmt::format(" as #{}", stretch.trial.value()));
+        text += prose(text.empty() ? "schedule" : "", where + "  " + configuration_text(*stretch.configuration), style);
+    }
+    if (alone) return text;
+    return text + prose("",
+                        "The value is the best of many that were chosen by it: judge the weights on data that it has "
+                        "not seen.",
+                        style);
+}
+
+namespace {
+
+/// " with latency <= 5.0"; empty without constraints.
+std::string limits_text(const study::Objective& objective) {
+    return objective.constraints.empty() ? std::string() : " with " + study::text(objective.constraints);
+}
+
+} // namespace
+
+std::string best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style,
+                        bool weights_missing) {
+    const auto& state = tuner.state();
+    const std::string mark = simulated_text(state);
+    const std::string simulated = mark.empty() ? "" : paragraph(mark, style);
+    if (!state.best)
+        return encoded(
+            simulated + paragraph("no trial has reported a finite " + study::metrics_text(tuner.spec().objective) +
+                                      limits_text(tuner.spec().objective) +
+                                      "; what there is: " + unbroken(command_text({"status", directory})),
+                                  style),
+            style);
+    if (tuner.spec().objective.several()) return encoded(simulated + front_screen(tuner, directory, style), style);
+    const TrialState& best = state.trial(*state.best);
+    std::string text = simulated + prose("best",
+                                         fmt::format("#{}  {} {}{} at iteration {} of {}{}{}", state.best->value(),
+                                                     tuner.spec().objective.metric, text_of_best(tuner),
+                                                     limits_text(tuner.spec().objective), best.best_iteration,
+                                                     tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
+                                         style);
+    for (const auto& entry : tuner::best_configuration(best).entries())
+        text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
+    text += schedule_text(state, *state.best, directory, style);
+    if (!simulated.empty()) return encoded(std::move(text), style); // there are no weights
+    const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective);
+    text +=
+        prose("weights",
+              checkpoint == nullptr ? "no checkpoint was kept"
+                                    : fmt::format("{} (iteration {}{})", unbroken(directory + "/" + checkpoint->path),
+                                                  checkpoint->iteration, value_of(*checkpoint, best, tuner.spec())),
+              style);
+    if (checkpoint != nullptr && checkpoint->iteration != best.best_iteration)
+        text += other_weights_text(tuner.spec(), best, directory, style);
+    if (weights_missing)
+        text += prose("", "That file is missing: restore it, or see whether an earlier one is left with", style) +
+                labelled("", command_text({"checkpoint", directory, "best"}));
+    if (best.phase == TrialPhase::failed)
+        text += paint(prose("failed", unbroken(failure_message(best)), style), Tone::bad, style);
+    return encoded(std::move(text), style);
+}
+
+} // namespace ranktune::report

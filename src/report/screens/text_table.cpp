@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/screens/text_table.hpp"
+
+#include <algorithm>
+
+#include "report/screens/text.hpp"
+
+namespace ranktune::report {
+namespace {
+
+constexpr std::size_t between = 2; // columns
+
+} // namespace
+
+std::size_t TextColumn::width() const {
+    std::size_t width = display_width(title);
+    for (const auto& cell : cells) width = std::max(width, display_width(cell));
+    return std::min(width, limit);
+}
+
+std::size_t width_of(const std::vector<TextColumn>& columns) {
+    std::size_t sum = 1;
+    for (const auto& column : columns) sum += column.width() + between;
+    return sum - between;
+}
+
+TextRows::TextRows(const std::vector<TextColumn>& columns) : columns_(columns) {
+    for (const TextColumn& column : columns) widths_.push_back(column.width());
+}
+
+template <class Cell>
+std::string TextRows::line(Cell cell) const {
+    std::string text = " ";
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+        if (i > 0) text.append(between, ' ');
+        const std::string& word = cell(columns_[i]);
+        text += columns_[i].left ? pad_right(word, widths_[i]) : pad_left(word, widths_[i]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+}
+
+std::string TextRows::titles() const {
+    return line([](const TextColumn& column) -> const std::string& { return column.title; });
+}
+
+std::string TextRows::cells(std::size_t index) const {
+    return line([index](const TextColumn& column) -> const std::string& { return column.cells[index]; });
+}
+
+} // namespace ranktune::report

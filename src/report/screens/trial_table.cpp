@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/screens/trial_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ranktune/base/error.hpp"
+#include "report/explain/next_steps.hpp"
+#include "report/screens/front.hpp"
+#include "report/screens/screens.hpp"
+#include "report/screens/text_table.hpp"
+#include "report/view/history.hpp"
+#include "report/view/trial_filter.hpp"
+
+namespace ranktune::report {
+namespace {
+
+using study::TrialId;
+using study::TrialPhase;
+using tuner::TrialState;
+
+std::string state_text(const TrialState& t, bool interrupted) {
+    if (interrupted && holds_ranks(t)) return "interrupted";
+    if (t.on_hold) return fmt::format("held {}", t.iteration);
+    switch (t.phase) {
+        case TrialPhase::waiting:
+        case TrialPhase::running:
+        case TrialPhase::ending: {
+            const char* word = t.phase == TrialPhase::waiting ? "wait" : t.phase == TrialPhase::running ? "run" : "end";
+            return fmt::format("{} -> {}", word, t.target);
+        }
+        case TrialPhase::paused:
+            return fmt::format("paused {}", t.iteration);
+        case TrialPhase::failed:
+            return t.attempt.value() > 1 ? fmt::format("failed {}x", t.attempt.value()) : "failed";
+        default:
+            return std::string(study::name(t.phase));
+    }
+}
+
+/// "#5@20 (3)": what the trial took over last, and how often it did.
+std::string takeover_text(const TrialState& trial) {
+    if (trial.takeovers.empty()) return "-";
+    const tuner::Donor& donor = trial.takeovers.back().donor;
+    return fmt::format("#{}@{} ({})", donor.trial.value(), donor.checkpoint.iteration, trial.takeovers.size());
+}
+
+std::string reason_text(const TrialState& trial) {
+    return study::is_final(trial.phase) ? study::describe(trial.closed_by, trial.closed_a, trial.closed_b)
+                                        : study::describe(trial.verdict.reason, trial.verdict.a, trial.verdict.b);
+}
+
+std::optional<space::Value> known_number(double value) {
+    return std::isnan(value) ? std::nullopt : std::optional<space::Value>(value);
+}
+
+/// What a trial can be shown, sorted and selected by.
+struct Field {
+    std::string name;
+    std::function<std::string(TrialId)> cell;
+    std::function<std::optional<space::Value>(TrialId)> value; ///< nothing: the trial has none
+    bool left = false;
+    bool is_metric = false; ///< beside the objective: needs LastMetrics
+    std::string title = {}; ///< empty: its name
+};
+
+/// Numbers before strings before others; within a kind by value.
+bool comes_before(const space::Value& a, const space::Value& b) {
+    if (a.is_number() && b.is_number()) return a.as_double() < b.as_double();
+    if (a.is_string() && b.is_string()) return a.as_string() < b.as_string();
+    if (a.is_bool() && b.is_bool()) return !a.as_bool() && b.as_bool();
+    const auto kind = [](const space::Value& v) { return v.is_number() ? 0 : v.is_string() ? 1 : v.is_bool() ? 2 : 3; };
+    return kind(a) < kind(b);
+}
+
+/// The fields that every study has, its metrics and its hyper-parameters, in this order.
+std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
+    const auto* state = &tuner.state();
+    const auto trial = [state](TrialId id) -> const TrialState& { return state->trial(id); };
+    std::vector<Field> fields;
+    const auto words = [&](std::string name, auto text) {
+        fields.push_back({std::move(name), [=](TrialId id) { return text(trial(id)); },
+                          [=](TrialId id) { return std::optional<space::Value>(text(trial(id))); }, true});
+    };
+    const auto whole = [&](std::string name, auto number) {
+        fields.push_back(
+            {std::move(name), [=](TrialId id) { return std::to_string(number(trial(id))); },
+             [=](TrialId id) { return std::optional<space::Value>(static_cast<std::int64_t>(number(trial(id)))); }});
+    };
+    fields.push_back({"trial",
+                      [=](TrialId id) { return (state->leads(id) ? "*  #" : "#") + std::to_string(id.value()); },
+                      [](TrialId id) { return std::optional<space::Value>(static_cast<std::int64_t>(id.value())); }});
+    fields.push_back({"state", [=](TrialId id) { return state_text(trial(id), interrupted); },
+                      [=](TrialId id) -> std::optional<space::Value> {
+                          if (interrupted && holds_ranks(trial(id))) return "interrupted";
+                          return std::string(study::name(trial(id).phase));
+                      },
+                      true});
+    words("group", [](const TrialState& t) { return holds_ranks(t) ? ranks_text(t.ranks) : std::string("-"); });
+    fields.push_back(
+        {"it", [=](TrialId id) { return trial(id).reported ? std::to_string(trial(id).iteration) : "-"; },
+         [=](TrialId id) { return std::optional<space::Value>(static_cast<std::int64_t>(trial(id).iteration)); }});
+    fields.push_back({"best", [=](TrialId id) { return metric_text(trial(id).best); },
+                      [=](TrialId id) { return known_number(trial(id).reported ? trial(id).best : NAN); }});
+    fields.push_back({"last", [=](TrialId id) { return metric_text(trial(id).reported ? trial(id).last : NAN); },
+                      [=](TrialId id) { return known_number(trial(id).reported ? trial(id).last : NAN); }});
+    if (tuner.spec().searcher.repeats > 1)
+        fields.push_back({"mean", [&tuner](TrialId id) { return text_of_mean(tuner, id); },
+                          [&tuner](TrialId id) {
+                              return known_number(tuner::repetitions_of(id, tuner.state().trials, tuner.spec()).mean);
+                          }});
+    whole("best_it", [](const TrialState& t) { return t.best_iteration; });
+    fields.push_back({"time", [=](TrialId id) { return trial(id).reported ? short_duration(trial(id).seconds) : "-"; },
+                      [=](TrialId id) { return std::optional<space::Value>(trial(id).seconds); }});
+    whole("attempts", [](const TrialState& t) { return t.attempt.value(); });
+    whole("bracket", [](const TrialState& t) { return t.bracket; });
+    whole("ranks", [](const TrialState& t) { return t.wanted_ranks; });
+    words("reason", [](const TrialState& t) { return reason_text(t); });
+    words("took_over", [](const TrialState& t) { return takeover_text(t); });
+    fields.back().title = "took over";
+    return fields;
+}
+
+Field parameter_field(const tuner::State* state, const std::string& name) {
+    return {name,
+            [=](TrialId id) {
+                const auto* value = state->trial(id).configuration.find(name);
+                return value == nullptr ? std::string("-") : value_text(*value);
+            },
+            [=](TrialId id) -> std::optional<space::Value> {
+                const auto* value = state->trial(id).configuration.find(name);
+                return value == nullptr ? std::nullopt : std::optional(*value);
+            }};
+}
+
+} // namespace
+
+struct TrialTable::Impl {
+    const tuner::Tuner& tuner;
+    TableRequest request;
+    Style style;
+    std::vector<Field> own;
+    std::vector<Field> metrics; ///< the objectives first
+    std::vector<Field> parameters;
+    std::vector<const Field*> shown; ///< columns, where they were chosen; else those that may be dropped, too
+    const Field* sort = nullptr;
+    bool descending = false;
+    std::optional<TrialFilter> filter;
+    bool filters_metrics = false;
+    const LastMetrics* values = nullptr; ///< while `text` runs
+
+    Impl(const tuner::Tuner& of, TableRequest what, bool interrupted, const Style& how)
+        : tuner(of), request(std::move(what)), style(how), own(own_fields(of, interrupted)) {
+        add_metrics();
+        for (const auto& parameter : tuner.spec().space.parameters())
+            parameters.push_back(parameter_field(&tuner.state(), parameter.name));
+        if (request.columns.empty()) choose_columns();
+        for (const std::string& name : request.columns) shown.push_back(&field(name, "--columns"));
+        take_sort();
+        if (!request.filter.empty()) take_filter();
+    }
+
+    void add_metrics() {
+        const std::string& objective = tuner.spec().objective.metric;
+        metrics.push_back(*std::ranges::find(own, "best", &Field::name));
+        metrics.back().name = objective;
+        const auto goals = tuner.spec().objective.goals();
+        for (std::size_t i = 1; i < goals.size(); ++i) {
+            const auto value = [state = &tuner.state(), i](TrialId id) { return objective_value(state->trial(id), i); };
+            metrics.push_back({goals[i].metric, [=](TrialId id) { return metric_text(value(id)); },
+                               [=](TrialId id) { return known_number(value(id)); }});
+        }
+        const auto& names = tuner.state().metrics;
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (std::ranges::find(goals, names[i], &study::Goal::metric) != goals.end()) continue;
+            Field field{names[i], [this, i](TrialId id) { return metric_text(values->of(id, i)); },
+                        [this, i](TrialId id) { return known_number(values->of(id, i)); }};
+            field.is_metric = true;
+            metrics.push_back(std::move(field));
+        }
+    }
+
+    [[nodiscard]] const Field* find(const std::string& name) const {
+        const auto in = [](const std::vector<Field>& fields, std::string_view wanted) -> const Field* {
+            const auto found = std::ranges::find(fields, wanted, &Field::name);
+            return found == fields.end() ? nullptr : &*found;
+        };
+        if (const Field* found = in(own, name)) return found;
+        if (const Field* found = in(metrics, name)) return found;
+        if (const Field* found = in(parameters, name)) return found;
+        if (name.starts_with("metric.")) return in(metrics, std::string_view(name).substr(7));
+        return name.starts_with("parameter.") ? in(parameters, std::string_view(name).substr(10)) : nullptr;
+    }
+
+    /// `where`: the option, and perhaps the column of its text.
+    [[nodiscard]] const Field& field(const std::string& name, const std::string& where) const {
+        if (const Field* found = find(name)) return *found;
+        std::vector<std::string> known;
+        for (const auto* fields : {&own, &metrics, &parameters})
+            for (const Field& each : *fields) known.push_back(each.name);
+        throw base::UsageError(where + ": '" + name + "' is no metric, hyper-parameter or column of this study" +
+                               base::suggestion(name, std::span<const std::string>(known)) + " (" + base::join(known) +
+                               ")");
+    }
+
+    void choose_columns() {
+        for (const char* name : {"trial", "state", "group", "it"}) shown.push_back(find(name));
+        const std::size_t goals = tuner.spec().objective.goals().size();
+        for (std::size_t i = 0; i < goals; ++i) shown.push_back(&metrics[i]);
+        if (const Field* mean = find("mean"); mean != nullptr && tuner.spec().searcher.repeats > 1)
+            shown.push_back(mean);
+        for (std::size_t i = 0; i < parameters.size(); ++i)
+            if (!std::holds_alternative<space::Constant>(tuner.spec().space.parameters()[i].domain))
+                shown.push_back(&parameters[i]);
+        // A trial on a schedule of its own takes over nobody else's state.
+        const auto& trials = tuner.state().trials;
+        bool any = false;
+        for (std::uint32_t i = 0; i < trials.size() && !any; ++i)
+            any = !trials[i].takeovers.empty() && trials[i].takeovers.back().donor.trial != TrialId{i};
+        if (any) shown.push_back(find("took_over"));
+        if (request.wide_metrics)
+            for (std::size_t i = goals; i < metrics.size(); ++i) shown.push_back(&metrics[i]);
+        shown.push_back(find("time"));
+    }
+
+    void take_sort() {
+        std::string name = request.sort;
+        const auto colon = name.rfind(':');
+        if (const std::string order = colon == std::string::npos ? "" : name.substr(colon + 1);
+            order == "desc" || order == "asc") {
+            descending = order == "desc";
+            name.resize(colon);
+        } else if (colon != std::string::npos && find(name) == nullptr) {
+            throw base::UsageError("--sort: '" + order + "' is no order; accepted: NAME, NAME:asc, NAME:desc");
+        }
+        if (!name.empty()) sort = &field(name, "--sort");
+    }
+
+    void take_filter() {
+        try {
+            filter.emplace(request.filter, [this](const std::string& name, const std::string& at) {
+                filters_metrics |= field(name, at).is_metric;
+            });
+        } catch (const base::UsageError& error) {
+            throw base::UsageError(std::string("--filter: ") + error.what());
+        }
+    }
+
+    /// The trials to show, in their order; those behind max_rows, too.
+    [[nodiscard]] std::vector<TrialId> selected() const {
+        std::vector<TrialId> ids = by_rank(tuner);
+        if (filter)
+            std::erase_if(ids, [&](TrialId id) {
+                return !filter->holds([&](const std::string& name) { return field(name, "").value(id); });
+            });
+        if (sort == nullptr) return ids;
+        std::ranges::sort(ids);
+        std::vector<std::pair<std::optional<space::Value>, TrialId>> keyed;
+        for (const TrialId id : ids) keyed.emplace_back(sort->value(id), id);
+        std::ranges::stable_sort(keyed, [this](const auto& a, const auto& b) {
+            if (!a.first || !b.first) return a.first.has_value() && !b.first.has_value(); // without a value: last
+            return descending ? comes_before(*b.first, *a.first) : comes_before(*a.first, *b.first);
+        });
+        for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = keyed[i].second;
+        return ids;
+    }
+
+    [[nodiscard]] static TextColumn column_of(const Field& field, const std::vector<TrialId>& ids) {
+        TextColumn column{field.title.empty() ? field.name : field.title, field.left};
+        for (const TrialId id : ids) column.cells.push_back(printable(field.cell(id)));
+        return column;
+    }
+
+    /// Drops metrics and hyper-parameters, from the last one on, until a row fits; on very narrow terminals also time,
+    /// iteration and group. Returns the names of those that were dropped.
+    static std::vector<std::string> drop_to_fit(std::vector<TextColumn>& columns, std::size_t width) {
+        constexpr std::size_t fixed = 5; // trial, state, group, iteration, objective; then those that vary; time
+        std::vector<std::string> dropped;
+        const auto drop = [&](std::size_t at) {
+            dropped.insert(dropped.begin(), columns[at].title);
+            columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(at));
+        };
+        while (width_of(columns) > width && columns.size() > fixed + 1) drop(columns.size() - 2);
+        for (const std::size_t dispensable : {5, 3, 2})
+            if (width_of(columns) > width) drop(dispensable);
+        return dropped;
+    }
+
+    /// What the table leaves out, and how to see it.
+    [[nodiscard]] std::string hidden_text(std::size_t trials, std::vector<std::string> columns,
+                                          const std::string& directory) const {
+        std::string text;
+        if (trials > 0) {
+            std::string more = fmt::format(" {} more", trials);
+            const std::string all = ": " + command_text({"status", "--all", directory});
+            if (display_width(more + all) <= style.width) more += all; // never a truncated command
+            text += encoded(fit(more, style.width), style) + "\n";
+        }
+        if (request.offers && !columns.empty())
+            text += encoded(paragraph(fmt::format(" not shown: {}; --columns NAME,NAME chooses",
+                                                  base::join_some(std::move(columns), 12)),
+                                      style),
+                            style);
+        return text;
+    }
+
+    [[nodiscard]] std::string text(const std::string& directory) const {
+        std::vector<TrialId> ids = selected();
+        if (ids.empty())
+            return filter && tuner.state().trials.size() > 0 ? "\n no trial is selected by the filter\n" : "";
+        const std::size_t hidden = ids.size() > request.max_rows ? ids.size() - request.max_rows : 0;
+        ids.resize(ids.size() - hidden);
+        std::vector<TextColumn> columns;
+        for (const Field* field : shown) columns.push_back(column_of(*field, ids));
+        std::vector<std::string> dropped;
+        std::size_t width = style.width;
+        if (request.columns.empty())
+            dropped = drop_to_fit(columns, width);
+        else
+            width = std::max(width, width_of(columns));
+        const auto line = [&](const std::string& row, Tone tone) {
+            return paint(encoded(fit(row, width), style), tone, style) + "\n";
+        };
+        const TextRows table(columns);
+        std::string rows = "\n" + line(table.titles(), Tone::plain);
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            const bool failed = tuner.state().trial(ids[i]).phase == TrialPhase::failed;
+            const Tone tone = tuner.state().leads(ids[i]) ? Tone::good : failed ? Tone::bad : Tone::plain;
+            rows += line(table.cells(i), tone);
+        }
+        return rows + hidden_text(hidden, std::move(dropped), directory);
+    }
+
+    /// Whether a metric beside the objective is needed, where there is room for one.
+    [[nodiscard]] bool needs_metrics() const {
+        if (filters_metrics || (sort != nullptr && sort->is_metric)) return true;
+        const auto is_metric = [](const Field* field) { return field->is_metric; };
+        if (!request.columns.empty()) return std::ranges::any_of(shown, is_metric);
+        if (std::ranges::none_of(shown, is_metric)) return false;
+        // Room for one is there only if everything else fits, and a number of usual width.
+        std::vector<TrialId> ids = by_rank(tuner);
+        ids.resize(std::min(ids.size(), request.max_rows));
+        std::vector<TextColumn> columns;
+        for (const Field* field : shown)
+            if (!field->is_metric) columns.push_back(column_of(*field, ids));
+        constexpr std::size_t usual = 8;
+        return width_of(columns) + usual <= style.width;
+    }
+};
+
+TrialTable::TrialTable(const tuner::Tuner& tuner, const TableRequest& request, bool interrupted, const Style& style)
+    : impl_(std::make_unique<Impl>(tuner, request, interrupted, style)) {}
+TrialTable::~TrialTable() = default;
+
+bool TrialTable::needs_metrics() const { return impl_->needs_metrics(); }
+
+std::string TrialTable::text(const LastMetrics& metrics, const std::string& directory) const {
+    impl_->values = &metrics;
+    return impl_->text(directory);
+}
+
+} // namespace ranktune::report

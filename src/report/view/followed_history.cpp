@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/view/followed_history.hpp"
+
+#include <utility>
+
+namespace ranktune::report {
+
+FollowedHistory::FollowedHistory(storage::FileSystem& files, std::string directory)
+    : files_(files), directory_(std::move(directory)) {
+    load();
+}
+
+void FollowedHistory::load() {
+    history_ = {};
+    study_ = load_study(files_, directory_, &history_);
+    follower_ = std::make_unique<storage::JournalFollower>(files_, directory_, study_.journal);
+}
+
+bool FollowedHistory::refresh() {
+    const auto found = follower_->look([this](study::Record&& record) {
+        study_.tuner->apply(record);
+        study_.add(record);
+        history_.add(record, *study_.tuner);
+    });
+    if (found == storage::Followed::rebuild) load();
+    return found != storage::Followed::nothing;
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/view/load.hpp"
+
+#include <limits>
+
+#include "ranktune/algorithms/registry.hpp"
+#include "tuner/resume.hpp"
+
+namespace ranktune::report {
+
+void require_study(storage::FileSystem& files, const std::string& directory) {
+    if (storage::has_journal(files, directory)) return;
+    throw base::UsageError("'" + directory +
+                           "' holds no study (no journal in it); give the directory that `ranktune run` made");
+}
+
+LoadedStudy load_state(storage::FileSystem& files, const std::string& directory) {
+    require_study(files, directory);
+    const auto tail = storage::read_journal_tail(files, directory, storage::Check::since_snapshot);
+    LoadedStudy loaded;
+    loaded.journal = tail.summary;
+    loaded.tuner = tuner::resumed(directory, algorithms::known_algorithms(), tail.snapshot, tail.records);
+    return loaded.tuner ? std::move(loaded) : load_study(files, directory);
+}
+
+void LoadedStudy::add(const study::Record& record) {
+    if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
+        const auto* checkpoint = study::checkpoint_of(start->from);
+        const auto* donor = std::get_if<study::Donor>(&start->from);
+        starts.push_back(
+            {start->trial, start->attempt, static_cast<std::uint32_t>(workers.empty() ? 0 : workers.size() - 1),
+             static_cast<std::uint32_t>(start->ranks.size()), ranks.size(), start->at,
+             checkpoint == nullptr ? 0 : checkpoint->iteration, donor == nullptr ? start->trial : donor->trial});
+        ranks.insert(ranks.end(), start->ranks.begin(), start->ranks.end());
+    } else if (const auto* begins = std::get_if<study::IncarnationBegan>(&record)) {
+        workers.push_back(begins->workers);
+        began.push_back(begins->wall_time);
+    }
+}
+
+LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, History* history) {
+    require_study(files, directory);
+    LoadedStudy loaded;
+    tuner::Regrown grown(directory, algorithms::known_algorithms());
+    constexpr auto all = std::numeric_limits<std::uint64_t>::max();
+    loaded.journal = storage::read_history(files, directory, all, [&](study::Record&& record) {
+        grown.apply(record);
+        loaded.add(record);
+        if (history != nullptr) history->add(record, grown.tuner());
+    });
+    loaded.tuner = grown.take();
+    if (!loaded.tuner) throw base::UsageError("the study in '" + directory + "' has not begun: its journal is empty");
+    return loaded;
+}
+
+void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
+                  const std::function<void(const study::Reported&)>& visit) {
+    storage::read_history(files, directory, records, [&](study::Record&& record) {
+        if (const auto* report = std::get_if<study::Reported>(&record)) visit(*report);
+    });
+}
+
+base::TrialId trial_named(const tuner::State& state, const std::string& word, const std::string& directory) {
+    if (word == "best") {
+        if (!state.best) throw base::UsageError("'" + directory + "' has no best trial yet: none has reported");
+        return *state.best;
+    }
+    const auto number = static_cast<std::uint32_t>(std::stoul(word));
+    if (number < state.trials.size()) return base::TrialId{number};
+    const std::string there = state.trials.empty()
+                                  ? "; it has none yet"
+                                  : "; its trials are #0 to #" + std::to_string(state.trials.size() - 1);
+    throw base::UsageError("'" + directory + "' has no trial #" + std::to_string(number) + there);
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Loads a study from its directory, without MPI, for status, best, export and others.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "report/view/history.hpp"
+#include "storage/journal/journal.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::report {
+
+/// Where and when an attempt started. Smaller than its record: there may be a million of them.
+struct AttemptStart {
+    study::TrialId trial;
+    study::Attempt attempt;
+    std::uint32_t incarnation = 0; ///< index into `workers` and `began`
+    std::uint32_t rank_count = 0;
+    std::size_t first_rank = 0; ///< index into `ranks`
+    study::StudyTime at;
+    study::Iteration from = 0; ///< iteration of the checkpoint that it started from; 0: from scratch
+    study::TrialId whose;      ///< trial of that checkpoint: its own, or the donor of a takeover
+};
+
+struct LoadedStudy {
+    std::unique_ptr<tuner::Tuner> tuner;
+    storage::JournalSummary journal;
+    std::vector<AttemptStart> starts;                  ///< every attempt
+    std::vector<study::Rank> ranks;                    ///< of all of them
+    std::vector<std::vector<study::RankInfo>> workers; ///< by incarnation, from 1
+    std::vector<std::string> began;                    ///< wall time of each incarnation
+
+    /// Adds a record to starts, ranks, workers and began; the tuner is not changed.
+    void add(const study::Record& record);
+};
+
+/// Throws base::UsageError when the directory holds no study.
+void require_study(storage::FileSystem& files, const std::string& directory);
+
+/// Reads the journal from record 0 through a fresh core. Safe while a head writes. Throws base::UsageError when there
+/// is no study, and base::FormatError for a damaged one. `history`: also gets every record, in the same pass; may be
+/// null.
+[[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
+                                     History* history = nullptr);
+
+/// Visits the reports among the first `records` records, in order. Throws as load_study.
+void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
+                  const std::function<void(const study::Reported&)>& visit);
+
+/// Loads only the state, from the newest snapshot on, for views that need no history: `starts`, `ranks`, `workers` and
+/// `began` stay empty. Throws as load_study.
+[[nodiscard]] LoadedStudy load_state(storage::FileSystem& files, const std::string& directory);
+
+/// The trial that `word` names: a number in digits, or "best". Throws base::UsageError naming the trials that exist.
+[[nodiscard]] base::TrialId trial_named(const tuner::State& state, const std::string& word,
+                                        const std::string& directory);
+
+} // namespace ranktune::report

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/view/rank_time.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ranktune::report {
+namespace {
+
+double seconds_in(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
+
+struct SpentText {
+    std::string_view words;
+    std::string_view advice;
+};
+
+constexpr std::array<SpentText, spent_count> spent_texts{{
+    {"training", ""},
+    {"trained again after a loss", "Save more often: checkpoint.interval, or \"auto\", which reckons with losses."},
+    {"trained again after a pause", "Trials are paused where they have not saved: let them save at their rungs."},
+    {"starting attempts",
+     "Starting is slow: keep programs alive between attempts, or load data faster; `ranktune logs "
+     "STUDY TRIAL` shows when."},
+    {"checkpoints and verdicts", "Save less often (checkpoint.interval), or to a faster file system."},
+    {"waiting for other trials",
+     "Trials of unequal speed wait for each other: a scheduler without barriers (asha, pbt), "
+     "or without study.deterministic, does not."},
+    {"failed attempts",
+     "Look at what failed: `ranktune status STUDY --filter 'state == failed'`, then `ranktune logs`."},
+    {"lost attempts", "Ranks or whole jobs were lost: save more often, and look for a bad node in the log."},
+    {"idle while the study stopped", "Trials of few iterations end sooner: shorter iterations, or slurm.lead_time."},
+    {"idle: study.max_concurrent", "Raise it: `ranktune set STUDY study.max_concurrent=N`."},
+    {"idle: waiting trials are too large", "Make the number of workers a multiple of resources.ranks."},
+    {"idle: nothing to start yet",
+     "A searcher that thinks, a scheduler that waits, or too little time before the "
+     "deadline: `ranktune status STUDY` says which."},
+    {"idle: no trial left", "The last trials leave ranks free: fewer workers, or more trials (study.num_trials)."},
+    {"ranks that were lost", "The log names their hosts; supervise or the next job replaces them."},
+}};
+
+} // namespace
+
+std::string_view spent_words(Spent what) { return spent_texts.at(static_cast<std::size_t>(what)).words; }
+std::string_view spent_advice(Spent what) { return spent_texts.at(static_cast<std::size_t>(what)).advice; }
+
+RankTime::Open& RankTime::attempt(study::TrialId trial) {
+    if (trial.value() >= attempts_.size()) attempts_.resize(trial.value() + 1);
+    return attempts_[trial.value()];
+}
+
+/// Idle and dead ranks stay what they are until the next record.
+void RankTime::pass(double until) {
+    const double time = std::max(0.0, until - now_s_);
+    now_s_ = std::max(now_s_, until);
+    if (!begun_) return;
+    spend(why_idle_, idle_ * time);
+    spend(Spent::dead, dead_ * time);
+}
+
+void RankTime::look(const tuner::Tuner& tuner) {
+    const tuner::State& state = tuner.state();
+    const study::StudySpec& spec = tuner.spec();
+    idle_ = state.placement.free();
+    dead_ = static_cast<double>(state.placement.workers().size()) - state.placement.alive();
+    const auto busy = state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending);
+    if (state.draining)
+        why_idle_ = Spent::idle_stopping;
+    else if (spec.max_concurrent > 0 && busy >= spec.max_concurrent)
+        why_idle_ = Spent::idle_limit;
+    else if (!state.trials.waiting().empty())
+        why_idle_ = Spent::idle_large;
+    else
+        why_idle_ = state.trials.size() < spec.num_trials ? Spent::idle_wait : Spent::idle_over;
+}
+
+/// Attempts of an earlier start ended with it.
+void RankTime::begin(const tuner::Tuner& tuner, double at) {
+    for (Open& each : attempts_)
+        if (each.holds) leave(each, now_s_, Spent::lost);
+    now_s_ = at; // the time between two starts is nobody's
+    begun_ = true;
+    look(tuner);
+}
+
+void RankTime::arrive(study::TrialId trial, double at, double seconds, study::Iteration iteration) {
+    Open& t = attempt(trial);
+    if (!t.holds) return;
+    const double passed = std::max(0.0, at - t.last_s);
+    const double trained = std::clamp(seconds - t.seconds, 0.0, passed);
+    const Spent as = iteration > t.highest ? Spent::training : t.ended_well ? Spent::again_paused : Spent::again_lost;
+    spend(as, trained * t.ranks);
+    const double rest = passed - trained;
+    const double waited = t.admitted_s > t.last_s ? std::min(rest, t.admitted_s - t.last_s) : 0.0;
+    spend(Spent::barrier, waited * t.ranks);
+    spend(t.reported ? Spent::saving : Spent::starting, (rest - waited) * t.ranks);
+    t.reported = true;
+    t.last_s = at;
+    t.admitted_s = 0.0;
+    t.seconds = seconds;
+    t.highest = std::max(t.highest, iteration);
+}
+
+void RankTime::leave(Open& t, double at, Spent why) {
+    const double rest = std::max(0.0, at - t.last_s);
+    const double until = t.held ? at : t.admitted_s;
+    const double waited = until > t.last_s ? std::min(rest, until - t.last_s) : 0.0;
+    spend(Spent::barrier, waited * t.ranks);
+    spend(why, (rest - waited) * t.ranks);
+    t.holds = t.held = false;
+    t.ended_well = why == Spent::saving;
+}
+
+void RankTime::add(const study::Record& record, const tuner::Tuner& tuner) {
+    if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) return begin(tuner, seconds_in(began->at));
+    std::visit(
+        [this](const auto& r) {
+            if constexpr (requires { r.at; }) pass(seconds_in(r.at));
+        },
+        record);
+    if (const auto* report = std::get_if<study::Reported>(&record)) {
+        Open& t = attempt(report->trial);
+        if (std::exchange(t.held, false))
+            t.admitted_s = now_s_;
+        else
+            arrive(report->trial, now_s_, report->seconds, report->iteration);
+    } else if (const auto* early = std::get_if<study::ReportHeld>(&record)) {
+        arrive(early->trial, now_s_, early->seconds, early->iteration);
+        attempt(early->trial).held = true;
+    } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
+        Open& t = attempt(start->trial);
+        t.holds = true;
+        t.reported = t.held = false;
+        t.ranks = static_cast<double>(start->ranks.size());
+        t.last_s = now_s_;
+        t.admitted_s = 0.0;
+    } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
+        using O = study::AttemptOutcome;
+        const O how = ended->outcome;
+        const bool well = how == O::paused || how == O::stopped || how == O::finished;
+        Open& t = attempt(ended->trial);
+        if (t.holds) leave(t, now_s_, well ? Spent::saving : how == O::lost ? Spent::lost : Spent::failed);
+    }
+    if (begun_) look(tuner);
+}
+
+std::array<double, spent_count> RankTime::seconds() const {
+    auto all = spent_;
+    for (const Open& t : attempts_)
+        if (t.holds) all[static_cast<std::size_t>(Spent::training)] += std::max(0.0, now_s_ - t.last_s) * t.ranks;
+    return all;
+}
+
+Training training_of(const tuner::Tuner& tuner) {
+    const auto& state = tuner.state();
+    Training training;
+    training.full = static_cast<std::uint64_t>(tuner.spec().num_trials) * tuner.spec().max_iterations;
+    for (const auto& trial : state.trials) {
+        training.seconds += trial.seconds;
+        training.iterations += trial.iteration;
+    }
+    if (state.iterations > training.iterations) training.again = state.iterations - training.iterations;
+    if (training.iterations > 0)
+        training.full_seconds =
+            training.seconds / static_cast<double>(training.iterations) * static_cast<double>(training.full);
+    return training;
+}
+
+} // namespace ranktune::report

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedulers/population/population.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <variant>
+
+#include "models/welch.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/rng.hpp"
+#include "schedulers/checks.hpp"
+#include "schedulers/population/explore.hpp"
+
+namespace ranktune::schedulers {
+namespace {
+
+using base::Iteration;
+using base::TrialId;
+using study::Reason;
+using study::Verb;
+
+constexpr std::uint8_t population_version = 3;
+constexpr double level_of_t_test = 0.05;
+/// Draws for a donor before all that are possible are counted.
+constexpr int hasty_draws = 32;
+
+/// As in Ray: ceil(n q), and never more than half of them. While others are still to come it is floor(n q): the second
+/// to arrive is not among the worst of its population for being worse than the first.
+std::size_t group_size(std::size_t members, double quantile, bool all_are_there) {
+    if (members <= 1) return 0;
+    const double share = static_cast<double>(members) * quantile;
+    const auto size = static_cast<std::size_t>(all_are_there ? std::ceil(share) : std::floor(share));
+    return std::min(size, members / 2);
+}
+
+} // namespace
+
+Population::Population(const Options& options, const study::Objective& objective, space::SearchSpace space,
+                       std::vector<study::Explored> explore, std::string kept)
+    : options_(options),
+      objective_(objective),
+      space_(std::move(space)),
+      explore_(std::move(explore)),
+      kept_(std::move(kept)) {
+    assert(options.interval >= 1 && options.quantile > 0.0 && options.quantile <= 0.5);
+    assert(!(options.by_turn && options.synchronous));
+    if (options.compare == Compare::latest) rankings_.resize(1);
+}
+
+const Population::Member& Population::member(TrialId trial) const { return slot_of(members_, trial); }
+Population::Member& Population::member(TrialId trial) { return slot_of(members_, trial); }
+
+bool Population::is_ready_point(Iteration iteration) const {
+    return iteration % options_.interval == 0 && iteration >= options_.burn_in && iteration < options_.ceiling;
+}
+
+Iteration Population::next_ready_point(Iteration current) const {
+    const Iteration first = std::max(current + 1, options_.burn_in);
+    const Iteration point = (first + options_.interval - 1) / options_.interval * options_.interval;
+    return std::max(current + 1, std::min(point, options_.ceiling));
+}
+
+Iteration Population::next_decision_point(TrialId, Iteration current) const { return next_ready_point(current); }
+
+const Ranking* Population::ranking_at(Iteration iteration) const {
+    const std::size_t at = options_.compare == Compare::latest ? 0 : iteration / options_.interval;
+    return at < rankings_.size() ? &rankings_[at] : nullptr;
+}
+
+// ---- decisions
+
+Population::Standing Population::standing_of(const Report& report) const {
+    const Ranking* ranking = ranking_at(report.iteration);
+    if (ranking == nullptr) return {};
+    const Member& own = member(report.trial);
+    const study::Ranked entry{report.score.rank(), report.trial};
+    // A report that is held is among them already.
+    Standing standing{ranking->position(entry), ranking->size() + (own.held ? 0 : 1), 0};
+    // Among the newest scores there is one of its own, which this one will replace.
+    if (options_.compare == Compare::latest && own.judged > 0) {
+        --standing.members;
+        if (study::better({own.score, report.trial}, entry)) --standing.position;
+    }
+    const bool all = options_.compare == Compare::latest || own.held || standing.members + over_ >= options_.members;
+    standing.group = group_size(standing.members, options_.quantile, all);
+    return standing;
+}
+
+const Population::Saved* Population::publication(const Member& member) const {
+    const Saved* newest = nullptr;
+    // (What it saves before its next ready point is a state that it has taken over itself.)
+    if (options_.by_turn && member.judged_as != member.generation()) return newest;
+    for (const Saved& each : member.saved) {
+        if (each.generation != member.generation()) continue;
+        if (options_.by_turn && each.iteration != member.judged) continue;
+        newest = &each;
+        if (options_.synchronous && each.iteration == member.judged) break;
+    }
+    return newest;
+}
+
+base::RngStream Population::stream(base::Purpose purpose, const Report& report) const {
+    return {options_.seed, purpose, report.trial.value(),
+            static_cast<std::uint32_t>(report.iteration / options_.interval)};
+}
+
+bool Population::is_better(const study::Ranked& entry, const Report& report) const {
+    if (entry.trial == report.trial || !(entry.score > report.score.rank())) return false;
+    if (options_.selection != Selection::t_test) return true;
+    std::vector<double> own = member(report.trial).window;
+    if (!member(report.trial).held) own.push_back(report.score.rank());
+    return models::welch_p_value(member(entry.trial).window, own) < level_of_t_test;
+}
+
+/// At a barrier all choices are made at once.
+Population::Choice Population::choice_of(const Report& report, const Standing& standing) const {
+    const Member& own = member(report.trial);
+    Choice choice = own.held && report.iteration == barrier_ ? own.choice : choose(report, standing);
+    if (choice.donor && publication(member(*choice.donor)) == nullptr) choice.donor.reset();
+    return choice;
+}
+
+Population::Choice Population::choose(const Report& report, const Standing& standing) const {
+    if (standing.members <= 1) return {};
+    if (options_.selection != Selection::truncation) return choose_opponent(report);
+    return standing.is_low() && standing.group > 0 ? choose_above(report, standing) : Choice{};
+}
+
+/// A member of the upper group, each with the same probability that is better and has saved its state.
+Population::Choice Population::choose_above(const Report& report, const Standing& standing) const {
+    const Ranking& ranking = *ranking_at(report.iteration);
+    const Member& own = member(report.trial);
+    // The old score of its own may lie among them.
+    const bool old_score = options_.compare == Compare::latest && own.judged > 0;
+    const std::size_t size =
+        std::min(ranking.size(),
+                 standing.group + (old_score && ranking.position({own.score, report.trial}) < standing.group ? 1 : 0));
+    // The best may be that old score; where the next is no better either, all scores are equal.
+    if (!is_better(ranking.best(), report) && !(size > 1 && is_better(ranking[1], report))) return {};
+    base::RngStream random = stream(base::Purpose::exploit, report);
+    const auto serves = [&](std::size_t position) {
+        const study::Ranked& entry = ranking[position];
+        return is_better(entry, report) && can_donate(entry.trial, report.iteration);
+    };
+    for (int draw = 0; draw < hasty_draws; ++draw) {
+        const std::size_t position = random.below(size);
+        if (serves(position)) return {true, ranking[position].trial};
+    }
+    std::vector<std::size_t> all;
+    for (std::size_t position = 0; position < size; ++position)
+        if (serves(position)) all.push_back(position);
+    if (all.empty()) return {true, std::nullopt};
+    return {true, ranking[all[random.below(all.size())]].trial};
+}
+
+/// One of the others, each with the same probability.
+Population::Choice Population::choose_opponent(const Report& report) const {
+    const Ranking& ranking = *ranking_at(report.iteration);
+    base::RngStream random = stream(base::Purpose::exploit, report);
+    if (ranking.size() == 0 || (ranking.size() == 1 && ranking.best().trial == report.trial)) return {};
+    const study::Ranked* opponent = nullptr;
+    while (opponent == nullptr || opponent->trial == report.trial) opponent = &ranking[random.below(ranking.size())];
+    if (!is_better(*opponent, report)) return {};
+    if (const Member& at = member(opponent->trial); at.held && at.judged == report.iteration)
+        if (const Choice choice = choose_opponent(held_report(opponent->trial)); choice.donor) return choice;
+    const bool donates = can_donate(opponent->trial, report.iteration);
+    return {true, donates ? std::optional(opponent->trial) : std::nullopt};
+}
+
+std::optional<Iteration> Population::waits_behind(Iteration iteration, bool contended) const {
+    if (options_.synchronous) return {}; // whoever waits at a barrier gives its ranks back there
+    if (members_.size() < options_.members) return Iteration{0};
+    std::optional<Iteration> least;
+    if (!paused_.empty()) least = paused_.begin()->first;
+    if (contended && !waiting_.empty()) least = std::min(least.value_or(iteration), waiting_.begin()->first);
+    return least && *least < iteration ? least : std::nullopt;
+}
+
+std::optional<Iteration> Population::donated(TrialId trial) const {
+    const Member& at = member(trial);
+    if (over_ >= options_.members) return {};
+    if (!options_.by_turn && at.phase != Phase::closed) return {}; // of those that train, the newest serves
+    const Saved* saved = publication(at);
+    return saved == nullptr ? std::nullopt : std::optional(saved->iteration);
+}
+
+bool Population::saves_first(TrialId trial, Iteration iteration) const {
+    return options_.by_turn && is_ready_point(iteration) && iteration > member(trial).judged;
+}
+
+study::Verdict Population::decide(const Report& report, bool contended) const {
+    if (report.iteration >= options_.ceiling)
+        return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.ceiling)};
+    const Member& own = member(report.trial);
+    if (own.phase == Phase::told) return {Verb::pause, Reason::turn, static_cast<double>(own.iteration)};
+    const bool judged = report.iteration <= own.judged && !own.held;
+    if (!is_ready_point(report.iteration) || judged) return {Verb::go_on, Reason::below_rung};
+    const Standing standing = standing_of(report);
+    const Choice choice = choice_of(report, standing);
+    if (choice.donor) return {Verb::exploit, Reason::none};
+    if (const auto behind = waits_behind(report.iteration, contended))
+        return {Verb::pause, Reason::turn, static_cast<double>(*behind)};
+    const auto told = [&](Reason reason) {
+        return study::Verdict{Verb::go_on, reason, static_cast<double>(standing.position + 1),
+                              static_cast<double>(standing.members)};
+    };
+    if (choice.wanted) return told(Reason::unpublished);
+    const bool may_be_wanted = options_.selection != Selection::truncation || standing.is_high();
+    return told(may_be_wanted ? Reason::published : Reason::kept);
+}
+
+Exploit Population::exploit(const Report& report) const {
+    const Choice choice = choice_of(report, standing_of(report));
+    if (!choice.donor) throw std::logic_error("pbt: a member that exploits nobody was asked whom");
+    const Member& donor = member(*choice.donor);
+    base::RngStream random = stream(base::Purpose::explore, report);
+    return {*choice.donor, publication(donor)->iteration,
+            explored(space_, donor.configuration, explore_, options_.resample, kept_,
+                     member(report.trial).configuration, random)};
+}
+
+Work Population::next(const Pool& pool) const {
+    if (pool.can_create) return Create{};
+    if (paused_.empty()) return NothingLeft{};
+    const auto& [iteration, trial] = *paused_.begin();
+    return Promotion{trial, iteration, next_ready_point(iteration), Reason::promoted};
+}
+
+// ---- state
+
+Population::Queue* Population::queue_of(Phase phase) {
+    if (phase == Phase::waiting) return &waiting_;
+    return phase == Phase::paused ? &paused_ : nullptr;
+}
+
+void Population::set_phase(TrialId trial, Phase phase) {
+    Member& at = member(trial);
+    if (Queue* queue = queue_of(at.phase)) queue->erase({at.iteration, trial});
+    if (is_over(at.phase)) --over_;
+    at.phase = phase;
+    if (Queue* queue = queue_of(phase)) queue->insert({at.iteration, trial});
+    if (is_over(at.phase)) ++over_;
+}
+
+void Population::apply(const study::Record& record) {
+    apply_one(record);
+    if (!followers_.empty()) look_at_donors(record);
+}
+
+void Population::apply_one(const study::Record& record) {
+    if (const auto* report = std::get_if<study::Reported>(&record)) {
+        reported(*report);
+    } else if (const auto* early = std::get_if<study::ReportHeld>(&record)) {
+        if (!options_.by_turn) held(*early); // otherwise it only waits for its turn
+    } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
+        objective_.apply(*metric);
+    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
+        created(*trial);
+    } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
+        if (member(start->trial).phase != Phase::told) set_phase(start->trial, Phase::running);
+    } else if (const auto* saved = std::get_if<study::CheckpointCommitted>(&record)) {
+        const study::CheckpointRef& checkpoint = saved->checkpoint;
+        member(saved->trial).saved.push_back({checkpoint.iteration, checkpoint.generation, checkpoint.path});
+    } else if (const auto* gone = std::get_if<study::CheckpointReleased>(&record)) {
+        released(*gone);
+    } else if (const auto* takeover = std::get_if<study::Exploited>(&record)) {
+        exploited(*takeover);
+    } else if (const auto* back = std::get_if<study::ExploitUndone>(&record)) {
+        undone(*back);
+    } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
+        attempt_over(end->trial);
+    } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
+        for (std::uint32_t i = 0; i < members_.size(); ++i) attempt_over(TrialId(i));
+    } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
+        if (member(promotion->trial).phase != Phase::paused)
+            throw base::FormatError("trial " + std::to_string(promotion->trial.value()) +
+                                    " goes on although the population has not paused it");
+        set_phase(promotion->trial, Phase::waiting);
+    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
+        closed(*close);
+    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
+        set_phase(again->trial, Phase::waiting);
+    }
+}
+
+void Population::created(const study::TrialCreated& record) {
+    if (record.trial.value() != members_.size())
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is created out of order");
+    Member& at = members_.emplace_back();
+    at.configuration = record.configuration;
+    if (record.trial.value() > 0) at.configuration.share_names(members_.front().configuration);
+    waiting_.insert({0, record.trial});
+}
+
+void Population::arrived(TrialId trial, Iteration iteration, double score) {
+    Member& at = member(trial);
+    if (iteration > at.iteration) {
+        const Phase phase = at.phase;
+        set_phase(trial, Phase::running); // out of its queue, whose order changes
+        at.iteration = iteration;
+        set_phase(trial, phase);
+        if (at.window.size() == window) at.window.erase(at.window.begin());
+        at.window.push_back(score);
+    }
+    if (is_ready_point(iteration) && iteration > at.judged) ranked(at, trial, iteration, score);
+}
+
+void Population::reported(const study::Reported& record) {
+    Member& at = member(record.trial);
+    if (at.held) {
+        const bool leaves = record.verdict.verb == Verb::stop; // alone, whoever else is there
+        if (!leaves && record.iteration > barrier_) begin_verdicts(record.iteration);
+        release(record.trial);
+    } else {
+        arrived(record.trial, record.iteration, objective_.score(objective_.value(record)));
+    }
+    if (record.verdict.verb == Verb::stop && at.phase == Phase::told) set_phase(record.trial, Phase::running);
+    if (record.verdict.verb == Verb::pause && record.verdict.reason == Reason::turn)
+        set_phase(record.trial, options_.by_turn ? Phase::paused : Phase::told);
+}
+
+void Population::ranked(Member& at, TrialId trial, Iteration iteration, double score) {
+    if (options_.compare == Compare::latest) {
+        if (at.judged > 0) rankings_.front().erase({at.score, trial});
+        rankings_.front().insert({score, trial});
+    } else {
+        const std::size_t point = iteration / options_.interval;
+        if (rankings_.size() <= point) rankings_.resize(point + 1);
+        rankings_[point].insert({score, trial});
+    }
+    at.judged = iteration;
+    at.judged_as = at.generation();
+    at.score = score;
+}
+
+void Population::exploited(const study::Exploited& record) {
+    Member& at = member(record.trial);
+    at.before.push_back(at.configuration);
+    at.configuration = record.configuration;
+    at.configuration.share_names(at.before.back());
+    at.window.clear();
+    if (at.generation() != record.generation)
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " skips a generation");
+}
+
+void Population::undone(const study::ExploitUndone& record) {
+    Member& at = member(record.trial);
+    if (at.generation() <= record.generation)
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " undoes an exploit that is none");
+    at.configuration = at.before[record.generation];
+    at.before.resize(record.generation);
+    at.window.clear();
+}
+
+void Population::released(const study::CheckpointReleased& record) {
+    std::erase_if(member(record.trial).saved, [&](const Saved& each) { return each.path == record.path; });
+}
+
+/// A score of a failed member is no score to beat for ever.
+void Population::closed(const study::TrialClosed& record) {
+    Member& at = member(record.trial);
+    if (is_over(at.phase))
+        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
+    const bool failed = record.phase == study::TrialPhase::failed;
+    release(record.trial);
+    set_phase(record.trial, failed ? Phase::failed : Phase::closed);
+    if (!failed || options_.compare != Compare::latest || at.judged == 0) return;
+    rankings_.front().erase({at.score, record.trial});
+    at.judged = 0;
+}
+
+void Population::attempt_over(TrialId trial) {
+    const Phase phase = member(trial).phase;
+    if (phase == Phase::told) set_phase(trial, Phase::paused);
+    if (phase == Phase::running) set_phase(trial, Phase::waiting);
+}
+
+// ---- snapshots
+
+void Population::snapshot(study::Encoder& out) const {
+    out.u8(population_version);
+    objective_.snapshot(out);
+    out.varint(options_.interval);
+    out.varint(barrier_);
+    out.varint(members_.size());
+    for (const Member& at : members_) {
+        study::encode(at.configuration, out);
+        out.varint(at.before.size());
+        for (const space::Configuration& before : at.before) study::encode(before, out);
+        out.varint(at.saved.size());
+        for (const Saved& saved : at.saved) {
+            out.varint(saved.iteration);
+            out.varint(saved.generation);
+            out.string(saved.path);
+        }
+        out.varint(at.window.size());
+        for (const double score : at.window) out.f64(score);
+        out.varint(at.iteration);
+        out.varint(at.judged);
+        out.varint(at.judged_as);
+        out.f64(at.score);
+        out.u8(static_cast<std::uint8_t>(at.phase));
+        out.boolean(at.held);
+        out.boolean(at.choice.wanted);
+        out.varint(at.choice.donor ? at.choice.donor->value() + 1ULL : 0ULL);
+    }
+    out.varint(rankings_.size());
+    for (const Ranking& ranking : rankings_) ranking.snapshot(out);
+}
+
+void Population::restore(study::Decoder& in) {
+    require_format(in.u8() == population_version, "pbt", "has another version");
+    objective_.restore(in);
+    require_format(in.varint() == options_.interval, "pbt", "has another interval");
+    barrier_ = in.varint();
+    held_.clear();
+    ready_.clear();
+    followers_.clear();
+    members_.clear();
+    waiting_.clear();
+    paused_.clear();
+    over_ = 0;
+    for (std::size_t n = in.count(); n > 0; --n) restore_member(in);
+    for (const Member& at : members_)
+        require_format(!at.choice.donor || at.choice.donor->value() < members_.size(), "pbt", "has an unknown donor");
+    for (const auto& [iteration, trial] : held_)
+        if (iteration == barrier_) list_follower(trial);
+    rankings_.assign(in.count(), Ranking{});
+    for (Ranking& ranking : rankings_) ranking.restore(in);
+    require_format(options_.compare != Compare::latest || rankings_.size() == 1, "pbt", "has no ranking");
+    require_invariants(*this, "pbt");
+}
+
+void Population::restore_member(study::Decoder& in) {
+    Member& at = members_.emplace_back();
+    at.configuration = study::decode_configuration(in);
+    at.configuration.share_names(members_.front().configuration);
+    for (std::size_t n = in.count(); n > 0; --n) {
+        at.before.push_back(study::decode_configuration(in));
+        at.before.back().share_names(at.configuration);
+    }
+    for (std::size_t n = in.count(); n > 0; --n) {
+        Saved& saved = at.saved.emplace_back();
+        saved.iteration = in.varint();
+        saved.generation = static_cast<std::uint32_t>(in.varint());
+        saved.path = in.string();
+    }
+    const std::size_t scores = in.count();
+    require_format(scores <= window, "pbt", "has too many scores");
+    for (std::size_t i = 0; i < scores; ++i) at.window.push_back(in.f64());
+    at.iteration = in.varint();
+    at.judged = in.varint();
+    at.judged_as = static_cast<std::uint32_t>(in.varint());
+    at.score = in.f64();
+    const std::uint8_t phase = in.u8();
+    require_format(phase <= static_cast<std::uint8_t>(Phase::failed), "pbt", "has a phase that there is not");
+    at.phase = static_cast<Phase>(phase);
+    at.held = in.boolean();
+    at.choice.wanted = in.boolean();
+    if (const std::uint64_t donor = in.varint(); donor > 0)
+        at.choice.donor = TrialId(static_cast<std::uint32_t>(donor - 1));
+    const TrialId trial{static_cast<std::uint32_t>(members_.size() - 1)};
+    if (at.held) held_.insert({at.judged, trial});
+    if (Queue* queue = queue_of(at.phase)) queue->insert({at.iteration, trial});
+    if (is_over(at.phase)) ++over_;
+}
+
+void Population::check_invariants() const {
+    std::size_t judged = 0;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        const Member& at = members_[i];
+        require(at.judged <= at.iteration, "pbt: member ", i, " was judged before it reported");
+        require(at.judged == 0 || is_ready_point(at.judged), "pbt: member ", i, " was judged at no ready point");
+        require(!std::isnan(at.score), "pbt: member ", i, " has no score");
+        if (at.judged > 0) ++judged;
+        if (at.judged == 0) continue;
+        const Ranking* ranking = ranking_at(at.judged);
+        const study::Ranked entry{at.score, TrialId(static_cast<std::uint32_t>(i))};
+        const std::size_t position = ranking == nullptr ? 0 : ranking->position(entry);
+        require(ranking != nullptr && position < ranking->size() && (*ranking)[position] == entry, "pbt: member ", i,
+                " is not in the ranking of its ready point");
+    }
+    for (const Ranking& ranking : rankings_) {
+        require(ranking.valid(), "pbt: a ranking is out of order");
+        require(ranking.size() <= members_.size(), "pbt: a ranking has more entries than there are members");
+        for (std::size_t i = 0; i < ranking.size(); ++i)
+            require(ranking[i].trial.value() < members_.size(), "pbt: a ranking names nobody");
+    }
+    require(options_.compare != Compare::latest || rankings_.front().size() == judged,
+            "pbt: a member is missing in the ranking");
+    check_barrier();
+    const auto count = [&](Phase phase) {
+        return static_cast<std::size_t>(std::ranges::count(members_, phase, &Member::phase));
+    };
+    require(waiting_.size() == count(Phase::waiting) && paused_.size() == count(Phase::paused),
+            "pbt: a member stands in no queue");
+}
+
+} // namespace ranktune::schedulers

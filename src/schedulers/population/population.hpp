@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Population-based training (Jaderberg et al., "Population Based Training of Neural Networks", arXiv 1711.09846, 2017).
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ranktune/base/rng.hpp"
+#include "ranktune/schedulers/objective_reader.hpp"
+#include "ranktune/schedulers/scheduler.hpp"
+#include "ranktune/space/search_space.hpp"
+#include "ranktune/study/algorithm.hpp"
+#include "schedulers/rungs/ranking.hpp"
+
+namespace ranktune::schedulers {
+
+/// Every trial is a *member* for life. At its ready points (multiples of `interval`, none before `burn_in`) it waits
+/// for a verdict: it goes on, or exploits a *donor*, which is another member that does better: it takes over the newest
+/// checkpoint that the donor has committed in its present generation, and the donor's configuration, in which the
+/// explored hyper-parameters have changed. Whom it exploits, and what changes, is a function of the records and of
+/// (seed, trial, ready point).
+///
+///   interval 10, quantile 0.25, five members at iteration 10 with 0, 50, 100, 150, 200:   groups of ceil(5/4) = 2;
+///   #0 reports -100 at 20 after all others have reported 50 ... 200 there: exploits #3 or #4
+///
+/// A member goes on and saves its state (Reason::published) when others may want it. Members that have trained least go
+/// first where there are more of them than groups: at a ready point a member pauses when one that has trained less
+/// waits.
+///
+/// Synchronous: every ready point is a barrier. The reports there are judged together, against each other, and who
+/// exploits somebody takes over the state that the donor had at this ready point. So the members that go on get their
+/// verdicts first, in trial order, and those of the upper group save their state; the others get theirs when the state
+/// that they take over is saved. If it will not be (the donor's ranks were lost, or it got to its next ready point
+/// without), they take an older one, or go on as they are. Members that can only save when they pause do so before the
+/// first verdict, if others take over their state. In a tournament, whoever loses to a member that itself takes
+/// over another one takes over that one, too.
+///
+/// Cost of a report: O(log members) at a ready point, O(1) between two. Memory: 16 bytes for each report at a ready
+/// point, and the configurations of all generations of each member.
+class Population final : public Scheduler {
+  public:
+    /// Who exploits whom.
+    enum class Selection : std::uint8_t {
+        truncation, ///< one of the lower group a member of the upper group; group size as in Ray: ceil(n q), n/2 at
+                    ///< most
+        tournament, ///< each a random other member, if that one is better
+        t_test      ///< the same, if Welch's test of their last `window` scores says so at the level of 5 %
+    };
+    /// Which scores are compared.
+    enum class Compare : std::uint8_t {
+        equal_iteration, ///< those at the same ready point, of the members that have been there
+        latest           ///< the newest of each member (the paper, and Ray): fast members have an edge
+    };
+    struct Options {
+        base::Iteration interval = 1; ///< >= 1
+        base::Iteration burn_in = 0;
+        double quantile = 0.25; ///< in (0, 0.5]
+        Selection selection = Selection::truncation;
+        Compare compare = Compare::equal_iteration;
+        bool synchronous = false; ///< requires equal_iteration
+        /// Deterministic studies: a member has saved its state of a ready point when it is judged there, others take
+        /// over that one, and a member that is told to pause is paused. Requires not `synchronous`.
+        bool by_turn = false;
+        bool pauses_to_save = false; ///< a program gives a checkpoint with its report, before the verdict on it
+        double resample = 0.25;      ///< probability that an explored hyper-parameter is drawn anew
+        base::Iteration ceiling = 1;
+        std::uint32_t members = 1; ///< study.num_trials
+        std::uint64_t seed = 0;
+    };
+    static constexpr std::size_t window = 10;
+
+    /// `kept`: the hyper-parameter that no exploit changes, because it says how many ranks a member has; may be empty.
+    Population(const Options& options, const study::Objective& objective, space::SearchSpace space,
+               std::vector<study::Explored> explore, std::string kept);
+
+    [[nodiscard]] std::string_view name() const override { return "pbt"; }
+    [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
+    [[nodiscard]] Exploit exploit(const Report& report) const override;
+    [[nodiscard]] bool exploits() const override { return true; }
+    [[nodiscard]] bool pauses() const override { return true; }
+    [[nodiscard]] std::optional<base::Iteration> donated(base::TrialId trial) const override;
+    [[nodiscard]] bool saves_first(base::TrialId trial, base::Iteration iteration) const override;
+    [[nodiscard]] Work next(const Pool& pool) const override;
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
+    [[nodiscard]] bool synchronous() const override { return options_.synchronous; }
+    [[nodiscard]] bool is_barrier(base::TrialId trial, base::Iteration iteration) const override;
+    [[nodiscard]] std::optional<base::TrialId> next_verdict(base::Iteration barrier) const override;
+    [[nodiscard]] std::vector<base::TrialId> to_save(base::Iteration barrier) const override;
+    void apply(const study::Record& record) override;
+    void set_num_trials(std::uint32_t members) override { options_.members = members; }
+    void snapshot(study::Encoder& out) const override;
+    void restore(study::Decoder& in) override;
+    void check_invariants() const override;
+
+  private:
+    enum class Phase : std::uint8_t { waiting, running, told, paused, closed, failed };
+    struct Saved {
+        base::Iteration iteration = 0;
+        std::uint32_t generation = 0;
+        std::string path;
+    };
+    /// What a member that should exploit somebody finds.
+    struct Choice {
+        bool wanted = false;
+        std::optional<base::TrialId> donor;
+    };
+    struct Member {
+        space::Configuration configuration;
+        std::vector<space::Configuration> before; ///< one for each generation, the oldest first
+        std::vector<Saved> saved;                 ///< committed and not released, the oldest first
+        std::vector<double> window;               ///< last scores of this generation, the oldest first
+        base::Iteration iteration = 0;            ///< highest that was reported
+        base::Iteration judged = 0;               ///< its newest ready point; 0: none
+        std::uint32_t judged_as = 0;              ///< its generation there
+        double score = 0.0;                       ///< at that ready point
+        Phase phase = Phase::waiting;
+        bool held = false; ///< its report of `judged` waits at the barrier
+        Choice choice;     ///< while held, once the verdicts at this barrier have begun
+        [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(before.size()); }
+    };
+    /// Where a report stands among those it is compared with, its own included.
+    struct Standing {
+        std::size_t position = 0; ///< from 0, the best
+        std::size_t members = 1;
+        std::size_t group = 0; ///< size of the upper and of the lower group
+        [[nodiscard]] bool is_low() const { return position + group >= members; }
+        [[nodiscard]] bool is_high() const { return position < (group > 0 ? group : 1); }
+    };
+    using Queue = std::set<std::pair<base::Iteration, base::TrialId>>; ///< the least trained first
+
+    [[nodiscard]] const Member& member(base::TrialId trial) const;
+    [[nodiscard]] Member& member(base::TrialId trial);
+    [[nodiscard]] bool is_ready_point(base::Iteration iteration) const;
+    [[nodiscard]] base::Iteration next_ready_point(base::Iteration current) const;
+    /// Null: nobody has been there.
+    [[nodiscard]] const Ranking* ranking_at(base::Iteration iteration) const;
+    [[nodiscard]] Standing standing_of(const Report& report) const;
+    [[nodiscard]] Choice choice_of(const Report& report, const Standing& standing) const;
+    [[nodiscard]] Choice choose(const Report& report, const Standing& standing) const;
+    [[nodiscard]] Choice choose_above(const Report& report, const Standing& standing) const;
+    [[nodiscard]] Choice choose_opponent(const Report& report) const;
+    /// Its newest one, or that of its ready point; null: nothing that others could take over.
+    [[nodiscard]] const Saved* publication(const Member& member) const;
+    /// Synchronous: it has yet to save its state of this ready point.
+    [[nodiscard]] bool is_to_save(base::TrialId trial, base::Iteration iteration) const;
+    [[nodiscard]] bool can_donate(base::TrialId trial, base::Iteration iteration) const;
+    [[nodiscard]] bool must_wait(const Choice& choice, base::Iteration barrier) const;
+    /// The report that a member holds at its barrier.
+    [[nodiscard]] Report held_report(base::TrialId trial) const;
+    /// Of this trial at this ready point.
+    [[nodiscard]] base::RngStream stream(base::Purpose purpose, const Report& report) const;
+    [[nodiscard]] bool is_better(const study::Ranked& entry, const Report& report) const;
+    /// Of the members that wait, one that has trained less than so far; nothing: nobody has.
+    [[nodiscard]] std::optional<base::Iteration> waits_behind(base::Iteration iteration, bool contended) const;
+
+    void apply_one(const study::Record& record);
+    void created(const study::TrialCreated& record);
+    void arrived(base::TrialId trial, base::Iteration iteration, double score);
+    void held(const study::ReportHeld& record);
+    void reported(const study::Reported& record);
+    void begin_verdicts(base::Iteration barrier);
+    void release(base::TrialId trial);
+    void look_at_donors(const study::Record& record);
+    void list_follower(base::TrialId trial);
+    void ranked(Member& at, base::TrialId trial, base::Iteration iteration, double score);
+    void exploited(const study::Exploited& record);
+    void undone(const study::ExploitUndone& record);
+    void released(const study::CheckpointReleased& record);
+    void closed(const study::TrialClosed& record);
+    void attempt_over(base::TrialId trial);
+    void set_phase(base::TrialId trial, Phase phase);
+    [[nodiscard]] static bool is_over(Phase phase) { return phase >= Phase::closed; }
+    /// The queue that members of this phase stand in; null: none.
+    [[nodiscard]] Queue* queue_of(Phase phase);
+    void restore_member(study::Decoder& in);
+    void check_barrier() const;
+
+    Options options_;
+    ObjectiveReader objective_;
+    space::SearchSpace space_;
+    std::vector<study::Explored> explore_;
+    std::string kept_;
+    std::vector<Member> members_;   ///< position is the TrialId
+    std::vector<Ranking> rankings_; ///< equal_iteration: of each ready point; latest: one
+    base::Iteration barrier_ = 0;   ///< newest whose verdicts have begun
+    // Derived.
+    std::size_t over_ = 0; ///< members that are closed or have failed
+    Queue waiting_;
+    Queue paused_;
+    Queue held_;                    ///< members whose report is held, by ready point
+    std::set<base::TrialId> ready_; ///< those at `barrier_` whose verdict can be given
+    struct Followers {
+        bool wait = false; ///< for the donor's state
+        std::vector<base::TrialId> members;
+    };
+    std::map<base::TrialId, Followers> followers_; ///< of each donor at `barrier_`
+};
+
+} // namespace ranktune::schedulers

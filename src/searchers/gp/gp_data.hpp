@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The results that a Gaussian process learns from, in the order of their arrival, and the trials that are under way.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "searchers/results/largest_budget.hpp"
+#include "searchers/results/reading.hpp"
+
+namespace ranktune::searchers {
+
+/// Follows a table. Its results are those of LargestBudget, where `startup` finite ones are enough.
+class GpData {
+  public:
+    struct Result {
+        std::uint64_t number = 0; ///< see Observations::point
+        double score = 0.0;       ///< larger is better, whether it keeps the constraints or not; -infinity: failed
+        std::size_t line = 0;     ///< of the table: its report, or the end of a trial that failed
+        friend bool operator==(const Result&, const Result&) = default;
+    };
+
+    explicit GpData(std::size_t startup)
+        : budget_([startup](std::size_t, std::size_t finite) { return finite >= startup; },
+                  LargestBudget::Violators::as_reported) {}
+
+    void read(const Observations& table);
+    /// In the order in which they came. Empty: not enough.
+    [[nodiscard]] std::vector<Result> results() const;
+    /// Points of the trials that train and have no result yet, ascending.
+    [[nodiscard]] std::vector<std::uint64_t> under_way() const;
+
+  private:
+    void read(const Observation& line, std::size_t number);
+
+    Reading reading_;
+    LargestBudget budget_;
+    std::map<std::pair<base::Iteration, base::TrialId>, std::size_t>
+        lines_;                                       ///< first report of a trial at an iteration
+    std::map<base::TrialId, std::size_t> ends_;       ///< line of the end of a trial
+    std::map<base::TrialId, std::uint64_t> training_; ///< point of a trial that trains
+};
+
+} // namespace ranktune::searchers

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "searchers/gp/gp_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "models/log_improvement.hpp"
+#include "models/minimise.hpp"
+#include "models/power_transform.hpp"
+
+namespace ranktune::searchers {
+namespace {
+
+constexpr double no_gain = -std::numeric_limits<double>::infinity();
+constexpr int fit_evaluations = 40;
+constexpr int climb_evaluations = 25;
+constexpr std::size_t climbs = 5;
+/// Lists with more values are climbed like numbers.
+constexpr std::uint64_t short_list = 16;
+constexpr std::size_t most_under_way = 64;
+
+/// Candidates of one suggestion: fewer where each costs more.
+std::size_t candidates_for(std::size_t results) { return std::clamp<std::size_t>(100000 / (results + 1), 200, 1000); }
+
+/// How many results there were at the last fit, when there are `results` now.
+std::size_t last_fit(std::size_t results, const GpOptions& options) {
+    std::size_t at = options.startup;
+    while (true) {
+        const std::size_t next = at + std::max<std::size_t>(1, std::min(at, options.max_results) / 10);
+        if (next > results) return std::min(at, results);
+        at = next;
+    }
+}
+
+/// `count` of the results: the best half, and others, which `pick(others, how many)` chooses; in their order.
+template <class Pick>
+std::vector<GpData::Result> best_and_others(std::span<const GpData::Result> all, std::size_t count, Pick pick) {
+    if (all.size() <= count) return {all.begin(), all.end()};
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return all[a].score > all[b].score; });
+    std::vector<std::size_t> rest(order.begin() + static_cast<std::ptrdiff_t>(count / 2), order.end());
+    order.resize(count / 2);
+    std::ranges::sort(rest);
+    for (const std::size_t each : pick(rest, count - count / 2)) order.push_back(each);
+    std::ranges::sort(order);
+    std::vector<GpData::Result> chosen;
+    for (const std::size_t each : order) chosen.push_back(all[each]);
+    return chosen;
+}
+
+std::vector<std::size_t> newest(std::span<const std::size_t> all, std::size_t count) {
+    return {all.end() - static_cast<std::ptrdiff_t>(count), all.end()};
+}
+std::vector<std::size_t> evenly(std::span<const std::size_t> all, std::size_t count) {
+    std::vector<std::size_t> some;
+    for (std::size_t i = 0; i < count; ++i) some.push_back(all[i * all.size() / count]);
+    return some;
+}
+
+} // namespace
+
+GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
+    : space_(space),
+      seed_(seed),
+      options_(options),
+      axes_(axes_of(space_)),
+      data_(options.startup),
+      limits_(std::vector<bool>{}) {
+    for (const space::Parameter& parameter : space_.parameters()) plain_ = plain_ && !parameter.condition;
+    for (std::size_t j = 0; j < axes_.size(); ++j) {
+        if (axes_[j].values == 1) continue;
+        active_.push_back(j);
+        plain_ = plain_ && axes_[j].values == 0;
+        finite_ = finite_ && axes_[j].values != 0;
+    }
+    plain_ = plain_ && active_.size() == axes_.size();
+    std::vector<bool> categories;
+    for (const std::size_t j : active_) categories.push_back(axes_[j].category);
+    limits_ = GpLimits(std::move(categories));
+}
+
+std::vector<double> GpModel::coordinates(const space::Configuration& configuration) const {
+    return coordinates_of(space_, configuration);
+}
+
+std::vector<double> GpModel::varying(const Point& point) const {
+    std::vector<double> some;
+    some.reserve(active_.size());
+    for (const std::size_t j : active_) some.push_back(point[j]);
+    return some;
+}
+
+GpModel::Point GpModel::canonical(Point point, std::uint64_t ticket) const {
+    if (plain_) return point;
+    for (double& each : point)
+        if (std::isnan(each)) each = 0.5;
+    return coordinates(space_.decode(point, ticket));
+}
+
+std::optional<space::Configuration> GpModel::suggest(std::uint64_t ticket, const Observations& seen,
+                                                     const std::vector<std::vector<double>>& others) {
+    data_.read(seen);
+    if (active_.empty() || data_.results().empty()) return {};
+    learn(seen, others);
+    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket));
+    std::vector<Candidate> all = candidates(ticket, random);
+    evaluate(all);
+    std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
+    const std::size_t count = std::min(climbs, all.size());
+    for (std::size_t i = 0; i < count; ++i) all.push_back(climbed(all[i], ticket));
+    Point point = chosen(std::move(all), seen, ticket, random);
+    for (double& each : point)
+        if (std::isnan(each)) each = 0.5;
+    return space_.decode(point, ticket);
+}
+
+// ---- the model
+
+std::vector<double> GpModel::targets(std::span<const GpData::Result> results, double power) {
+    double worst = std::numeric_limits<double>::infinity();
+    for (const GpData::Result& each : results)
+        if (std::isfinite(each.score)) worst = std::min(worst, each.score);
+    std::vector<double> scores;
+    for (const GpData::Result& each : results) scores.push_back(std::max(each.score, worst));
+    scores = models::standardised(scores);
+    for (double& each : scores) each = models::yeo_johnson(each, power);
+    return models::standardised(scores);
+}
+
+/// Fits the kernel to the results that `fitted_` names.
+void GpModel::fit(const Observations& seen) {
+    const auto some = best_and_others(fitted_, most_fitted, evenly);
+    power_ = models::most_normal_power(targets(some, 1.0));
+    std::vector<double> points;
+    for (const GpData::Result& each : some) {
+        const std::vector<double> point = varying(seen.point(each.number));
+        points.insert(points.end(), point.begin(), point.end());
+    }
+    std::vector<bool> categories;
+    for (const std::size_t j : active_) categories.push_back(axes_[j].category);
+    const models::GpKernel kernel = models::fit_kernel(categories, points, targets(some, power_), fit_evaluations);
+    surface_.emplace(GpSurface{models::GaussianProcess(std::move(categories), kernel)});
+    limits_.fit(limited(seen, some));
+}
+
+void GpModel::learn(const Observations& seen, const std::vector<Point>& others) {
+    const std::vector<GpData::Result> all = data_.results();
+    const std::size_t at = last_fit(all.size(), options_);
+    const std::size_t kept = options_.max_results - options_.max_results / 10;
+    auto held = best_and_others(std::span(all).first(at), kept, newest);
+    if (!surface_ || held != fitted_) {
+        fitted_ = held;
+        fit(seen);
+    }
+    held.insert(held.end(), all.begin() + static_cast<std::ptrdiff_t>(at), all.end());
+
+    std::vector<Point> points;
+    for (const GpData::Result& each : held) points.push_back(varying(seen.point(each.number)));
+    std::vector<std::uint64_t> under_way = data_.under_way();
+    if (under_way.size() > most_under_way)
+        under_way.erase(under_way.begin(), under_way.end() - static_cast<std::ptrdiff_t>(most_under_way));
+    std::vector<Point> trained;
+    for (const std::uint64_t number : under_way) trained.push_back(varying(seen.point(number)));
+    for (const Point& other : others) trained.push_back(varying(other));
+    points.insert(points.end(), trained.begin(), trained.end());
+    surface_->hold(std::move(points));
+    surface_->process.set_targets(targets(held, power_));
+    if (!limits_.empty()) limits_.learn(limited(seen, held), trained);
+    take_best(seen, held);
+}
+
+GpLimits::Results GpModel::limited(const Observations& seen, std::span<const GpData::Result> results) const {
+    GpLimits::Results known;
+    for (const GpData::Result& each : results) {
+        std::vector<double> distances = seen.distances(each.line);
+        if (distances.empty()) continue;
+        known.points.push_back(varying(seen.point(each.number)));
+        known.distances.push_back(std::move(distances));
+    }
+    return known;
+}
+
+void GpModel::take_best(const Observations& seen, std::span<const GpData::Result> held) {
+    const std::vector<double> smooth = surface_->process.smoothed();
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < held.size(); ++i)
+        if (seen[held[i].line].score.feasible) order.push_back(i);
+    any_feasible_ = !order.empty();
+    const auto violation = [&](std::size_t i) { return seen[held[i].line].score.violation; };
+    if (!any_feasible_)
+        for (std::size_t i = 0; i < held.size(); ++i) order.push_back(i);
+    const std::size_t few = std::min<std::size_t>(3, order.size());
+    std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(few),
+                              [&](std::size_t a, std::size_t b) {
+                                  return any_feasible_ ? smooth[a] > smooth[b] : violation(a) < violation(b);
+                              });
+    best_ = smooth[order.front()];
+    best_points_.clear();
+    for (std::size_t i = 0; i < few; ++i) best_points_.push_back(seen.point(held[order[i]].number));
+}
+
+// ---- the acquisition
+
+namespace {
+
+/// log EI; -infinity where nothing is unknown.
+double log_gain(const models::GpPosterior& posterior, double best) {
+    if (posterior.variance <= 1e-20) return no_gain;
+    const double deviation = std::sqrt(posterior.variance);
+    return models::log_improvement((posterior.mean - best) / deviation).value + std::log(deviation);
+}
+
+} // namespace
+
+double GpModel::acquisition(const Point& point) const {
+    const Point some = varying(point);
+    const double kept = limits_.log_probability(some);
+    return any_feasible_ ? kept + log_gain(surface_->process.posterior(some), best_) : kept;
+}
+
+void GpModel::evaluate(std::vector<Candidate>& candidates) const {
+    std::vector<double> points;
+    points.reserve(candidates.size() * active_.size());
+    for (const Candidate& each : candidates)
+        for (const std::size_t j : active_) points.push_back(each.point[j]);
+    const std::vector<double> kept = limits_.log_probabilities(points, candidates.size());
+    for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition = kept[i];
+    if (!any_feasible_) return;
+    const auto posteriors = surface_->process.posteriors(points);
+    for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition += log_gain(posteriors[i], best_);
+}
+
+GpModel::Point GpModel::near(const Point& point, double width, base::RngStream& random) const {
+    Point moved = point;
+    const double chance = 1.0 / static_cast<double>(active_.size());
+    for (const std::size_t j : active_) {
+        const bool jumps = random.uniform() < chance && axes_[j].values != 0;
+        if (std::isnan(moved[j]) || jumps)
+            moved[j] = random.uniform();
+        else if (!axes_[j].category)
+            moved[j] = std::clamp(moved[j] + width * random.normal(), 0.0, below_one);
+    }
+    return moved;
+}
+
+std::vector<GpModel::Candidate> GpModel::candidates(std::uint64_t ticket, base::RngStream& random) const {
+    std::vector<Candidate> all;
+    const std::size_t count = candidates_for(surface_->process.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        Point point(axes_.size());
+        for (double& each : point) each = random.uniform();
+        all.push_back({canonical(std::move(point), ticket)});
+    }
+    for (std::size_t i = 0; i < count / 4; ++i) {
+        const Point& centre = best_points_[i % best_points_.size()];
+        const double width = std::pow(10.0, -1.0 - 2.0 * random.uniform());
+        all.push_back({canonical(near(centre, width, random), ticket)});
+    }
+    return all;
+}
+
+GpModel::Candidate GpModel::climbed(Candidate from, std::uint64_t ticket) const {
+    for (int round = 0; round < 3; ++round) {
+        const double before = from.acquisition;
+        from = along_lists(along_numbers(from, ticket), ticket);
+        if (finite_ || plain_ || !(from.acquisition > before + 1e-6)) break;
+    }
+    return from;
+}
+
+GpModel::Candidate GpModel::along_numbers(const Candidate& from, std::uint64_t ticket) const {
+    std::vector<std::size_t> moving; // positions in active_
+    for (std::size_t i = 0; i < active_.size(); ++i) {
+        const Axis& axis = axes_[active_[i]];
+        const bool climbs_here = !axis.category && (axis.values == 0 || axis.values > short_list);
+        if (climbs_here && !std::isnan(from.point[active_[i]])) moving.push_back(i);
+    }
+    if (moving.empty() || from.acquisition == no_gain) return from;
+    std::vector<double> x = varying(from.point);
+    std::vector<double> mean_gradient(x.size());
+    std::vector<double> variance_gradient(x.size());
+    const auto loss = [&](std::span<const double> at, std::span<double> gradient) {
+        for (std::size_t i = 0; i < moving.size(); ++i) x[moving[i]] = at[i];
+        std::vector<double> kept_gradient(x.size(), 0.0);
+        const double kept = limits_.empty() ? 0.0 : limits_.log_probability(x, kept_gradient);
+        for (std::size_t i = 0; i < moving.size(); ++i) gradient[i] = -kept_gradient[moving[i]];
+        if (!any_feasible_) return -kept;
+        const auto posterior = surface_->process.posterior(x, mean_gradient, variance_gradient);
+        const double deviation = std::sqrt(std::max(posterior.variance, 1e-20));
+        const double z = (posterior.mean - best_) / deviation;
+        const models::LogImprovement h = models::log_improvement(z);
+        for (std::size_t i = 0; i < moving.size(); ++i) {
+            const double deviation_gradient = 0.5 * variance_gradient[moving[i]] / deviation;
+            const double z_gradient = (mean_gradient[moving[i]] - z * deviation_gradient) / deviation;
+            gradient[i] -= h.slope * z_gradient + deviation_gradient / deviation;
+        }
+        return -(kept + h.value + std::log(deviation));
+    };
+    std::vector<double> start;
+    for (const std::size_t i : moving) start.push_back(from.point[active_[i]]);
+    const std::vector<double> low(moving.size(), 0.0);
+    const std::vector<double> high(moving.size(), below_one);
+    const models::Minimum top = models::minimise(loss, std::move(start), low, high, climb_evaluations, 1e-4);
+    Candidate to = from;
+    for (std::size_t i = 0; i < moving.size(); ++i) to.point[active_[moving[i]]] = top.point[i];
+    to.point = canonical(std::move(to.point), ticket);
+    to.acquisition = acquisition(to.point);
+    return to.acquisition > from.acquisition ? to : from;
+}
+
+/// Tries all values of one list after the other.
+GpModel::Candidate GpModel::along_lists(Candidate from, std::uint64_t ticket) const {
+    for (const std::size_t j : active_) {
+        if (axes_[j].values == 0 || axes_[j].values > short_list || std::isnan(from.point[j])) continue;
+        std::vector<Candidate> others;
+        for (std::uint64_t value = 0; value < axes_[j].values; ++value) {
+            Point point = from.point;
+            point[j] = middle(axes_[j], value);
+            others.push_back({canonical(std::move(point), ticket)});
+        }
+        evaluate(others);
+        const auto best = std::ranges::max_element(others, {}, &Candidate::acquisition);
+        if (best->acquisition > from.acquisition) from = *best;
+    }
+    return from;
+}
+
+GpModel::Point GpModel::chosen(std::vector<Candidate> all, const Observations& seen, std::uint64_t ticket,
+                               base::RngStream& random) const {
+    std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
+    if (!finite_) return std::move(all.front().point);
+    std::vector<Point> taken;
+    for (std::uint64_t number = 0; number < seen.points(); ++number) taken.push_back(seen.point(number));
+    const auto is_new = [&](const Point& point) {
+        return std::ranges::none_of(taken, [&](const Point& other) { return same_point(point, other); });
+    };
+    for (Candidate& each : all)
+        if (is_new(each.point)) return std::move(each.point);
+    for (int i = 0; i < 1000; ++i) {
+        Point point(axes_.size());
+        for (double& each : point) each = random.uniform();
+        point = canonical(std::move(point), ticket);
+        if (is_new(point)) return point;
+    }
+    return std::move(all.front().point);
+}
+
+} // namespace ranktune::searchers

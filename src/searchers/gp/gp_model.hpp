@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Suggestions by expected improvement under a Gaussian process.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "models/gaussian_process.hpp"
+#include "ranktune/base/rng.hpp"
+#include "ranktune/searchers/observations.hpp"
+#include "ranktune/space/search_space.hpp"
+#include "searchers/coordinates/axes.hpp"
+#include "searchers/gp/gp_data.hpp"
+#include "searchers/gp/gp_limits.hpp"
+
+namespace ranktune::searchers {
+
+struct GpOptions {
+    std::size_t startup = 10;      ///< finite results at an iteration that make a model
+    std::size_t max_results = 500; ///< that the model holds
+};
+
+/// The work of the searcher `gp`: the configuration with the largest expected improvement of a Gaussian process over
+/// the results at the largest iteration with enough of them (GpData).
+///
+/// - Coordinates are those of SearchSpace::encode with more than one value, absent ones absent (models::GpKernel).
+/// - Scores are turned into a normal shape by a power (Yeo and Johnson, Biometrika 2000), then standardised. Failed
+/// trials have
+///   the worst finite score.
+/// - The kernel is fitted anew when the results have grown by a tenth since the last time, and stays in between, while
+/// results
+///   are appended. It is fitted to at most `most_fitted` results: the best half, and the others evenly.
+/// - At most `max_results` are in the process. When it is full, the next fit keeps nine tenths: the best half, and the
+/// newest
+///   others.
+/// - Points that are being trained lower the variance (Kriging believer).
+/// - With constraints, log EI is that over the best result that keeps them, plus the logarithm of the probability that
+/// the point keeps them (GpLimits); while no result keeps them, that probability alone.
+/// - log EI over the best smoothed result is searched among random points and points near the best results, then from
+/// the best
+///   of these by L-BFGS along numbers, and by trying all values of short lists.
+/// - In a space without continuous parameters, a configuration that a trial has had is not suggested again while there
+/// is
+///   another one.
+///
+/// A suggestion is a function of ticket, table and `others`. Keeps what it computed for the last one. One at a time.
+class GpModel {
+  public:
+    static constexpr std::size_t most_fitted = 250;
+
+    GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options);
+    // Points into its space.
+    GpModel(const GpModel&) = delete;
+    GpModel& operator=(const GpModel&) = delete;
+
+    /// `others`: coordinates of suggestions that no trial has taken yet. nullopt: too few results for a model.
+    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t ticket, const Observations& seen,
+                                                              const std::vector<std::vector<double>>& others);
+    /// As in a table of observations.
+    [[nodiscard]] std::vector<double> coordinates(const space::Configuration& configuration) const;
+
+  private:
+    using Point = std::vector<double>; ///< of all coordinates of the space
+    struct Candidate {
+        Point point;
+        double acquisition = 0.0;
+    };
+
+    void fit(const Observations& seen);
+    void learn(const Observations& seen, const std::vector<Point>& others);
+    void take_best(const Observations& seen, std::span<const GpData::Result> held);
+    /// Those of the results whose distances from the constraints are known.
+    [[nodiscard]] GpLimits::Results limited(const Observations& seen, std::span<const GpData::Result> results) const;
+    /// Scores of mean 0 and variance 1, for the process.
+    [[nodiscard]] static std::vector<double> targets(std::span<const GpData::Result> results, double power);
+    /// Only the coordinates that vary.
+    [[nodiscard]] std::vector<double> varying(const Point& point) const;
+    /// The point that the configuration of `point` has: values in the middle of their intervals, absent parameters
+    /// absent.
+    [[nodiscard]] Point canonical(Point point, std::uint64_t ticket) const;
+    [[nodiscard]] Point near(const Point& point, double width, base::RngStream& random) const;
+    [[nodiscard]] double acquisition(const Point& point) const;
+    void evaluate(std::vector<Candidate>& candidates) const;
+    [[nodiscard]] std::vector<Candidate> candidates(std::uint64_t ticket, base::RngStream& random) const;
+    [[nodiscard]] Candidate climbed(Candidate from, std::uint64_t ticket) const;
+    [[nodiscard]] Candidate along_numbers(const Candidate& from, std::uint64_t ticket) const;
+    [[nodiscard]] Candidate along_lists(Candidate from, std::uint64_t ticket) const;
+    [[nodiscard]] Point chosen(std::vector<Candidate> all, const Observations& seen, std::uint64_t ticket,
+                               base::RngStream& random) const;
+
+    space::SearchSpace space_;
+    std::uint64_t seed_;
+    GpOptions options_;
+    std::vector<Axis> axes_;
+    std::vector<std::size_t> active_; ///< coordinates with more than one value
+    bool plain_ = true;               ///< every point is canonical: all continuous, without conditions
+    bool finite_ = true;              ///< no continuous coordinate
+
+    GpData data_;
+    std::vector<GpData::Result> fitted_; ///< what the kernel was fitted for
+    double power_ = 1.0;
+    std::optional<GpSurface> surface_; ///< points with the coordinates that vary
+    GpLimits limits_;
+    bool any_feasible_ = true;
+    std::vector<Point> best_points_; ///< of the best smoothed results that keep the constraints
+    double best_ = 0.0;              ///< the best smoothed target of those
+};
+
+} // namespace ranktune::searchers

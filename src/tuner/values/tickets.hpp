@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Suggestions that are prepared ahead.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ranktune/space/configuration.hpp"
+
+namespace ranktune::tuner {
+
+struct Ticket {
+    std::uint64_t number = 0;
+    std::uint64_t seen = 0; ///< lines of the table of observations that it may see
+    bool answered = false;
+    std::optional<space::Configuration> configuration; ///< answered; none: it failed
+};
+
+/// The tickets that no trial has taken, oldest first.
+class Tickets {
+  public:
+    [[nodiscard]] const std::vector<Ticket>& open() const { return open_; }
+    /// The number of the next one; so many have been opened.
+    [[nodiscard]] std::uint64_t next() const { return next_; }
+    /// The ticket with this number, while it has no answer; null: there is none.
+    [[nodiscard]] const Ticket* unanswered(std::uint64_t number) const;
+    /// Null: none is open.
+    [[nodiscard]] const Ticket* oldest() const { return open_.empty() ? nullptr : &open_.front(); }
+    /// The oldest with a configuration; null: none has one yet.
+    [[nodiscard]] const Ticket* oldest_ready() const;
+    /// Throws std::logic_error.
+    void check_invariants() const;
+
+    // ---- mutators; each throws base::FormatError for what cannot be
+    void add(std::uint64_t number, std::uint64_t seen);
+    /// A ticket that failed is dropped, unless a trial waits for it (`keeps_failed`).
+    void answer(std::uint64_t number, const std::optional<space::Configuration>& configuration, bool keeps_failed);
+    /// A trial takes its configuration.
+    void take(std::uint64_t number);
+    /// A trial takes another configuration in place of the oldest one's, if there is one.
+    void drop_oldest();
+
+    template <class Archive, class Self>
+    static void fields(Archive& archive, Self& self) {
+        archive(self.next_);
+        archive(self.open_);
+    }
+
+  private:
+    std::uint64_t next_ = 0;
+    std::vector<Ticket> open_;
+};
+
+} // namespace ranktune::tuner
