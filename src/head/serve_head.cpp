@@ -40,7 +40,7 @@ std::optional<EndAsked> end_by_launcher(study::Asker signal, const HeadMachine& 
     return EndAsked{.why = why + "; then the launcher ended the run", .at_once = true, .reason = study::Reason::lost};
 }
 
-/// What the stop means: the launcher's signal for the same request may follow, and does not count as insisting.
+/// What to do for this stop. The launcher may send its signal for the same request: that is no second request.
 process::StopStep step_of(const EndAsked& stop, process::StopSequence& stops) {
     const study::Asker asker = stop.as == study::Asker::none ? stop.by : stop.as;
     const bool first = stops.next(asker, Steady::now()) == process::StopStep::begin;

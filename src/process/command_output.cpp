@@ -54,16 +54,17 @@ void wait_for(pid_t child, Clock::time_point until, CommandOutput& result) {
         int status = 0;
         const pid_t done = waitpid(child, &status, WNOHANG);
         if (done == child && WIFEXITED(status)) {
-            result.no_exit = NoExit::none;
             result.exit = WEXITSTATUS(status);
             return;
         }
-        result.no_exit = NoExit::killed;
-        if (done == child || (done < 0 && errno != EINTR)) return;
-        result.no_exit = NoExit::timed_out;
+        if (done == child || (done < 0 && errno != EINTR)) {
+            result.no_exit = NoExit::killed;
+            return;
+        }
         if (Clock::now() >= until) break;
         usleep(1000); // its pipes are closed: it ends soon
     }
+    result.no_exit = NoExit::timed_out;
     kill(-child, SIGKILL);
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }

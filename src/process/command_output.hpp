@@ -13,8 +13,8 @@ namespace ranktune::process {
 /// Why a program has no exit code.
 enum class NoExit : std::uint8_t {
     none,            ///< it has one
-    no_such_program, ///< not started: there is none of this name
-    not_started,     ///< for another cause
+    no_such_program, ///< not started: no program has this name
+    not_started,     ///< for another reason
     timed_out,       ///< killed by us after `patience`: what it did until then is unknown
     killed           ///< by a signal: likewise
 };
@@ -25,7 +25,7 @@ struct CommandOutput {
     std::string error;       ///< last lines of its standard error, or why it failed; empty on success
     NoExit no_exit = NoExit::none;
     [[nodiscard]] bool ok() const { return exit == 0; }
-    /// Otherwise the program has done nothing.
+    /// False: it has not run, so it has changed nothing.
     [[nodiscard]] bool started() const { return no_exit != NoExit::no_such_program && no_exit != NoExit::not_started; }
 };
 

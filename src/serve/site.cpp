@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -22,6 +23,13 @@ constexpr auto look_period = std::chrono::seconds(1);
 constexpr auto news_pause = std::chrono::milliseconds(200);
 /// Looking and making pages may take a twentieth of a core.
 constexpr int sparing = 20;
+
+std::optional<std::size_t> index_of(const std::string& digits) {
+    std::size_t index = 0;
+    const char* end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, index);
+    return error == std::errc{} && rest == end ? std::optional(index) : std::nullopt;
+}
 
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -145,27 +153,18 @@ std::vector<std::string> ServedStudy::row() {
 
 Site::Site(storage::FileSystem& files, SiteOptions options) : files_(files), options_(std::move(options)) { scan(); }
 
-void Site::scan() {
+std::size_t Site::scan() {
     const auto found = options_.directories();
     const std::lock_guard lock(mutex_);
     for (const std::string& directory : found)
         if (std::ranges::none_of(studies_, [&](const auto& study) { return study->directory() == directory; }))
             studies_.push_back(std::make_unique<ServedStudy>(files_, options_, directory));
+    return studies_.size();
 }
 
-std::vector<ServedStudy*> Site::studies() {
+ServedStudy* Site::at(std::size_t index) {
     const std::lock_guard lock(mutex_);
-    std::vector<ServedStudy*> all;
-    for (const auto& study : studies_) all.push_back(study.get());
-    return all;
-}
-
-ServedStudy* Site::at(const std::string& number) {
-    const auto all = studies();
-    std::size_t index = all.size();
-    const char* end = number.data() + number.size();
-    if (std::from_chars(number.data(), end, index).ptr != end || index >= all.size()) return nullptr;
-    return all[index];
+    return index < studies_.size() ? studies_[index].get() : nullptr;
 }
 
 Reply Site::list() {
@@ -179,13 +178,13 @@ Reply Site::list() {
     for (const char* title : {"study", "state", "trials done", "metric", "best", "age"})
         page += std::string("<th scope=\"col\">") + title + "</th>";
     page += "</tr></thead><tbody>\n";
-    const auto all = studies();
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    ServedStudy* study = nullptr;
+    for (std::size_t i = 0; (study = at(i)) != nullptr; ++i) {
         std::vector<std::string> cells;
         try {
-            cells = all[i]->row();
+            cells = study->row();
         } catch (const base::Error& error) {
-            cells = {all[i]->directory(), error.what()};
+            cells = {study->directory(), error.what()};
         }
         page += "<tr><td><a href=\"/study/" + std::to_string(i) + "\">" + report::html(cells.front()) + "</a></td>";
         for (std::size_t k = 1; k < cells.size(); ++k) page += "<td>" + report::html(cells[k]) + "</td>";
@@ -213,15 +212,15 @@ Reply Site::get(const Request& request) {
     if (!is_same(cookie_value(request.cookie), options_.token))
         return text_reply(403, "open the whole address that `ranktune serve` has printed: it has a token");
     try {
-        if (request.path == "/") scan();
-        if (request.path == "/" && studies().size() > 1) return list();
+        if (request.path == "/" && scan() > 1) return list();
         const std::string path = request.path == "/" ? "/study/0" : request.path;
         const auto slash = path.rfind('/');
         const std::string number = path.substr(slash + 1);
-        ServedStudy* study = slash == std::string::npos ? nullptr : at(number);
+        const auto index = slash == std::string::npos ? std::nullopt : index_of(number);
+        ServedStudy* study = index ? at(*index) : nullptr;
         Reply reply;
         if (study != nullptr && path.starts_with("/study/")) {
-            reply.body = std::make_shared<const std::string>(study->page(std::stoul(number)));
+            reply.body = std::make_shared<const std::string>(study->page(*index));
             return reply;
         }
         if (study != nullptr && path.starts_with("/data/")) {
@@ -230,7 +229,7 @@ Reply Site::get(const Request& request) {
             return reply;
         }
         if (study != nullptr && path.starts_with("/events/")) {
-            reply.events = std::stoi(number);
+            reply.events = static_cast<int>(*index);
             return reply;
         }
         return text_reply(404, "there is no such page");
@@ -244,7 +243,7 @@ std::uint64_t Site::news(std::size_t study, std::uint64_t seen, std::chrono::mil
     while (true) {
         std::uint64_t version = seen;
         try {
-            version = studies().at(study)->version();
+            if (ServedStudy* served = at(study)) version = served->version();
         } catch (const base::Error&) { // the page says so when it is loaded again
         }
         if (version != seen || std::chrono::steady_clock::now() >= until) return version;

@@ -69,10 +69,10 @@ class Site final : public Handler {
 
   private:
     [[nodiscard]] Reply list();
-    [[nodiscard]] ServedStudy* at(const std::string& number);
-    /// Adds studies that were not there before. A study keeps its number, also when its directory is gone.
-    void scan();
-    [[nodiscard]] std::vector<ServedStudy*> studies();
+    /// Null: there are fewer studies.
+    [[nodiscard]] ServedStudy* at(std::size_t index);
+    /// Adds new studies, and returns how many there are. A study keeps its index, also when its directory is gone.
+    std::size_t scan();
 
     storage::FileSystem& files_;
     SiteOptions options_;

@@ -90,9 +90,7 @@ std::string_view Scanner::name() {
 
 std::size_t Scanner::column() {
     skip_space();
-    const auto starts_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
-    const std::string_view before = text_.substr(0, at_);
-    return 1 + static_cast<std::size_t>(std::count_if(before.begin(), before.end(), starts_character));
+    return column_at(text_, at_);
 }
 
 void Scanner::fail(std::string_view expected) {

@@ -200,8 +200,8 @@ NOT_A_FUNCTION = re.compile(r"\s*(namespace|class|struct|enum|union|extern|if|fo
 
 
 def depths(lines):
-    """How many parentheses are open before each line, and at the end. None are before a line that begins without a blank: a raw
-    string may have parentheses of its own."""
+    """How many parentheses are open before each line, and at the end. A line that begins in the first column resets the count: raw
+    strings may have unbalanced parentheses."""
     depth = [0]
     for line in lines:
         if re.match(r"[\w}]", line):

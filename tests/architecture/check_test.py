@@ -37,7 +37,7 @@ cases = {
     "src/base/unfinished.cpp": (licence + "// TO" + "DO later\n", "unfinished"),
     "src/base/once.hpp": (licence + "int x;\n", "#pragma once is missing"),
 }
-beside = {"src/base/crowd/last.cpp": [f"src/base/crowd/n{i}.cpp" for i in range(30)]}  # further files of a case, with a licence line
+more_files = {"src/base/crowd/last.cpp": [f"src/base/crowd/n{i}.cpp" for i in range(30)]}  # of a case
 cases["src/base/crowd/last.cpp"] = (licence, "more than 30 files of source in one folder: 31")
 failures = 0
 for name, (text, complaint) in cases.items():
@@ -47,7 +47,7 @@ for name, (text, complaint) in cases.items():
         shutil.copy(root / "docs/developer/architecture.md", tree / "docs/developer")
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
-        for other in beside.get(name, []):
+        for other in more_files.get(name, []):
             (tree / other).write_text(licence)
         result = subprocess.run([sys.executable, checker, tree], capture_output=True, text=True)
         if result.returncode != 1 or complaint not in result.stdout:

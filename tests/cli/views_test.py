@@ -235,9 +235,11 @@ print(json.dumps({"rows": len(table), "loss": table["loss/val"].tolist(), "odd":
         self.assertEqual(done.returncode, 0, done.stderr)
         read = json.loads(done.stdout)
         x = [trial["configuration"]["x"] for trial in self.exported("two")["trials"]]
-        self.assertEqual(read, {"rows": 4, "loss": [1.0] * 4, "odd": [True] * 4, "x": read["x"], "kinds": ["f", "i"], "nested_x": x,
+        rounded = read.pop("x")
+        self.assertEqual(read, {"rows": 4, "loss": [1.0] * 4, "odd": [True] * 4, "kinds": ["f", "i"], "nested_x": x,
                                 "values": [0.3] * 4, "series": 4})
-        for got, exact in zip(read["x"], x):
+        self.assertEqual(len(rounded), 4)
+        for got, exact in zip(rounded, x):
             self.assertAlmostEqual(got, exact, 12)
 
     def test_optuna_opens_the_journal(self):

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <exception>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@
 
 #include <malloc.h>
 
-#include "ranktune/base/error.hpp"
+#include "options.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/codec.hpp"
 #include "schedulers/built_in.hpp"
@@ -45,26 +46,10 @@ struct Choice {
     [[nodiscard]] bool explores() const { return scheduler == "pbt"; }
 };
 
-/// OPTION=VALUE, where a value that looks like a number or a boolean is one.
-study::OptionValue option_of(std::string_view text) {
-    const auto equals = text.find('=');
-    if (equals == std::string_view::npos || equals == 0)
-        throw base::UsageError("'" + std::string(text) + "' is no OPTION=VALUE");
-    const std::string value(text.substr(equals + 1));
-    std::string name(text.substr(0, equals));
-    if (value == "true" || value == "false") return {std::move(name), value == "true"};
-    char* end = nullptr;
-    const long long whole = std::strtoll(value.c_str(), &end, 10);
-    if (!value.empty() && *end == '\0') return {std::move(name), static_cast<std::int64_t>(whole)};
-    const double number = std::strtod(value.c_str(), &end);
-    if (!value.empty() && *end == '\0') return {std::move(name), number};
-    return {std::move(name), value};
-}
-
 Choice choice_of(int argc, char** argv) {
     Choice choice;
     if (argc > 4) choice.scheduler = argv[4];
-    for (int i = 5; i < argc; ++i) choice.options.push_back(option_of(argv[i]));
+    for (int i = 5; i < argc; ++i) choice.options.push_back(bench::option_of(argv[i]));
     const bool has_interval = std::ranges::any_of(choice.options, [](const auto& o) { return o.option == "interval"; });
     if (choice.explores() && !has_interval) choice.options.push_back({"interval", std::int64_t{3}});
     return choice;
@@ -228,7 +213,7 @@ int main(int argc, char** argv) {
     try {
         choice = choice_of(argc, argv);
         [[maybe_unused]] const auto spec = make_spec(1, Values::random, choice); // mistakes show before the first case
-    } catch (const base::UsageError& error) {
+    } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 2;
     }

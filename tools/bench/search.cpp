@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "models/pareto.hpp"
+#include "options.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "search_functions.hpp"
@@ -42,21 +43,7 @@ study::SearcherSpec searcher_of(const std::string& text) {
         begin = end + 1;
     }
     std::vector<study::OptionValue> values;
-    for (std::size_t i = 1; i < parts.size(); ++i) {
-        const std::size_t equals = parts[i].find('=');
-        if (equals == std::string::npos) throw std::invalid_argument("not OPTION=VALUE: " + parts[i]);
-        const std::string value = parts[i].substr(equals + 1);
-        char* end = nullptr;
-        const double number = std::strtod(value.c_str(), &end);
-        space::Value parsed(value);
-        if (value == "true" || value == "false")
-            parsed = value == "true";
-        else if (*end == '\0' && number == std::floor(number) && value.find('.') == std::string::npos)
-            parsed = static_cast<std::int64_t>(number);
-        else if (*end == '\0')
-            parsed = number;
-        values.push_back({parts[i].substr(0, equals), parsed});
-    }
+    for (std::size_t i = 1; i < parts.size(); ++i) values.push_back(bench::option_of(parts[i]));
     return searchers::chosen(parts.front(), values);
 }
 

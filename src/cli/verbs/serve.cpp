@@ -21,14 +21,14 @@ namespace ranktune::cli {
 
 namespace {
 
-/// Folders that are gone, or cannot be read now, have none.
+/// The studies of all folders. A folder that is gone or cannot be read now adds none.
 std::vector<std::string> studies_of(const std::vector<std::string>& given) {
     std::vector<std::string> all;
     for (const std::string& folder : given) {
         try {
             const auto found = studies_in(folder);
             all.insert(all.end(), found.begin(), found.end());
-        } catch (const base::Error&) { // those that were found before stay
+        } catch (const base::Error&) { // the site keeps the studies that it knows
         }
     }
     return all;
@@ -39,15 +39,18 @@ std::vector<std::string> studies_of(const std::vector<std::string>& given) {
 int serve_pages(const ServeArguments& arguments) {
     auto& files = storage::posix_file_system();
     serve::SiteOptions options;
-    for (const std::string& given : arguments.directories)
-        if (studies_in(given).empty()) throw base::UsageError("serve: there is no study in '" + given + "'");
+    std::size_t count = 0;
+    for (const std::string& given : arguments.directories) {
+        const std::size_t found = studies_in(given).size();
+        if (found == 0) throw base::UsageError("serve: there is no study in '" + given + "'");
+        count += found;
+    }
     options.directories = [given = arguments.directories] { return studies_of(given); };
     options.token = serve::random_token();
     options.standing = [](const tuner::State& state, const std::string& directory) {
         return standing_of(state, directory).text;
     };
     const std::string token = options.token;
-    const std::size_t count = options.directories().size();
     serve::Site site(files, std::move(options));
     serve::serve_http(site, arguments.port, [&](std::uint16_t port) {
         const report::Style style = detect_terminal().style;

@@ -17,6 +17,9 @@ namespace {
 using study::StudyOutcome;
 using study::TrialPhase;
 
+/// A command that runs the study.
+NextStep run_step(std::string command, std::string remark) { return {std::move(command), std::move(remark), true}; }
+
 /// Adds the view of the result. A failed trial without a checkpoint is no result.
 void add_views(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
     const tuner::TrialState* best = state.best ? &state.trial(*state.best) : nullptr;
@@ -58,9 +61,10 @@ bool failed_ones_saved(const tuner::State& state) {
 /// Adds both ways to retry failed trials with `command`, which runs the study.
 void add_again(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& command,
                const std::string& remark) {
-    steps.push_back({again(tuner, command, "--restart-errored"), remark, true});
+    steps.push_back(run_step(again(tuner, command, "--restart-errored"), remark));
     if (failed_ones_saved(tuner.state()))
-        steps.push_back({again(tuner, command, "--resume-errored"), "from their checkpoints, if they have one", true});
+        steps.push_back(
+            run_step(again(tuner, command, "--resume-errored"), "from their checkpoints, if they have one"));
 }
 
 /// Adds the ways to retry failed trials, for a study that has results.
@@ -88,11 +92,12 @@ void add_second_chance(std::vector<NextStep>& steps, const tuner::Tuner& tuner, 
 /// change of the program it can go on.
 void add_mended(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const FilesInfo& files) {
     const bool failed = tuner.state().in(TrialPhase::failed) > 0;
-    steps.push_back({files.command + " --fresh", failed ? "when the study file is mended" : "when it is mended", true});
+    steps.push_back(
+        run_step(files.command + " --fresh", failed ? "when the study file is mended" : "when it is mended"));
     if (failed)
-        steps.push_back({files.command + " --restart-errored",
-                         tuner.spec().trainable.program ? "when the program is mended" : "when the trainable is mended",
-                         true});
+        steps.push_back(run_step(files.command + " --restart-errored", tuner.spec().trainable.program
+                                                                           ? "when the program is mended"
+                                                                           : "when the trainable is mended"));
 }
 
 /// Excludes never_finite: those trials ended regularly, so there is nothing to retry.
@@ -137,7 +142,7 @@ std::string command_text(std::vector<std::string> words) {
 }
 
 std::vector<NextStep> steps_to_go_on(const std::string& directory) {
-    return {{command_text({"run", directory}), "goes on", true},
+    return {run_step(command_text({"run", directory}), "goes on"),
             {command_text({"status", directory}), "what there is"}};
 }
 
@@ -150,8 +155,8 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     if (state.outcome == StudyOutcome::resumable) return steps_to_go_on(directory);
     std::vector<NextStep> steps;
     if (state.end_reason == study::Reason::stateless) {
-        steps.push_back({files.command, "goes on, when the program or the study file is mended", true});
-        steps.push_back({files.command + " --fresh", "begins again, with another variant in [scheduler]", true});
+        steps.push_back(run_step(files.command, "goes on, when the program or the study file is mended"));
+        steps.push_back(run_step(files.command + " --fresh", "begins again, with another variant in [scheduler]"));
         return steps;
     }
     if (state.outcome == StudyOutcome::usage) {
@@ -166,7 +171,7 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     add_views(steps, state, directory);
     if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
     steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
-    if (!state.best) steps.push_back({files.command + " --fresh", "all again, when the study is mended", true});
+    if (!state.best) steps.push_back(run_step(files.command + " --fresh", "all again, when the study is mended"));
     return steps;
 }
 
@@ -185,15 +190,15 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     if (no_trial_succeeded(state)) { // more trials would fail as well
         add_second_chance(steps, tuner, files);
     } else if (out_of_time(state)) {
-        steps.push_back({command_text({"run", files.directory, more_time(spec)}),
-                         "more time: the budget counts from the first start", true});
+        steps.push_back(run_step(command_text({"run", files.directory, more_time(spec)}),
+                                 "more time: the budget counts from the first start"));
     } else if (state.best && more > spec.num_trials) {
-        steps.push_back({command_text({"run", files.directory, fmt::format("study.num_trials={}", more)}),
-                         fmt::format("{} more", more - state.trials.size()), true});
+        steps.push_back(run_step(command_text({"run", files.directory, fmt::format("study.num_trials={}", more)}),
+                                 fmt::format("{} more", more - state.trials.size())));
     }
     if (!no_trial_succeeded(state)) add_retries(steps, tuner, files.directory);
     steps.push_back(
-        {files.command + " --fresh", "all again; the old directory becomes " + files.directory + "~1", true});
+        run_step(files.command + " --fresh", "all again; the old directory becomes " + files.directory + "~1"));
     return steps;
 }
 

@@ -239,7 +239,14 @@ class StudyJson {
                        {"gpu_hours", rounded(cost.gpu_s / 3600.0)},
                        {"held", rounded(cost.utilisation())},
                        {"training", rounded(cost.available_s > 0.0 ? cost.training_s / cost.available_s : 0.0)}}}};
-        if (view_.repeats > 1) json["repeats"] = view_.repeats;
+        if (view_.repeats > 1) {
+            json["repeats"] = view_.repeats;
+            json["configurations"] =
+                Json::array(); // first trial, trials that count, mean and deviation of their values
+            for (const tuner::Repetitions& each : view_.configurations)
+                json["configurations"].push_back(
+                    {each.first.value(), each.counted(), rounded(each.mean), rounded(each.deviation)});
+        }
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
         if (!view_.others.empty()) {
             json["objectives"] = Json::array({goal({view_.metric, view_.mode})});

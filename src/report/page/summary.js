@@ -53,23 +53,10 @@ function bestTrials(parent, study) {
   parent.append(element("p", { class: "note" }, `One run of each: near values may be luck. ${FAIR_WORDS}`));
 }
 
-// With repeats: a row for each configuration. As in the terminal, failed trials do not count, and one that goes on is not ranked.
-function repeatGroups(study) {
-  const { trials, repeats } = study;
-  const groups = [];
-  for (let first = 0; first + repeats <= trials.count; first += repeats) {
-    const copies = Array.from({ length: repeats }, (_, i) => first + i);
-    const counted = copies.filter((t) => trials.group[t] !== "failed");
-    const values = counted.map((t) => trials.best[t]);
-    if (values.length === 0 || values.some(isNaN) || copies.some((t) => ["running", "paused"].includes(trials.group[t]))) continue;
-    groups.push({ copies, runs: values.length, mean: d3.mean(values), deviation: d3.deviation(values) });
-  }
-  return groups.sort((a, b) => study.sign * (b.mean - a.mean) || a.copies[0] - b.copies[0]);
-}
-
+// With repeats: a row for each configuration.
 function bestConfigurations(parent, study) {
-  const rows = repeatGroups(study).slice(0, 5).map(({ copies, runs, mean, deviation }) =>
-    [`#${copies[0]} to #${copies[copies.length - 1]}`, metricText(mean), deviation === undefined ? "-" : metricText(deviation), String(runs)]);
+  const rows = study.configurations.slice(0, 5).map(([first, runs, mean, deviation]) =>
+    [`#${first} to #${first + study.repeats - 1}`, metricText(mean), deviation === null ? "-" : metricText(deviation), String(runs)]);
   parent.append(element("h3", {}, "The best configurations"), table(["trials", `#mean ${study.metric}`, "#deviation", "#runs"], rows));
   parent.append(element("p", { class: "note" }, `Up to ${study.repeats} runs of each: means that differ by less than the deviation may be luck. ${FAIR_WORDS}`));
 }

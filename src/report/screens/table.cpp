@@ -164,19 +164,10 @@ std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
 
 namespace {
 
-/// The configurations by their means, complete ones before others; the trials of each beside one another.
+/// The trials of each configuration beside one another.
 std::vector<study::TrialId> by_mean(const tuner::Tuner& tuner) {
-    const auto& trials = tuner.state().trials;
-    std::vector<tuner::Repetitions> all;
-    for (std::uint32_t first = 0; first < trials.size(); first += tuner.spec().searcher.repeats)
-        all.push_back(tuner::repetitions_of(study::TrialId{first}, trials, tuner.spec()));
-    std::ranges::sort(all, [&](const tuner::Repetitions& a, const tuner::Repetitions& b) {
-        if (a.complete != b.complete) return a.complete;
-        if (is_better(a, b, tuner.spec().objective.mode)) return true;
-        return !is_better(b, a, tuner.spec().objective.mode) && a.first < b.first;
-    });
     std::vector<study::TrialId> ids;
-    for (const tuner::Repetitions& each : all)
+    for (const tuner::Repetitions& each : configurations_by_mean(tuner))
         for (std::uint32_t i = 0; i < each.created; ++i) ids.emplace_back(each.first.value() + i);
     return ids;
 }

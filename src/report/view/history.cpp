@@ -117,6 +117,19 @@ tuner::Repetitions repetitions(const tuner::Tuner& tuner, study::TrialId trial) 
 
 } // namespace
 
+std::vector<tuner::Repetitions> configurations_by_mean(const tuner::Tuner& tuner) {
+    const study::Mode mode = tuner.spec().objective.mode;
+    std::vector<tuner::Repetitions> all;
+    for (std::uint32_t first = 0; first < tuner.state().trials.size(); first += tuner.spec().searcher.repeats)
+        all.push_back(repetitions(tuner, study::TrialId{first}));
+    std::ranges::sort(all, [&](const tuner::Repetitions& a, const tuner::Repetitions& b) {
+        if (a.complete != b.complete) return a.complete;
+        if (is_better(a, b, mode)) return true;
+        return !is_better(b, a, mode) && a.first < b.first;
+    });
+    return all;
+}
+
 double value_of_best(const tuner::Tuner& tuner) {
     const tuner::State& state = tuner.state();
     if (!state.best) return tuner::not_a_number;

@@ -100,6 +100,8 @@ class History {
 
 // ---- The value of a study's best trial, alone or with the other trials of its configuration (searcher.repeats).
 
+/// With repeats: all configurations, complete ones first, then by their means, the best first.
+[[nodiscard]] std::vector<tuner::Repetitions> configurations_by_mean(const tuner::Tuner& tuner);
 /// Of the best trial; with repeats, the mean over the trials of its configuration. NaN: there is no best trial.
 [[nodiscard]] double value_of_best(const tuner::Tuner& tuner);
 /// "0.9120"; with repeats "0.9120 +- 0.0041 (mean of 3)": mean and sample standard deviation.

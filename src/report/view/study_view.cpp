@@ -246,6 +246,9 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.best = state.best;
     view.repeats = spec.searcher.repeats;
     if (view.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
+    if (view.repeats > 1)
+        for (const tuner::Repetitions& each : configurations_by_mean(tuner))
+            if (each.complete && each.best) view.configurations.push_back(each);
     view.others = spec.objective.others;
     view.front = front_of(tuner);
     view.training = training_of(tuner);

@@ -117,7 +117,8 @@ struct StudyView {
     double now_s = 0.0; ///< study time of the newest record
     std::string as_of;  ///< wall time of the newest record, RFC 3339; empty: not known
     std::optional<study::TrialId> best;
-    std::uint32_t repeats = 1; ///< trials of each configuration (searcher.repeats)
+    std::uint32_t repeats = 1;                      ///< trials of each configuration (searcher.repeats)
+    std::vector<tuner::Repetitions> configurations; ///< with repeats: complete ones with a mean, the best first
     std::string best_mean; ///< with searcher.repeats: "0.9120 +- 0.0041 (mean of 3)", of its configuration; else empty
     std::vector<study::TrialId> front; ///< of several objectives, from the best to the worst in the first one
     std::vector<StretchView> lineage;  ///< of the best result, oldest first; empty: there is no best trial

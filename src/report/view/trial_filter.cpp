@@ -20,12 +20,6 @@ bool is_reserved(std::string_view word) {
     return word == "and" || word == "or" || word == "not" || word == "in" || word == "true" || word == "false";
 }
 
-/// Columns are counted in characters.
-std::size_t column_at(std::string_view text, std::size_t byte) {
-    const auto before = text.substr(0, std::min(byte, text.size()));
-    return 1 + static_cast<std::size_t>(std::ranges::count_if(before, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 /// The text in the grammar of conditions: words quoted, names replaced by aliases. Knows which column of the text each
 /// of its own columns stands for.
 class Rewriting {
@@ -45,8 +39,8 @@ class Rewriting {
     /// The column of the original text for one of the result.
     [[nodiscard]] std::size_t column_of_text(std::size_t column) const {
         for (std::size_t i = 0; i < from_.size(); ++i)
-            if (column_at(result_, i) >= column) return column_at(text_, from_[i]);
-        return column_at(text_, text_.size());
+            if (space::column_at(result_, i) >= column) return space::column_at(text_, from_[i]);
+        return space::column_at(text_, text_.size());
     }
 
   private:
@@ -89,7 +83,7 @@ class Rewriting {
         } else if (literal_) {
             put("'" + std::string(found) + "'", at_);
         } else {
-            names_.push_back({"n" + std::to_string(names_.size()), std::string(found), column_at(text_, at_)});
+            names_.push_back({"n" + std::to_string(names_.size()), std::string(found), space::column_at(text_, at_)});
             put(names_.back().alias, at_);
         }
         literal_ = false;

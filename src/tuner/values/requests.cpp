@@ -37,10 +37,10 @@ void Requests::point_created() {
     ++created_;
 }
 
-void Requests::changed(const std::string& key, const std::string& before) {
-    if (this->before(key) != nullptr) return;
+void Requests::changed(const std::string& key, const std::string& value) {
+    if (before(key) != nullptr) return;
     keys_.push_back(key);
-    before_.push_back(before);
+    before_.push_back(value);
 }
 
 void Requests::forget(const std::string& key) {

@@ -24,12 +24,12 @@ class Requests {
     /// Throws std::logic_error.
     void check_invariants() const;
 
-    // ---- mutators; the first two throw base::FormatError for what cannot be
+    // ---- mutators; the first two throw base::FormatError for what contradicts the state
     void take_effect(std::uint64_t request, const std::vector<space::Configuration>& points);
     /// The oldest point has become a trial.
     void point_created();
-    /// A user has changed a key. Its oldest value is kept.
-    void changed(const std::string& key, const std::string& before);
+    /// A user has changed a key that had this value. Only the first value is kept.
+    void changed(const std::string& key, const std::string& value);
     /// The study file says something new about this key.
     void forget(const std::string& key);
 
@@ -46,8 +46,8 @@ class Requests {
     std::vector<std::uint64_t> numbers_; ///< of all requests that took effect
     std::deque<space::Configuration> points_;
     std::uint64_t created_ = 0;
-    std::vector<std::string> keys_;   ///< that users have changed
-    std::vector<std::string> before_; ///< for each of them
+    std::vector<std::string> keys_;   ///< of the study file that users have changed
+    std::vector<std::string> before_; ///< their values before, as TOML
 };
 
 } // namespace ranktune::tuner

@@ -21,7 +21,7 @@ struct Ticket {
 class Tickets {
   public:
     [[nodiscard]] const std::vector<Ticket>& open() const { return open_; }
-    /// The number of the next one; so many have been opened.
+    /// The number of the next ticket, and how many have been opened.
     [[nodiscard]] std::uint64_t next() const { return next_; }
     /// The ticket with this number, while it has no answer; null: there is none.
     [[nodiscard]] const Ticket* unanswered(std::uint64_t number) const;
@@ -32,13 +32,13 @@ class Tickets {
     /// Throws std::logic_error.
     void check_invariants() const;
 
-    // ---- mutators; each throws base::FormatError for what cannot be
+    // ---- mutators; each throws base::FormatError for what contradicts the state
     void add(std::uint64_t number, std::uint64_t seen);
     /// A ticket that failed is dropped, unless a trial waits for it (`keeps_failed`).
     void answer(std::uint64_t number, const std::optional<space::Configuration>& configuration, bool keeps_failed);
     /// A trial takes its configuration.
     void take(std::uint64_t number);
-    /// A trial takes another configuration in place of the oldest one's, if there is one.
+    /// Drops the oldest ticket, if any: a trial took another configuration in its place.
     void drop_oldest();
 
     template <class Archive, class Self>
