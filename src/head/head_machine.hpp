@@ -15,12 +15,13 @@
 //   flush the transport; finalise MPI only if end()->clean.
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "head/observer.hpp"
+#include "head/rank_table.hpp"
 #include "ranktune/base/log.hpp"
 #include "ranktune/study/record.hpp"
 #include "tuner/tuner.hpp"
@@ -92,7 +93,6 @@ class HeadMachine {
     /// `tuner` holds a created or replayed study.
     HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, wire::Outbox& outbox,
                 HeadDuties& duties, Observer& observer, base::LogSink& log, base::StudyTime now);
-    ~HeadMachine();
     HeadMachine(const HeadMachine&) = delete;
     HeadMachine& operator=(const HeadMachine&) = delete;
 
@@ -114,12 +114,12 @@ class HeadMachine {
 
     /// When to call on_tick at the latest, even if no message comes.
     [[nodiscard]] base::StudyTime wake_at() const;
-    [[nodiscard]] const std::optional<HeadEnd>& end() const;
+    [[nodiscard]] const std::optional<HeadEnd>& end() const { return end_; }
     /// All workers have said Hello and the core has begun.
-    [[nodiscard]] bool began() const;
+    [[nodiscard]] bool began() const { return begun(); }
     /// Figures up to `now`; `head_cpu_s` is what the loop has set by `set_head_cpu`.
     [[nodiscard]] HeadFigures figures(base::StudyTime now) const;
-    void set_head_cpu(double seconds);
+    void set_head_cpu(double seconds) { head_cpu_s_ = seconds; }
     /// Why workers left after this head was silent for too long; empty: none did. If the launcher then ends the other
     /// ranks, that is not a request to stop.
     [[nodiscard]] std::string desertion() const;
@@ -127,8 +127,121 @@ class HeadMachine {
     [[nodiscard]] std::vector<base::Rank> gone() const;
 
   private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    /// joining: some workers have not said Hello. publishing: the study is over, its results are not synced yet.
+    /// leaving: workers were told to leave.
+    enum class Phase : std::uint8_t { joining, running, publishing, leaving, over };
+
+    struct Worker {
+        study::RankInfo info;
+        bool hello = false;
+        bool alive = true;
+        bool bye = false;
+        bool told_to_leave = false;
+        base::StudyTime heard;
+        base::StudyTime spoken_to;
+        wire::AttemptKey reporting; ///< the attempt of its last report
+        std::uint64_t reports = 0;  ///< taken from that attempt
+    };
+
+    // out
+    void send_buffer(base::Rank to);
+    template <class T>
+    void send(base::Rank to, const T& what);
+    void count_stale() { ++stale_; }
+
+    // events for the core
+    /// Whether the state is about this start of the study, not an earlier one.
+    [[nodiscard]] bool begun() const { return tuner_.state().incarnation == options_.incarnation; }
+    [[nodiscard]] bool due_for_a_check() const;
+    template <class T>
+    void step(T& body);
+    void begin();
+    void begin_when_ready();
+    void stop(study::StopRequested what);
+    void judge_what_was_read(const wire::GroupOver& m);
+    void lose(base::Rank rank, const std::string& why, bool guilty = false);
+
+    // messages
+    void on(base::Rank from, wire::Hello& m);
+    void on(base::Rank from, wire::Heartbeat& m);
+    void on(base::Rank, wire::StopAsked& m);
+    void on(base::Rank from, study::ReportArrived& m);
+    void take_note(base::Rank from, const wire::AttemptKey& key);
+    void on(base::Rank, study::CheckpointSaved& m);
+    void on(base::Rank, wire::CheckpointMissed& m);
+    void on(base::Rank from, wire::GroupOver& m);
+    void on(base::Rank from, wire::Bye& m);
+    void receive(base::Rank from, std::span<const std::byte> bytes);
+
+    // records, then commands
+    void flush();
+    void carry_out(const study::StartTrial& c);
+    [[nodiscard]] base::Rank leader_of(const wire::AttemptKey& key) const;
+    template <class T>
+    void to_leader(const T& c);
+    void carry_out(const study::Decide& c);
+    void carry_out(const study::Interrupt& c);
+    void carry_out(const study::Abandon& c);
+    void carry_out(const study::DeleteCheckpoint& c);
+    void carry_out(const study::Prepare& c);
+    void carry_out(const study::EndStudy& c);
+
+    // the end
+    void end_without_journal(const base::Error& error);
+    void finish(study::EndStudy how, HeadEnd::Whose end_of = HeadEnd::Whose::head);
+    void tell_to_leave(Worker& worker, bool clean);
+    [[nodiscard]] bool all_alive() const;
+    void leave(bool clean);
+    void leave_or_end();
+
+    // time
+    void tick();
+    void watch();
+    void missing_workers();
+
+    HeadOptions options_;
+    tuner::Tuner& tuner_;
+    study::RecordSink& sink_;
+    wire::Outbox& outbox_;
+    HeadDuties& duties_;
+    Observer& observer_;
+    base::LogSink& log_;
+
+    Phase phase_ = Phase::joining;
+    RankTable table_;
+    std::vector<Worker> workers_; ///< position is the rank
+    std::uint32_t greeted_ = 0;
+    std::optional<study::StopRequested> early_stop_; ///< requested before the study began
+    std::optional<base::StudyTime> deadline_;        ///< of the job
+    bool deadline_told_ = false;                     ///< on_deadline was called, with or without a deadline
+    study::EndStudy result_;
+    HeadEnd::Whose whose_ = HeadEnd::Whose::head; ///< of `result_`
+    std::optional<base::StudyTime> leave_until_;
+    std::optional<HeadEnd> end_;
+    std::uint64_t stale_ = 0;
+    std::uint64_t missed_ = 0; ///< checkpoints
+    std::string missed_why_;
+    std::uint64_t missed_told_ = 1; ///< next count that is logged: the first, the tenth, ...
+    std::uint64_t fallbacks_ = 0;
+    std::uint64_t events_ = 0;
+    double head_cpu_s_ = 0.0;
+    base::Duration longest_gap_{}; ///< between two ticks
+    std::uint32_t deserters_ = 0;  ///< workers that left because this head was silent
+
+    std::uint64_t iterations_before_; ///< in earlier starts
+    base::StudyTime began_at_;
+    base::StudyTime hello_until_;
+    base::StudyTime now_;
+    base::StudyTime last_tick_;
+    base::StudyTime next_scan_;
+    base::StudyTime next_view_;
+
+    // Reused between calls.
+    wire::Message message_;
+    study::Event event_;
+    tuner::Output output_;
+    study::Bytes buffer_;
+    std::vector<base::Rank> living_;
 };
 
 } // namespace ranktune::head

@@ -32,16 +32,24 @@ double log_likelihood(std::span<const double> values, double power) {
 
 } // namespace
 
-std::vector<double> standardised(std::span<const double> values) {
-    std::vector<double> all(values.begin(), values.end());
+Standardisation::Standardisation(std::span<const double> values) {
     double largest = 0.0;
-    for (const double value : all) largest = std::max(largest, std::abs(value));
-    if (largest == 0.0) return all;
-    const auto scaled = [largest](double value) { return value / largest; };
-    const Moments m = moments(all, scaled);
+    for (const double value : values) largest = std::max(largest, std::abs(value));
+    if (largest == 0.0) {
+        inverse_ = 0.0;
+        return;
+    }
+    largest_ = largest;
+    const Moments m = moments(values, [largest](double value) { return value / largest; });
+    mean_ = m.mean;
     // Equal values differ from their mean by rounding.
-    const double inverse = m.variance < 1e-30 ? 0.0 : 1.0 / std::sqrt(m.variance);
-    for (double& each : all) each = (scaled(each) - m.mean) * inverse;
+    inverse_ = m.variance < 1e-30 ? 0.0 : 1.0 / std::sqrt(m.variance);
+}
+
+std::vector<double> standardised(std::span<const double> values) {
+    const Standardisation standard(values);
+    std::vector<double> all(values.begin(), values.end());
+    for (double& each : all) each = standard(each);
     return all;
 }
 
@@ -49,6 +57,13 @@ double yeo_johnson(double value, double power) {
     if (value >= 0.0) return power == 0.0 ? std::log1p(value) : std::expm1(power * std::log1p(value)) / power;
     const double other = 2.0 - power;
     return other == 0.0 ? -std::log1p(-value) : -std::expm1(other * std::log1p(-value)) / other;
+}
+
+double inverse_yeo_johnson(double transformed, double power) {
+    if (transformed >= 0.0)
+        return power == 0.0 ? std::expm1(transformed) : std::expm1(std::log1p(power * transformed) / power);
+    const double other = 2.0 - power;
+    return other == 0.0 ? -std::expm1(-transformed) : -std::expm1(std::log1p(-other * transformed) / other);
 }
 
 double most_normal_power(std::span<const double> values) {

@@ -197,7 +197,7 @@ std::unique_ptr<Scheduler> make_asha(const study::StudySpec& spec) {
                                  .allotment = asha.allotment,
                                  .seed = spec.seed,
                                  .num_trials = spec.num_trials,
-                                 .pause_at_verdict = spec.deterministic},
+                                 .timing = timing_of(spec)},
             spec.objective);
     return std::make_unique<AshaStop>(
         AshaStop::Options{.rule = asha.ray ? AshaStop::Rule::ray : AshaStop::Rule::floor,

@@ -101,7 +101,7 @@ std::unique_ptr<Scheduler> make_hyperband(const study::StudySpec& spec) {
                          .brackets = brackets_of(spec),
                          .eta = static_cast<std::uint32_t>(spec.scheduler.options.at("eta").as_int()),
                          .num_trials = spec.num_trials,
-                         .pause_at_verdict = spec.deterministic},
+                         .timing = timing_of(spec)},
         spec.objective);
 }
 

@@ -126,7 +126,7 @@ void MedianStopping::reported(const study::Reported& record) {
                                     " is paused by the median rule before the grace period is over");
         }
         at.told = true;
-        if (options_.pause_at_verdict) attempt_over(record.trial);
+        if (options_.timing.paused_with_verdict) attempt_over(record.trial);
     }
 }
 
@@ -274,7 +274,7 @@ std::unique_ptr<Scheduler> make_median(const study::StudySpec& spec) {
                                 .min_samples = static_cast<std::uint32_t>(options.at("min_samples").as_int()),
                                 .hard_stop = options.at("hard_stop").as_bool(),
                                 .ceiling = spec.max_iterations,
-                                .pause_at_verdict = spec.deterministic},
+                                .timing = timing_of(spec)},
         spec.objective);
 }
 

@@ -31,8 +31,7 @@ class MedianStopping final : public Scheduler {
         std::uint32_t min_samples = 3;
         bool hard_stop = true;
         base::Iteration ceiling = 1;
-        /// A trial that is told to pause counts as paused at once, not only from the end of its attempt.
-        bool pause_at_verdict = false;
+        Timing timing = {};
     };
     MedianStopping(const Options& options, const study::Objective& objective);
 

@@ -53,7 +53,7 @@ ProgressiveAsha::Options pasha_settings(const study::StudySpec& spec) {
                                    .ceiling = spec.max_iterations,
                                    .finish_top = static_cast<std::uint32_t>(options.at("finish_top").as_int()),
                                    .num_trials = spec.num_trials,
-                                   .pause_at_verdict = spec.deterministic};
+                                   .timing = timing_of(spec)};
     if (options.at("ranking").as_string() == "fixed") typed.epsilon = options.at("epsilon").as_double();
     return typed;
 }

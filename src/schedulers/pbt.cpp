@@ -83,7 +83,7 @@ Population::Options population_options(const study::StudySpec& spec) {
                                                      : Population::Selection::t_test,
             .compare = latest ? Population::Compare::latest : Population::Compare::equal_iteration,
             .synchronous = !latest && options.at("synchronous").as_bool(),
-            .by_turn = spec.deterministic,
+            .timing = timing_of(spec),
             .pauses_to_save = spec.trainable.program.has_value(),
             .resample = options.at("resample_probability").as_double(),
             .ceiling = spec.max_iterations,
@@ -94,10 +94,6 @@ Population::Options population_options(const study::StudySpec& spec) {
 void check_pbt(const study::AlgorithmCheck& check) {
     if (check.is_right("quantile") && !(check.options.at("quantile").as_double() > 0.0))
         check.complain("quantile", "must be above 0: with 0 nobody takes over anything");
-    if (check.deterministic && check.is_right("synchronous") && check.options.at("synchronous").as_bool())
-        check.complain("synchronous",
-                       "true does not go with study.deterministic, where trials are compared in logical "
-                       "order; leave one of them out");
     if (!check.reads_file || !check.max_iterations || !check.is_right("interval") || !check.is_right("burn_in")) return;
     const auto ceiling = static_cast<std::int64_t>(*check.max_iterations);
     for (const char* option : {"interval", "burn_in"}) {
@@ -135,6 +131,8 @@ study::SchedulerInfo describe_pbt() {
                                             spec.scheduler.explore, spec.resources.ranks_parameter);
     };
     info.needs_checkpoints = study::CheckpointNeed{.instead = "use \"asha\" with variant \"stop\", or \"fifo\""};
+    info.not_deterministic = study::NotDeterministic{
+        .when = {{"synchronous", true}}, .why = ", where trials are compared in logical order; leave one of them out"};
     info.plan = plan_pbt;
     return info;
 }

@@ -86,7 +86,7 @@ std::unique_ptr<Scheduler> make_topk(const study::StudySpec& spec) {
                                                       .brackets = {bracket_of(spec)},
                                                       .keep = k_of(spec),
                                                       .num_trials = spec.num_trials,
-                                                      .pause_at_verdict = spec.deterministic},
+                                                      .timing = timing_of(spec)},
                                      spec.objective);
 }
 

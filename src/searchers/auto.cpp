@@ -51,16 +51,19 @@ Searcher::Preparation AutoSearcher::prepare(std::uint64_t ticket, Observations s
 }
 
 void AutoSearcher::apply(const study::Record& record) {
+    tpe_.apply(record);
     if (gp_) gp_->apply(record);
 }
 
 void AutoSearcher::snapshot(study::Encoder& out) const {
     out.u8(1);
+    tpe_.snapshot(out);
     if (gp_) gp_->snapshot(out);
 }
 
 void AutoSearcher::restore(study::Decoder& in) {
     if (in.u8() != 1) throw base::FormatError("a snapshot of \"auto\" has an unknown version");
+    tpe_.restore(in);
     if (gp_) gp_->restore(in);
 }
 

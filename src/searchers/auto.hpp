@@ -18,7 +18,8 @@ namespace ranktune::searchers {
 
 /// A ticket is prepared by `gp` if the space suits it and at most `gp_trials` trials had been created when the ticket
 /// was opened, and otherwise by `tpe`. Both begin with points of a Sobol sequence, until max(10, 2 d) results are
-/// there, where d counts the coordinates of the space. A stopgap is a point of another sequence.
+/// there, where d counts the coordinates of the space. A stopgap is one of `gp` if the space suits it (those of `tpe`
+/// are the points that `gp` begins with), and otherwise of `tpe`.
 class AutoSearcher final : public Searcher {
   public:
     /// `space` must outlive it, but not the preparations.
@@ -28,7 +29,7 @@ class AutoSearcher final : public Searcher {
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override {
-        return tpe_.suggest(index, seen);
+        return gp_ ? gp_->suggest(index, seen) : tpe_.suggest(index, seen);
     }
     [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override {
         return gp_ ? gp_->prepares_ahead(groups) : tpe_.prepares_ahead(groups);

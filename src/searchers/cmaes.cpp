@@ -12,6 +12,7 @@
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/spec.hpp"
 #include "searchers/coordinates/axes.hpp"
+#include "searchers/coordinates/tried.hpp"
 
 namespace ranktune::searchers {
 
@@ -111,9 +112,21 @@ void CmaEsSearcher::read(const Observation& line, const Observations& seen) cons
         if (!again) run_.asked.resize(trial + 1);
         const std::uint64_t taken = again || trial >= taken_.size() ? 0 : taken_[trial];
         run_.asked[trial] = {};
-        if (taken > 0) run_.asked[trial] = {sample(taken - 1), run_.starts, run_.distribution->generation()};
+        if (taken > 0) {
+            std::vector<double> raw = sample(taken - 1);
+            if (!options_.avoid_duplicates || is_of(raw, seen.point(line.point)))
+                run_.asked[trial] = {std::move(raw), run_.starts, run_.distribution->generation()};
+        }
     }
     if (const auto result = run_.results.read(line)) tell(*result, seen);
+}
+
+/// Whether the configuration at `point` is that of the sample.
+bool CmaEsSearcher::is_of(const std::vector<double>& raw, const std::vector<double>& point) const {
+    std::vector<double> unit(space_.dimensions(), 0.5);
+    const std::vector<double> placed = run_.distribution->place(raw);
+    for (std::size_t j = 0; j < active_.size(); ++j) unit[active_[j]] = placed[j];
+    return coordinates_of(space_, space_.decode(unit)) == point;
 }
 
 void CmaEsSearcher::tell(const FirstResults::Result& result, const Observations& seen) const {
@@ -180,6 +193,7 @@ std::vector<study::AlgorithmOption> cmaes_options() {
          .standard = true,
          .description =
              "When the distribution has converged, start again at a random place with twice the population."},
+        avoid_duplicates_option(),
     };
 }
 
@@ -193,11 +207,13 @@ void check_cmaes(const study::AlgorithmCheck& check) {
 
 std::unique_ptr<Searcher> make_cmaes(const study::StudySpec& spec) {
     const space::Configuration& options = spec.searcher.options;
-    return std::make_unique<CmaEsSearcher>(
+    auto searcher = std::make_unique<CmaEsSearcher>(
         spec.space, spec.seed,
         CmaEsSearcher::Options{.population = static_cast<std::size_t>(options.at("population").as_int()),
                                .sigma = options.at("sigma").as_double(),
-                               .restarts = options.at("restarts").as_bool()});
+                               .restarts = options.at("restarts").as_bool(),
+                               .avoid_duplicates = options.at("avoid_duplicates").as_bool()});
+    return without_duplicates(std::move(searcher), spec);
 }
 
 } // namespace

@@ -38,6 +38,7 @@ class CmaEsSearcher final : public Searcher {
         std::size_t population = 0; ///< 0: 4 + floor(3 ln d)
         double sigma = 1.0 / 6.0;   ///< of the first distribution of each start
         bool restarts = true;
+        bool avoid_duplicates = false; ///< a trial may have another configuration than the suggestion that it took
     };
     /// `space` must outlive it.
     CmaEsSearcher(const space::SearchSpace& space, std::uint64_t seed, const Options& options);
@@ -67,6 +68,7 @@ class CmaEsSearcher final : public Searcher {
     /// Reads the lines that have come.
     void follow(const Observations& seen) const;
     void read(const Observation& line, const Observations& seen) const;
+    [[nodiscard]] bool is_of(const std::vector<double>& raw, const std::vector<double>& point) const;
     void tell(const FirstResults::Result& result, const Observations& seen) const;
     [[nodiscard]] std::vector<double> earlier_mean(const Observations& seen) const;
     void start(std::vector<double> mean) const;

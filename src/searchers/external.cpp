@@ -163,10 +163,6 @@ std::vector<study::AlgorithmOption> external_options() {
 }
 
 void check_external(const study::AlgorithmCheck& check) {
-    if (check.deterministic)
-        check.complain("type",
-                       "\"external\" does not go with study.deterministic: another run of the program may answer "
-                       "otherwise; use \"tpe\" or \"gp\"");
     if (check.is_right("command") && check.options.at("command").as_string().empty() && check.reads_file)
         check.complain("command", "needs the program that makes the suggestions, such as \"python3 search.py\"");
     if (!check.is_right("timeout")) return;
@@ -192,6 +188,9 @@ study::SearcherInfo describe_external() {
     info.options = external_options();
     info.foreign_names = {"optuna", "ax", "nevergrad", "ask-tell"};
     info.check = check_external;
+    info.not_deterministic =
+        study::NotDeterministic{.why = ": another run of the program may answer otherwise; use \"tpe\" or \"gp\""};
+    info.runs_program = true;
     info.make = make_external;
     return info;
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "searchers/gp.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
+#include <span>
 #include <string>
 #include <utility>
-#include <variant>
+#include <vector>
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
@@ -34,107 +32,58 @@ std::uint64_t other_seed(std::uint64_t seed) { return base::RngStream(seed, base
 
 struct GpSearcher::Shared {
     Shared(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
-        : first(dimensions_with_directions(space), seed), model(space, seed, options), own(space) {}
+        : first(dimensions_with_directions(space), seed), model(space, seed, options), own(space), seed(seed) {}
 
-    space::Configuration suggestion(std::uint64_t ticket, const Observations& seen, const std::vector<Open>& others) {
-        std::vector<std::vector<double>> points;
-        for (const Open& other : others) {
-            if (other.configuration) {
-                points.push_back(model.coordinates(*other.configuration));
-            } else if (const auto made = computed.find(other.number); made != computed.end()) {
-                points.push_back(made->second);
-            }
-        }
-        const auto modelled = model.suggest(ticket, seen, points);
-        const space::Configuration answer =
-            modelled ? *modelled : own.decode(first.point(static_cast<std::uint32_t>(ticket)), ticket);
-        computed[ticket] = model.coordinates(answer);
-        while (computed.size() > 1024) computed.erase(computed.begin());
-        return answer;
+    Suggestion suggestion(std::uint64_t ticket, const Observations& seen,
+                          const std::vector<SuggestedTickets::Open>& others) {
+        const std::vector<space::Configuration> open = computed.of(others);
+        auto answer = model.suggest(ticket, seen, open);
+        if (!answer) answer = beginning(ticket, open);
+        computed.keep(ticket, answer->configuration);
+        return *std::move(answer);
+    }
+    /// While there is no model.
+    Suggestion beginning(std::uint64_t ticket, std::span<const space::Configuration> open) const {
+        base::RngStream random(seed, base::Purpose::suggest, static_cast<std::uint32_t>(ticket), 2);
+        auto point = own.decode(first.point(static_cast<std::uint32_t>(ticket)), ticket);
+        return {model.tried().or_another(std::move(point), random, open), model.why_none()};
     }
 
-    models::Sobol first; ///< while there is no model
+    models::Sobol first;
     GpModel model;
     space::SearchSpace own;
-    std::map<std::uint64_t, std::vector<double>> computed; ///< by the tickets of this process
+    std::uint64_t seed;
+    ComputedTickets computed;
 };
 
 GpSearcher::GpSearcher(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
     : space_(space),
       stopgaps_(dimensions_with_directions(space), other_seed(seed)),
-      shared_(std::make_shared<Shared>(space, seed, options)) {}
+      shared_(std::make_shared<Shared>(space, seed, options)),
+      tried_(space),
+      seed_(seed) {}
 
-std::optional<space::Configuration> GpSearcher::suggest(std::uint64_t index, const Observations&) const {
-    return space_.decode(stopgaps_.point(static_cast<std::uint32_t>(index)), index);
+std::optional<space::Configuration> GpSearcher::suggest(std::uint64_t index, const Observations& seen) const {
+    return stopgap(space_.decode(stopgaps_.point(static_cast<std::uint32_t>(index)), index), seed_, index, seen, tried_,
+                   tickets_);
 }
 
 Searcher::Preparation GpSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    std::vector<Open> others;
-    const auto opened = std::ranges::find(open_, ticket, &Open::number);
-    if (opened != open_.end())
-        for (const Open& each : open_)
-            if (std::ranges::find(opened->others, each.number) != opened->others.end()) others.push_back(each);
-    return [shared = shared_, ticket, seen = std::move(seen), others = std::move(others)] {
+    return [shared = shared_, ticket, seen = std::move(seen), others = tickets_.others_of(ticket)] {
         return shared->suggestion(ticket, seen, others);
     };
 }
 
-void GpSearcher::apply(const study::Record& record) {
-    if (const auto* opened = std::get_if<study::TicketOpened>(&record)) {
-        Open open{opened->ticket, {}, {}, true};
-        for (const Open& each : open_)
-            if (each.waits) open.others.push_back(each.number);
-        open_.push_back(std::move(open));
-    } else if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
-        const auto open = std::ranges::find(open_, prepared->ticket, &Open::number);
-        if (open == open_.end()) return;
-        open->configuration = prepared->configuration;
-        open->waits = prepared->configuration.has_value();
-        forget();
-    } else if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
-        if (created->origin.kind != study::Origin::Kind::ticket) return;
-        const auto open = std::ranges::find(open_, created->origin.index, &Open::number);
-        if (open == open_.end()) return;
-        open->waits = false;
-        forget();
-    }
-}
-
-/// Drops tickets that a trial has taken and that no other one has still to keep away from.
-void GpSearcher::forget() {
-    std::set<std::uint64_t> needed;
-    for (const Open& each : open_) {
-        if (!each.waits) continue;
-        needed.insert(each.number);
-        if (!each.configuration) needed.insert(each.others.begin(), each.others.end());
-    }
-    std::erase_if(open_, [&](const Open& each) { return !needed.contains(each.number); });
-}
+void GpSearcher::apply(const study::Record& record) { tickets_.apply(record); }
 
 void GpSearcher::snapshot(study::Encoder& out) const {
     out.u8(1);
-    out.varint(open_.size());
-    for (const Open& each : open_) {
-        out.varint(each.number);
-        out.varint(each.others.size());
-        for (const std::uint64_t other : each.others) out.varint(other);
-        out.boolean(each.configuration.has_value());
-        if (each.configuration) study::encode(*each.configuration, out);
-        out.boolean(each.waits);
-    }
+    tickets_.snapshot(out);
 }
 
 void GpSearcher::restore(study::Decoder& in) {
     if (in.u8() != 1) throw base::FormatError("a snapshot of \"gp\" has an unknown version");
-    open_.clear();
-    for (std::size_t n = in.count(); n > 0; --n) {
-        Open each;
-        each.number = in.varint();
-        for (std::size_t k = in.count(); k > 0; --k) each.others.push_back(in.varint());
-        if (in.boolean()) each.configuration = study::decode_configuration(in);
-        each.waits = in.boolean();
-        open_.push_back(std::move(each));
-    }
+    tickets_.restore(in);
 }
 
 namespace {

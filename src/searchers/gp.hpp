@@ -3,15 +3,15 @@
 // Bayesian optimisation with a Gaussian process, prepared ahead.
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "models/sobol.hpp"
 #include "ranktune/searchers/searcher.hpp"
+#include "searchers/coordinates/tried.hpp"
 #include "searchers/gp/gp_model.hpp"
+#include "searchers/suggested_tickets.hpp"
 
 namespace ranktune::searchers {
 
@@ -28,7 +28,8 @@ class GpSearcher final : public Searcher {
 
     [[nodiscard]] std::string_view name() const override { return "gp"; }
     [[nodiscard]] bool learns() const override { return true; }
-    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override;
+    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
+                                                              const Observations& seen) const override;
     /// A quarter of the groups: few, so that a suggestion knows most of what has been seen.
     [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override { return (groups + 3) / 4; }
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
@@ -37,21 +38,15 @@ class GpSearcher final : public Searcher {
     void restore(study::Decoder& in) override;
 
   private:
-    struct Open {
-        std::uint64_t number = 0;
-        std::vector<std::uint64_t> others;                 ///< open when it was opened
-        std::optional<space::Configuration> configuration; ///< prepared
-        bool waits = true;                                 ///< no trial has taken it
-    };
     /// What preparations share; they run one at a time.
     struct Shared;
-
-    void forget();
 
     const space::SearchSpace& space_;
     models::Sobol stopgaps_;
     std::shared_ptr<Shared> shared_;
-    std::deque<Open> open_; ///< ascending
+    SuggestedTickets tickets_;
+    mutable TriedConfigurations tried_; ///< for stopgaps; follows from the table
+    std::uint64_t seed_;
 };
 
 } // namespace ranktune::searchers

@@ -4,18 +4,29 @@
 #include <algorithm>
 #include <utility>
 
+#include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
 
 namespace ranktune::searchers {
 
+struct TpeSearcher::Shared {
+    TpeModel model;
+    ComputedTickets computed;
+};
+
 TpeSearcher::TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, const TpeOptions& options)
-    : space_(space), seed_(seed), model_(std::make_shared<TpeModel>(space, seed, options)) {
+    : space_(space),
+      seed_(seed),
+      shared_(std::make_shared<Shared>(Shared{TpeModel(space, seed, options), {}})),
+      tried_(space) {
     if (space.dimensions() <= models::Sobol::max_dimensions) sequence_.emplace(space.dimensions(), seed);
 }
 
-std::optional<space::Configuration> TpeSearcher::suggest(std::uint64_t index, const Observations&) const {
+std::optional<space::Configuration> TpeSearcher::suggest(std::uint64_t index, const Observations& seen) const {
     const auto number = static_cast<std::uint32_t>(index);
-    return sequence_ ? space_.decode(sequence_->point(number), index) : space_.sample(seed_, base::TrialId{number});
+    auto point =
+        sequence_ ? space_.decode(sequence_->point(number), index) : space_.sample(seed_, base::TrialId{number});
+    return stopgap(std::move(point), seed_, index, seen, tried_, tickets_);
 }
 
 std::uint32_t TpeSearcher::prepares_ahead(std::uint32_t groups) const {
@@ -24,7 +35,25 @@ std::uint32_t TpeSearcher::prepares_ahead(std::uint32_t groups) const {
 }
 
 Searcher::Preparation TpeSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    return [model = model_, ticket, seen = std::move(seen)] { return model->suggest(ticket, seen); };
+    return [shared = shared_, ticket, seen = std::move(seen), others = tickets_.others_of(ticket)] {
+        Suggestion suggestion = shared->model.suggest(ticket, seen, shared->computed.of(others));
+        shared->computed.keep(ticket, suggestion.configuration);
+        return suggestion;
+    };
+}
+
+void TpeSearcher::apply(const study::Record& record) {
+    if (tried_.is_needed()) tickets_.apply(record);
+}
+
+void TpeSearcher::snapshot(study::Encoder& out) const {
+    out.u8(1);
+    tickets_.snapshot(out);
+}
+
+void TpeSearcher::restore(study::Decoder& in) {
+    if (in.u8() != 1) throw base::FormatError("a snapshot of \"tpe\" has an unknown version");
+    tickets_.restore(in);
 }
 
 namespace {

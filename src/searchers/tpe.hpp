@@ -6,29 +6,41 @@
 
 #include "models/sobol.hpp"
 #include "ranktune/searchers/stateless.hpp"
+#include "searchers/coordinates/tried.hpp"
+#include "searchers/suggested_tickets.hpp"
 #include "searchers/tpe/tpe_model.hpp"
 
 namespace ranktune::searchers {
 
-/// Suggestions of TpeModel, prepared ahead. A stopgap is a point of a Sobol sequence.
-class TpeSearcher final : public StatelessSearcher {
+/// Suggestions of TpeModel, prepared ahead. A stopgap is a point of a Sobol sequence. Its state, in a finite space: the
+/// tickets that no trial has taken, so that no suggestion comes twice.
+class TpeSearcher final : public Searcher {
   public:
     /// `space` must outlive it, but not the preparations.
     TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, const TpeOptions& options);
 
     [[nodiscard]] std::string_view name() const override { return "tpe"; }
     [[nodiscard]] bool learns() const override { return true; }
-    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override;
+    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
+                                                              const Observations& seen) const override;
     /// An eighth of the groups, so that a suggestion knows most of what has been seen: a few are enough, since it takes
     /// a thread about a millisecond to make another one.
     [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override;
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
+    void apply(const study::Record& record) override;
+    void snapshot(study::Encoder& out) const override;
+    void restore(study::Decoder& in) override;
 
   private:
+    /// What preparations share; they run one at a time.
+    struct Shared;
+
     const space::SearchSpace& space_;
     std::uint64_t seed_;
     std::optional<models::Sobol> sequence_;
-    std::shared_ptr<TpeModel> model_; ///< for preparations only, which run one at a time
+    std::shared_ptr<Shared> shared_;
+    SuggestedTickets tickets_;
+    mutable TriedConfigurations tried_; ///< for stopgaps; follows from the table
 };
 
 } // namespace ranktune::searchers

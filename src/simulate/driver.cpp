@@ -344,7 +344,9 @@ void Driver::prepare_ticket() {
     if (!work) return;
     study::Prepared prepared{ticket, {}, {}};
     try {
-        prepared.configuration = (*work)();
+        auto made = (*work)();
+        prepared.configuration = std::move(made.configuration);
+        prepared.basis = std::move(made.basis);
     } catch (const std::exception& error) {
         prepared.why = error.what();
     }

@@ -169,6 +169,20 @@ Configuration SearchSpace::decode(std::span<const double> unit, std::uint64_t gr
     });
 }
 
+std::uint64_t SearchSpace::grid_point(const Configuration& configuration) const {
+    if (grid_size_ == 1) return 0;
+    std::uint64_t point = 0;
+    for (const Parameter& parameter : parameters_) {
+        const auto* grid = std::get_if<Grid>(&parameter.domain);
+        if (grid == nullptr) continue;
+        point *= grid->values.size();
+        const Value* const value = configuration.find(parameter.name);
+        const auto at = value == nullptr ? grid->values.begin() : std::ranges::find(grid->values, *value);
+        if (at != grid->values.end()) point += static_cast<std::uint64_t>(at - grid->values.begin());
+    }
+    return point;
+}
+
 std::vector<double> SearchSpace::encode(const Configuration& configuration) const {
     for (const Configuration::Entry entry : configuration.entries()) {
         const Parameter* const parameter = find(entry.name);

@@ -39,6 +39,11 @@ void set_option(const AlgorithmInfo& algorithm, space::Configuration& options, c
 bool holds(const AlgorithmInfo& algorithm, const space::Configuration& options, const OptionValue& condition) {
     return options.at(condition.option) == as_kind(option_of(algorithm, condition.option), condition.value);
 }
+bool all_hold(const AlgorithmInfo& algorithm, const space::Configuration& options,
+              const std::vector<OptionValue>& conditions) {
+    return std::ranges::all_of(conditions,
+                               [&](const OptionValue& condition) { return holds(algorithm, options, condition); });
+}
 
 template <class Spec, class Info>
 Spec chosen_of(std::shared_ptr<const Info> algorithm, const std::vector<OptionValue>& values) {
@@ -61,6 +66,8 @@ void check_options(const AlgorithmInfo* algorithm, const space::Configuration& o
         const std::string why = option_problem(option, options.at(option.name));
         if (!why.empty()) complain(option.name, why);
     }
+    if (const auto why = not_deterministic(*algorithm, options); why && study.deterministic)
+        complain(why->first, why->second);
     if (!algorithm->check) return;
     algorithm->check({.options = options,
                       .max_iterations = study.max_iterations,
@@ -133,6 +140,17 @@ void check_option(const AlgorithmInfo& algorithm, const AlgorithmOption& option,
             "depends on a value that '" + (*other)->name + "' cannot have");
 }
 
+/// `what`: depends on these values of options.
+void check_conditions(const AlgorithmInfo& algorithm, const std::vector<OptionValue>& conditions,
+                      const std::string& what) {
+    for (const OptionValue& condition : conditions) {
+        const AlgorithmOption* option = find_option(algorithm, condition.option);
+        if (option == nullptr || !option_problem(*option, condition.value).empty())
+            refuse(algorithm, what + " depends on '" + condition.option +
+                                  "', which it does not have, or on a value that this option cannot have");
+    }
+}
+
 void check_info(const AlgorithmInfo& algorithm) {
     if (!is_key(algorithm.name)) refuse(algorithm, "its name has small letters, digits and '_', a letter first");
     if (algorithm.description.empty()) refuse(algorithm, "it says nothing of what the algorithm does");
@@ -141,6 +159,8 @@ void check_info(const AlgorithmInfo& algorithm) {
         check_option(algorithm, option, before);
         before.push_back(&option);
     }
+    if (algorithm.not_deterministic)
+        check_conditions(algorithm, algorithm.not_deterministic->when, "whether it goes with study.deterministic");
 }
 
 } // namespace
@@ -191,9 +211,17 @@ bool applies(const AlgorithmInfo& algorithm, const space::Configuration& options
 
 bool needs_checkpoints(const SchedulerSpec& scheduler) {
     const auto& need = scheduler.algorithm->needs_checkpoints;
-    return need && std::ranges::all_of(need->when, [&](const OptionValue& condition) {
-               return holds(*scheduler.algorithm, scheduler.options, condition);
-           });
+    return need && all_hold(*scheduler.algorithm, scheduler.options, need->when);
+}
+
+std::optional<std::pair<std::string, std::string>> not_deterministic(const AlgorithmInfo& algorithm,
+                                                                     const space::Configuration& options) {
+    const auto& refusal = algorithm.not_deterministic;
+    if (!refusal || !all_hold(algorithm, options, refusal->when)) return {};
+    const OptionValue& because = refusal->when.empty() ? OptionValue{"type", algorithm.name} : refusal->when.front();
+    const std::string value =
+        because.value.is_string() ? "\"" + because.value.as_string() + "\"" : because.value.text();
+    return std::pair(because.option, value + " does not go with study.deterministic" + refusal->why);
 }
 
 void check_options(const SchedulerSpec& scheduler, const StudySpec& study) {
@@ -229,13 +257,8 @@ std::string no_number(const SearcherInfo& searcher, std::string_view parameter, 
 void check_description(const SchedulerInfo& scheduler) {
     check_info(scheduler);
     if (!scheduler.make) refuse(scheduler, "it has no factory");
-    if (!scheduler.needs_checkpoints) return;
-    for (const OptionValue& condition : scheduler.needs_checkpoints->when) {
-        const AlgorithmOption* option = find_option(scheduler, condition.option);
-        if (option == nullptr || !option_problem(*option, condition.value).empty())
-            refuse(scheduler, "whether it needs checkpoints depends on '" + condition.option +
-                                  "', which it does not have, or on a value that this option cannot have");
-    }
+    if (scheduler.needs_checkpoints)
+        check_conditions(scheduler, scheduler.needs_checkpoints->when, "whether it needs checkpoints");
 }
 
 void check_description(const SearcherInfo& searcher) {

@@ -30,7 +30,8 @@ void check_replay(const World& world) {
 }
 
 void check_random_histories(const study::StudySpec& spec) {
-    const bool may_pause_at_verdict = !schedulers::make_scheduler(spec)->exploits();
+    const bool may_pause_at_verdict = !schedulers::make_scheduler(spec)->exploits() &&
+                                      !study::not_deterministic(*spec.scheduler.algorithm, spec.scheduler.options);
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
         WorldOptions options;
         options.seed = seed;
@@ -125,6 +126,8 @@ void check_words(const study::StudySpec& spec) {
             "a scheduler that needs checkpoints pauses trials, or exploits them");
     require(!uses_them || spec.scheduler.algorithm->needs_checkpoints,
             "the description of a scheduler that pauses or exploits trials says when it needs checkpoints");
+    require(!scheduler->synchronous() || study::not_deterministic(*spec.scheduler.algorithm, spec.scheduler.options),
+            "the description of a scheduler that is synchronous says that it is not deterministic");
 }
 
 /// The resolved file must describe the study completely.

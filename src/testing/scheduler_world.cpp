@@ -199,6 +199,11 @@ void World::run() {
     throw std::logic_error("the study does not end");
 }
 
+schedulers::Pool World::pool() const {
+    const bool active = !in({Phase::waiting, Phase::running, Phase::pausing, Phase::stopping, Phase::leaving}).empty();
+    return {trials_.size() < options_.trials, active, TrialId(static_cast<std::uint32_t>(trials_.size()))};
+}
+
 /// Fills one free slot with a waiting trial, a promotion, or a new trial.
 bool World::fill() {
     for (const TrialId trial : in({Phase::waiting})) {
@@ -206,10 +211,8 @@ bool World::fill() {
         start(trial);
         return true;
     }
-    const bool can_create = trials_.size() < options_.trials;
-    const bool active = !in({Phase::waiting, Phase::running, Phase::pausing, Phase::stopping, Phase::leaving}).empty();
     const TrialId next{static_cast<std::uint32_t>(trials_.size())};
-    const schedulers::Work work = ask_next({can_create, active, next});
+    const schedulers::Work work = ask_next(pool());
     if (const auto* promotion = std::get_if<schedulers::Promotion>(&work)) {
         promote(*promotion);
         return true;
@@ -275,8 +278,7 @@ void World::advance(TrialId trial) {
         t.holds_ranks = false;
         apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
     } else if (t.phase == Phase::paused || t.phase == Phase::waiting) { // it has counted as paused since the verdict
-        t.holds_ranks = false;
-        apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
+        end_of_pause(trial);
     } else if (chance(options_.failure)) {
         attempt_over(trial, AttemptOutcome::failed);
     } else if (chance(options_.loss)) {
@@ -286,6 +288,15 @@ void World::advance(TrialId trial) {
     } else {
         attempt_over(trial, t.phase == Phase::stopping ? AttemptOutcome::stopped : AttemptOutcome::paused);
     }
+}
+
+/// Its verdict has taken effect before: when the group saves and ends depends on the machine.
+void World::end_of_pause(TrialId trial) {
+    const schedulers::Work before = driver_.work(pool());
+    trials_[trial.value()].holds_ranks = false;
+    apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
+    require(driver_.work(pool()) == before,
+            "in a deterministic study a trial counts as paused from its verdict on (Timing::paused_with_verdict)");
 }
 
 void World::report(TrialId trial) {

@@ -87,6 +87,8 @@ class World {
     std::optional<study::Exploited> takeover_of(base::TrialId trial, base::Iteration iteration,
                                                 const schedulers::Exploit& exploit) const;
     schedulers::Work ask_next(const schedulers::Pool& pool);
+    schedulers::Pool pool() const;
+    void end_of_pause(base::TrialId trial);
     bool chance(double probability) { return random_.uniform() < probability; }
     std::vector<base::TrialId> in(std::initializer_list<Phase> phases) const;
     std::vector<base::TrialId> busy() const;

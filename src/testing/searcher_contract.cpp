@@ -232,10 +232,10 @@ void check_tickets(Maker& make, const study::StudySpec& spec, const Life& life) 
     const auto view = life.seen().first(life.seen().size());
     Life another = make(spec);
     for (std::uint64_t ticket = 0; ticket < 3; ++ticket) {
-        const Configuration prepared = life.searcher().prepare(ticket, view)();
+        const Configuration prepared = life.searcher().prepare(ticket, view)().configuration;
         require(lies_in(spec.space, prepared), "a prepared suggestion lies in the space");
-        require(life.searcher().prepare(ticket, view)() == prepared &&
-                    another.searcher().prepare(ticket, view)() == prepared,
+        require(life.searcher().prepare(ticket, view)().configuration == prepared &&
+                    another.searcher().prepare(ticket, view)().configuration == prepared,
                 "a preparation is a function of ticket and observations");
     }
 }

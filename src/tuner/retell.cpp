@@ -66,7 +66,7 @@ Retold retell(std::span<const study::Record> records, const State& state) {
         return told(r->at, study::RankGone{r->rank, r->why, r->guilty});
     if (const auto* r = std::get_if<study::DrainBegan>(&first)) return told(r->at, event_behind(*r));
     if (const auto* r = std::get_if<study::TicketPrepared>(&first))
-        return told(r->at, study::Prepared{r->ticket, r->configuration, r->why});
+        return told(r->at, study::Prepared{r->ticket, r->configuration, r->why, r->basis});
     if (const auto* r = std::get_if<study::Steered>(&first)) return told(r->at, study::SteerAsked{r->who, r->ask});
     if (const auto* r = std::get_if<study::StudyEnded>(&first)) return told(r->at, study::TimerFired{});
     if (const auto* r = std::get_if<study::DeadlineSet>(&first)) return told(r->at, study::DeadlineKnown{r->deadline});

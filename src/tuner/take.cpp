@@ -75,7 +75,7 @@ Tuner::Next Tuner::take(const study::CheckpointSaved& event, Round& round) const
 Tuner::Next Tuner::take(const study::Prepared& event, Round& round) const {
     round.stale = state_.tickets.unanswered(event.ticket) == nullptr;
     if (round.stale) return {};
-    return study::TicketPrepared{event.ticket, round.now, event.configuration, event.why};
+    return study::TicketPrepared{event.ticket, round.now, event.configuration, event.why, event.basis};
 }
 
 Tuner::Next Tuner::take(const study::AttemptOver& event, Round& round) const {

@@ -34,24 +34,19 @@ FORBIDDEN_SYMBOLS = re.compile(r"\b(clock_gettime|gettimeofday|getenv|setenv|ope
 BLAS_CALL = re.compile(r"\bcblas_\w+\s*\(")
 BLAS_MODULE = "src/trainables/blas_module.cpp"
 # Only two strategies (Admission and Occupancy) depend on whether a study is asynchronous or deterministic; everything else in
-# the core asks them. Who may read the mode, or name a strategy: by file; in the core also by class or function.
+# the core asks them, and schedulers ask for a Timing. Who may read the mode, or name a strategy: by file; in the core also by
+# class or function.
 MODE = re.compile(r"\bdeterministic\b|\bBy(Turn|Arrival)\b")
 EVERYWHERE = None
 READERS_OF_MODE = {
     "include/ranktune/study/spec.hpp": EVERYWHERE,       # has it
+    "src/study/algorithm.cpp": {"check_options"},        # refuses what an algorithm describes as not deterministic
+    "src/schedulers/timing.cpp": {"timing_of"},          # what the mode means for schedulers: they ask for a Timing
     "src/cli/main.cpp": EVERYWHERE,                      # --deterministic
     "src/sim/deterministic.cpp": EVERYWHERE,             # makes deterministic studies
-    "src/schedulers/asha.cpp": {"make_asha"},            # a trial counts as paused from the verdict on
-    "src/schedulers/pasha.cpp": {"pasha_settings"},      # likewise
-    "src/schedulers/pbt.cpp": {"population_options", "check_pbt"},  # likewise, and no barriers
-    "src/schedulers/median.cpp": {"make_median"},        # likewise
-    "src/schedulers/hyperband.cpp": {"make_hyperband"},  # likewise
-    "src/schedulers/topk.cpp": {"make_topk"},            # likewise
-    "src/searchers/external.cpp": {"check_external"},    # what a program suggests is not repeatable
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
     "src/report/replay/repeat.cpp": {"repeated"},        # one trial needs no order
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
-    "include/ranktune/study/algorithm.hpp": EVERYWHERE,  # what an algorithm's own check sees
     "src/study/parse/parse_algorithm.cpp": EVERYWHERE,
     "src/study/parse/parse_scheduler.cpp": EVERYWHERE,   # which schedulers do not go with it
     "src/study/parse/parse_stop.cpp": EVERYWHERE,              # refuses keys that contradict it
@@ -67,6 +62,8 @@ READERS_OF_MODE = {
     "src/tuner/admission/occupancy.hpp": {"Occupancy"},
     "src/tuner/tuner.cpp": {"make_admission"},
 }
+# Classes that hide their members behind a pointer, so that headers of MPI stay in comm. Public headers may.
+HIDES_MEMBERS = {"src/comm/exchange/block_exchange.hpp", "src/comm/groups/group_factory.hpp"}
 MAX_LINES = 600
 MAX_FILES = 30           # of source in one folder of src; subfolders count on their own
 MAX_FUNCTION_LINES = 60  # between first line and closing brace, in code formatted by clang-format
@@ -183,6 +180,18 @@ def check_mode(path, text):
         complain(path, 1, "is one of READERS_OF_MODE, but does not read whether a study is deterministic")
 
 
+def check_hidden_members(path, text):
+    name = path.relative_to(ROOT).as_posix()
+    if path.suffix != ".hpp" or not name.startswith("src/"):
+        return
+    hides = re.search(r"\b(?:unique|shared)_ptr<(?:const )?(\w*(?:Impl|Pimpl))>", text)
+    if hides and name not in HIDES_MEMBERS:
+        line = text[:hides.start()].count("\n") + 1
+        complain(path, line, f"hides its members behind '{hides.group(1)}': only public headers do, and HIDES_MEMBERS, to keep a library out")
+    if not hides and name in HIDES_MEMBERS:
+        complain(path, 1, "is one of HIDES_MEMBERS, but hides nothing")
+
+
 def check_file(path, text):
     lines = text.splitlines()
     if not lines or "SPDX-License-Identifier: Apache-2.0" not in "\n".join(lines[:3]):
@@ -266,6 +275,7 @@ def main():
         check_blas(path, text)
         check_cuda(path, text)
         check_mode(path, text)
+        check_hidden_members(path, text)
         check_functions(path, text)
     check_folders(sources)
     for top in ("include", "src", "tests", "tools", "jobs", "docs"):

@@ -53,7 +53,7 @@ TEST_CASE("auto: the first trials are those of gp, later ones those of tpe", "[s
     CHECK(learner.trials == gp.trials);
     const TpeSearcher direct(space, 5, TpeOptions{.n_startup_trials = 10});
     for (int i = 0; i < 5; ++i) {
-        const auto expected = direct.prepare(learner.tickets, learner.seen.first(learner.seen.size()))();
+        const auto expected = direct.prepare(learner.tickets, learner.seen.first(learner.seen.size()))().configuration;
         const TrialId trial = learner.create_prepared();
         CHECK(learner.trials[trial.value()] == expected);
         learner.finish(trial, -learner.unit(trial)[0]);

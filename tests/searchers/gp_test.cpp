@@ -66,7 +66,7 @@ TEST_CASE("gp: without a model, tickets and stopgaps get points of two sequences
     std::set<std::string> all;
     for (std::uint64_t i = 0; i < 8; ++i) {
         all.insert(learner.searcher->suggest(i, learner.seen)->text());
-        all.insert(learner.searcher->prepare(i, learner.seen.first(0))().text());
+        all.insert(learner.searcher->prepare(i, learner.seen.first(0))().configuration.text());
     }
     CHECK(all.size() == 16);
     CHECK(learner.searcher->prepares_ahead(1) == 1);
@@ -99,7 +99,8 @@ TEST_CASE("gp keeps away from trials that run and from suggestions that wait", "
         learner.finish(trial, -valley(learner.trials[i]));
     }
     const auto at = [&](std::uint64_t ticket) {
-        return learner.spec->space.encode(learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))());
+        return learner.spec->space.encode(
+            learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))().configuration);
     };
     // Tickets that do not know each other ask for nearly the same point.
     const std::vector<double> first = at(100);
@@ -114,7 +115,8 @@ TEST_CASE("gp keeps away from trials that run and from suggestions that wait", "
     prepared.configuration = learner.spec->space.decode(second);
     learner.searcher->apply(prepared);
     const auto restored = learner.restored();
-    CHECK(restored->prepare(103, learner.seen.first(learner.seen.size()))() == learner.spec->space.decode(at(103)));
+    CHECK(restored->prepare(103, learner.seen.first(learner.seen.size()))().configuration ==
+          learner.spec->space.decode(at(103)));
     // A trial that took the point and runs.
     learner.create(learner.spec->space.decode(second), {study::Origin::Kind::ticket, 102, 0});
     CHECK(distance(second, at(104)) > 0.02);
@@ -135,7 +137,7 @@ TEST_CASE("gp: a suggestion is the same, whatever was computed before", "[search
             if (i % 8 != 7) continue;
             const Observations seen = learner.seen.first(learner.seen.size());
             const auto fresh = make_searcher(*learner.spec);
-            CHECK(fresh->prepare(1000, seen)() == learner.searcher->prepare(1000, seen)());
+            CHECK(fresh->prepare(1000, seen)().configuration == learner.searcher->prepare(1000, seen)().configuration);
         }
     }
 }

@@ -44,7 +44,7 @@ class Learner {
     /// It takes a prepared one.
     TrialId create_prepared() {
         const auto work = searcher->prepare(tickets, seen.first(seen.size()));
-        return create(work(), {study::Origin::Kind::ticket, tickets++, 0});
+        return create(work().configuration, {study::Origin::Kind::ticket, tickets++, 0});
     }
     TrialId create(const Configuration& configuration, const study::Origin& origin) {
         const TrialId trial(static_cast<std::uint32_t>(trials.size()));

@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint64_t seed = 3;
 
 space::Configuration prepared(const Table& table, std::uint64_t ticket, const TpeOptions& options = {}) {
-    return TpeSearcher(table.space, seed, options).prepare(ticket, table.seen.first(table.seen.size()))();
+    return TpeSearcher(table.space, seed, options).prepare(ticket, table.seen.first(table.seen.size()))().configuration;
 }
 
 /// Means of the coordinates of suggestions.
@@ -30,7 +30,8 @@ std::vector<double> mean_of(const Table& table, const TpeOptions& options = {}, 
     std::vector<double> mean(table.space.dimensions(), 0.0);
     const TpeSearcher searcher(table.space, seed, options);
     for (int ticket = 0; ticket < suggestions; ++ticket) {
-        const auto unit = table.space.encode(searcher.prepare(static_cast<std::uint64_t>(ticket), table.seen)());
+        const auto unit =
+            table.space.encode(searcher.prepare(static_cast<std::uint64_t>(ticket), table.seen)().configuration);
         for (std::size_t j = 0; j < unit.size(); ++j) mean[j] += unit[j] / suggestions;
     }
     return mean;
@@ -127,9 +128,9 @@ TEST_CASE("TPE: the first suggestions cover the space, and stopgaps are others",
             const auto unit = space.encode(configuration);
             return static_cast<int>(unit[0] * 4) * 4 + static_cast<int>(unit[1] * 4);
         };
-        cells.insert(cell(searcher.prepare(i, table.seen)()));
+        cells.insert(cell(searcher.prepare(i, table.seen)().configuration));
         stopgap_cells.insert(cell(*searcher.suggest(i, table.seen)));
-        CHECK(searcher.prepare(i, table.seen)() != *searcher.suggest(i, table.seen));
+        CHECK(searcher.prepare(i, table.seen)().configuration != *searcher.suggest(i, table.seen));
     }
     CHECK(cells.size() == 16);
     CHECK(stopgap_cells.size() == 16);
@@ -137,9 +138,9 @@ TEST_CASE("TPE: the first suggestions cover the space, and stopgaps are others",
     table.add_random(9, near(0.3));
     for (int i = 0; i < 20; ++i) table.add_failed({0.5, 0.5});
     for (int i = 0; i < 20; ++i) table.add({0.5, 0.5}, -infinite);
-    CHECK(searcher.prepare(3, table.seen)() == searcher.prepare(3, Observations(2))());
+    CHECK(searcher.prepare(3, table.seen)().configuration == searcher.prepare(3, Observations(2))().configuration);
     table.add({0.3, 0.3}, 0.0);
-    CHECK(searcher.prepare(3, table.seen)() != searcher.prepare(3, Observations(2))());
+    CHECK(searcher.prepare(3, table.seen)().configuration != searcher.prepare(3, Observations(2))().configuration);
 }
 
 TEST_CASE("TPE: suggestions lie near good results, in numbers of all kinds and categories", "[searchers][tpe]") {
@@ -203,13 +204,13 @@ TEST_CASE("TPE: a suggestion is a function of seed, ticket and table, however th
                 for (int step = 0; step < 12; ++step) history.step();
                 const Observations view = history.table.seen.first(history.table.seen.size());
                 const space::Configuration expected = prepared(history.table, ticket, options);
-                REQUIRE(following.prepare(ticket, view)() == expected);
-                REQUIRE(following.prepare(ticket, view)() == expected);
+                REQUIRE(following.prepare(ticket, view)().configuration == expected);
+                REQUIRE(following.prepare(ticket, view)().configuration == expected);
                 if (ticket % 20 == 19) { // an earlier view, then the newest again
                     const Observations earlier = view.first(view.size() / 2);
-                    CHECK(following.prepare(ticket, earlier)() ==
-                          TpeSearcher(space, seed, options).prepare(ticket, earlier)());
-                    CHECK(following.prepare(ticket, view)() == expected);
+                    CHECK(following.prepare(ticket, earlier)().configuration ==
+                          TpeSearcher(space, seed, options).prepare(ticket, earlier)().configuration);
+                    CHECK(following.prepare(ticket, view)().configuration == expected);
                 }
             }
         }
@@ -287,7 +288,7 @@ TEST_CASE("TPE: a branch that looks worse is searched on", "[searchers][tpe]") {
         int in_b = 0;
         double best = -infinite;
         for (std::uint64_t ticket = 0; ticket < 200; ++ticket) {
-            const space::Configuration configuration = searcher.prepare(ticket, table.seen)();
+            const space::Configuration configuration = searcher.prepare(ticket, table.seen)().configuration;
             in_b += ticket >= 100 && configuration.at("kind").as_string() == "b" ? 1 : 0;
             best = std::max(best, score(configuration));
             table.seen.reported(table.ask(configuration), 1, score(configuration));
@@ -319,7 +320,7 @@ TEST_CASE("TPE: a configuration of a finite space comes once, until all have bee
         Table table(space);
         std::set<std::string> different;
         for (std::uint64_t ticket = 0; ticket < size + 5; ++ticket) {
-            const space::Configuration configuration = searcher.prepare(ticket, table.seen)();
+            const space::Configuration configuration = searcher.prepare(ticket, table.seen)().configuration;
             different.insert(configuration.text());
             table.seen.reported(table.ask(configuration), 1, static_cast<double>(ticket % 7));
             CHECK(different.size() == std::min<std::size_t>(ticket + 1, size));
@@ -331,7 +332,7 @@ TEST_CASE("TPE: without enough directions for a Sobol sequence, random points co
     const space::SearchSpace space = cube(1200);
     const Table table(space);
     const TpeSearcher searcher(space, seed, {});
-    CHECK(searcher.prepare(0, table.seen)() != searcher.prepare(1, table.seen)());
+    CHECK(searcher.prepare(0, table.seen)().configuration != searcher.prepare(1, table.seen)().configuration);
     CHECK(searcher.suggest(4, table.seen) == space.sample(seed, TrialId(4)));
 }
 

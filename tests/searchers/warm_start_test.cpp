@@ -5,6 +5,7 @@
 
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
+#include "support/known.hpp"
 
 namespace warm_start_test {
 
@@ -85,7 +86,7 @@ TEST_CASE("earlier trials come first in the table, with numbers of their own", "
 }
 
 TEST_CASE("searchers begin where an earlier study ended", "[searchers]") {
-    for (const char* searcher : {"tpe", "gp", "cmaes", "evolution", "auto", "bohb"}) {
+    for (const std::string& searcher : ranktune::testing::learning_searchers()) {
         INFO(searcher);
         const double cold = first_distance(warm(searcher, 0));
         const double after = first_distance(warm(searcher, 60));

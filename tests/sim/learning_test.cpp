@@ -11,6 +11,7 @@
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"
 #include "support/catch.hpp"
+#include "support/known.hpp"
 
 namespace learning_test {
 
@@ -120,8 +121,8 @@ TEST_CASE("Suggestions of TPE that were prepared follow from what their tickets 
                 const tuner::Ticket* ticket = state.tickets.unanswered(prepared->ticket);
                 REQUIRE(ticket != nullptr);
                 const auto fresh = searchers::make_searcher(spec);
-                const auto startup = fresh->prepare(prepared->ticket, searchers::Observations(3))();
-                CHECK(fresh->prepare(prepared->ticket, state.observations.first(ticket->seen))() ==
+                const auto startup = fresh->prepare(prepared->ticket, searchers::Observations(3))().configuration;
+                CHECK(fresh->prepare(prepared->ticket, state.observations.first(ticket->seen))().configuration ==
                       prepared->configuration);
                 modelled += startup != prepared->configuration ? 1 : 0;
             }
@@ -148,7 +149,7 @@ TEST_CASE("Prepared suggestions follow from the records before their tickets, wh
             follower->apply(record);
             if (const auto* opened = std::get_if<study::TicketOpened>(&record)) {
                 const auto seen = reader.state().observations.first(opened->seen);
-                expected[opened->ticket] = follower->prepare(opened->ticket, seen)();
+                expected[opened->ticket] = follower->prepare(opened->ticket, seen)().configuration;
             } else if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
                 CHECK(prepared->configuration == expected.at(prepared->ticket));
                 ++tickets;
@@ -159,7 +160,7 @@ TEST_CASE("Prepared suggestions follow from the records before their tickets, wh
 }
 
 TEST_CASE("A deterministic study that learns is the same on any number of ranks", "[sim][searchers]") {
-    const std::string name = GENERATE("bohb", "cmaes", "evolution", "gp", "tpe");
+    const std::string name = GENERATE(from_range(ranktune::testing::learning_searchers()));
     INFO(name);
     const study::StudySpec spec = study_of(name, "hyperband", true);
     std::vector<std::string> expected;

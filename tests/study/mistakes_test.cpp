@@ -11,6 +11,9 @@ namespace mistakes_test {
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
+using ranktune::testing::listed;
+using ranktune::testing::names_of;
+using ranktune::testing::owners_of;
 
 namespace {
 
@@ -342,22 +345,17 @@ TEST_CASE("mistakes between [space] and the trainable", "[study]") {
 }
 
 TEST_CASE("mistakes of [scheduler]", "[study]") {
+    const std::string types = listed(names_of(schedulers::built_in(), [](const auto&) { return true; }));
     const std::string only_asha = " is a key of type \"asha\" only";
     const std::vector<Case> cases = {
-        {"type = \"genetic\"\n",
-         "13:8 scheduler.type: unknown value \"genetic\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"hyperband\", \"pasha\", \"pbt\", \"schedule\" or \"topk\""},
-        {"type = \"HyperBandScheduler\"\n",
-         "13:8 scheduler.type: unknown value \"HyperBandScheduler\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"hyperband\", \"pasha\", \"pbt\", \"schedule\" or \"topk\"; here it is called \"hyperband\""},
+        {"type = \"genetic\"\n", "13:8 scheduler.type: unknown value \"genetic\"; accepted: " + types},
+        {"type = \"HyperBandScheduler\"\n", "13:8 scheduler.type: unknown value \"HyperBandScheduler\"; accepted: " +
+                                                types + "; here it is called \"hyperband\""},
         {"type = \"asynchyperband\"\n",
-         "13:8 scheduler.type: unknown value \"asynchyperband\"; accepted: \"fifo\", \"asha\", "
-         "\"median\", \"hyperband\", \"pasha\", \"pbt\", \"schedule\" or \"topk\"; here it is called \"asha\""},
-        {"eta = 3\n",
-         "12:1 scheduler.type: missing; \"fifo\", \"asha\", \"median\", \"hyperband\", \"pasha\", \"pbt\", "
-         "\"schedule\" or \"topk\""},
+         "13:8 scheduler.type: unknown value \"asynchyperband\"; accepted: " + types + "; here it is called \"asha\""},
+        {"eta = 3\n", "12:1 scheduler.type: missing; " + types},
         {"type = \"fifo\"\neta = 3\n",
-         "14:1 scheduler.eta: is a key of type \"asha\", \"hyperband\" or \"pasha\" only"},
+         "14:1 scheduler.eta: is a key of type " + listed(owners_of(schedulers::built_in(), "eta")) + " only"},
         {"type = \"fifo\"\ngrace = 3\n", "14:1 scheduler.grace: is a key of type \"median\" only"},
         {"type = \"median\"\nbrackets = 3\n", "14:1 scheduler.brackets: is a key of type \"asha\" only"},
         {"type = \"asha\"\nhard_stop = true\n", "14:1 scheduler.hard_stop: is a key of type \"median\" only"},
@@ -412,15 +410,14 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
         {"type = \"median\"\nmin_samples_required = 3\n",
          "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
         {"type = 3\neta = 3\ncolor = 2\n",
-         "13:8 scheduler.type: needs \"fifo\", \"asha\", \"median\", \"hyperband\", \"pasha\", \"pbt\", \"schedule\" "
-         "or \"topk\", "
-         "not an "
-         "integer (3)\n15:1 "
-         "scheduler.color: "
-         "unknown key; "
-         "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
-         "stop_last_trials, grace, min_samples, hard_stop, table, ranking, epsilon, interval, burn_in, selection, "
-         "quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
+         "13:8 scheduler.type: needs " + types +
+             ", not an "
+             "integer (3)\n15:1 "
+             "scheduler.color: "
+             "unknown key; "
+             "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
+             "stop_last_trials, grace, min_samples, hard_stop, table, ranking, epsilon, interval, burn_in, selection, "
+             "quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
     };
     for (const Case& c : cases) {
         Parts parts;
@@ -499,6 +496,8 @@ TEST_CASE("mistakes of [stop]", "[study]") {
 }
 
 TEST_CASE("mistakes of [checkpoint]", "[study]") {
+    const std::string with_rungs =
+        listed(names_of(schedulers::built_in(), [](const SchedulerInfo& info) { return info.has_rungs; }));
     const std::string accepted = "a number of iterations, a duration such as \"10m\", \"auto\" or \"none\"";
     const std::vector<Case> cases = {
         {"[checkpoint]\ninterval = 0\n", "13:12 checkpoint.interval: needs an integer >= 1, not 0"},
@@ -513,7 +512,7 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
          "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, at_rungs, "
          "supported, keep, max_bytes, direct"},
         {"[checkpoint]\nat_rungs = true\n",
-         "13:1 checkpoint.at_rungs: only scheduler.type = \"asha\", \"hyperband\", \"pasha\" or \"topk\" has rungs"},
+         "13:1 checkpoint.at_rungs: only scheduler.type = " + with_rungs + " has rungs"},
         {"[checkpoint]\nsupported = false\n",
          "13:13 checkpoint.supported: the trainable 'mlp' can save its state; leave this key out"},
         {"[checkpoint]\nkeep = 0\n", "13:8 checkpoint.keep: needs an integer from 1 to 1000, not 0"},

@@ -13,6 +13,8 @@ namespace objectives_test {
 using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
+using ranktune::testing::listed;
+using ranktune::testing::names_of;
 
 namespace {
 
@@ -72,22 +74,32 @@ TEST_CASE("mistakes of several objectives", "[study]") {
 
 TEST_CASE("an algorithm that knows one objective refuses several, and names those that do not", "[study]") {
     const auto said = [](const std::string& rest) { return mistake(two_goals(rest).text()); };
-    for (const char* type : {"fifo", "asha"})
-        CHECK(said("[scheduler]\ntype = \"" + std::string(type) + "\"\n").empty());
-    CHECK(said("[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n").empty());
-    for (const char* type : {"median", "hyperband", "pasha", "topk"}) {
-        const std::string text = said("[scheduler]\ntype = \"" + std::string(type) + "\"\n");
-        CHECK(text.find("12:8 scheduler.type: \"" + std::string(type) +
-                        "\" compares trials by one metric, and study.metric names 2; use \"fifo\", \"asha\" or "
-                        "\"schedule\", or one metric and limits on the others in study.constraints") == 0);
+    const auto knows_several = [](const AlgorithmInfo& info) { return info.several_objectives; };
+    const std::string able = listed(names_of(schedulers::built_in(), knows_several));
+    CHECK(able == "\"fifo\", \"asha\" or \"schedule\"");
+    for (const auto& info : schedulers::built_in()) {
+        INFO(info->name);
+        std::string rest = "[scheduler]\ntype = \"" + info->name + "\"\n";
+        if (info->explores) rest += "[scheduler.explore]\nlr = \"perturb\"\n";
+        if (info->schedules) rest += "[scheduler.schedule]\nlr = [[2, 0.5]]\n";
+        const std::string refusal = "12:8 scheduler.type: \"" + info->name +
+                                    "\" compares trials by one metric, and study.metric names 2; use " + able +
+                                    ", or one metric and limits on the others in study.constraints";
+        CHECK(said(rest) == (info->several_objectives ? "" : refusal));
     }
+    CHECK(said("[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n").empty());
     CHECK(said("[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\n") ==
           "14:8 scheduler.rule: \"ray\" compares trials by one metric; with several in study.metric use \"floor\"");
-    for (const char* type : {"random", "sobol", "auto", "nsga2"})
-        CHECK(said("[searcher]\ntype = \"" + std::string(type) + "\"\n").empty());
-    for (const char* type : {"tpe", "gp", "cmaes", "bohb", "evolution"})
-        CHECK(said("[searcher]\ntype = \"" + std::string(type) + "\"\n")
-                  .find("12:8 searcher.type: \"" + std::string(type) + "\" compares trials by one metric") == 0);
+    for (const auto& info : searchers::built_in()) {
+        if (info->whole_space) continue; // refuses this space
+        INFO(info->name);
+        const std::string text =
+            said("[searcher]\ntype = \"" + info->name + "\"\n" + (info->runs_program ? "command = \"x\"\n" : ""));
+        const bool refused =
+            text.starts_with("12:8 searcher.type: \"" + info->name + "\" compares trials by one metric");
+        CHECK(refused == !info->several_objectives);
+        CHECK(text.empty() == info->several_objectives);
+    }
     CHECK(said("[searcher]\ntype = \"nsga2\"\nwarm_start = [\"old\"]\n")
               .find("searcher.warm_start: does not go with several metrics in study.metric") != std::string::npos);
 }

@@ -310,7 +310,7 @@ TEST_CASE("The table of observations has what took effect, and the view of a tic
 
     REQUIRE(tuner->preparation(0));
     CHECK_FALSE(tuner->preparation(1));
-    const auto suggestion = (*tuner->preparation(0))();
+    const auto suggestion = (*tuner->preparation(0))().configuration;
     tuner->step({now, study::Prepared{0, suggestion, ""}}, out);
     CHECK_FALSE(tuner->preparation(0)); // answered
     const std::uint64_t stale = out.stale;

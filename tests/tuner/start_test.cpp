@@ -29,7 +29,8 @@ std::vector<TrialState> trials_of(SmallCore& core) {
     for (std::uint32_t trial = 0; trial < 4; ++trial) {
         for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open()))
             if (!ticket.answered)
-                core.step(study::Prepared{ticket.number, (*core.core().preparation(ticket.number))(), ""});
+                core.step(
+                    study::Prepared{ticket.number, (*core.core().preparation(ticket.number))().configuration, ""});
         core.report(trial, 1, 0.5);
         core.over(trial, AttemptOutcome::stopped);
     }

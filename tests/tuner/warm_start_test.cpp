@@ -31,7 +31,7 @@ study::WarmStarted earlier_results(const space::SearchSpace& space) {
 } // namespace
 
 TEST_CASE("a study that learns from earlier results begins with a model", "[tuner]") {
-    for (const char* searcher : {"tpe", "gp", "bohb", "cmaes", "evolution", "auto"}) {
+    for (const std::string& searcher : ranktune::testing::learning_searchers()) {
         INFO(searcher);
         SmallCore core(warm_study_text(searcher));
         core.warm_start(earlier_results(core.core().spec().space)); // a twin that applies it has the same state
@@ -44,7 +44,8 @@ TEST_CASE("a study that learns from earlier results begins with a model", "[tune
             for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open())) {
                 CHECK(ticket.seen >= 40);
                 if (!ticket.answered)
-                    core.step(study::Prepared{ticket.number, (*core.core().preparation(ticket.number))(), ""});
+                    core.step(
+                        study::Prepared{ticket.number, (*core.core().preparation(ticket.number))().configuration, ""});
             }
             core.report(trial, 1, core.trial(trial).configuration.at("x").as_double());
             core.over(trial, AttemptOutcome::finished);

@@ -107,7 +107,7 @@ class Run {
     space::Configuration prepared_now() {
         const std::uint64_t ticket = tickets_++;
         record(study::TicketOpened{ticket, {}, seen_.size()});
-        space::Configuration configuration = searcher_->prepare(ticket, seen_.first(seen_.size()))();
+        space::Configuration configuration = searcher_->prepare(ticket, seen_.first(seen_.size()))().configuration;
         record(study::TicketPrepared{ticket, {}, configuration, {}});
         return configuration;
     }

@@ -49,7 +49,7 @@ class Study {
     [[nodiscard]] std::size_t trials() const { return trials_; }
     [[nodiscard]] bool prepares() const { return searcher_->prepares_ahead(1) > 0; }
     space::Configuration suggestion() {
-        if (prepares()) return searcher_->prepare(trials_, seen_.first(seen_.size()))();
+        if (prepares()) return searcher_->prepare(trials_, seen_.first(seen_.size()))().configuration;
         return *searcher_->suggest(trials_, seen_);
     }
     void add(const space::Configuration& configuration) {

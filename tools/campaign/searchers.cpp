@@ -204,7 +204,7 @@ class Soak {
         const auto work = core_->preparation(ticket);
         if (!work) return;
         if (random_.below(50) == 0) return step(study::Prepared{ticket, std::nullopt, "bad luck"});
-        step(study::Prepared{ticket, (*work)(), ""});
+        step(study::Prepared{ticket, (*work)().configuration, ""});
     }
 
     void fail(const Group& group) {

@@ -15,6 +15,10 @@
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/record.hpp"
 
+namespace ranktune::study {
+struct StudySpec;
+}
+
 namespace ranktune::schedulers {
 
 /// A report as a scheduler sees it.
@@ -66,6 +70,20 @@ struct Exploit {
     friend bool operator==(const Exploit&, const Exploit&) = default;
 };
 
+/// In an asynchronous study results take effect as they arrive, in a deterministic one in the order of logical time,
+/// and never by when ranks become free or files are written. A scheduler that pauses trials, or lets them take over
+/// states, asks `timing_of` when it is made.
+struct Timing {
+    /// A trial that is told to pause counts as paused from its Reported on, and may be promoted at once. Otherwise it
+    /// counts as paused from the end of its attempt on (AttemptEnded, IncarnationBegan).
+    bool paused_with_verdict = false;
+    /// Where others may take over a trial's state, its report is judged only when that state is saved: `saves_first` is
+    /// asked, and only such states may be taken over. Otherwise the newest committed one may be.
+    bool saved_before_verdict = false;
+};
+
+[[nodiscard]] Timing timing_of(const study::StudySpec& study);
+
 /// `decide` and `next` change nothing; `apply` is the only mutator and sees every record exactly once, live and in
 /// replay. `decide` answers as if the report were already applied; the tuner then writes its answer (or a stricter one,
 /// from a stopper) into the record Reported and applies that.
@@ -75,7 +93,8 @@ struct Exploit {
 ///   next() -> Create, or NothingLeft when no more may be created: floor(3/3) = 1, and that one has gone on.
 ///
 /// A trial that was told to pause counts as paused from the end of its attempt (AttemptEnded, IncarnationBegan), even
-/// if the attempt was lost before its checkpoint was committed, until TrialPromoted. `next` offers only paused trials.
+/// if the attempt was lost before its checkpoint was committed, until TrialPromoted; or already from its Reported on,
+/// if `Timing::paused_with_verdict`. `next` offers only paused trials.
 /// A trial that reports once more before it obeys is told to pause again. The tuner pauses trials for reasons of its
 /// own (Reason::draining, yielded) and resumes them itself. A report at a rung whose record says go_on is a promotion,
 /// whatever reason the tuner gives.
@@ -97,13 +116,13 @@ class Scheduler {
     /// Whether a trial that this promotion of `next` lets go on does so from another state, and with another
     /// configuration: the state is a committed checkpoint, of another trial or its own. Only asked if `exploits`.
     [[nodiscard]] virtual std::optional<Exploit> exploit_at(const Promotion&) const { return {}; }
-    /// Trials take over states: the trainable must save checkpoints. In a deterministic study only states that
-    /// `saves_first` asked for may be taken over.
+    /// Trials take over states: the trainable must save checkpoints. If `Timing::saved_before_verdict`, only states
+    /// that `saves_first` asked for may be taken over.
     [[nodiscard]] virtual bool exploits() const { return false; }
     /// A checkpoint of the trial that others may still want to take over when the trial needs it no longer: it stays.
     [[nodiscard]] virtual std::optional<base::Iteration> donated(base::TrialId) const { return {}; }
     /// Whether the trial's report at this iteration, a decision point, is judged only when its state is saved there.
-    /// Only asked in deterministic studies, where a decision must not depend on what has been saved when it is due.
+    /// Only asked if `Timing::saved_before_verdict`: a decision must not depend on what has been saved when it is due.
     [[nodiscard]] virtual bool saves_first(base::TrialId, base::Iteration) const { return false; }
     /// Others may go on only after this trial has reported, or is over: users cannot pause it.
     [[nodiscard]] virtual bool holds_up_others(base::TrialId) const { return false; }

@@ -90,6 +90,8 @@ class Observations {
     [[nodiscard]] std::uint64_t points() const {
         return dimensions_ == 0 ? points_ : coordinates_.size() / dimensions_;
     }
+    /// SearchSpace::grid_point of a point.
+    [[nodiscard]] std::uint64_t grid_point(std::uint64_t number) const { return grid_points_[number]; }
     /// Constraint::distance of each constraint of the study, for a line that was reported; empty: there are none, or
     /// they are not known.
     [[nodiscard]] std::vector<double> distances(std::size_t line) const;
@@ -119,7 +121,7 @@ class Observations {
 
   private:
     void restore_report(base::TrialId trial, base::Iteration iteration, study::Decoder& in);
-    void add_point(base::TrialId trial, base::Iteration iteration);
+    void add_point(base::TrialId trial, base::Iteration iteration, std::uint64_t grid_point);
     [[nodiscard]] std::vector<std::uint64_t>& newest_of(base::TrialId trial);
     [[nodiscard]] std::uint64_t newest(base::TrialId trial);
 
@@ -128,6 +130,7 @@ class Observations {
     std::uint64_t earlier_ = 0;
     GrowingList<Observation> lines_;
     GrowingList<double> coordinates_;
+    GrowingList<std::uint64_t> grid_points_;
     std::size_t constraints_ = 0; ///< of reports with distances; 0: none so far
     GrowingList<double> distances_;
     // Newest point of each trial; empty in a view.

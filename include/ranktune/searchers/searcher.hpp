@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "ranktune/searchers/observations.hpp"
 #include "ranktune/space/configuration.hpp"
@@ -13,6 +14,16 @@
 #include "ranktune/study/record.hpp"
 
 namespace ranktune::searchers {
+
+/// A prepared suggestion, and what it rests on, for `ranktune explain`.
+struct Suggestion {
+    // NOLINTNEXTLINE(google-explicit-constructor): a searcher may have nothing to say about a configuration
+    Suggestion(space::Configuration suggested, study::SuggestionBasis rests_on = {})
+        : configuration(std::move(suggested)), basis(std::move(rests_on)) {}
+    space::Configuration configuration;
+    study::SuggestionBasis basis;
+    friend bool operator==(const Suggestion&, const Suggestion&) = default;
+};
 
 /// Suggestions are numbered 0, 1, 2, ... without gaps, in the order in which trials take them; trials from elsewhere (a
 /// point to try first, a user) take none. `suggest` changes nothing: asked twice, it answers the same. A searcher
@@ -41,7 +52,7 @@ class Searcher {
     /// Computes a suggestion on any thread, while the searcher is in use elsewhere. Depends only on what it was made
     /// from. Those of one searcher run one at a time, so that they may share what they have read of a table. If it
     /// throws, the message is shown to the user.
-    using Preparation = std::function<space::Configuration()>;
+    using Preparation = std::function<Suggestion()>;
     /// The work for a ticket (0, 1, 2, ...), which may keep `seen`. Requires a searcher that prepares ahead.
     [[nodiscard]] virtual Preparation prepare(std::uint64_t ticket, Observations seen) const;
 

@@ -52,6 +52,9 @@ class SearchSpace {
 
     /// Size of the cross product of all Grid domains (1 without any). Saturates at 2^63.
     [[nodiscard]] std::uint64_t grid_size() const { return grid_size_; }
+    /// The grid point of a configuration: that of `decode`, below grid_size(). An absent grid counts as its first
+    /// value.
+    [[nodiscard]] std::uint64_t grid_point(const Configuration& configuration) const;
 
     /// The configuration whose parameter i has the value `value(i)`, where its condition holds. `value` is called for
     /// active parameters only, each after those that its condition mentions.

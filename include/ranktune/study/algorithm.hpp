@@ -62,7 +62,6 @@ struct AlgorithmCheck {
     const space::Configuration& options;     ///< every option; a wrong or missing one has its default
     std::optional<Iteration> max_iterations; ///< nullopt: wrong in the file
     std::size_t coordinates = 0;             ///< parameters of the space that are neither grids nor constants
-    bool deterministic = false;              ///< study.deterministic
     bool several_objectives = false;         ///< study.metric names several
     /// Whether the option was left out, or has a valid value without a complaint.
     std::function<bool(std::string_view option)> is_right;
@@ -71,6 +70,14 @@ struct AlgorithmCheck {
     bool reads_file = false;
     /// Reports a mistake in the value of an option, or of "type": what is wrong and what is accepted.
     std::function<void(std::string_view option, const std::string& message)> complain;
+};
+
+/// Settings with which a deterministic study would not be repeatable: refused together with study.deterministic.
+struct NotDeterministic {
+    /// When all of these options have these values; empty: always. A mistake is reported at the first one.
+    std::vector<OptionValue> when = {};
+    /// Continues the sentence "... does not go with study.deterministic", and says what to do.
+    std::string why;
 };
 
 /// What every algorithm describes.
@@ -82,6 +89,7 @@ struct AlgorithmInfo {
     /// Compares results by all objectives of a study (study::Score), or not at all. Otherwise a study with several is
     /// refused.
     bool several_objectives = false;
+    std::optional<NotDeterministic> not_deterministic = {}; ///< nullopt: goes with study.deterministic
     /// Checks what kinds and bounds of the options cannot express; may be empty. Called for study files and for values
     /// from C++.
     std::function<void(const AlgorithmCheck& check)> check = {};
@@ -138,6 +146,8 @@ struct SearcherInfo : AlgorithmInfo {
     bool only_numbers = false;
     /// Learns from the trials of earlier studies in the table of observations, so searcher.warm_start is accepted.
     bool uses_earlier_results = false;
+    /// Asks a program of the user, which simulations do not start.
+    bool runs_program = false;
 };
 
 /// How a hyper-parameter changes while a trial trains: an entry of [scheduler.explore].
@@ -211,6 +221,11 @@ void set_option(SchedulerSpec& scheduler, const OptionValue& value);
 
 /// Whether trials that this scheduler pauses must have saved their state.
 [[nodiscard]] bool needs_checkpoints(const SchedulerSpec& scheduler);
+
+/// Why an algorithm with these options does not go with study.deterministic: the option (or "type") to report, and a
+/// message; nullopt: it does.
+[[nodiscard]] std::optional<std::pair<std::string, std::string>> not_deterministic(const AlgorithmInfo& algorithm,
+                                                                                   const space::Configuration& options);
 
 /// Throws base::UsageError if an option, or an explored or scheduled hyper-parameter, is wrong for this study, or if
 /// there is no algorithm.

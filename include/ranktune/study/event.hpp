@@ -85,6 +85,7 @@ struct Prepared {
     std::uint64_t ticket = 0;
     std::optional<space::Configuration> configuration; ///< nullopt: it failed
     std::string why = {};                              ///< why it failed
+    SuggestionBasis basis = {};                        ///< of a configuration
 };
 
 /// A user steers the study. The driver has asked `Tuner::objection` first, and answers a refused request itself: only

@@ -266,6 +266,7 @@ struct TicketPrepared {
     StudyTime at;
     std::optional<space::Configuration> configuration; ///< nullopt: it failed
     std::string why;                                   ///< why it failed
+    SuggestionBasis basis = {};                        ///< of a configuration
     friend bool operator==(const TicketPrepared&, const TicketPrepared&) = default;
 };
 

@@ -258,4 +258,14 @@ struct MetricValue {
     friend bool operator==(const MetricValue&, const MetricValue&) = default;
 };
 
+/// What a suggestion rests on, in the searcher's own words: for readers, nothing is decided by it.
+struct SuggestionBasis {
+    std::string model = {};              ///< "gp", "tpe", "sobol", ...; empty: the searcher does not say
+    std::uint64_t results = 0;           ///< that the model learned from
+    std::optional<double> expected = {}; ///< score of the objective that it expects: larger is better
+    std::optional<double> gain = {};     ///< what was maximised, a logarithm: gp: improvement; tpe: good / bad
+    std::string note = {};               ///< a sentence; why no model was asked
+    friend bool operator==(const SuggestionBasis&, const SuggestionBasis&) = default;
+};
+
 } // namespace ranktune::study

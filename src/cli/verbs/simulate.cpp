@@ -89,10 +89,9 @@ simulate::Setup setup_for(const SimulateArguments& arguments, const study::Study
                                std::to_string(spec.objective.goals().size()) +
                                "; give one: study.metric=" + spec.objective.metric +
                                " study.mode=" + (spec.objective.mode == study::Mode::max ? "max" : "min"));
-    if (spec.searcher.algorithm->name == "external")
-        throw base::UsageError(
-            "a simulation runs no programs, so it cannot have searcher.type = \"external\"; try it "
-            "with another searcher: searcher.type=tpe");
+    if (spec.searcher.algorithm->runs_program)
+        throw base::UsageError("a simulation runs no programs, so it cannot have searcher.type = \"" +
+                               spec.searcher.algorithm->name + "\"; try it with another searcher: searcher.type=tpe");
     simulate::Setup setup{spec, inputs.model, arguments.groups, inputs.faults, std::move(recordings)};
     setup.earlier = earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
     if (arguments.hours > 0.0) {

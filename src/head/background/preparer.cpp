@@ -22,6 +22,14 @@ std::optional<study::StopRequested> look_at(const study::Prepared& prepared, con
     return study::StopRequested{"the searcher failed: " + prepared.why};
 }
 
+namespace {
+
+searchers::Suggestion by_program(space::Configuration configuration) {
+    return {std::move(configuration), {.model = "external"}};
+}
+
+} // namespace
+
 struct Preparer::Shared {
     std::mutex mutex;
     std::condition_variable changed;
@@ -74,7 +82,7 @@ void Preparer::main(const std::shared_ptr<Shared>& shared, const std::vector<std
         shared->work.pop_front();
         lock.unlock();
         const auto* question = work.target<searchers::ExternalQuestion>();
-        auto answer = question != nullptr ? answer_to(ticket, [&] { return program.answer(*question); })
+        auto answer = question != nullptr ? answer_to(ticket, [&] { return by_program(program.answer(*question)); })
                                           : answer_to(ticket, work);
         lock.lock();
         if (shared->quit) return;

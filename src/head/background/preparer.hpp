@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ranktune/base/log.hpp"
@@ -21,11 +22,12 @@ namespace ranktune::head {
 /// Runs the work; an exception becomes the answer.
 [[nodiscard]] inline study::Prepared answer_to(std::uint64_t ticket, const searchers::Searcher::Preparation& work) {
     try {
-        return {ticket, work()};
+        searchers::Suggestion made = work();
+        return {ticket, std::move(made.configuration), {}, std::move(made.basis)};
     } catch (const std::exception& error) {
-        return {ticket, std::nullopt, error.what()};
+        return {ticket, std::nullopt, error.what(), {}};
     } catch (...) {
-        return {ticket, std::nullopt, "the searcher threw something that is not a std::exception"};
+        return {ticket, std::nullopt, "the searcher threw something that is not a std::exception", {}};
     }
 }
 

@@ -8,7 +8,7 @@
 namespace ranktune::report {
 namespace {
 
-constexpr std::size_t between = 2; // columns
+constexpr std::size_t gap = 2; // columns
 
 } // namespace
 
@@ -20,8 +20,8 @@ std::size_t TextColumn::width() const {
 
 std::size_t width_of(const std::vector<TextColumn>& columns) {
     std::size_t sum = 1;
-    for (const auto& column : columns) sum += column.width() + between;
-    return sum - between;
+    for (const auto& column : columns) sum += column.width() + gap;
+    return sum - gap;
 }
 
 TextRows::TextRows(const std::vector<TextColumn>& columns) : columns_(columns) {
@@ -32,7 +32,7 @@ template <class Cell>
 std::string TextRows::line(Cell cell) const {
     std::string text = " ";
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-        if (i > 0) text.append(between, ' ');
+        if (i > 0) text.append(gap, ' ');
         const std::string& word = cell(columns_[i]);
         text += columns_[i].left ? pad_right(word, widths_[i]) : pad_left(word, widths_[i]);
     }

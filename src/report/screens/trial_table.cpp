@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,13 +11,12 @@
 #include "report/explain/next_steps.hpp"
 #include "report/screens/front.hpp"
 #include "report/screens/screens.hpp"
-#include "report/screens/text_table.hpp"
 #include "report/view/history.hpp"
-#include "report/view/trial_filter.hpp"
 
 namespace ranktune::report {
 namespace {
 
+using Field = TrialTable::Field;
 using study::TrialId;
 using study::TrialPhase;
 using tuner::TrialState;
@@ -58,16 +55,6 @@ std::string reason_text(const TrialState& trial) {
 std::optional<space::Value> known_number(double value) {
     return std::isnan(value) ? std::nullopt : std::optional<space::Value>(value);
 }
-
-/// What a trial can be shown, sorted and selected by.
-struct Field {
-    std::string name;
-    std::function<std::string(TrialId)> cell;
-    std::function<std::optional<space::Value>(TrialId)> value; ///< nothing: the trial has none
-    bool left = false;
-    bool is_metric = false; ///< beside the objective: needs LastMetrics
-    std::string title = {}; ///< empty: its name
-};
 
 /// Numbers before strings before others; within a kind by value.
 bool comes_before(const space::Value& a, const space::Value& b) {
@@ -140,228 +127,204 @@ Field parameter_field(const tuner::State* state, const std::string& name) {
 
 } // namespace
 
-struct TrialTable::Impl {
-    const tuner::Tuner& tuner;
-    TableRequest request;
-    Style style;
-    std::vector<Field> own;
-    std::vector<Field> metrics; ///< the objectives first
-    std::vector<Field> parameters;
-    std::vector<const Field*> shown; ///< columns, where they were chosen; else those that may be dropped, too
-    const Field* sort = nullptr;
-    bool descending = false;
-    std::optional<TrialFilter> filter;
-    bool filters_metrics = false;
-    const LastMetrics* values = nullptr; ///< while `text` runs
-
-    Impl(const tuner::Tuner& of, TableRequest what, bool interrupted, const Style& how)
-        : tuner(of), request(std::move(what)), style(how), own(own_fields(of, interrupted)) {
-        add_metrics();
-        for (const auto& parameter : tuner.spec().space.parameters())
-            parameters.push_back(parameter_field(&tuner.state(), parameter.name));
-        if (request.columns.empty()) choose_columns();
-        for (const std::string& name : request.columns) shown.push_back(&field(name, "--columns"));
-        take_sort();
-        if (!request.filter.empty()) take_filter();
-    }
-
-    void add_metrics() {
-        const std::string& objective = tuner.spec().objective.metric;
-        metrics.push_back(*std::ranges::find(own, "best", &Field::name));
-        metrics.back().name = objective;
-        const auto goals = tuner.spec().objective.goals();
-        for (std::size_t i = 1; i < goals.size(); ++i) {
-            const auto value = [state = &tuner.state(), i](TrialId id) { return objective_value(state->trial(id), i); };
-            metrics.push_back({goals[i].metric, [=](TrialId id) { return metric_text(value(id)); },
-                               [=](TrialId id) { return known_number(value(id)); }});
-        }
-        const auto& names = tuner.state().metrics;
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            if (std::ranges::find(goals, names[i], &study::Goal::metric) != goals.end()) continue;
-            Field field{names[i], [this, i](TrialId id) { return metric_text(values->of(id, i)); },
-                        [this, i](TrialId id) { return known_number(values->of(id, i)); }};
-            field.is_metric = true;
-            metrics.push_back(std::move(field));
-        }
-    }
-
-    [[nodiscard]] const Field* find(const std::string& name) const {
-        const auto in = [](const std::vector<Field>& fields, std::string_view wanted) -> const Field* {
-            const auto found = std::ranges::find(fields, wanted, &Field::name);
-            return found == fields.end() ? nullptr : &*found;
-        };
-        if (const Field* found = in(own, name)) return found;
-        if (const Field* found = in(metrics, name)) return found;
-        if (const Field* found = in(parameters, name)) return found;
-        if (name.starts_with("metric.")) return in(metrics, std::string_view(name).substr(7));
-        return name.starts_with("parameter.") ? in(parameters, std::string_view(name).substr(10)) : nullptr;
-    }
-
-    /// `where`: the option, and perhaps the column of its text.
-    [[nodiscard]] const Field& field(const std::string& name, const std::string& where) const {
-        if (const Field* found = find(name)) return *found;
-        std::vector<std::string> known;
-        for (const auto* fields : {&own, &metrics, &parameters})
-            for (const Field& each : *fields) known.push_back(each.name);
-        throw base::UsageError(where + ": '" + name + "' is no metric, hyper-parameter or column of this study" +
-                               base::suggestion(name, std::span<const std::string>(known)) + " (" + base::join(known) +
-                               ")");
-    }
-
-    void choose_columns() {
-        for (const char* name : {"trial", "state", "group", "it"}) shown.push_back(find(name));
-        const std::size_t goals = tuner.spec().objective.goals().size();
-        for (std::size_t i = 0; i < goals; ++i) shown.push_back(&metrics[i]);
-        if (const Field* mean = find("mean"); mean != nullptr && tuner.spec().searcher.repeats > 1)
-            shown.push_back(mean);
-        for (std::size_t i = 0; i < parameters.size(); ++i)
-            if (!std::holds_alternative<space::Constant>(tuner.spec().space.parameters()[i].domain))
-                shown.push_back(&parameters[i]);
-        // A trial on a schedule of its own takes over nobody else's state.
-        const auto& trials = tuner.state().trials;
-        bool any = false;
-        for (std::uint32_t i = 0; i < trials.size() && !any; ++i)
-            any = !trials[i].takeovers.empty() && trials[i].takeovers.back().donor.trial != TrialId{i};
-        if (any) shown.push_back(find("took_over"));
-        if (request.wide_metrics)
-            for (std::size_t i = goals; i < metrics.size(); ++i) shown.push_back(&metrics[i]);
-        shown.push_back(find("time"));
-    }
-
-    void take_sort() {
-        std::string name = request.sort;
-        const auto colon = name.rfind(':');
-        if (const std::string order = colon == std::string::npos ? "" : name.substr(colon + 1);
-            order == "desc" || order == "asc") {
-            descending = order == "desc";
-            name.resize(colon);
-        } else if (colon != std::string::npos && find(name) == nullptr) {
-            throw base::UsageError("--sort: '" + order + "' is no order; accepted: NAME, NAME:asc, NAME:desc");
-        }
-        if (!name.empty()) sort = &field(name, "--sort");
-    }
-
-    void take_filter() {
-        try {
-            filter.emplace(request.filter, [this](const std::string& name, const std::string& at) {
-                filters_metrics |= field(name, at).is_metric;
-            });
-        } catch (const base::UsageError& error) {
-            throw base::UsageError(std::string("--filter: ") + error.what());
-        }
-    }
-
-    /// The trials to show, in their order; those behind max_rows, too.
-    [[nodiscard]] std::vector<TrialId> selected() const {
-        std::vector<TrialId> ids = by_rank(tuner);
-        if (filter)
-            std::erase_if(ids, [&](TrialId id) {
-                return !filter->holds([&](const std::string& name) { return field(name, "").value(id); });
-            });
-        if (sort == nullptr) return ids;
-        std::ranges::sort(ids);
-        std::vector<std::pair<std::optional<space::Value>, TrialId>> keyed;
-        for (const TrialId id : ids) keyed.emplace_back(sort->value(id), id);
-        std::ranges::stable_sort(keyed, [this](const auto& a, const auto& b) {
-            if (!a.first || !b.first) return a.first.has_value() && !b.first.has_value(); // without a value: last
-            return descending ? comes_before(*b.first, *a.first) : comes_before(*a.first, *b.first);
-        });
-        for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = keyed[i].second;
-        return ids;
-    }
-
-    [[nodiscard]] static TextColumn column_of(const Field& field, const std::vector<TrialId>& ids) {
-        TextColumn column{field.title.empty() ? field.name : field.title, field.left};
-        for (const TrialId id : ids) column.cells.push_back(printable(field.cell(id)));
-        return column;
-    }
-
-    /// Drops metrics and hyper-parameters, from the last one on, until a row fits; on very narrow terminals also time,
-    /// iteration and group. Returns the names of those that were dropped.
-    static std::vector<std::string> drop_to_fit(std::vector<TextColumn>& columns, std::size_t width) {
-        constexpr std::size_t fixed = 5; // trial, state, group, iteration, objective; then those that vary; time
-        std::vector<std::string> dropped;
-        const auto drop = [&](std::size_t at) {
-            dropped.insert(dropped.begin(), columns[at].title);
-            columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(at));
-        };
-        while (width_of(columns) > width && columns.size() > fixed + 1) drop(columns.size() - 2);
-        for (const std::size_t dispensable : {5, 3, 2})
-            if (width_of(columns) > width) drop(dispensable);
-        return dropped;
-    }
-
-    /// What the table leaves out, and how to see it.
-    [[nodiscard]] std::string hidden_text(std::size_t trials, std::vector<std::string> columns,
-                                          const std::string& directory) const {
-        std::string text;
-        if (trials > 0) {
-            std::string more = fmt::format(" {} more", trials);
-            const std::string all = ": " + command_text({"status", "--all", directory});
-            if (display_width(more + all) <= style.width) more += all; // never a truncated command
-            text += encoded(fit(more, style.width), style) + "\n";
-        }
-        if (request.offers && !columns.empty())
-            text += encoded(paragraph(fmt::format(" not shown: {}; --columns NAME,NAME chooses",
-                                                  base::join_some(std::move(columns), 12)),
-                                      style),
-                            style);
-        return text;
-    }
-
-    [[nodiscard]] std::string text(const std::string& directory) const {
-        std::vector<TrialId> ids = selected();
-        if (ids.empty())
-            return filter && tuner.state().trials.size() > 0 ? "\n no trial is selected by the filter\n" : "";
-        const std::size_t hidden = ids.size() > request.max_rows ? ids.size() - request.max_rows : 0;
-        ids.resize(ids.size() - hidden);
-        std::vector<TextColumn> columns;
-        for (const Field* field : shown) columns.push_back(column_of(*field, ids));
-        std::vector<std::string> dropped;
-        std::size_t width = style.width;
-        if (request.columns.empty())
-            dropped = drop_to_fit(columns, width);
-        else
-            width = std::max(width, width_of(columns));
-        const auto line = [&](const std::string& row, Tone tone) {
-            return paint(encoded(fit(row, width), style), tone, style) + "\n";
-        };
-        const TextRows table(columns);
-        std::string rows = "\n" + line(table.titles(), Tone::plain);
-        for (std::size_t i = 0; i < ids.size(); ++i) {
-            const bool failed = tuner.state().trial(ids[i]).phase == TrialPhase::failed;
-            const Tone tone = tuner.state().leads(ids[i]) ? Tone::good : failed ? Tone::bad : Tone::plain;
-            rows += line(table.cells(i), tone);
-        }
-        return rows + hidden_text(hidden, std::move(dropped), directory);
-    }
-
-    /// Whether a metric beside the objective is needed, where there is room for one.
-    [[nodiscard]] bool needs_metrics() const {
-        if (filters_metrics || (sort != nullptr && sort->is_metric)) return true;
-        const auto is_metric = [](const Field* field) { return field->is_metric; };
-        if (!request.columns.empty()) return std::ranges::any_of(shown, is_metric);
-        if (std::ranges::none_of(shown, is_metric)) return false;
-        // Room for one is there only if everything else fits, and a number of usual width.
-        std::vector<TrialId> ids = by_rank(tuner);
-        ids.resize(std::min(ids.size(), request.max_rows));
-        std::vector<TextColumn> columns;
-        for (const Field* field : shown)
-            if (!field->is_metric) columns.push_back(column_of(*field, ids));
-        constexpr std::size_t usual = 8;
-        return width_of(columns) + usual <= style.width;
-    }
-};
-
 TrialTable::TrialTable(const tuner::Tuner& tuner, const TableRequest& request, bool interrupted, const Style& style)
-    : impl_(std::make_unique<Impl>(tuner, request, interrupted, style)) {}
-TrialTable::~TrialTable() = default;
+    : tuner_(tuner), request_(request), style_(style), own_(own_fields(tuner, interrupted)) {
+    add_metrics();
+    for (const auto& parameter : tuner_.spec().space.parameters())
+        parameters_.push_back(parameter_field(&tuner_.state(), parameter.name));
+    if (request_.columns.empty()) choose_columns();
+    for (const std::string& name : request_.columns) shown_.push_back(&field(name, "--columns"));
+    take_sort();
+    if (!request_.filter.empty()) take_filter();
+}
 
-bool TrialTable::needs_metrics() const { return impl_->needs_metrics(); }
+void TrialTable::add_metrics() {
+    const std::string& objective = tuner_.spec().objective.metric;
+    metrics_.push_back(*std::ranges::find(own_, "best", &Field::name));
+    metrics_.back().name = objective;
+    const auto goals = tuner_.spec().objective.goals();
+    for (std::size_t i = 1; i < goals.size(); ++i) {
+        const auto value = [state = &tuner_.state(), i](TrialId id) { return objective_value(state->trial(id), i); };
+        metrics_.push_back({goals[i].metric, [=](TrialId id) { return metric_text(value(id)); },
+                            [=](TrialId id) { return known_number(value(id)); }});
+    }
+    const auto& names = tuner_.state().metrics;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (std::ranges::find(goals, names[i], &study::Goal::metric) != goals.end()) continue;
+        metrics_.push_back({.name = names[i], .metric = i});
+    }
+}
 
-std::string TrialTable::text(const LastMetrics& metrics, const std::string& directory) const {
-    impl_->values = &metrics;
-    return impl_->text(directory);
+const Field* TrialTable::find(const std::string& name) const {
+    const auto in = [](const std::vector<Field>& fields, std::string_view wanted) -> const Field* {
+        const auto found = std::ranges::find(fields, wanted, &Field::name);
+        return found == fields.end() ? nullptr : &*found;
+    };
+    if (const Field* found = in(own_, name)) return found;
+    if (const Field* found = in(metrics_, name)) return found;
+    if (const Field* found = in(parameters_, name)) return found;
+    if (name.starts_with("metric.")) return in(metrics_, std::string_view(name).substr(7));
+    return name.starts_with("parameter.") ? in(parameters_, std::string_view(name).substr(10)) : nullptr;
+}
+
+/// `where`: the option, and perhaps the column of its text.
+const Field& TrialTable::field(const std::string& name, const std::string& where) const {
+    if (const Field* found = find(name)) return *found;
+    std::vector<std::string> known;
+    for (const auto* fields : {&own_, &metrics_, &parameters_})
+        for (const Field& each : *fields) known.push_back(each.name);
+    throw base::UsageError(where + ": '" + name + "' is no metric, hyper-parameter or column of this study" +
+                           base::suggestion(name, std::span<const std::string>(known)) + " (" + base::join(known) +
+                           ")");
+}
+
+void TrialTable::choose_columns() {
+    for (const char* name : {"trial", "state", "group", "it"}) shown_.push_back(find(name));
+    const std::size_t goals = tuner_.spec().objective.goals().size();
+    for (std::size_t i = 0; i < goals; ++i) shown_.push_back(&metrics_[i]);
+    if (const Field* mean = find("mean"); mean != nullptr && tuner_.spec().searcher.repeats > 1) shown_.push_back(mean);
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+        if (!std::holds_alternative<space::Constant>(tuner_.spec().space.parameters()[i].domain))
+            shown_.push_back(&parameters_[i]);
+    // A trial on a schedule of its own takes over nobody else's state.
+    const auto& trials = tuner_.state().trials;
+    bool any = false;
+    for (std::uint32_t i = 0; i < trials.size() && !any; ++i)
+        any = !trials[i].takeovers.empty() && trials[i].takeovers.back().donor.trial != TrialId{i};
+    if (any) shown_.push_back(find("took_over"));
+    if (request_.wide_metrics)
+        for (std::size_t i = goals; i < metrics_.size(); ++i) shown_.push_back(&metrics_[i]);
+    shown_.push_back(find("time"));
+}
+
+void TrialTable::take_sort() {
+    std::string name = request_.sort;
+    const auto colon = name.rfind(':');
+    if (const std::string order = colon == std::string::npos ? "" : name.substr(colon + 1);
+        order == "desc" || order == "asc") {
+        descending_ = order == "desc";
+        name.resize(colon);
+    } else if (colon != std::string::npos && find(name) == nullptr) {
+        throw base::UsageError("--sort: '" + order + "' is no order; accepted: NAME, NAME:asc, NAME:desc");
+    }
+    if (!name.empty()) sort_ = &field(name, "--sort");
+}
+
+void TrialTable::take_filter() {
+    try {
+        filter_.emplace(request_.filter, [this](const std::string& name, const std::string& at) {
+            filters_metrics_ |= field(name, at).metric.has_value();
+        });
+    } catch (const base::UsageError& error) {
+        throw base::UsageError(std::string("--filter: ") + error.what());
+    }
+}
+
+/// The trials to show, in their order; those behind max_rows, too.
+std::vector<TrialId> TrialTable::selected(const LastMetrics& last) const {
+    std::vector<TrialId> ids = by_rank(tuner_);
+    if (filter_)
+        std::erase_if(ids, [&](TrialId id) {
+            return !filter_->holds([&](const std::string& name) { return value_of(field(name, ""), id, last); });
+        });
+    if (sort_ == nullptr) return ids;
+    std::ranges::sort(ids);
+    std::vector<std::pair<std::optional<space::Value>, TrialId>> keyed;
+    for (const TrialId id : ids) keyed.emplace_back(value_of(*sort_, id, last), id);
+    std::ranges::stable_sort(keyed, [this](const auto& a, const auto& b) {
+        if (!a.first || !b.first) return a.first.has_value() && !b.first.has_value(); // without a value: last
+        return descending_ ? comes_before(*b.first, *a.first) : comes_before(*a.first, *b.first);
+    });
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = keyed[i].second;
+    return ids;
+}
+
+std::optional<space::Value> TrialTable::value_of(const Field& field, TrialId id, const LastMetrics& last) {
+    return field.metric ? known_number(last.of(id, *field.metric)) : field.value(id);
+}
+
+/// `last`: null where the field is not a metric that needs it.
+TextColumn TrialTable::column_of(const Field& field, const std::vector<TrialId>& ids, const LastMetrics* last) {
+    TextColumn column{field.title.empty() ? field.name : field.title, field.left};
+    for (const TrialId id : ids)
+        column.cells.push_back(printable(field.metric ? metric_text(last->of(id, *field.metric)) : field.cell(id)));
+    return column;
+}
+
+/// Drops metrics and hyper-parameters, from the last one on, until a row fits; on very narrow terminals also time,
+/// iteration and group. Returns the names of those that were dropped.
+std::vector<std::string> TrialTable::drop_to_fit(std::vector<TextColumn>& columns, std::size_t width) {
+    constexpr std::size_t fixed = 5; // trial, state, group, iteration, objective; then those that vary; time
+    std::vector<std::string> dropped;
+    const auto drop = [&](std::size_t at) {
+        dropped.insert(dropped.begin(), columns[at].title);
+        columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(at));
+    };
+    while (width_of(columns) > width && columns.size() > fixed + 1) drop(columns.size() - 2);
+    for (const std::size_t dispensable : {5, 3, 2})
+        if (width_of(columns) > width) drop(dispensable);
+    return dropped;
+}
+
+/// What the table leaves out, and how to see it.
+std::string TrialTable::hidden_text(std::size_t trials, std::vector<std::string> columns,
+                                    const std::string& directory) const {
+    std::string text;
+    if (trials > 0) {
+        std::string more = fmt::format(" {} more", trials);
+        const std::string all = ": " + command_text({"status", "--all", directory});
+        if (display_width(more + all) <= style_.width) more += all; // never a truncated command
+        text += encoded(fit(more, style_.width), style_) + "\n";
+    }
+    if (request_.offers && !columns.empty())
+        text += encoded(paragraph(fmt::format(" not shown: {}; --columns NAME,NAME chooses",
+                                              base::join_some(std::move(columns), 12)),
+                                  style_),
+                        style_);
+    return text;
+}
+
+std::string TrialTable::text(const LastMetrics& last, const std::string& directory) const {
+    std::vector<TrialId> ids = selected(last);
+    if (ids.empty())
+        return filter_ && tuner_.state().trials.size() > 0 ? "\n no trial is selected by the filter\n" : "";
+    const std::size_t hidden = ids.size() > request_.max_rows ? ids.size() - request_.max_rows : 0;
+    ids.resize(ids.size() - hidden);
+    std::vector<TextColumn> columns;
+    for (const Field* field : shown_) columns.push_back(column_of(*field, ids, &last));
+    std::vector<std::string> dropped;
+    std::size_t width = style_.width;
+    if (request_.columns.empty())
+        dropped = drop_to_fit(columns, width);
+    else
+        width = std::max(width, width_of(columns));
+    const auto line = [&](const std::string& row, Tone tone) {
+        return paint(encoded(fit(row, width), style_), tone, style_) + "\n";
+    };
+    const TextRows table(columns);
+    std::string rows = "\n" + line(table.titles(), Tone::plain);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const bool failed = tuner_.state().trial(ids[i]).phase == TrialPhase::failed;
+        const Tone tone = tuner_.state().leads(ids[i]) ? Tone::good : failed ? Tone::bad : Tone::plain;
+        rows += line(table.cells(i), tone);
+    }
+    return rows + hidden_text(hidden, std::move(dropped), directory);
+}
+
+/// Whether a metric beside the objective is needed, where there is room for one.
+bool TrialTable::needs_metrics() const {
+    if (filters_metrics_ || (sort_ != nullptr && sort_->metric)) return true;
+    const auto is_metric = [](const Field* field) { return field->metric.has_value(); };
+    if (!request_.columns.empty()) return std::ranges::any_of(shown_, is_metric);
+    if (std::ranges::none_of(shown_, is_metric)) return false;
+    // Room for one is there only if everything else fits, and a number of usual width.
+    std::vector<TrialId> ids = by_rank(tuner_);
+    ids.resize(std::min(ids.size(), request_.max_rows));
+    std::vector<TextColumn> columns;
+    for (const Field* field : shown_)
+        if (!field->metric) columns.push_back(column_of(*field, ids, nullptr));
+    constexpr std::size_t usual = 8;
+    return width_of(columns) + usual <= style_.width;
 }
 
 } // namespace ranktune::report

@@ -3,12 +3,16 @@
 // Trials as a table on a terminal: which columns, which trials, in which order.
 
 #include <cstddef>
-#include <memory>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ranktune/space/configuration.hpp"
 #include "report/screens/text.hpp"
+#include "report/screens/text_table.hpp"
 #include "report/view/last_metrics.hpp"
+#include "report/view/trial_filter.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {
@@ -26,10 +30,22 @@ struct TableRequest {
 
 class TrialTable {
   public:
+    /// What a trial can be shown, sorted and selected by.
+    struct Field {
+        std::string name;
+        std::function<std::string(study::TrialId)> cell = {};
+        std::function<std::optional<space::Value>(study::TrialId)> value = {}; ///< nothing: the trial has none
+        bool left = false;
+        /// One of those beside the objectives, as LastMetrics counts them; then `cell` and `value` are empty.
+        std::optional<std::size_t> metric = {};
+        std::string title = {}; ///< empty: its name
+    };
+
     /// The tuner must outlive it. `interrupted`: nobody runs the study. Throws base::UsageError for an unknown name or
     /// a mistake in a condition, with the option, the column and the names that are accepted.
     TrialTable(const tuner::Tuner& tuner, const TableRequest& request, bool interrupted, const Style& style);
-    ~TrialTable();
+    TrialTable(const TrialTable&) = delete;
+    TrialTable& operator=(const TrialTable&) = delete;
 
     /// Whether it shows, sorts or filters by a metric that is not the objective: only then `text` reads `metrics`.
     [[nodiscard]] bool needs_metrics() const;
@@ -38,8 +54,32 @@ class TrialTable {
     [[nodiscard]] std::string text(const LastMetrics& metrics, const std::string& directory) const;
 
   private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    void add_metrics();
+    [[nodiscard]] const Field* find(const std::string& name) const;
+    [[nodiscard]] const Field& field(const std::string& name, const std::string& where) const;
+    void choose_columns();
+    void take_sort();
+    void take_filter();
+    [[nodiscard]] std::vector<study::TrialId> selected(const LastMetrics& last) const;
+    [[nodiscard]] static std::optional<space::Value> value_of(const Field& field, study::TrialId id,
+                                                              const LastMetrics& last);
+    [[nodiscard]] static TextColumn column_of(const Field& field, const std::vector<study::TrialId>& ids,
+                                              const LastMetrics* last);
+    static std::vector<std::string> drop_to_fit(std::vector<TextColumn>& columns, std::size_t width);
+    [[nodiscard]] std::string hidden_text(std::size_t trials, std::vector<std::string> columns,
+                                          const std::string& directory) const;
+
+    const tuner::Tuner& tuner_;
+    TableRequest request_;
+    Style style_;
+    std::vector<Field> own_;
+    std::vector<Field> metrics_; ///< the objectives first
+    std::vector<Field> parameters_;
+    std::vector<const Field*> shown_; ///< columns, where they were chosen; else those that may be dropped, too
+    const Field* sort_ = nullptr;
+    bool descending_ = false;
+    std::optional<TrialFilter> filter_;
+    bool filters_metrics_ = false;
 };
 
 } // namespace ranktune::report

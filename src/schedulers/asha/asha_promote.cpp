@@ -201,7 +201,7 @@ void AshaPromote::reported(const study::Reported& record) {
         promote(at); // a drain may pause a finishing trial here; that it goes on was decided before
     } else {
         at.told = record.verdict.verb == Verb::pause;
-        if (at.told && options_.pause_at_verdict) set_paused(record.trial, true);
+        if (at.told && options_.timing.paused_with_verdict) set_paused(record.trial, true);
     }
 }
 

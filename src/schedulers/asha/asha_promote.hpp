@@ -55,8 +55,7 @@ class AshaPromote final : public Scheduler {
         Allotment allotment = Allotment::ray; ///< of new trials to brackets
         std::uint64_t seed = 0;
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
-        /// A trial that is told to pause counts as paused at once, not only from the end of its attempt.
-        bool pause_at_verdict = false;
+        Timing timing = {};
         /// Trials are promoted up to the rung of this index (see `raise_top`); finish_top goes beyond it.
         std::size_t top = std::numeric_limits<std::size_t>::max();
     };

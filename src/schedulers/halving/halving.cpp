@@ -217,7 +217,7 @@ void Halving::stand(TrialId trial, double score) {
     at.phase = Phase::told;
     rung(at).standing.insert({score, trial});
     if (has_no_place(at)) fell_out_.push_back(trial);
-    if (options_.pause_at_verdict) set_paused(trial);
+    if (options_.timing.paused_with_verdict) set_paused(trial);
 }
 
 /// Out of the rung, in whatever phase it is there.

@@ -43,8 +43,7 @@ class Halving final : public Scheduler {
         /// If > 0, so many go on from each rung, not one in eta; and one that fails later is replaced by the next best.
         std::uint32_t keep = 0;
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
-        /// A trial that is told to pause counts as paused at once, not only from the end of its attempt.
-        bool pause_at_verdict = false;
+        Timing timing = {};
     };
     Halving(Options options, const study::Objective& objective);
 

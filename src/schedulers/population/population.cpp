@@ -45,7 +45,7 @@ Population::Population(const Options& options, const study::Objective& objective
       explore_(std::move(explore)),
       kept_(std::move(kept)) {
     assert(options.interval >= 1 && options.quantile > 0.0 && options.quantile <= 0.5);
-    assert(!(options.by_turn && options.synchronous));
+    assert(!(options.timing.saved_before_verdict && options.synchronous));
     if (options.compare == Compare::latest) rankings_.resize(1);
 }
 
@@ -91,10 +91,10 @@ Population::Standing Population::standing_of(const Report& report) const {
 const Population::Saved* Population::publication(const Member& member) const {
     const Saved* newest = nullptr;
     // (What it saves before its next ready point is a state that it has taken over itself.)
-    if (options_.by_turn && member.judged_as != member.generation()) return newest;
+    if (options_.timing.saved_before_verdict && member.judged_as != member.generation()) return newest;
     for (const Saved& each : member.saved) {
         if (each.generation != member.generation()) continue;
-        if (options_.by_turn && each.iteration != member.judged) continue;
+        if (options_.timing.saved_before_verdict && each.iteration != member.judged) continue;
         newest = &each;
         if (options_.synchronous && each.iteration == member.judged) break;
     }
@@ -181,13 +181,14 @@ std::optional<Iteration> Population::waits_behind(Iteration iteration, bool cont
 std::optional<Iteration> Population::donated(TrialId trial) const {
     const Member& at = member(trial);
     if (over_ >= options_.members) return {};
-    if (!options_.by_turn && at.phase != Phase::closed) return {}; // of those that train, the newest serves
+    if (!options_.timing.saved_before_verdict && at.phase != Phase::closed)
+        return {}; // of those that train, the newest serves
     const Saved* saved = publication(at);
     return saved == nullptr ? std::nullopt : std::optional(saved->iteration);
 }
 
 bool Population::saves_first(TrialId trial, Iteration iteration) const {
-    return options_.by_turn && is_ready_point(iteration) && iteration > member(trial).judged;
+    return options_.timing.saved_before_verdict && is_ready_point(iteration) && iteration > member(trial).judged;
 }
 
 study::Verdict Population::decide(const Report& report, bool contended) const {
@@ -253,7 +254,7 @@ void Population::apply_one(const study::Record& record) {
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         reported(*report);
     } else if (const auto* early = std::get_if<study::ReportHeld>(&record)) {
-        if (!options_.by_turn) held(*early); // otherwise it only waits for its turn
+        if (options_.synchronous) held(*early); // otherwise it only waits for its turn
     } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
         objective_.apply(*metric);
     } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
@@ -318,7 +319,7 @@ void Population::reported(const study::Reported& record) {
     }
     if (record.verdict.verb == Verb::stop && at.phase == Phase::told) set_phase(record.trial, Phase::running);
     if (record.verdict.verb == Verb::pause && record.verdict.reason == Reason::turn)
-        set_phase(record.trial, options_.by_turn ? Phase::paused : Phase::told);
+        set_phase(record.trial, options_.timing.paused_with_verdict ? Phase::paused : Phase::told);
 }
 
 void Population::ranked(Member& at, TrialId trial, Iteration iteration, double score) {

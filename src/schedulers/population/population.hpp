@@ -63,9 +63,9 @@ class Population final : public Scheduler {
         Selection selection = Selection::truncation;
         Compare compare = Compare::equal_iteration;
         bool synchronous = false; ///< requires equal_iteration
-        /// Deterministic studies: a member has saved its state of a ready point when it is judged there, others take
-        /// over that one, and a member that is told to pause is paused. Requires not `synchronous`.
-        bool by_turn = false;
+        /// If states are saved before verdicts, a member gives away the one of its newest ready point. Requires not
+        /// `synchronous`.
+        Timing timing = {};
         bool pauses_to_save = false; ///< a program gives a checkpoint with its report, before the verdict on it
         double resample = 0.25;      ///< probability that an explored hyper-parameter is drawn anew
         base::Iteration ceiling = 1;

@@ -4,41 +4,25 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <variant>
+#include <utility>
 
-#include "ranktune/space/enumeration.hpp"
 #include "ranktune/study/spec.hpp"
 #include "searchers/coordinates/axes.hpp"
 
 namespace ranktune::searchers {
 namespace {
 
-/// Spaces up to this size are searched for a configuration that is new.
-constexpr std::uint64_t most_configurations = std::uint64_t{1} << 16U;
-/// In larger ones so many random configurations are tried.
-constexpr std::uint32_t most_draws = 8;
+/// In spaces that are not small, so many random configurations are tried.
+constexpr int most_draws = 8;
 
-/// Of the cross product; saturates above most_configurations.
-std::uint64_t configurations_of(const space::SearchSpace& space) {
-    std::uint64_t size = 1;
-    for (const space::Parameter& parameter : space.parameters()) {
-        const std::uint64_t values = space::cardinality(parameter.domain).value_or(1);
-        if (values > most_configurations) return values;
-        if ((size *= values) > most_configurations) break;
-    }
-    return size;
-}
-
-/// As a key: NaN is not equal to itself.
-std::vector<double> key_of(std::vector<double> point) {
-    std::ranges::replace_if(
-        point, [](double x) { return std::isnan(x); }, -1.0);
-    return point;
+base::RngStream draws_for(std::uint64_t seed, std::uint64_t index) {
+    return {seed, base::Purpose::suggest, static_cast<std::uint32_t>(index), std::numeric_limits<std::uint32_t>::max()};
 }
 
 class Unrepeated final : public Searcher {
   public:
-    Unrepeated(std::unique_ptr<Searcher> inner, const study::StudySpec& spec) : inner_(std::move(inner)), spec_(spec) {}
+    Unrepeated(std::unique_ptr<Searcher> inner, const study::StudySpec& spec)
+        : inner_(std::move(inner)), spec_(spec), tried_(spec.space) {}
 
     [[nodiscard]] std::string_view name() const override { return inner_->name(); }
     [[nodiscard]] bool learns() const override { return true; }
@@ -46,16 +30,10 @@ class Unrepeated final : public Searcher {
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override {
         auto suggested = inner_->suggest(index, seen);
+        if (!suggested) return suggested;
         tried_.read(seen);
-        if (!suggested || !tried_.has(spec_.space, *suggested)) return suggested;
-        const auto number = static_cast<std::uint32_t>(index);
-        base::RngStream random(spec_.seed, base::Purpose::suggest, number, std::numeric_limits<std::uint32_t>::max());
-        if (auto other = tried_.another(spec_.space, random)) return other;
-        for (std::uint32_t draw = 0; draw < most_draws; ++draw) {
-            auto other = spec_.space.sample(random(), base::TrialId{number});
-            if (!tried_.has(spec_.space, other)) return other;
-        }
-        return suggested;
+        base::RngStream random = draws_for(spec_.seed, index);
+        return tried_.or_another(*std::move(suggested), random);
     }
     void apply(const study::Record& record) override { inner_->apply(record); }
     void snapshot(study::Encoder& out) const override { inner_->snapshot(out); }
@@ -71,31 +49,92 @@ class Unrepeated final : public Searcher {
 
 bool is_finite(const space::SearchSpace& space) {
     return std::ranges::all_of(space.parameters(), [](const space::Parameter& parameter) {
-        return !std::holds_alternative<space::Grid>(parameter.domain) && space::cardinality(parameter.domain);
+        return space::cardinality(parameter.domain).has_value();
     });
 }
 
+TriedConfigurations::TriedConfigurations(const space::SearchSpace& space) : space_(space), finite_(is_finite(space)) {
+    if (finite_ && SmallSpace::is_small(space_)) small_ = fresh_.emplace(space_);
+}
+
+/// NaN is not equal to itself.
+std::vector<double> TriedConfigurations::key_of(std::vector<double> coordinates, std::uint64_t grid_point) const {
+    std::ranges::replace_if(
+        coordinates, [](double x) { return std::isnan(x); }, -1.0);
+    if (space_.grid_size() > 1) coordinates.push_back(static_cast<double>(grid_point));
+    return coordinates;
+}
+
 void TriedConfigurations::read(const Observations& seen) {
-    if (seen.points() < points_ || !seen.continues(begin_)) *this = {};
+    if (!finite_) return;
+    if (seen.points() < points_ || !seen.continues(begin_)) {
+        points_ = 0;
+        small_ = fresh_;
+        known_.clear();
+    }
     if (points_ == 0) begin_ = seen.first(1);
     points_ = std::max(points_, seen.earlier_points()); // no trial of this study has had these
-    for (; points_ < seen.points(); ++points_) known_.insert(key_of(seen.point(points_)));
-}
-
-bool TriedConfigurations::has(const space::SearchSpace& space, const space::Configuration& configuration) const {
-    return known_.contains(key_of(coordinates_of(space, configuration)));
-}
-
-std::optional<space::Configuration> TriedConfigurations::another(const space::SearchSpace& space,
-                                                                 base::RngStream& random) const {
-    if (configurations_of(space) > most_configurations) return std::nullopt;
-    const space::Enumeration all(space);
-    const std::uint64_t begin = random.below(all.size());
-    for (std::uint64_t i = 0; i < all.size(); ++i) {
-        auto configuration = all.at((begin + i) % all.size());
-        if (!has(space, configuration)) return configuration;
+    for (; points_ < seen.points(); ++points_) {
+        std::vector<double> coordinates = seen.point(points_);
+        const std::uint64_t grid_point = seen.grid_point(points_);
+        if (small_)
+            small_->take(small_->number_of(coordinates, grid_point));
+        else
+            known_.insert(key_of(std::move(coordinates), grid_point));
     }
-    return std::nullopt;
+}
+
+bool TriedConfigurations::has(const space::Configuration& configuration) const {
+    if (!finite_) return false;
+    std::vector<double> coordinates = coordinates_of(space_, configuration);
+    const std::uint64_t grid_point = space_.grid_point(configuration);
+    if (small_) return !small_->is_free(small_->number_of(coordinates, grid_point));
+    return known_.contains(key_of(std::move(coordinates), grid_point));
+}
+
+space::Configuration TriedConfigurations::or_another(space::Configuration wish, base::RngStream& random,
+                                                     std::span<const space::Configuration> others) const {
+    const auto is_taken = [&](const space::Configuration& each) {
+        return has(each) || std::ranges::find(others, each) != others.end();
+    };
+    if (!finite_ || !is_taken(wish)) return wish;
+    const std::uint64_t grid_point = space_.grid_point(wish);
+    if (small_) return free_one(grid_point, random, others).value_or(std::move(wish));
+    for (int draw = 0; draw < most_draws; ++draw) {
+        std::vector<double> unit(space_.dimensions());
+        for (double& each : unit) each = random.uniform();
+        if (auto other = space_.decode(unit, grid_point); !is_taken(other)) return other;
+    }
+    return wish;
+}
+
+std::optional<space::Configuration> TriedConfigurations::free_one(std::uint64_t grid_point, base::RngStream& random,
+                                                                  std::span<const space::Configuration> others) const {
+    const std::uint64_t count = small_->per_grid_point();
+    const std::uint64_t low = grid_point * count;
+    std::uint64_t begin = low + random.below(count);
+    // Each of the others is in the way at most once in each of the two searches.
+    const auto search = [&](std::uint64_t from, std::uint64_t at, std::uint64_t end) {
+        for (std::size_t i = 0; i <= others.size(); ++i) {
+            const auto number = small_->first_free(from, at, end);
+            if (!number) break;
+            auto configuration = small_->at(*number);
+            if (std::ranges::find(others, configuration) == others.end()) return std::optional(configuration);
+            at = *number + 1 < end ? *number + 1 : from;
+        }
+        return std::optional<space::Configuration>();
+    };
+    if (auto found = search(low, begin, low + count)) return found;
+    return search(0, begin, small_->size());
+}
+
+space::Configuration stopgap(space::Configuration wish, std::uint64_t seed, std::uint64_t index,
+                             const Observations& seen, TriedConfigurations& tried, const SuggestedTickets& tickets) {
+    if (!tried.is_needed()) return wish;
+    tried.read(seen);
+    base::RngStream random = draws_for(seed, index);
+    const auto waiting = tickets.waiting();
+    return tried.or_another(std::move(wish), random, waiting);
 }
 
 study::AlgorithmOption avoid_duplicates_option() {

@@ -6,42 +6,67 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
+#include "searchers/small_space.hpp"
+#include "searchers/suggested_tickets.hpp"
 
 namespace ranktune::searchers {
 
-/// Whether all domains have finitely many values, and none is a grid.
+/// Whether all domains have finitely many values: lists, grids, integers, quantised ranges, constants.
 [[nodiscard]] bool is_finite(const space::SearchSpace& space);
 
-/// The configurations in a table of observations of a finite space; all calls have the same space. Reads a line once,
-/// any other table from its beginning.
+/// The rule of all searchers that avoid duplicates: a configuration that a trial of this study has had (one that runs,
+/// failed, or came from elsewhere, too) is not suggested while there is another one. Those of earlier studies
+/// (searcher.warm_start) do not count: this study has no trained model of them. A space that is not finite has no
+/// duplicates.
+///
+/// Follows a table of observations, of which it reads a line once; any other table it reads from its beginning. What it
+/// answers is a function of the table. Keeps a copy of the space.
 class TriedConfigurations {
   public:
+    explicit TriedConfigurations(const space::SearchSpace& space);
+
+    [[nodiscard]] bool is_needed() const { return finite_; }
     void read(const Observations& seen);
-    [[nodiscard]] bool has(const space::SearchSpace& space, const space::Configuration& configuration) const;
-    /// One that was not tried: the first from a random place on, in the order of the space. nullopt: all were tried,
-    /// or the space has more than 65,536 configurations.
-    [[nodiscard]] std::optional<space::Configuration> another(const space::SearchSpace& space,
-                                                              base::RngStream& random) const;
+    [[nodiscard]] bool has(const space::Configuration& configuration) const;
+    /// `wish`, or if it was tried, or is in `others`, another one: if possible of the same grid point, the first from a
+    /// random place on. In a space of more than SmallSpace::most configurations a few random ones are tried. Gives
+    /// `wish` where there is no other.
+    [[nodiscard]] space::Configuration or_another(space::Configuration wish, base::RngStream& random,
+                                                  std::span<const space::Configuration> others = {}) const;
 
   private:
-    Observations begin_; ///< first line of the table
+    [[nodiscard]] std::vector<double> key_of(std::vector<double> coordinates, std::uint64_t grid_point) const;
+    [[nodiscard]] std::optional<space::Configuration> free_one(std::uint64_t grid_point, base::RngStream& random,
+                                                               std::span<const space::Configuration> others) const;
+
+    space::SearchSpace space_;
+    bool finite_;
+    std::optional<SmallSpace> fresh_;         ///< with nothing taken; nullopt: too large
+    mutable std::optional<SmallSpace> small_; ///< finding what is free makes it faster, without effect on the answers
+    Observations begin_;                      ///< first line of the table
     std::uint64_t points_ = 0;
-    std::set<std::vector<double>> known_; ///< coordinates, absent ones as -1
+    std::set<std::vector<double>> known_; ///< of a large space: coordinates, absent ones as -1, and the grid point
 };
+
+/// Of a searcher that prepares ahead, the suggestion `wish` for a trial whose ticket is not ready: neither tried nor
+/// waiting in another ticket, where the space is finite.
+[[nodiscard]] space::Configuration stopgap(space::Configuration wish, std::uint64_t seed, std::uint64_t index,
+                                           const Observations& seen, TriedConfigurations& tried,
+                                           const SuggestedTickets& tickets);
 
 /// The option `avoid_duplicates`.
 [[nodiscard]] study::AlgorithmOption avoid_duplicates_option();
 
 /// With `avoid_duplicates` and a finite space, a searcher that takes another configuration instead of one that was
-/// tried, as long as there is one; otherwise `searcher` itself. For searchers that prepare nothing ahead and do not
-/// remember what they suggested. `spec` must outlive it.
+/// tried, as long as there is one; otherwise `searcher` itself. For searchers that prepare nothing ahead. `spec` must
+/// outlive it.
 [[nodiscard]] std::unique_ptr<Searcher> without_duplicates(std::unique_ptr<Searcher> searcher,
                                                            const study::StudySpec& spec);
 

@@ -69,6 +69,7 @@ GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOp
       options_(options),
       axes_(axes_of(space_)),
       data_(options.startup),
+      tried_(space_),
       limits_(std::vector<bool>{}) {
     for (const space::Parameter& parameter : space_.parameters()) plain_ = plain_ && !parameter.condition;
     for (std::size_t j = 0; j < axes_.size(); ++j) {
@@ -101,9 +102,16 @@ GpModel::Point GpModel::canonical(Point point, std::uint64_t ticket) const {
     return coordinates(space_.decode(point, ticket));
 }
 
-std::optional<space::Configuration> GpModel::suggest(std::uint64_t ticket, const Observations& seen,
-                                                     const std::vector<std::vector<double>>& others) {
+space::Configuration GpModel::decoded(Point point, std::uint64_t ticket) const {
+    for (double& each : point)
+        if (std::isnan(each)) each = 0.5;
+    return space_.decode(point, ticket);
+}
+
+std::optional<Suggestion> GpModel::suggest(std::uint64_t ticket, const Observations& seen,
+                                           std::span<const space::Configuration> others) {
     data_.read(seen);
+    tried_.read(seen);
     if (active_.empty() || data_.results().empty()) return {};
     learn(seen, others);
     base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket));
@@ -112,23 +120,52 @@ std::optional<space::Configuration> GpModel::suggest(std::uint64_t ticket, const
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
     const std::size_t count = std::min(climbs, all.size());
     for (std::size_t i = 0; i < count; ++i) all.push_back(climbed(all[i], ticket));
-    Point point = chosen(std::move(all), seen, ticket, random);
-    for (double& each : point)
-        if (std::isnan(each)) each = 0.5;
-    return space_.decode(point, ticket);
+    space::Configuration best = chosen(std::move(all), ticket, others, random);
+    study::SuggestionBasis basis = basis_of(best);
+    return Suggestion(std::move(best), std::move(basis));
+}
+
+study::SuggestionBasis GpModel::why_none() const {
+    study::SuggestionBasis basis;
+    basis.model = "sobol";
+    basis.note = active_.empty() ? "every parameter has one value"
+                                 : "the model needs " + std::to_string(options_.startup) + " results";
+    return basis;
+}
+
+study::SuggestionBasis GpModel::basis_of(const space::Configuration& configuration) const {
+    study::SuggestionBasis basis;
+    basis.model = "gp";
+    basis.results = held_;
+    const Point point = coordinates(configuration);
+    const double mean = surface_->process.posterior(varying(point)).mean;
+    const double score = of_scores_.back(models::inverse_yeo_johnson(of_powers_.back(mean), power_));
+    if (std::isfinite(score)) basis.expected = score;
+    if (const double gain = acquisition(point); std::isfinite(gain)) basis.gain = gain;
+    if (!any_feasible_) basis.note = "no result keeps the constraints yet: most likely to keep them";
+    return basis;
 }
 
 // ---- the model
 
-std::vector<double> GpModel::targets(std::span<const GpData::Result> results, double power) {
+std::vector<double> GpModel::targets(std::span<const GpData::Result> results, double power,
+                                     models::Standardisation& of_scores, models::Standardisation& of_powers) {
     double worst = std::numeric_limits<double>::infinity();
     for (const GpData::Result& each : results)
         if (std::isfinite(each.score)) worst = std::min(worst, each.score);
     std::vector<double> scores;
     for (const GpData::Result& each : results) scores.push_back(std::max(each.score, worst));
-    scores = models::standardised(scores);
-    for (double& each : scores) each = models::yeo_johnson(each, power);
-    return models::standardised(scores);
+    of_scores = models::Standardisation(scores);
+    for (double& each : scores) each = models::yeo_johnson(of_scores(each), power);
+    of_powers = models::Standardisation(scores);
+    for (double& each : scores) each = of_powers(each);
+    return scores;
+}
+
+std::vector<double> GpModel::targets(std::span<const GpData::Result> results, double power) {
+    models::Standardisation of_scores;
+    models::Standardisation of_powers;
+    return targets(results, power, of_scores, of_powers);
 }
 
 /// Fits the kernel to the results that `fitted_` names.
@@ -147,7 +184,7 @@ void GpModel::fit(const Observations& seen) {
     limits_.fit(limited(seen, some));
 }
 
-void GpModel::learn(const Observations& seen, const std::vector<Point>& others) {
+void GpModel::learn(const Observations& seen, std::span<const space::Configuration> others) {
     const std::vector<GpData::Result> all = data_.results();
     const std::size_t at = last_fit(all.size(), options_);
     const std::size_t kept = options_.max_results - options_.max_results / 10;
@@ -165,10 +202,11 @@ void GpModel::learn(const Observations& seen, const std::vector<Point>& others) 
         under_way.erase(under_way.begin(), under_way.end() - static_cast<std::ptrdiff_t>(most_under_way));
     std::vector<Point> trained;
     for (const std::uint64_t number : under_way) trained.push_back(varying(seen.point(number)));
-    for (const Point& other : others) trained.push_back(varying(other));
+    for (const space::Configuration& other : others) trained.push_back(varying(coordinates(other)));
     points.insert(points.end(), trained.begin(), trained.end());
     surface_->hold(std::move(points));
-    surface_->process.set_targets(targets(held, power_));
+    surface_->process.set_targets(targets(held, power_, of_scores_, of_powers_));
+    held_ = held.size();
     if (!limits_.empty()) limits_.learn(limited(seen, held), trained);
     take_best(seen, held);
 }
@@ -329,24 +367,16 @@ GpModel::Candidate GpModel::along_lists(Candidate from, std::uint64_t ticket) co
     return from;
 }
 
-GpModel::Point GpModel::chosen(std::vector<Candidate> all, const Observations& seen, std::uint64_t ticket,
-                               base::RngStream& random) const {
+space::Configuration GpModel::chosen(std::vector<Candidate> all, std::uint64_t ticket,
+                                     std::span<const space::Configuration> others, base::RngStream& random) const {
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
-    if (!finite_) return std::move(all.front().point);
-    std::vector<Point> taken;
-    for (std::uint64_t number = 0; number < seen.points(); ++number) taken.push_back(seen.point(number));
-    const auto is_new = [&](const Point& point) {
-        return std::ranges::none_of(taken, [&](const Point& other) { return same_point(point, other); });
-    };
-    for (Candidate& each : all)
-        if (is_new(each.point)) return std::move(each.point);
-    for (int i = 0; i < 1000; ++i) {
-        Point point(axes_.size());
-        for (double& each : point) each = random.uniform();
-        point = canonical(std::move(point), ticket);
-        if (is_new(point)) return point;
+    if (!tried_.is_needed()) return decoded(std::move(all.front().point), ticket);
+    for (const Candidate& each : all) {
+        auto configuration = decoded(each.point, ticket);
+        if (!tried_.has(configuration) && std::ranges::find(others, configuration) == others.end())
+            return configuration;
     }
-    return std::move(all.front().point);
+    return tried_.or_another(decoded(std::move(all.front().point), ticket), random, others);
 }
 
 } // namespace ranktune::searchers

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "models/gaussian_process.hpp"
+#include "models/power_transform.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/observations.hpp"
+#include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "searchers/coordinates/axes.hpp"
+#include "searchers/coordinates/tried.hpp"
 #include "searchers/gp/gp_data.hpp"
 #include "searchers/gp/gp_limits.hpp"
 
@@ -42,9 +45,8 @@ struct GpOptions {
 /// - log EI over the best smoothed result is searched among random points and points near the best results, then from
 /// the best
 ///   of these by L-BFGS along numbers, and by trying all values of short lists.
-/// - In a space without continuous parameters, a configuration that a trial has had is not suggested again while there
-/// is
-///   another one.
+/// - In a finite space, neither what was tried (TriedConfigurations) nor `others` are suggested while there is another
+///   configuration.
 ///
 /// A suggestion is a function of ticket, table and `others`. Keeps what it computed for the last one. One at a time.
 class GpModel {
@@ -56,11 +58,13 @@ class GpModel {
     GpModel(const GpModel&) = delete;
     GpModel& operator=(const GpModel&) = delete;
 
-    /// `others`: coordinates of suggestions that no trial has taken yet. nullopt: too few results for a model.
-    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t ticket, const Observations& seen,
-                                                              const std::vector<std::vector<double>>& others);
-    /// As in a table of observations.
-    [[nodiscard]] std::vector<double> coordinates(const space::Configuration& configuration) const;
+    /// `others`: suggestions that no trial has taken yet. nullopt: too few results for a model.
+    [[nodiscard]] std::optional<Suggestion> suggest(std::uint64_t ticket, const Observations& seen,
+                                                    std::span<const space::Configuration> others);
+    /// After a call of `suggest` that gave none.
+    [[nodiscard]] study::SuggestionBasis why_none() const;
+    /// What that call has read.
+    [[nodiscard]] const TriedConfigurations& tried() const { return tried_; }
 
   private:
     using Point = std::vector<double>; ///< of all coordinates of the space
@@ -70,12 +74,17 @@ class GpModel {
     };
 
     void fit(const Observations& seen);
-    void learn(const Observations& seen, const std::vector<Point>& others);
+    void learn(const Observations& seen, std::span<const space::Configuration> others);
     void take_best(const Observations& seen, std::span<const GpData::Result> held);
     /// Those of the results whose distances from the constraints are known.
     [[nodiscard]] GpLimits::Results limited(const Observations& seen, std::span<const GpData::Result> results) const;
     /// Scores of mean 0 and variance 1, for the process.
+    [[nodiscard]] static std::vector<double> targets(std::span<const GpData::Result> results, double power,
+                                                     models::Standardisation& of_scores,
+                                                     models::Standardisation& of_powers);
     [[nodiscard]] static std::vector<double> targets(std::span<const GpData::Result> results, double power);
+    /// As in a table of observations.
+    [[nodiscard]] Point coordinates(const space::Configuration& configuration) const;
     /// Only the coordinates that vary.
     [[nodiscard]] std::vector<double> varying(const Point& point) const;
     /// The point that the configuration of `point` has: values in the middle of their intervals, absent parameters
@@ -88,8 +97,11 @@ class GpModel {
     [[nodiscard]] Candidate climbed(Candidate from, std::uint64_t ticket) const;
     [[nodiscard]] Candidate along_numbers(const Candidate& from, std::uint64_t ticket) const;
     [[nodiscard]] Candidate along_lists(Candidate from, std::uint64_t ticket) const;
-    [[nodiscard]] Point chosen(std::vector<Candidate> all, const Observations& seen, std::uint64_t ticket,
-                               base::RngStream& random) const;
+    [[nodiscard]] space::Configuration decoded(Point point, std::uint64_t ticket) const;
+    [[nodiscard]] space::Configuration chosen(std::vector<Candidate> all, std::uint64_t ticket,
+                                              std::span<const space::Configuration> others,
+                                              base::RngStream& random) const;
+    [[nodiscard]] study::SuggestionBasis basis_of(const space::Configuration& configuration) const;
 
     space::SearchSpace space_;
     std::uint64_t seed_;
@@ -102,6 +114,10 @@ class GpModel {
     GpData data_;
     std::vector<GpData::Result> fitted_; ///< what the kernel was fitted for
     double power_ = 1.0;
+    std::size_t held_ = 0;              ///< results in the surface
+    models::Standardisation of_scores_; ///< of those
+    models::Standardisation of_powers_; ///< of their powers
+    TriedConfigurations tried_;
     std::optional<GpSurface> surface_; ///< points with the coordinates that vary
     GpLimits limits_;
     bool any_feasible_ = true;

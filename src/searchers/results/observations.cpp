@@ -39,6 +39,7 @@ Observations Observations::first(std::size_t lines) const {
     }
     view.earlier_ = std::min(earlier_, view.points_);
     view.coordinates_ = coordinates_.first(view.points_ * dimensions_);
+    view.grid_points_ = grid_points_.first(view.points_);
     view.constraints_ = constraints_;
     view.distances_ = distances_;
     return view;
@@ -51,7 +52,8 @@ std::vector<std::uint64_t>& Observations::newest_of(base::TrialId trial) {
 std::uint64_t Observations::newest(base::TrialId trial) { return newest_of(trial).at(slot_of(trial)); }
 
 /// Its coordinates are there already.
-void Observations::add_point(base::TrialId trial, base::Iteration iteration) {
+void Observations::add_point(base::TrialId trial, base::Iteration iteration, std::uint64_t grid_point) {
+    grid_points_.push_back(grid_point);
     auto& numbers = newest_of(trial);
     if (slot_of(trial) >= numbers.size()) numbers.resize(slot_of(trial) + 1, 0);
     numbers[slot_of(trial)] = points_;
@@ -74,7 +76,7 @@ void Observations::earlier(const study::EarlierTrial& trial, const space::Search
 void Observations::asked(base::TrialId trial, base::Iteration iteration, const space::SearchSpace& space,
                          const space::Configuration& configuration) {
     for (const double coordinate : coordinates_of(space, configuration)) coordinates_.push_back(coordinate);
-    add_point(trial, iteration);
+    add_point(trial, iteration, space.grid_point(configuration));
 }
 
 void Observations::reported(base::TrialId trial, base::Iteration iteration, const study::Score& score,
@@ -123,6 +125,7 @@ void Observations::snapshot(study::Encoder& out) const {
         }
         if (line.kind != Observation::Kind::asked) continue;
         for (std::size_t d = 0; d < dimensions_; ++d) out.f64(coordinates_[line.point * dimensions_ + d]);
+        out.varint(grid_points_[line.point]);
     }
 }
 
@@ -150,7 +153,7 @@ void Observations::restore(study::Decoder& in) {
             if (late || slot_of(trial) > newest_of(trial).size() + most_repeats)
                 throw base::FormatError("a table of observations names trials out of order");
             for (std::size_t d = 0; d < dimensions_; ++d) coordinates_.push_back(in.f64());
-            add_point(trial, iteration);
+            add_point(trial, iteration, in.varint());
             continue;
         }
         if (slot_of(trial) >= newest_of(trial).size())

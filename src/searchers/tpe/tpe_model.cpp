@@ -55,10 +55,10 @@ TpeModel::TpeModel(space::SearchSpace space, std::uint64_t seed, const TpeOption
     : space_(std::move(space)),
       seed_(seed),
       options_(options),
-      finite_(is_finite(space_)),
       results_([least = std::max<std::size_t>(1, options.n_startup_trials)](
                    std::size_t, std::size_t finite) { return finite >= least; },
-               LargestBudget::Violators::ordered) {
+               LargestBudget::Violators::ordered),
+      tried_(space_) {
     for (const space::Parameter& parameter : space_.parameters()) {
         if (!space::has_coordinate(parameter.domain)) continue;
         if (auto column = column_of(parameter.domain)) {
@@ -111,7 +111,11 @@ std::string TpeModel::branch_of(std::span<const double> point, std::size_t level
     return name;
 }
 
-bool TpeModel::is_new(const Point& point) const { return !finite_ || !tried_.has(space_, decode(point, 0)); }
+bool TpeModel::is_new(const Point& point, const Asked& asked) const {
+    if (!tried_.is_needed()) return true;
+    const space::Configuration configuration = decode(point, asked.ticket);
+    return !tried_.has(configuration) && std::ranges::find(asked.others, configuration) == asked.others.end();
+}
 
 // ---- the table
 
@@ -136,7 +140,7 @@ void TpeModel::read(const Observations& seen) {
     } else {
         for (const auto& [trial, entry] : entries_) update(trial, seen);
     }
-    if (finite_) tried_.read(seen);
+    tried_.read(seen);
 }
 
 void TpeModel::update(base::TrialId trial, const Observations& seen) {
@@ -168,22 +172,25 @@ void TpeModel::set(base::TrialId trial, const Observations& seen, std::optional<
 
 // ---- suggestions
 
-space::Configuration TpeModel::suggest(std::uint64_t ticket, const Observations& seen) {
+Suggestion TpeModel::suggest(std::uint64_t ticket, const Observations& seen,
+                             std::span<const space::Configuration> others) {
     base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket));
-    if (columns_.empty()) return decode(Point(depth_.size(), 0.5), ticket);
     read(seen);
-    Point point;
-    if (results_.iteration() == 0) {
-        point = startup(ticket, random);
-    } else if (levels_ > 0 && random.uniform() < options_.branch_fraction) {
-        point = from_branch(ticket, random);
-    } else {
-        TpeDensities& all = branches_.at(branch_of({}, 0));
-        all.settle(gamma());
-        point = from_densities(all, branch_of({}, 0), ticket, random);
-    }
-    if (!is_new(point)) point = unseen(ticket, random);
-    return decode(std::move(point), ticket);
+    Pick picked = pick({ticket, others}, random);
+    return {tried_.or_another(decode(std::move(picked.point), ticket), random, others), std::move(picked.basis)};
+}
+
+TpeModel::Pick TpeModel::pick(const Asked& asked, base::RngStream& random) {
+    if (columns_.empty())
+        return {Point(depth_.size(), 0.5), {.model = "sobol", .note = "every parameter has one value"}};
+    if (results_.iteration() == 0)
+        return {
+            startup(asked.ticket, random),
+            {.model = "sobol", .note = "the model needs " + std::to_string(options_.n_startup_trials) + " results"}};
+    if (levels_ > 0 && random.uniform() < options_.branch_fraction) return from_branch(asked, random);
+    TpeDensities& all = branches_.at(branch_of({}, 0));
+    all.settle(gamma());
+    return from_densities(all, branch_of({}, 0), asked, random);
 }
 
 TpeModel::Point TpeModel::startup(std::uint64_t ticket, base::RngStream& random) const {
@@ -197,40 +204,45 @@ TpeModel::Point TpeModel::random_point(std::uint64_t ticket, base::RngStream& ra
     return whole(columns, ticket);
 }
 
-TpeModel::Point TpeModel::from_branch(std::uint64_t ticket, base::RngStream& random) {
-    Point point = random_point(ticket, random);
+TpeModel::Pick TpeModel::from_branch(const Asked& asked, base::RngStream& random) {
+    Point point = random_point(asked.ticket, random);
     const std::string name = branch_of(point, 1 + random.below(levels_));
     const auto branch = branches_.find(name);
-    if (branch == branches_.end()) return point;
+    study::SuggestionBasis chance{.model = "random", .note = "its branch of the space has too few results for a model"};
+    if (branch == branches_.end()) return {std::move(point), std::move(chance)};
     branch->second.settle(gamma());
-    if (branch->second.results() < least_results) return point;
-    Point modelled = from_densities(branch->second, name, ticket, random);
-    return modelled.empty() ? point : modelled;
+    if (branch->second.results() < least_results) return {std::move(point), std::move(chance)};
+    Pick modelled = from_densities(branch->second, name, asked, random);
+    if (modelled.point.empty()) return {std::move(point), std::move(chance)};
+    modelled.basis.note = "searches one branch of the space";
+    return modelled;
 }
 
 /// Empty: no candidate lies in the branch.
-TpeModel::Point TpeModel::from_densities(const TpeDensities& densities, const std::string& branch, std::uint64_t ticket,
-                                         base::RngStream& random) const {
+TpeModel::Pick TpeModel::from_densities(const TpeDensities& densities, const std::string& branch, const Asked& asked,
+                                        base::RngStream& random) const {
     const std::size_t level = std::stoul(branch);
     const auto lies_in_branch = [&](const Point& point) { return level == 0 || branch_of(point, level) == branch; };
     if (!options_.multivariate) {
         Point point;
         for (int tries = 0; tries < most_tries; ++tries) {
-            point = whole(densities.draw_best(options_.n_ei_candidates, random), ticket);
-            if (lies_in_branch(point) && is_new(point)) return point;
+            point = whole(densities.draw_best(options_.n_ei_candidates, random), asked.ticket);
+            if (lies_in_branch(point) && is_new(point, asked)) break;
         }
-        return lies_in_branch(point) ? point : Point();
+        if (!lies_in_branch(point)) return {};
+        return best_candidate({std::move(point)}, densities, asked);
     }
     std::vector<Point> candidates;
     for (std::uint32_t i = 0; i < options_.n_ei_candidates; ++i) {
-        Point point = whole(densities.draw(random), ticket);
+        Point point = whole(densities.draw(random), asked.ticket);
         if (lies_in_branch(point)) candidates.push_back(std::move(point));
     }
-    return candidates.empty() ? Point() : best_candidate(std::move(candidates), densities);
+    return candidates.empty() ? Pick() : best_candidate(std::move(candidates), densities, asked);
 }
 
 /// The one with the largest gain that is new, or else the largest gain.
-TpeModel::Point TpeModel::best_candidate(std::vector<Point> candidates, const TpeDensities& densities) const {
+TpeModel::Pick TpeModel::best_candidate(std::vector<Point> candidates, const TpeDensities& densities,
+                                        const Asked& asked) const {
     std::vector<double> columns;
     for (const Point& point : candidates)
         for (const std::size_t at : coordinate_of_) columns.push_back(point[at]);
@@ -238,19 +250,11 @@ TpeModel::Point TpeModel::best_candidate(std::vector<Point> candidates, const Tp
     std::vector<std::size_t> order(candidates.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return gains[i]; });
-    const auto first_new = std::ranges::find_if(order, [&](std::size_t i) { return is_new(candidates[i]); });
-    return std::move(candidates[first_new == order.end() ? order.front() : *first_new]);
-}
-
-/// A configuration that the table lacks, any if it has all of them.
-TpeModel::Point TpeModel::unseen(std::uint64_t ticket, base::RngStream& random) const {
-    if (const auto another = tried_.another(space_, random)) return whole(columns_of(space_.encode(*another)), ticket);
-    Point point;
-    for (int tries = 0; tries < most_tries; ++tries) {
-        point = random_point(ticket, random);
-        if (is_new(point)) break;
-    }
-    return point;
+    const auto first_new = std::ranges::find_if(order, [&](std::size_t i) { return is_new(candidates[i], asked); });
+    const std::size_t best = first_new == order.end() ? order.front() : *first_new;
+    study::SuggestionBasis basis{.model = "tpe", .results = densities.results()};
+    if (std::isfinite(gains[best])) basis.gain = gains[best];
+    return {std::move(candidates[best]), std::move(basis)};
 }
 
 } // namespace ranktune::searchers

@@ -14,6 +14,7 @@
 #include "models/sobol.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/observations.hpp"
+#include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "searchers/coordinates/tried.hpp"
 #include "searchers/results/largest_budget.hpp"
@@ -32,7 +33,7 @@ namespace ranktune::searchers {
 /// - **Branches**: parameters that exist together under conditions. A share `branch_fraction` of the suggestions comes
 ///   from the densities of the trials in one branch, which is drawn as in random search, so that a branch that looks
 ///   worse at first is searched on. In a branch with less than `least_results` results the random point is taken.
-/// - **Finite spaces**: a configuration that the table has already is not suggested while there is another one.
+/// - **Finite spaces**: what was tried (TriedConfigurations) is not suggested while there is another configuration.
 ///
 /// Cost of a suggestion: O(n_ei_candidates x points x parameters), with a small factor.
 class TpeModel {
@@ -42,7 +43,9 @@ class TpeModel {
     /// Keeps a copy of the space.
     TpeModel(space::SearchSpace space, std::uint64_t seed, const TpeOptions& options);
 
-    [[nodiscard]] space::Configuration suggest(std::uint64_t ticket, const Observations& seen);
+    /// `others`: suggestions that no trial has taken yet; in a finite space none of them is suggested again.
+    [[nodiscard]] Suggestion suggest(std::uint64_t ticket, const Observations& seen,
+                                     std::span<const space::Configuration> others = {});
 
   private:
     using Point = std::vector<double>; ///< a coordinate for each parameter that has one, NaN: absent
@@ -52,24 +55,34 @@ class TpeModel {
         std::optional<double> score;
     };
 
+    struct Asked {
+        std::uint64_t ticket = 0;
+        std::span<const space::Configuration> others;
+    };
+    struct Pick {
+        Point point; ///< empty: none
+        study::SuggestionBasis basis;
+    };
+
     void read(const Observations& seen);
     void update(base::TrialId trial, const Observations& seen);
     void set(base::TrialId trial, const Observations& seen, std::optional<std::uint64_t> number,
              std::optional<double> score);
-    [[nodiscard]] Point from_densities(const TpeDensities& densities, const std::string& branch, std::uint64_t ticket,
-                                       base::RngStream& random) const;
-    [[nodiscard]] Point from_branch(std::uint64_t ticket, base::RngStream& random);
-    [[nodiscard]] Point best_candidate(std::vector<Point> candidates, const TpeDensities& densities) const;
+    [[nodiscard]] Pick pick(const Asked& asked, base::RngStream& random);
+    [[nodiscard]] Pick from_densities(const TpeDensities& densities, const std::string& branch, const Asked& asked,
+                                      base::RngStream& random) const;
+    [[nodiscard]] Pick from_branch(const Asked& asked, base::RngStream& random);
+    [[nodiscard]] Pick best_candidate(std::vector<Point> candidates, const TpeDensities& densities,
+                                      const Asked& asked) const;
     [[nodiscard]] Point startup(std::uint64_t ticket, base::RngStream& random) const;
     [[nodiscard]] Point random_point(std::uint64_t ticket, base::RngStream& random) const;
-    [[nodiscard]] Point unseen(std::uint64_t ticket, base::RngStream& random) const;
     /// Coordinates of what has no column get 0.5, and those that do not exist NaN.
     [[nodiscard]] Point whole(std::span<const double> columns, std::uint64_t ticket) const;
     [[nodiscard]] Point columns_of(std::span<const double> whole) const;
     [[nodiscard]] space::Configuration decode(Point point, std::uint64_t ticket) const;
     /// The branch of a point among those of depth `level` and less; level 0: one branch.
     [[nodiscard]] std::string branch_of(std::span<const double> point, std::size_t level) const;
-    [[nodiscard]] bool is_new(const Point& point) const;
+    [[nodiscard]] bool is_new(const Point& point, const Asked& asked) const;
     [[nodiscard]] double gamma() const {
         return good_share(options_.gamma, options_.constant_liar ? pending_.size() : 0);
     }
@@ -81,7 +94,6 @@ class TpeModel {
     std::vector<std::size_t> coordinate_of_; ///< of each column
     std::vector<std::size_t> depth_;         ///< of each coordinate: how many conditions lie above it
     std::size_t levels_ = 0;                 ///< largest depth
-    bool finite_ = false;                    ///< the space
     std::optional<models::Sobol> sequence_;
 
     // What was read of the table.
@@ -92,7 +104,7 @@ class TpeModel {
     std::set<base::TrialId> running_;              ///< neither paused nor over
     std::set<base::TrialId> pending_;              ///< those of them without a result
     std::map<std::string, TpeDensities> branches_; ///< by branch_of; the whole space under its name at level 0
-    TriedConfigurations tried_;                    ///< of a finite space
+    TriedConfigurations tried_;
 };
 
 } // namespace ranktune::searchers

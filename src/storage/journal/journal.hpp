@@ -2,81 +2,74 @@
 #pragma once
 // The journal of a study: records in frames in segments. See docs/developer/durability.md.
 
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "ranktune/base/error.hpp"
 #include "ranktune/base/log.hpp"
-#include "ranktune/base/time.hpp"
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
 #include "storage/file_system.hpp"
+#include "storage/journal/journal_values.hpp"
+#include "storage/journal/segment_publisher.hpp"
 
 namespace ranktune::storage {
 
-/// The process that writes; goes into segment headers, the lease and messages.
-struct WriterIdentity {
-    std::string host;
-    std::string boot_id; ///< changes with every boot, so a pid from before a reboot is recognised
-    std::uint64_t pid = 0;
-    friend bool operator==(const WriterIdentity&, const WriterIdentity&) = default;
-};
-/// Identity of this process.
-[[nodiscard]] WriterIdentity this_writer();
-
-/// A position between two frames, and the state of the checksum chain there.
-struct JournalPosition {
-    std::uint32_t segment = 0;  ///< 0: before the first
-    std::uint32_t chain = 0;    ///< CRC of the frame before, 0 at the beginning
-    std::uint64_t bytes = 0;    ///< offset in the segment's payload, header included
-    std::uint64_t sequence = 0; ///< number of the next record, counted from 0
-    friend bool operator==(const JournalPosition&, const JournalPosition&) = default;
+/// A frame that is not known to be synced; written again, to a new segment, after a failed write or sync.
+struct KeptFrame {
+    std::uint64_t first_sequence = 0;
+    std::uint32_t count = 0;        ///< of records
+    std::uint32_t record_bytes = 0; ///< without header and padding
+    study::Bytes bytes;             ///< the whole frame, `frame_size(record_bytes)` bytes
 };
 
-/// Result of reading a journal.
-struct JournalSummary {
-    std::string uuid;
-    std::uint32_t segments = 0;
-    std::uint32_t incarnation = 0; ///< newest
-    WriterIdentity writer;         ///< of the newest segment
-    std::string job;
-    std::uint32_t restart_count = 0; ///< of that job
-    std::uint64_t records = 0;
-    std::uint64_t cut_bytes = 0; ///< unusable bytes at the end
-    std::uint64_t cut_records =
-        0;               ///< complete records that are lost with cut_bytes; 0: only an unfinished frame was cut
-    JournalPosition end; ///< after the last record
-    std::uint64_t synced_below = 0; ///< records below this number are known to have been synced
-};
+/// The newest 1024 sync durations in milliseconds.
+class CommitTimes {
+  public:
+    void add(double ms) {
+        times_[count_ % times_.size()] = ms;
+        ++count_;
+    }
+    /// Nearest-rank percentile, `share` in [0, 1]; 0 when there are no durations.
+    [[nodiscard]] double percentile(double share) const {
+        std::vector<double> sorted(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(kept()));
+        if (sorted.empty()) return 0.0;
+        const auto rank = static_cast<std::size_t>(share * static_cast<double>(sorted.size()));
+        const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(std::min(rank, sorted.size() - 1));
+        std::nth_element(sorted.begin(), at, sorted.end());
+        return *at;
+    }
 
-struct JournalOptions {
-    std::string directory; ///< study directory; segments lie in `<directory>/journal/`
-    std::string uuid;      ///< at most 63 characters
-    /// Must be larger than in every earlier segment.
-    std::uint32_t incarnation = 1;
-    WriterIdentity writer = this_writer();
-    /// What this head has read already: taking over then reads only what follows. Nothing: reads the whole journal.
-    std::optional<JournalSummary> read;
-    std::string job; ///< Slurm job id or empty, for the header
-    std::uint32_t restart_count = 0;
-    std::uint64_t first_segment_bytes =
-        std::uint64_t{256} * 1024; ///< payload; doubles with every segment up to the limit
-    std::uint64_t max_segment_bytes = std::uint64_t{64} * 1024 * 1024;
-    base::Duration commit_interval = std::chrono::seconds(1);
-    /// Called at every change of segment, during `append` and on its thread, for the whole state. The snapshot is
-    /// written right after the records of that call, so the state must include exactly these records. May be empty.
-    std::function<study::Record()> snapshot;
+  private:
+    [[nodiscard]] std::size_t kept() const { return std::min(count_, times_.size()); }
+
+    std::array<double, 1024> times_{};
+    std::size_t count_ = 0;
 };
 
 /// The single writer of a study's journal. `append` returns when the records are *written*; a background thread makes
 /// them *synced* at the latest `commit_interval` later and publishes segments ahead of need. A running sync does not
 /// delay `append`.
 ///
-/// Threads: `append` from one thread at a time; the rest from any. A failed write or sync moves the journal to a new
-/// segment with everything that was not yet synced; when that fails too, this and every later call throws.
+/// Threads: `append` from one thread at a time; the rest from any. The caller of `append` writes (journal.cpp); the
+/// journal's own thread does everything that can wait for the disk (journal_thread.cpp). One mutex guards what they
+/// share. It is not held during a sync or a publication, except when the journal moves after a failure. A failed write
+/// or sync moves the journal to a new segment with everything that was not yet synced; when that fails too, this and
+/// every later call throws.
 class Journal final : public study::RecordSink {
   public:
     /// Publishes a new segment (the first, or the one after the newest), which seals all earlier ones: their records
@@ -102,7 +95,7 @@ class Journal final : public study::RecordSink {
     [[nodiscard]] std::string displaced() const;
 
     /// Number of the first record of this incarnation: the count of records from earlier ones.
-    [[nodiscard]] std::uint64_t first_record() const;
+    [[nodiscard]] std::uint64_t first_record() const { return first_record_; }
 
     struct Statistics {
         std::uint64_t records = 0; ///< appended by this writer, including snapshots at segment changes
@@ -115,8 +108,76 @@ class Journal final : public study::RecordSink {
     [[nodiscard]] Statistics statistics() const;
 
   private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    using Clock = std::chrono::steady_clock;
+    using Lock = std::unique_lock<std::mutex>;
+
+    // ---- on the caller's thread ----
+    [[nodiscard]] JournalPosition take_over();
+    [[nodiscard]] JournalPosition find_end();
+    void seal_earlier_segments() noexcept;
+    void make_room(Lock& lock, std::uint32_t& count);
+    void sync(Lock& lock);
+    void stop() noexcept;
+
+    // ---- on the journal's thread; the lock is held at entry and at return ----
+    void main() noexcept;
+    void commit(Lock& lock);
+    void publish_ahead(Lock& lock);
+    void move_to_new_segment(Lock& lock);
+    void run_callbacks(Lock& lock);
+    void finish(Lock& lock);
+
+    // ---- on either thread ----
+    void seal(const std::string& path) noexcept;
+
+    // ---- on either thread; the lock is held ----
+    void write_frame(std::uint32_t count);
+    void place(OpenSegment& segment, KeptFrame& frame, std::uint64_t synced_below);
+    [[nodiscard]] std::uint64_t largest_usual() const;
+    void fail(std::exception_ptr why) noexcept;
+    void rethrow() const {
+        if (failure_) std::rethrow_exception(failure_);
+    }
+    [[nodiscard]] bool has_unsynced() const { return !unsynced_.empty(); }
+    [[nodiscard]] bool wants_next() const {
+        const std::uint64_t room = current_->header.payload_bytes - segment_header_bytes;
+        return !next_ && !closing_ && (append_waits_ || current_->room() < room / 2);
+    }
+    [[nodiscard]] base::UsageError taken(std::uint32_t number) const;
+
+    FileSystem& files_;
+    const JournalOptions options_;
+    base::LogSink& log_;
+    SegmentPublisher publisher_;
+
+    study::Bytes frame_; ///< scratch memory of `append`, on the caller's thread
+
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;    ///< wakes the journal's thread
+    std::condition_variable changed_; ///< wakes waiting callers
+    std::shared_ptr<OpenSegment> current_;
+    std::shared_ptr<OpenSegment> next_;                 ///< published ahead, empty
+    std::vector<std::shared_ptr<OpenSegment>> retired_; ///< full; still to be synced and sealed
+    std::uint64_t first_record_ = 0;                    ///< of this incarnation
+    std::uint32_t newest_ = 0;                          ///< number of the newest published segment
+    JournalPosition end_;                               ///< after the last frame written
+    JournalPosition synced_;                            ///< after the last frame known to be synced
+    std::deque<KeptFrame> unsynced_;                    ///< in order
+    Clock::time_point oldest_unsynced_;
+    Clock::time_point retry_publication_; ///< after a failure: no new attempt before this time
+    std::vector<std::pair<std::uint64_t, std::function<void()>>> callbacks_;
+    std::uint64_t frame_wanted_ = 0;   ///< size needed by a waiting append
+    std::uint64_t snapshot_bytes_ = 0; ///< size of the newest snapshot
+    bool append_waits_ = false;
+    bool write_failed_ = false; ///< an append waits for move_to_new_segment
+    bool sync_now_ = false;
+    bool closing_ = false;
+    bool stopping_ = false;
+    bool finished_ = false;
+    std::exception_ptr failure_;
+    Statistics statistics_;
+    CommitTimes commits_;
+    std::thread thread_; // last member: starts when all others are constructed
 };
 
 /// Reads all records in order, from record 0, by plain reads (no lock, no mmap): safe while a head writes. Snapshots

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "storage/file_system.hpp"
-#include "storage/journal/journal.hpp"
+#include "storage/journal/journal_values.hpp"
 
 namespace ranktune::storage {
 

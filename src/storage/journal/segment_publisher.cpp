@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "ranktune/base/error.hpp"
+#include "storage/hdf5/shell.hpp"
 #include "storage/hdf5/thread.hpp"
 
 namespace ranktune::storage {

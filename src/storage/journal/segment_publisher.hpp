@@ -8,9 +8,13 @@
 #include <string>
 
 #include "ranktune/base/log.hpp"
-#include "storage/hdf5/shell.hpp"
-#include "storage/journal/journal.hpp"
+#include "storage/file_system.hpp"
+#include "storage/journal/journal_values.hpp"
 #include "storage/journal/segment.hpp"
+
+namespace ranktune::storage::hdf5 {
+struct Shell; // this header is included where HDF5 is not
+}
 
 namespace ranktune::storage {
 

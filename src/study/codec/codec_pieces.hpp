@@ -213,7 +213,14 @@ template <class Enum>
     return static_cast<Enum>(value);
 }
 
-// codec_earlier.cpp
+inline void put_time(StudyTime time, RecordEncoder& out) { out.u64(static_cast<std::uint64_t>(base::to_ns(time))); }
+[[nodiscard]] inline StudyTime decode_time(Decoder& in) { return base::from_ns(static_cast<std::int64_t>(in.u64())); }
+
+// codec_suggestions.cpp
+void put(const TicketOpened& r, RecordEncoder& out);
+void get(TicketOpened& r, Decoder& in);
+void put(const TicketPrepared& r, RecordEncoder& out);
+void get(TicketPrepared& r, Decoder& in);
 void put(const WarmStarted& r, RecordEncoder& out);
 void get(WarmStarted& r, Decoder& in);
 

@@ -21,8 +21,6 @@ namespace {
 
 /// A reason of a newer version is kept as a number: it only explains.
 Reason decode_reason(Decoder& in) { return static_cast<Reason>(in.u8()); }
-void put_time(StudyTime time, RecordEncoder& out) { out.u64(static_cast<std::uint64_t>(base::to_ns(time))); }
-StudyTime decode_time(Decoder& in) { return base::from_ns(static_cast<std::int64_t>(in.u64())); }
 
 std::uint32_t decode_u32(Decoder& in, const char* what) {
     const std::uint64_t value = in.varint();
@@ -436,31 +434,6 @@ void get(ExploitUndone& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
     r.at = decode_time(in);
     r.generation = decode_u32(in, "generation");
-}
-
-void put(const TicketOpened& r, RecordEncoder& out) {
-    out.varint(r.ticket);
-    put_time(r.at, out);
-    out.varint(r.seen);
-}
-void get(TicketOpened& r, Decoder& in) {
-    r.ticket = in.varint();
-    r.at = decode_time(in);
-    r.seen = in.varint();
-}
-
-void put(const TicketPrepared& r, RecordEncoder& out) {
-    out.varint(r.ticket);
-    put_time(r.at, out);
-    out.boolean(r.configuration.has_value());
-    if (r.configuration) put(*r.configuration, out);
-    out.string(r.why);
-}
-void get(TicketPrepared& r, Decoder& in) {
-    r.ticket = in.varint();
-    r.at = decode_time(in);
-    if (in.boolean()) r.configuration = decode_configuration(in);
-    r.why = in.string();
 }
 
 void put(const Steered& r, RecordEncoder& out) {

@@ -126,6 +126,7 @@ OptionReader::OptionReader(ParseContext& context, TableReader& table, const Algo
                      resolved(as_option_info(option), options_.at(option.name), context.directory)); // a path
         if (table.mistakes().size() != before) wrong_.emplace_back(option.name);
     }
+    check_deterministic(context);
     if (algorithm.check) check(context);
 }
 
@@ -148,6 +149,17 @@ void OptionReader::read(const AlgorithmOption& option) {
     }
 }
 
+void OptionReader::check_deterministic(const ParseContext& context) {
+    const auto why = not_deterministic(algorithm_, options_);
+    if (!context.spec.deterministic || !why) return;
+    const auto& when = algorithm_.not_deterministic->when;
+    const bool all_right =
+        std::ranges::all_of(when, [&](const OptionValue& condition) { return is_right(condition.option); });
+    if (!all_right) return;
+    table_.complain(why->first, why->second);
+    if (!when.empty()) wrong_.emplace_back(when.front().option);
+}
+
 void OptionReader::check(ParseContext& context) {
     // Parameters with a wrong domain are not counted: whether they need a coordinate is unknown.
     const auto coordinates = std::ranges::count_if(
@@ -156,7 +168,6 @@ void OptionReader::check(ParseContext& context) {
         .options = options_,
         .max_iterations = context.has_max_iterations ? std::optional(context.spec.max_iterations) : std::nullopt,
         .coordinates = static_cast<std::size_t>(coordinates),
-        .deterministic = context.spec.deterministic,
         .several_objectives = context.spec.objective.several(),
         .is_right = [this](std::string_view option) { return is_right(option); },
         .reads_file = true,

@@ -30,6 +30,7 @@ class OptionReader {
     [[nodiscard]] Applies applies(const AlgorithmOption& option) const;
     void read(const AlgorithmOption& option);
     void check(ParseContext& context);
+    void check_deterministic(const ParseContext& context);
 
     TableReader& table_;
     const AlgorithmInfo& algorithm_;

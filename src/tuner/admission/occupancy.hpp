@@ -3,6 +3,7 @@
 // What differs between asynchronous and deterministic studies when trials hold ranks. In a deterministic study, nothing
 // that depends on ranks or on time may affect other trials.
 
+#include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/study/spec.hpp"
 #include "tuner/values/trial_state.hpp"
 
@@ -10,10 +11,11 @@ namespace ranktune::tuner {
 
 class Occupancy {
   public:
-    explicit Occupancy(const study::StudySpec& spec) : logical_(spec.deterministic) {}
+    explicit Occupancy(const study::StudySpec& spec)
+        : timing_(schedulers::timing_of(spec)), logical_(spec.deterministic) {}
 
     /// A trial that is told to pause or stop is paused or over with its verdict, not from the end of its attempt on.
-    [[nodiscard]] bool ends_with_verdict() const { return logical_; }
+    [[nodiscard]] bool ends_with_verdict() const { return timing_.paused_with_verdict; }
     /// A new attempt reports again what it trains again, and counts as unheard.
     [[nodiscard]] bool attempts_count() const { return !logical_; }
     /// A trial at a rung does not go on in place while others wait for ranks.
@@ -37,6 +39,7 @@ class Occupancy {
     }
 
   private:
+    schedulers::Timing timing_;
     bool logical_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract, for every scheduler of the library; and that a scheduler that breaks it is found out.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -55,7 +56,7 @@ study::StudySpec small_study(study::SchedulerSpec scheduler) {
     return spec;
 }
 
-enum class Fault { none, forgets, answers_anew, pauses, ends_late, throws, takes_anything, name };
+enum class Fault { none, forgets, answers_anew, pauses, ends_late, throws, takes_anything, name, synchronous };
 
 /// Stops every second trial at iteration 2; right but for its fault.
 class Alternating final : public schedulers::Scheduler {
@@ -91,6 +92,7 @@ class Alternating final : public schedulers::Scheduler {
         if (fault_ != Fault::forgets) stopped_ = in.varint();
     }
     [[nodiscard]] bool pauses() const override { return false; }
+    [[nodiscard]] bool synchronous() const override { return fault_ == Fault::synchronous; }
 
   private:
     base::Iteration ceiling_;
@@ -149,6 +151,79 @@ study::SchedulerInfo population(Population::Fault fault = Population::Fault::non
     info.needs_checkpoints = study::CheckpointNeed{};
     info.make = [fault](const study::StudySpec& study) {
         return std::make_unique<Population>(study.max_iterations, fault);
+    };
+    return info;
+}
+
+/// Pauses every trial at iteration 2, and promotes those that are paused, the first one first.
+class Pausing final : public schedulers::Scheduler {
+  public:
+    Pausing(base::Iteration ceiling, schedulers::Timing timing) : ceiling_(ceiling), timing_(timing) {}
+
+    [[nodiscard]] std::string_view name() const override { return "pausing"; }
+    [[nodiscard]] study::Verdict decide(const schedulers::Report& report, bool) const override {
+        if (report.iteration >= ceiling_)
+            return {study::Verb::stop, study::Reason::max_iterations, static_cast<double>(ceiling_)};
+        const bool pauses = report.iteration >= 2 && phases_.at(report.trial.value()) != Phase::promoted;
+        return pauses ? study::Verdict{study::Verb::pause, study::Reason::scheduler_limit} : study::Verdict{};
+    }
+    [[nodiscard]] schedulers::Work next(const schedulers::Pool& pool) const override {
+        const auto paused = std::ranges::find(phases_, Phase::paused);
+        if (paused != phases_.end())
+            return schedulers::Promotion{base::TrialId(static_cast<std::uint32_t>(paused - phases_.begin())), 2,
+                                         ceiling_};
+        return pool.can_create ? schedulers::Work(schedulers::Create{}) : schedulers::NothingLeft{};
+    }
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId, base::Iteration current) const override {
+        return current + 1;
+    }
+    void apply(const study::Record& record) override {
+        if (std::holds_alternative<study::TrialCreated>(record)) {
+            phases_.push_back(Phase::training);
+        } else if (const auto* report = std::get_if<study::Reported>(&record)) {
+            if (report->verdict.reason != study::Reason::scheduler_limit) return;
+            phases_.at(report->trial.value()) = timing_.paused_with_verdict ? Phase::paused : Phase::told;
+        } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
+            if (phases_.at(ended->trial.value()) == Phase::told) phases_.at(ended->trial.value()) = Phase::paused;
+        } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
+            std::ranges::replace(phases_, Phase::told, Phase::paused);
+        } else if (const auto* promoted = std::get_if<study::TrialPromoted>(&record)) {
+            phases_.at(promoted->trial.value()) = Phase::promoted;
+        } else if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
+            phases_.at(closed->trial.value()) = Phase::closed;
+        }
+    }
+    void snapshot(study::Encoder& out) const override {
+        out.u8(1);
+        out.varint(phases_.size());
+        for (const Phase phase : phases_) out.u8(static_cast<std::uint8_t>(phase));
+    }
+    void restore(study::Decoder& in) override {
+        if (in.u8() != 1) throw base::FormatError("another version");
+        phases_.resize(in.count());
+        for (Phase& phase : phases_) {
+            phase = static_cast<Phase>(in.u8());
+            if (phase > Phase::closed) throw base::FormatError("no such phase");
+        }
+    }
+    [[nodiscard]] bool pauses() const override { return true; }
+
+  private:
+    enum class Phase : std::uint8_t { training, told, paused, promoted, closed };
+    base::Iteration ceiling_;
+    schedulers::Timing timing_;
+    std::vector<Phase> phases_;
+};
+
+/// `asks`: it asks for its timing, instead of waiting for the end of an attempt in every study.
+study::SchedulerInfo pausing(bool asks) {
+    study::SchedulerInfo info;
+    info.name = "pausing";
+    info.description = "every trial pauses once.";
+    info.needs_checkpoints = study::CheckpointNeed{};
+    info.make = [asks](const study::StudySpec& study) {
+        return std::make_unique<Pausing>(study.max_iterations,
+                                         asks ? schedulers::timing_of(study) : schedulers::Timing{});
     };
     return info;
 }
@@ -220,6 +295,7 @@ TEST_CASE("a scheduler that breaks a rule is found out", "[schedulers][contract]
     finds(Fault::throws, "no number");
     finds(Fault::takes_anything, "a snapshot of another version is refused");
     finds(Fault::name, "the scheduler has the name of its description");
+    finds(Fault::synchronous, "a scheduler that is synchronous says that it is not deterministic");
 }
 
 TEST_CASE("a scheduler that exploits, and waits for its population, keeps the contract", "[schedulers][contract]") {
@@ -242,6 +318,19 @@ TEST_CASE("a scheduler that exploits against a rule is found out", "[schedulers]
     finds(Fault::itself, "a donor is another trial of the study");
     finds(Fault::outside, "the configuration of an exploit lies in the space");
     finds(Fault::answers_anew, "the same question gets the same answer");
+}
+
+TEST_CASE("a scheduler that pauses without asking for its timing is found out", "[schedulers][contract]") {
+    CHECK(broken(pausing(true)) == "");
+    CHECK(broken(pausing(false)).find("counts as paused from its verdict on (Timing::paused_with_verdict)") !=
+          std::string::npos);
+    // One that is refused in deterministic studies need not ask.
+    study::SchedulerInfo refused = pausing(false);
+    refused.not_deterministic = study::NotDeterministic{.why = ": it waits for ranks"};
+    CHECK(broken(refused) == "");
+    refused.not_deterministic->when = {{"eager", true}};
+    CHECK(broken(refused).find("whether it goes with study.deterministic depends on 'eager', which it does not have") !=
+          std::string::npos);
 }
 
 TEST_CASE("a description that cannot be used is found out", "[schedulers][contract]") {

@@ -42,7 +42,7 @@ class Slow final : public searchers::Searcher {
         Preparation work = toy_.prepare(ticket, std::move(seen));
         if (fault_ != Fault::prepares_outside) return work;
         return [work = std::move(work)] {
-            space::Configuration configuration = work();
+            space::Configuration configuration = work().configuration;
             configuration.set("opt.kind", "none");
             return configuration;
         };

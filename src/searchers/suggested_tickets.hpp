@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tickets that no trial has taken yet, so that suggestions prepared ahead keep away from each other.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "ranktune/space/configuration.hpp"
+#include "ranktune/study/codec.hpp"
+#include "ranktune/study/record.hpp"
+
+namespace ranktune::searchers {
+
+/// State of a searcher: the tickets that no trial has taken, each with those that were open when it was opened.
+class SuggestedTickets {
+  public:
+    struct Open {
+        std::uint64_t number = 0;
+        std::vector<std::uint64_t> others;                 ///< open when it was opened
+        std::optional<space::Configuration> configuration; ///< prepared
+        bool waits = true;                                 ///< no trial has taken it
+    };
+
+    void apply(const study::Record& record);
+    /// The tickets that a suggestion for `ticket` keeps away from.
+    [[nodiscard]] std::vector<Open> others_of(std::uint64_t ticket) const;
+    /// Prepared, and not taken.
+    [[nodiscard]] std::vector<space::Configuration> waiting() const;
+    void snapshot(study::Encoder& out) const;
+    void restore(study::Decoder& in);
+
+  private:
+    void forget();
+
+    std::deque<Open> open_; ///< ascending
+};
+
+/// Suggestions that this process has computed, for those computed later. A ticket that was not prepared when another
+/// one was opened is computed before that one, also after a restart.
+class ComputedTickets {
+  public:
+    [[nodiscard]] std::vector<space::Configuration> of(const std::vector<SuggestedTickets::Open>& tickets) const;
+    void keep(std::uint64_t ticket, const space::Configuration& configuration);
+
+  private:
+    std::map<std::uint64_t, space::Configuration> computed_;
+};
+
+} // namespace ranktune::searchers
