@@ -39,6 +39,9 @@ TEST_CASE("avoid_duplicates: every configuration comes once before one comes twi
         CHECK(different(searcher, space, size + 5, true) == size);
         CHECK(different(searcher, space, size, false) < size);
     }
+    const space::SearchSpace numbers = space_of({{"n", "randint(0, 4)"}, {"m", "randint(0, 4)"}});
+    CHECK(different("cmaes", numbers, 16, true) == 16);
+    CHECK(different("cmaes", numbers, 16, false) < 16);
 }
 
 TEST_CASE("avoid_duplicates: trials that run and points from elsewhere count, too", "[searchers]") {
@@ -56,7 +59,8 @@ TEST_CASE("avoid_duplicates: a large finite space, and spaces where it has no ef
     CHECK(different("random", space_of({{"n", "randint(0, 1000)"}, {"m", "randint(0, 1000)"}}), 500, true) == 500);
     CHECK(different("random", cube(1), 50, true) == 50);
     const space::SearchSpace grid = space_of({{"g", "grid([1, 2])"}, {"n", "randint(0, 2)"}});
-    CHECK_FALSE(is_finite(grid));
+    CHECK(is_finite(grid));
+    CHECK(different("random", grid, 4, true) == 4);
     CHECK(different("random", grid, 20, true) == 4);
     const study::StudySpec spec = study_with("random", space_of({{"n", "randint(0, 3)"}}));
     CHECK_FALSE(make_searcher(spec)->learns());

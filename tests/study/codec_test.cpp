@@ -25,6 +25,12 @@ const StudyTime first_time = base::from_ns(std::numeric_limits<std::int64_t>::mi
 constexpr double inf = std::numeric_limits<double>::infinity();
 const std::string odd_text = std::string("nul\0 and \xC3\xA9 and \xFF", 16);
 
+space::Configuration one_value() {
+    space::Configuration configuration;
+    configuration.set("x", 0.5);
+    return configuration;
+}
+
 space::Configuration every_kind_of_value() {
     space::Configuration configuration;
     configuration.set("yes", true);
@@ -123,6 +129,8 @@ std::vector<Record> examples() {
         TicketOpened{max64, last_time, max64},
         TicketPrepared{},
         TicketPrepared{max64, last_time, every_kind_of_value(), odd_text},
+        TicketPrepared{1, last_time, one_value(), {}, {"gp", 7, -0.5, std::nullopt, odd_text}},
+        TicketPrepared{1, last_time, one_value(), {}, {"tpe", 0, std::nullopt, 1e300, {}}},
         Steered{},
         Steered{last_time, odd_text, odd_text, {}, {}},
         Steered{last_time,
@@ -167,10 +175,16 @@ T round_trip(const T& value, Get get) {
     return back;
 }
 
-/// How many bytes at the end of a record are fields that the first version did not write: names of GPUs.
+/// How many bytes at the end of a record are fields that the first version did not write: names of GPUs, and what a
+/// suggestion rests on.
 std::size_t added_later(const Record& record) {
     const auto size = [](const std::string& text) { return text.size() + 1; };
+    const auto optional = [](const std::optional<double>& value) { return value ? sizeof(double) + 1 : 1; };
     if (const auto* retired = std::get_if<HostRetired>(&record)) return size(retired->device);
+    if (const auto* prepared = std::get_if<TicketPrepared>(&record)) {
+        const SuggestionBasis& basis = prepared->basis; // few results: one byte
+        return size(basis.model) + 1 + optional(basis.expected) + optional(basis.gain) + size(basis.note);
+    }
     std::size_t sum = 0;
     if (const auto* began = std::get_if<IncarnationBegan>(&record))
         for (const RankInfo& worker : began->workers) sum += size(worker.device);
@@ -298,6 +312,8 @@ TEST_CASE("records of the first version, without names of GPUs, are read", "[stu
     CHECK((read_without(began, 2) == began));
     const Record retired = HostRetired{"n1", last_time, {TrialId(0), TrialId(3)}};
     CHECK((read_without(retired, 1) == retired));
+    const Record prepared = TicketPrepared{1, last_time, one_value(), "why"};
+    CHECK((read_without(prepared, 5) == prepared));
 }
 
 TEST_CASE("fields that a newer minor version added are skipped", "[study]") {
