@@ -18,8 +18,8 @@ namespace ranktune::searchers {
 
 /// A ticket is prepared by `gp` if the space suits it and at most `gp_trials` trials had been created when the ticket
 /// was opened, and otherwise by `tpe`. Both begin with points of a Sobol sequence, until max(10, 2 d) results are
-/// there, where d counts the coordinates of the space. A stopgap is one of `gp` if the space suits it (those of `tpe`
-/// are the points that `gp` begins with), and otherwise of `tpe`.
+/// there, where d counts the coordinates of the space. Stopgaps come from `gp` if the space
+/// suits it, otherwise from `tpe`: those of `tpe` would repeat the points that `gp` begins with.
 class AutoSearcher final : public Searcher {
   public:
     /// `space` must outlive it, but not the preparations.

@@ -55,12 +55,15 @@ CmaEsSearcher::CmaEsSearcher(const space::SearchSpace& space, std::uint64_t seed
 }
 
 std::optional<space::Configuration> CmaEsSearcher::suggest(std::uint64_t index, const Observations& seen) const {
+    if (active_.empty()) return space_.decode(std::vector<double>(space_.dimensions(), 0.5), index);
+    follow(seen);
+    return configuration_of(sample(index), index);
+}
+
+space::Configuration CmaEsSearcher::configuration_of(const std::vector<double>& raw, std::uint64_t index) const {
     std::vector<double> unit(space_.dimensions(), 0.5);
-    if (!active_.empty()) {
-        follow(seen);
-        const std::vector<double> placed = run_.distribution->place(sample(index));
-        for (std::size_t j = 0; j < active_.size(); ++j) unit[active_[j]] = placed[j];
-    }
+    const std::vector<double> placed = run_.distribution->place(raw);
+    for (std::size_t j = 0; j < active_.size(); ++j) unit[active_[j]] = placed[j];
     return space_.decode(unit, index);
 }
 
@@ -114,19 +117,13 @@ void CmaEsSearcher::read(const Observation& line, const Observations& seen) cons
         run_.asked[trial] = {};
         if (taken > 0) {
             std::vector<double> raw = sample(taken - 1);
-            if (!options_.avoid_duplicates || is_of(raw, seen.point(line.point)))
+            // To avoid a duplicate, the trial may have taken another configuration.
+            if (!options_.avoid_duplicates ||
+                coordinates_of(space_, configuration_of(raw, taken - 1)) == seen.point(line.point))
                 run_.asked[trial] = {std::move(raw), run_.starts, run_.distribution->generation()};
         }
     }
     if (const auto result = run_.results.read(line)) tell(*result, seen);
-}
-
-/// Whether the configuration at `point` is that of the sample.
-bool CmaEsSearcher::is_of(const std::vector<double>& raw, const std::vector<double>& point) const {
-    std::vector<double> unit(space_.dimensions(), 0.5);
-    const std::vector<double> placed = run_.distribution->place(raw);
-    for (std::size_t j = 0; j < active_.size(); ++j) unit[active_[j]] = placed[j];
-    return coordinates_of(space_, space_.decode(unit)) == point;
 }
 
 void CmaEsSearcher::tell(const FirstResults::Result& result, const Observations& seen) const {

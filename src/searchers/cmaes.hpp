@@ -68,7 +68,8 @@ class CmaEsSearcher final : public Searcher {
     /// Reads the lines that have come.
     void follow(const Observations& seen) const;
     void read(const Observation& line, const Observations& seen) const;
-    [[nodiscard]] bool is_of(const std::vector<double>& raw, const std::vector<double>& point) const;
+    /// Requires active coordinates.
+    [[nodiscard]] space::Configuration configuration_of(const std::vector<double>& raw, std::uint64_t index) const;
     void tell(const FirstResults::Result& result, const Observations& seen) const;
     [[nodiscard]] std::vector<double> earlier_mean(const Observations& seen) const;
     void start(std::vector<double> mean) const;

@@ -76,15 +76,9 @@ Searcher::Preparation GpSearcher::prepare(std::uint64_t ticket, Observations see
 
 void GpSearcher::apply(const study::Record& record) { tickets_.apply(record); }
 
-void GpSearcher::snapshot(study::Encoder& out) const {
-    out.u8(1);
-    tickets_.snapshot(out);
-}
+void GpSearcher::snapshot(study::Encoder& out) const { tickets_.snapshot(out); }
 
-void GpSearcher::restore(study::Decoder& in) {
-    if (in.u8() != 1) throw base::FormatError("a snapshot of \"gp\" has an unknown version");
-    tickets_.restore(in);
-}
+void GpSearcher::restore(study::Decoder& in) { tickets_.restore(in, name()); }
 
 namespace {
 

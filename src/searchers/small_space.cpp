@@ -50,8 +50,8 @@ std::vector<std::uint32_t> SmallSpace::positions(std::uint64_t number) const {
     return at;
 }
 
-/// Of equal configurations, that with absent parameters at their first position, and lists at the first of equal
-/// values.
+/// Takes all numbers of equal configurations but one: its absent parameters have their first value, and its lists the
+/// first of equal values.
 void SmallSpace::take_copies() {
     std::vector<std::vector<bool>> again(counts_.size()); // whether a value equals an earlier one of its list
     bool copies = false;

@@ -51,7 +51,7 @@ class SmallSpace {
     std::vector<std::size_t> order_;    ///< of the parameters: grids, then the others
     std::vector<std::uint32_t> counts_; ///< values of each parameter
     std::vector<Places> places_;        ///< of each parameter that has a coordinate
-    std::vector<std::uint32_t> next_;   ///< itself: free; otherwise no number up to there is
+    std::vector<std::uint32_t> next_;   ///< of n: n, if it is free; otherwise n to next_[n] - 1 are taken
 };
 
 } // namespace ranktune::searchers

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 #include <variant>
+
+#include "ranktune/base/error.hpp"
 
 namespace ranktune::searchers {
 
@@ -57,6 +60,7 @@ std::vector<space::Configuration> SuggestedTickets::waiting() const {
 }
 
 void SuggestedTickets::snapshot(study::Encoder& out) const {
+    out.u8(1);
     out.varint(open_.size());
     for (const Open& each : open_) {
         out.varint(each.number);
@@ -68,7 +72,8 @@ void SuggestedTickets::snapshot(study::Encoder& out) const {
     }
 }
 
-void SuggestedTickets::restore(study::Decoder& in) {
+void SuggestedTickets::restore(study::Decoder& in, std::string_view searcher) {
+    if (in.u8() != 1) throw base::FormatError("a snapshot of \"" + std::string(searcher) + "\" has an unknown version");
     open_.clear();
     for (std::size_t n = in.count(); n > 0; --n) {
         Open each;

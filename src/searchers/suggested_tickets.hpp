@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "ranktune/space/configuration.hpp"
@@ -29,8 +30,10 @@ class SuggestedTickets {
     [[nodiscard]] std::vector<Open> others_of(std::uint64_t ticket) const;
     /// Prepared, and not taken.
     [[nodiscard]] std::vector<space::Configuration> waiting() const;
+    /// Begins with a version.
     void snapshot(study::Encoder& out) const;
-    void restore(study::Decoder& in);
+    /// `searcher`: its name, for base::FormatError.
+    void restore(study::Decoder& in, std::string_view searcher);
 
   private:
     void forget();
@@ -38,8 +41,8 @@ class SuggestedTickets {
     std::deque<Open> open_; ///< ascending
 };
 
-/// Suggestions that this process has computed, for those computed later. A ticket that was not prepared when another
-/// one was opened is computed before that one, also after a restart.
+/// Suggestions that this process has computed, so that later ones keep away from them. Tickets are computed in
+/// ascending order, also after a restart: a ticket that another one keeps away from is computed first.
 class ComputedTickets {
   public:
     [[nodiscard]] std::vector<space::Configuration> of(const std::vector<SuggestedTickets::Open>& tickets) const;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
 
 namespace ranktune::searchers {
@@ -46,15 +45,9 @@ void TpeSearcher::apply(const study::Record& record) {
     if (tried_.is_needed()) tickets_.apply(record);
 }
 
-void TpeSearcher::snapshot(study::Encoder& out) const {
-    out.u8(1);
-    tickets_.snapshot(out);
-}
+void TpeSearcher::snapshot(study::Encoder& out) const { tickets_.snapshot(out); }
 
-void TpeSearcher::restore(study::Decoder& in) {
-    if (in.u8() != 1) throw base::FormatError("a snapshot of \"tpe\" has an unknown version");
-    tickets_.restore(in);
-}
+void TpeSearcher::restore(study::Decoder& in) { tickets_.restore(in, name()); }
 
 namespace {
 

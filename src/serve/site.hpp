@@ -69,7 +69,7 @@ class Site final : public Handler {
 
   private:
     [[nodiscard]] Reply list();
-    /// Null: there are fewer studies.
+    /// Null: no study has this index.
     [[nodiscard]] ServedStudy* at(std::size_t index);
     /// Adds new studies, and returns how many there are. A study keeps its index, also when its directory is gone.
     std::size_t scan();

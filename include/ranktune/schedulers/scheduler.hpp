@@ -74,8 +74,8 @@ struct Exploit {
 /// and never by when ranks become free or files are written. A scheduler that pauses trials, or lets them take over
 /// states, asks `timing_of` when it is made.
 struct Timing {
-    /// A trial that is told to pause counts as paused from its Reported on, and may be promoted at once. Otherwise it
-    /// counts as paused from the end of its attempt on (AttemptEnded, IncarnationBegan).
+    /// A trial that is told to pause counts as paused from its record Reported on, and may be promoted at once.
+    /// Otherwise it counts as paused from the end of its attempt on (AttemptEnded, IncarnationBegan).
     bool paused_with_verdict = false;
     /// Where others may take over a trial's state, its report is judged only when that state is saved: `saves_first` is
     /// asked, and only such states may be taken over. Otherwise the newest committed one may be.
@@ -93,8 +93,8 @@ struct Timing {
 ///   next() -> Create, or NothingLeft when no more may be created: floor(3/3) = 1, and that one has gone on.
 ///
 /// A trial that was told to pause counts as paused from the end of its attempt (AttemptEnded, IncarnationBegan), even
-/// if the attempt was lost before its checkpoint was committed, until TrialPromoted; or already from its Reported on,
-/// if `Timing::paused_with_verdict`. `next` offers only paused trials.
+/// if the attempt was lost before its checkpoint was committed, until TrialPromoted; or already from its record
+/// Reported on, if `Timing::paused_with_verdict`. `next` offers only paused trials.
 /// A trial that reports once more before it obeys is told to pause again. The tuner pauses trials for reasons of its
 /// own (Reason::draining, yielded) and resumes them itself. A report at a rung whose record says go_on is a promotion,
 /// whatever reason the tuner gives.

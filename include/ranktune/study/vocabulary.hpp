@@ -258,7 +258,7 @@ struct MetricValue {
     friend bool operator==(const MetricValue&, const MetricValue&) = default;
 };
 
-/// What a suggestion rests on, in the searcher's own words: for readers, nothing is decided by it.
+/// What a suggestion rests on, as the searcher says. It is for readers only: no decision uses it.
 struct SuggestionBasis {
     std::string model = {};              ///< "gp", "tpe", "sobol", ...; empty: the searcher does not say
     std::uint64_t results = 0;           ///< that the model learned from

@@ -2,6 +2,8 @@
 #pragma once
 // What searchers need to know of the coordinates of a space.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <variant>
@@ -44,6 +46,14 @@ struct Axis {
         ++i;
     }
     return unit;
+}
+
+/// The configuration at `unit`, where NaN stands for absent parameters. `number` as of SearchSpace::decode.
+[[nodiscard]] inline space::Configuration configuration_at(const space::SearchSpace& space, std::vector<double> unit,
+                                                           std::uint64_t number) {
+    std::ranges::replace_if(
+        unit, [](double x) { return std::isnan(x); }, 0.5);
+    return space.decode(unit, number);
 }
 
 /// The coordinate of value `index` of a finite axis: the middle of the interval that decodes to it.

@@ -49,7 +49,7 @@ class TriedConfigurations {
     space::SearchSpace space_;
     bool finite_;
     std::optional<SmallSpace> fresh_;         ///< with nothing taken; nullopt: too large
-    mutable std::optional<SmallSpace> small_; ///< finding what is free makes it faster, without effect on the answers
+    mutable std::optional<SmallSpace> small_; ///< searches compress its paths; the answers stay the same
     Observations begin_;                      ///< first line of the table
     std::uint64_t points_ = 0;
     std::set<std::vector<double>> known_; ///< of a large space: coordinates, absent ones as -1, and the grid point

@@ -11,9 +11,6 @@
 
 namespace ranktune::searchers {
 
-/// Equal bit by bit, absent coordinates (NaN) too.
-[[nodiscard]] bool same_point(const std::vector<double>& a, const std::vector<double>& b);
-
 /// A process and its points, of which those that stay are not appended again.
 struct GpSurface {
     models::GaussianProcess process;

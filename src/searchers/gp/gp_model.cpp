@@ -97,15 +97,7 @@ std::vector<double> GpModel::varying(const Point& point) const {
 
 GpModel::Point GpModel::canonical(Point point, std::uint64_t ticket) const {
     if (plain_) return point;
-    for (double& each : point)
-        if (std::isnan(each)) each = 0.5;
-    return coordinates(space_.decode(point, ticket));
-}
-
-space::Configuration GpModel::decoded(Point point, std::uint64_t ticket) const {
-    for (double& each : point)
-        if (std::isnan(each)) each = 0.5;
-    return space_.decode(point, ticket);
+    return coordinates(configuration_at(space_, std::move(point), ticket));
 }
 
 std::optional<Suggestion> GpModel::suggest(std::uint64_t ticket, const Observations& seen,
@@ -136,10 +128,10 @@ study::SuggestionBasis GpModel::why_none() const {
 study::SuggestionBasis GpModel::basis_of(const space::Configuration& configuration) const {
     study::SuggestionBasis basis;
     basis.model = "gp";
-    basis.results = held_;
+    basis.results = targets_.values.size();
     const Point point = coordinates(configuration);
     const double mean = surface_->process.posterior(varying(point)).mean;
-    const double score = of_scores_.back(models::inverse_yeo_johnson(of_powers_.back(mean), power_));
+    const double score = targets_.of_scores.back(models::inverse_yeo_johnson(targets_.of_powers.back(mean), power_));
     if (std::isfinite(score)) basis.expected = score;
     if (const double gain = acquisition(point); std::isfinite(gain)) basis.gain = gain;
     if (!any_feasible_) basis.note = "no result keeps the constraints yet: most likely to keep them";
@@ -148,30 +140,23 @@ study::SuggestionBasis GpModel::basis_of(const space::Configuration& configurati
 
 // ---- the model
 
-std::vector<double> GpModel::targets(std::span<const GpData::Result> results, double power,
-                                     models::Standardisation& of_scores, models::Standardisation& of_powers) {
+GpModel::Targets GpModel::targets(std::span<const GpData::Result> results, double power) {
     double worst = std::numeric_limits<double>::infinity();
     for (const GpData::Result& each : results)
         if (std::isfinite(each.score)) worst = std::min(worst, each.score);
-    std::vector<double> scores;
-    for (const GpData::Result& each : results) scores.push_back(std::max(each.score, worst));
-    of_scores = models::Standardisation(scores);
-    for (double& each : scores) each = models::yeo_johnson(of_scores(each), power);
-    of_powers = models::Standardisation(scores);
-    for (double& each : scores) each = of_powers(each);
-    return scores;
-}
-
-std::vector<double> GpModel::targets(std::span<const GpData::Result> results, double power) {
-    models::Standardisation of_scores;
-    models::Standardisation of_powers;
-    return targets(results, power, of_scores, of_powers);
+    std::vector<double> values;
+    for (const GpData::Result& each : results) values.push_back(std::max(each.score, worst));
+    const models::Standardisation of_scores(values);
+    for (double& each : values) each = models::yeo_johnson(of_scores(each), power);
+    const models::Standardisation of_powers(values);
+    for (double& each : values) each = of_powers(each);
+    return {std::move(values), of_scores, of_powers};
 }
 
 /// Fits the kernel to the results that `fitted_` names.
 void GpModel::fit(const Observations& seen) {
     const auto some = best_and_others(fitted_, most_fitted, evenly);
-    power_ = models::most_normal_power(targets(some, 1.0));
+    power_ = models::most_normal_power(targets(some, 1.0).values);
     std::vector<double> points;
     for (const GpData::Result& each : some) {
         const std::vector<double> point = varying(seen.point(each.number));
@@ -179,7 +164,8 @@ void GpModel::fit(const Observations& seen) {
     }
     std::vector<bool> categories;
     for (const std::size_t j : active_) categories.push_back(axes_[j].category);
-    const models::GpKernel kernel = models::fit_kernel(categories, points, targets(some, power_), fit_evaluations);
+    const models::GpKernel kernel =
+        models::fit_kernel(categories, points, targets(some, power_).values, fit_evaluations);
     surface_.emplace(GpSurface{models::GaussianProcess(std::move(categories), kernel)});
     limits_.fit(limited(seen, some));
 }
@@ -205,8 +191,8 @@ void GpModel::learn(const Observations& seen, std::span<const space::Configurati
     for (const space::Configuration& other : others) trained.push_back(varying(coordinates(other)));
     points.insert(points.end(), trained.begin(), trained.end());
     surface_->hold(std::move(points));
-    surface_->process.set_targets(targets(held, power_, of_scores_, of_powers_));
-    held_ = held.size();
+    targets_ = targets(held, power_);
+    surface_->process.set_targets(targets_.values);
     if (!limits_.empty()) limits_.learn(limited(seen, held), trained);
     take_best(seen, held);
 }
@@ -370,13 +356,13 @@ GpModel::Candidate GpModel::along_lists(Candidate from, std::uint64_t ticket) co
 space::Configuration GpModel::chosen(std::vector<Candidate> all, std::uint64_t ticket,
                                      std::span<const space::Configuration> others, base::RngStream& random) const {
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
-    if (!tried_.is_needed()) return decoded(std::move(all.front().point), ticket);
+    if (!tried_.is_needed()) return configuration_at(space_, std::move(all.front().point), ticket);
     for (const Candidate& each : all) {
-        auto configuration = decoded(each.point, ticket);
+        auto configuration = configuration_at(space_, each.point, ticket);
         if (!tried_.has(configuration) && std::ranges::find(others, configuration) == others.end())
             return configuration;
     }
-    return tried_.or_another(decoded(std::move(all.front().point), ticket), random, others);
+    return tried_.or_another(configuration_at(space_, std::move(all.front().point), ticket), random, others);
 }
 
 } // namespace ranktune::searchers

@@ -73,16 +73,19 @@ class GpModel {
         double acquisition = 0.0;
     };
 
+    /// Scores of mean 0 and variance 1, for the process: standardised, transformed by a power, standardised again.
+    struct Targets {
+        std::vector<double> values;
+        models::Standardisation of_scores;
+        models::Standardisation of_powers;
+    };
+
     void fit(const Observations& seen);
     void learn(const Observations& seen, std::span<const space::Configuration> others);
     void take_best(const Observations& seen, std::span<const GpData::Result> held);
     /// Those of the results whose distances from the constraints are known.
     [[nodiscard]] GpLimits::Results limited(const Observations& seen, std::span<const GpData::Result> results) const;
-    /// Scores of mean 0 and variance 1, for the process.
-    [[nodiscard]] static std::vector<double> targets(std::span<const GpData::Result> results, double power,
-                                                     models::Standardisation& of_scores,
-                                                     models::Standardisation& of_powers);
-    [[nodiscard]] static std::vector<double> targets(std::span<const GpData::Result> results, double power);
+    [[nodiscard]] static Targets targets(std::span<const GpData::Result> results, double power);
     /// As in a table of observations.
     [[nodiscard]] Point coordinates(const space::Configuration& configuration) const;
     /// Only the coordinates that vary.
@@ -97,7 +100,6 @@ class GpModel {
     [[nodiscard]] Candidate climbed(Candidate from, std::uint64_t ticket) const;
     [[nodiscard]] Candidate along_numbers(const Candidate& from, std::uint64_t ticket) const;
     [[nodiscard]] Candidate along_lists(Candidate from, std::uint64_t ticket) const;
-    [[nodiscard]] space::Configuration decoded(Point point, std::uint64_t ticket) const;
     [[nodiscard]] space::Configuration chosen(std::vector<Candidate> all, std::uint64_t ticket,
                                               std::span<const space::Configuration> others,
                                               base::RngStream& random) const;
@@ -114,9 +116,7 @@ class GpModel {
     GpData data_;
     std::vector<GpData::Result> fitted_; ///< what the kernel was fitted for
     double power_ = 1.0;
-    std::size_t held_ = 0;              ///< results in the surface
-    models::Standardisation of_scores_; ///< of those
-    models::Standardisation of_powers_; ///< of their powers
+    Targets targets_; ///< of the results in the surface
     TriedConfigurations tried_;
     std::optional<GpSurface> surface_; ///< points with the coordinates that vary
     GpLimits limits_;

@@ -98,12 +98,6 @@ TpeModel::Point TpeModel::columns_of(std::span<const double> whole) const {
     return columns;
 }
 
-space::Configuration TpeModel::decode(Point point, std::uint64_t ticket) const {
-    std::ranges::replace_if(
-        point, [](double x) { return std::isnan(x); }, 0.5);
-    return space_.decode(point, ticket);
-}
-
 std::string TpeModel::branch_of(std::span<const double> point, std::size_t level) const {
     std::string name = std::to_string(level) + ":";
     for (std::size_t at = 0; at < point.size(); ++at)
@@ -113,7 +107,7 @@ std::string TpeModel::branch_of(std::span<const double> point, std::size_t level
 
 bool TpeModel::is_new(const Point& point, const Asked& asked) const {
     if (!tried_.is_needed()) return true;
-    const space::Configuration configuration = decode(point, asked.ticket);
+    const space::Configuration configuration = configuration_at(space_, point, asked.ticket);
     return !tried_.has(configuration) && std::ranges::find(asked.others, configuration) == asked.others.end();
 }
 
@@ -177,7 +171,8 @@ Suggestion TpeModel::suggest(std::uint64_t ticket, const Observations& seen,
     base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket));
     read(seen);
     Pick picked = pick({ticket, others}, random);
-    return {tried_.or_another(decode(std::move(picked.point), ticket), random, others), std::move(picked.basis)};
+    return {tried_.or_another(configuration_at(space_, std::move(picked.point), ticket), random, others),
+            std::move(picked.basis)};
 }
 
 TpeModel::Pick TpeModel::pick(const Asked& asked, base::RngStream& random) {

@@ -79,7 +79,6 @@ class TpeModel {
     /// Coordinates of what has no column get 0.5, and those that do not exist NaN.
     [[nodiscard]] Point whole(std::span<const double> columns, std::uint64_t ticket) const;
     [[nodiscard]] Point columns_of(std::span<const double> whole) const;
-    [[nodiscard]] space::Configuration decode(Point point, std::uint64_t ticket) const;
     /// The branch of a point among those of depth `level` and less; level 0: one branch.
     [[nodiscard]] std::string branch_of(std::span<const double> point, std::size_t level) const;
     [[nodiscard]] bool is_new(const Point& point, const Asked& asked) const;
