@@ -182,7 +182,7 @@ Recordings read_study(storage::FileSystem& files, const std::string& directory, 
     JournalReader reader(metric);
     constexpr auto all = std::numeric_limits<std::uint64_t>::max();
     const auto journal =
-        storage::read_history(files, directory, all, [&](study::Record&& record) { reader.take(record); });
+        storage::read_history(files, directory, all, [&](study::Record&& record, auto) { reader.take(record); });
     Recordings recordings = reader.recordings(directory);
     recordings.identity = journal.uuid + " " + std::to_string(journal.records);
     return recordings;

@@ -131,6 +131,7 @@ class WithTheProgram(unittest.TestCase):
         best = max((trial for trial in study.trials if trial.best is not None), key=lambda trial: trial.best)
         self.assertEqual(study.best, best)
         self.assertEqual(best.iterations, 3)
+        self.assertLessEqual({trial.origin["kind"] for trial in study.trials}, {"searcher", "ticket", "stopgap"})
         curve = study.curves()[best.id]
         self.assertEqual([iteration for iteration, _ in curve], [1, 2, 3])
         self.assertEqual(max(value for _, value in curve), best.best)

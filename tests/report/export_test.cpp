@@ -51,8 +51,9 @@ struct Loaded : LoadedStudy {
 
 Loaded loaded(StudyByHand&& study) {
     Loaded result;
-    for (const auto& record : study.records) {
-        result.add(record);
+    for (std::uint64_t number = 0; number < study.records.size(); ++number) {
+        const auto& record = study.records[number];
+        result.add(record, number);
         if (const auto* report = std::get_if<study::Reported>(&record)) result.reports.push_back(*report);
     }
     result.tuner = std::move(study.owned);

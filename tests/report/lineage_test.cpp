@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "report/explain/explain.hpp"
 #include "report/explain/life.hpp"
 #include "report/replay/replay.hpp"
 #include "report/screens/screens.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
+#include "view_by_hand.hpp"
 
 namespace lineage_test {
 
@@ -103,6 +105,17 @@ TEST_CASE("The life of a trial says what it took over, and what changed", "[repo
     CHECK(told.find("exploit: takes over the state of #0 at iteration 4") != std::string::npos);
     CHECK(told.find("takes over iteration 4 of #0, lr ") != std::string::npos);
     CHECK(told.find("attempt 2 started on n0 (w2), from iteration 4 of #0") != std::string::npos);
+}
+
+TEST_CASE("A trial that took over a state explains whose, and what changed", "[report][pbt]") {
+    Taken study;
+    Style style;
+    style.width = 200;
+    const std::string text = explanation(view_of(study), study::TrialId{1}, "population", true, style);
+    INFO(text);
+    CHECK(text.find("took over #0's iteration 4, at iteration 4, lr ") != std::string::npos);
+    CHECK(text.find(" -> " + value_text(study.state(1).configuration.at("lr"))) != std::string::npos);
+    CHECK(text.find("origin    suggested by random\n") != std::string::npos);
 }
 
 TEST_CASE("The best trial of a population is shown with its schedule", "[report][pbt]") {

@@ -11,10 +11,11 @@ namespace ranktune::report::testing {
 struct Reread {
     explicit Reread(const StudyByHand& study) {
         loaded.tuner = std::make_unique<tuner::Tuner>(study.tuner.spec());
-        for (const auto& record : study.records) {
+        for (std::uint64_t number = 0; number < study.records.size(); ++number) {
+            const auto& record = study.records[number];
             loaded.tuner->apply(record);
-            loaded.add(record);
-            history.add(record, *loaded.tuner);
+            loaded.add(record, number);
+            history.add(record, number, *loaded.tuner);
         }
     }
     LoadedStudy loaded;

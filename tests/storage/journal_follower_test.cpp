@@ -22,20 +22,26 @@ class Reader {
     explicit Reader(FileSystem& files) : follower_(files, home, begun(files)) {}
 
     Followed look() {
-        return follower_.look([this](study::Record&& record) { seen.push_back(std::move(record)); });
+        return follower_.look([this](study::Record&& record, std::uint64_t number) { see(std::move(record), number); });
     }
     std::vector<study::Record> seen;
+    std::vector<std::uint64_t> numbers; ///< of those
 
   private:
     JournalSummary begun(FileSystem& files) {
-        return read_history(files, home, UINT64_MAX, [this](study::Record&& r) { seen.push_back(std::move(r)); });
+        return read_history(files, home, UINT64_MAX,
+                            [this](study::Record&& r, std::uint64_t number) { see(std::move(r), number); });
+    }
+    void see(study::Record&& record, std::uint64_t number) {
+        seen.push_back(std::move(record));
+        numbers.push_back(number);
     }
     JournalFollower follower_;
 };
 
 std::vector<study::Record> history(FileSystem& files) {
     std::vector<study::Record> records;
-    read_history(files, home, UINT64_MAX, [&](study::Record&& record) { records.push_back(std::move(record)); });
+    read_history(files, home, UINT64_MAX, [&](study::Record&& record, auto) { records.push_back(std::move(record)); });
     return records;
 }
 
@@ -110,6 +116,8 @@ TEST_CASE("What was read is not read again: damage there is not seen", "[storage
     journal.append(reports(20, 10));
     CHECK(reader.look() == Followed::grown);
     CHECK(reader.seen == reports(0, 30));
+    CHECK(reader.numbers.size() == 30);
+    CHECK(reader.numbers.back() == 29);
     CHECK_THROWS_AS(history(files), base::FormatError);
 }
 

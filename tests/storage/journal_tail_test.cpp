@@ -42,6 +42,9 @@ TEST_CASE("The tail of a journal begins after its newest snapshot", "[storage]")
     CHECK(tail.snapshot->spec == "first"); // the change comes after the snapshot, among the records
     CHECK(decoded(tail) == std::vector<study::Record>{report(3), study::StudyChanged{{}, "second", 2, "v"}, report(4)});
     CHECK(tail.summary.records == 7);
+    std::vector<std::uint64_t> numbers; // the snapshot has number 3
+    read_history(files, home, 6, [&](study::Record&&, std::uint64_t number) { numbers.push_back(number); });
+    CHECK(numbers == std::vector<std::uint64_t>{0, 1, 2, 4, 5});
 
     Journal second(files, options(home, 2), log);
     CHECK(second.first_record() == 7);

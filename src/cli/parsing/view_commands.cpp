@@ -70,7 +70,9 @@ void ViewCommands::add_explain(CLI::App& app) {
     auto* verb = app.add_subcommand("explain", "Why a trial is where it is; or where the time of the ranks went");
     add_study(verb, study_);
     add_trial(verb, trial_)->required(false);
-    verb->callback([this] { verb_ = [this] { return explain_trial(directory_of(study_), trial_); }; });
+    verb->add_flag("--records", explain_records_, "Of a trial: the records of the journal that each line rests on");
+    verb->callback(
+        [this] { verb_ = [this] { return explain_trial(directory_of(study_), trial_, explain_records_); }; });
 }
 
 void ViewCommands::add_report(CLI::App& app) {

@@ -38,6 +38,7 @@ class ViewCommands {
     std::string study_; ///< STUDY
     Format format_ = Format::text;
     std::string trial_;
+    bool explain_records_ = false;
     ListArguments list_;
     StatusArguments status_;
     ReportArguments report_;

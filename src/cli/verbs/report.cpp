@@ -15,6 +15,7 @@
 #include "cli/terminal/output_file.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "ranktune/base/error.hpp"
 #include "report/explain/explain.hpp"
 #include "report/page/page.hpp"
 #include "report/screens/text.hpp"
@@ -42,7 +43,9 @@ report::PageStudy page_study(const std::string& directory, bool& incomplete) {
 
 } // namespace
 
-int explain_trial(const std::string& directory, const std::string& word) {
+int explain_trial(const std::string& directory, const std::string& word, bool records) {
+    if (records && word.empty())
+        throw base::UsageError("--records is for one trial: give its number, or best, behind '" + directory + "'");
     const MissingRecords missing(directory);
     report::History history;
     const auto study = report::load_study(storage::posix_file_system(), directory, &history);
@@ -56,7 +59,7 @@ int explain_trial(const std::string& directory, const std::string& word) {
     }
     const auto trial = report::trial_named(state, word, directory);
     std::cout << report::explanation(report::study_view(study, std::move(history)), trial, directory, is_run,
-                                     detect_terminal().style);
+                                     detect_terminal().style, records);
     return 0;
 }
 

@@ -5,19 +5,40 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "ranktune/study/command_template.hpp"
 #include "report/explain/next_steps.hpp"
+#include "report/explain/origin_text.hpp"
 #include "report/screens/text_table.hpp"
 
 namespace ranktune::report {
 namespace {
 
 using study::TrialPhase;
+
+/// Which records of the journal a line rests on; nothing unless a user wants to know.
+class Sources {
+  public:
+    explicit Sources(bool shown) : shown_(shown) {}
+    /// " [record 17]", " [records 17, 30]"; 0 stands for none.
+    [[nodiscard]] std::string operator()(std::initializer_list<std::uint64_t> records) const {
+        std::vector<std::string> numbers;
+        for (const std::uint64_t each : records)
+            if (each > 0) numbers.push_back(std::to_string(each));
+        if (!shown_ || numbers.empty()) return {};
+        return fmt::format(" [{} {}]", plural(numbers.size(), "record"), base::join(numbers));
+    }
+    [[nodiscard]] bool shown() const { return shown_; }
+
+  private:
+    bool shown_;
+};
 
 std::string first_line_of(const StudyView& view, study::TrialId id) {
     const TrialView& trial = view.trials[id.value()];
@@ -31,6 +52,28 @@ std::string first_line_of(const StudyView& view, study::TrialId id) {
         text += "; on the Pareto front";
     else if (view.best == id && view.others.empty())
         text += "; the best trial of the study";
+    return text;
+}
+
+/// Where its configuration came from, and later ones with the states that it took over.
+std::string origins_explained(const StudyView& view, study::TrialId id, const Style& style, const Sources& sources) {
+    constexpr std::size_t shown = 8;
+    const std::uint64_t told = view.origins.of(id, view.trials[id.value()].origin, view.mode).record;
+    std::string text = prose("origin", origin_text(view, id) + sources({told}), style);
+    const auto& generations = view.trials[id.value()].generations;
+    if (generations.size() > shown + 1)
+        text += prose("earlier", counted(generations.size() - shown - 1, "takeover"), style);
+    for (std::size_t i = 1; i < generations.size(); ++i) {
+        if (i + shown < generations.size()) continue;
+        const GenerationView& own = generations[i];
+        const bool itself = own.donor == id;
+        const std::string whose = itself ? "its own" : fmt::format("#{}'s", own.donor->value());
+        text += prose(itself ? "changed" : "took over",
+                      fmt::format("{} iteration {}, at iteration {}{}", whose, own.donor_iteration, own.from,
+                                  changes_text(generations[i - 1].configuration, own.configuration)) +
+                          sources({own.record}),
+                      style);
+    }
     return text;
 }
 
@@ -51,19 +94,20 @@ std::string place_text(const RungView& rung, std::size_t place, const StudyView&
     return text + ": it did not";
 }
 
-std::string rungs_explained(const StudyView& view, study::TrialId id, const Style& style) {
+std::string rungs_explained(const StudyView& view, study::TrialId id, const Style& style, const Sources& sources) {
     std::string text;
     for (const RungView& rung : view.rungs) {
         const auto own = std::ranges::find(rung.entries, id, &RungView::Entry::trial);
         if (own == rung.entries.end()) continue;
         const auto place = static_cast<std::size_t>(own - rung.entries.begin());
-        text += prose(fmt::format("rung {}", rung.iteration), place_text(rung, place, view), style);
+        text += prose(fmt::format("rung {}", rung.iteration),
+                      place_text(rung, place, view) + sources({own->record, own->promotion}), style);
     }
     return text;
 }
 
 /// Decisions that compared it with nobody at a rung: medians, exploits, turns, limits.
-std::string others_explained(const StudyView& view, study::TrialId id, const Style& style) {
+std::string others_explained(const StudyView& view, study::TrialId id, const Style& style, const Sources& sources) {
     constexpr std::size_t shown = 12;
     std::vector<const Decision*> own;
     for (const Decision& decision : view.decisions) {
@@ -78,13 +122,14 @@ std::string others_explained(const StudyView& view, study::TrialId id, const Sty
     for (std::size_t i = own.size() - std::min(own.size(), shown); i < own.size(); ++i) {
         const Decision& decision = *own[i];
         const std::string value = std::isnan(decision.value) ? "" : " (" + metric_text(decision.value) + ")";
-        text += prose(fmt::format("at {}", decision.iteration),
-                      study::describe(decision.reason, decision.a, decision.b) + value, style);
+        text +=
+            prose(fmt::format("at {}", decision.iteration),
+                  study::describe(decision.reason, decision.a, decision.b) + value + sources({decision.record}), style);
     }
     return text;
 }
 
-std::string attempts_explained(const StudyView& view, study::TrialId id, const Style& style) {
+std::string attempts_explained(const StudyView& view, study::TrialId id, const Style& style, const Sources& sources) {
     std::string text;
     for (const AttemptView& attempt : view.attempts) {
         if (attempt.trial != id) continue;
@@ -95,7 +140,7 @@ std::string attempts_explained(const StudyView& view, study::TrialId id, const S
                         short_duration(attempt.begin_s), short_duration(attempt.end_s));
         line += attempt.outcome ? std::string(study::name(*attempt.outcome)) : attempt.runs ? "trains" : "interrupted";
         if (!attempt.message.empty()) line += ": " + first_line(attempt.message);
-        text += prose("attempt", printable(line), style);
+        text += prose("attempt", printable(line) + sources({attempt.start_record, attempt.end_record}), style);
     }
     return text;
 }
@@ -236,14 +281,23 @@ std::string study_explanation(const StudyView& view, const std::string& director
 }
 
 std::string explanation(const StudyView& view, study::TrialId trial, const std::string& directory, bool is_run,
-                        const Style& style) {
+                        const Style& style, bool records) {
+    const Sources sources(records);
     std::string text = view.simulated.empty() ? "" : paragraph(view.simulated, style);
     text += prose("trial", first_line_of(view, trial), style);
-    text += rungs_explained(view, trial, style) + others_explained(view, trial, style) +
-            attempts_explained(view, trial, style);
+    text += origins_explained(view, trial, style, sources) + rungs_explained(view, trial, style, sources) +
+            others_explained(view, trial, style, sources) + attempts_explained(view, trial, style, sources);
     const std::string& message = view.trials[trial.value()].message;
     if (!message.empty()) text += prose("message", unbroken(printable(first_line(message))), style);
-    text += prose("now", now_text(view, trial, directory, is_run && view.simulated.empty()), style);
+    text += prose("now",
+                  now_text(view, trial, directory, is_run && view.simulated.empty()) +
+                      sources({view.trials[trial.value()].closed}),
+                  style);
+    if (sources.shown())
+        text += prose("records",
+                      "counted from 0; the study as it was before record N: " +
+                          unbroken(command_text({"replay", directory, "--until", "N"})),
+                      style);
     return encoded(std::move(text), style);
 }
 

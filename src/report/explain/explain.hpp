@@ -10,13 +10,13 @@
 namespace ranktune::report {
 
 /// In lines for a terminal. `directory`: of the study, as the user types it. `is_run`: somebody runs the study now.
-/// Requires a trial of the study.
+/// `records`: with the numbers of the journal's records that each line rests on. Requires a trial of the study.
 ///
 ///   trial     #8: paused at iteration 9 of 27, val_accuracy 0.9583 at iteration 9
 ///   rung 1    0.9112, place 7 of 60; the best 20 went on, down to 0.8969: went on
 ///   now       waits at rung 9 with 12 entries ...
 [[nodiscard]] std::string explanation(const StudyView& view, study::TrialId trial, const std::string& directory,
-                                      bool is_run, const Style& style);
+                                      bool is_run, const Style& style, bool records = false);
 
 /// The study as a whole: what trains and what waits now, where the time of its ranks went, and what to do about the
 /// largest losses.

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "report/explain/origin_text.hpp"
 #include "report/screens/text.hpp"
 #include "storage/journal/journal.hpp"
 
@@ -68,12 +69,7 @@ void TrialLife::tell(const study::Exploited& exploited) {
     std::string text = exploited.donor.trial == exploited.trial
                            ? fmt::format("goes on from iteration {}", iteration)
                            : fmt::format("takes over iteration {} of #{}", iteration, exploited.donor.trial.value());
-    for (const auto& entry : exploited.configuration.entries()) {
-        const auto* before = configuration_.find(entry.name);
-        if (before != nullptr && *before == entry.value) continue;
-        text += fmt::format(", {} {} -> {}", entry.name, before == nullptr ? "-" : value_text(*before),
-                            value_text(entry.value));
-    }
+    text += changes_text(configuration_, exploited.configuration);
     line(exploited.at, text);
     before_.push_back(std::exchange(configuration_, exploited.configuration));
 }

@@ -18,6 +18,7 @@
 #include "report/view/history.hpp"
 #include "report/view/last_metrics.hpp"
 #include "report/view/lineage.hpp"
+#include "report/view/origins.hpp"
 #include "storage/results.hpp"
 
 namespace ranktune::report {
@@ -90,6 +91,31 @@ Json schedule_json(const tuner::State& state, study::TrialId trial, study::Itera
     return all;
 }
 
+/// Members that the journal does not tell are left out.
+Json origin_json(const OriginView& from) {
+    using Kind = study::Origin::Kind;
+    Json json = {{"kind", study::name(from.origin.kind)}};
+    if (from.origin.kind == Kind::repeat) {
+        json["trial"] = from.origin.index;
+        json["repeat"] = from.origin.repeat;
+        return json;
+    }
+    json["index"] = from.origin.index;
+    if (!from.who.empty()) {
+        json["who"] = from.who;
+        json["request"] = from.asked;
+    }
+    if (!from.model.empty()) {
+        json["model"] = from.model;
+        json["results"] = from.results;
+    }
+    if (from.expected) json["expected"] = number(*from.expected);
+    if (from.gain) json["gain"] = number(*from.gain);
+    if (!from.note.empty()) json["note"] = from.note;
+    if (!from.failure.empty()) json["failure"] = from.failure;
+    return json;
+}
+
 /// `attempts`: indices into study.starts.
 Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std::size_t> attempts) {
     const TrialState& t = study.tuner->state().trial(id);
@@ -103,8 +129,10 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     Json runs = Json::array();
     for (const std::size_t index : attempts) runs.push_back(attempt_json(study, study.starts[index]));
     const bool closed = study::is_final(t.phase);
+    const study::Mode mode = study.tuner->spec().objective.mode;
     Json trial = {{"id", id.value()},
                   {"configuration", configuration_json(t.configuration)},
+                  {"origin", origin_json(study.origins.of(id, t.origin, mode))},
                   {"state", study::name(t.phase)},
                   {"reason", study::describe(closed ? t.closed_by : t.verdict.reason, closed ? t.closed_a : t.verdict.a,
                                              closed ? t.closed_b : t.verdict.b)},

@@ -290,7 +290,7 @@ class StudyJson {
             attempts.add(trial.attempts);
             ranks.add(trial.ranks);
             bracket.add(trial.bracket);
-            origin.add(texts_.number(trial.origin));
+            origin.add(texts_.number(std::string(study::name(trial.origin.kind))));
             created.add(hundredths(trial.created_s));
             for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].add_cell(values[i], trial.configuration);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/view/followed_history.hpp"
 
+#include <cstdint>
 #include <utility>
 
 namespace ranktune::report {
@@ -17,10 +18,10 @@ void FollowedHistory::load() {
 }
 
 bool FollowedHistory::refresh() {
-    const auto found = follower_->look([this](study::Record&& record) {
+    const auto found = follower_->look([this](study::Record&& record, std::uint64_t number) {
         study_.tuner->apply(record);
-        study_.add(record);
-        history_.add(record, *study_.tuner);
+        study_.add(record, number);
+        history_.add(record, number, *study_.tuner);
     });
     if (found == storage::Followed::rebuild) load();
     return found != storage::Followed::nothing;

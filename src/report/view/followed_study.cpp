@@ -20,7 +20,7 @@ void FollowedStudy::load() {
 }
 
 bool FollowedStudy::refresh() {
-    const auto found = follower_->look([this](study::Record&& record) {
+    const auto found = follower_->look([this](study::Record&& record, auto) {
         grown_->apply(record);
         if (const auto* report = std::get_if<study::Reported>(&record); report != nullptr && metrics_)
             metrics_->add(*report);

@@ -36,7 +36,7 @@ bool is_decision(const study::Verdict& verdict) {
 
 } // namespace
 
-void History::take(const study::Reported& report, const tuner::Tuner& tuner) {
+void History::take(const study::Reported& report, std::uint64_t number, const tuner::Tuner& tuner) {
     const double value = metric_of(report, tuner);
     const double at = seconds_at(report.at);
     if (report.trial.value() >= curves_.size()) curves_.resize(report.trial.value() + 1);
@@ -45,8 +45,8 @@ void History::take(const study::Reported& report, const tuner::Tuner& tuner) {
     curve.push_back({report.iteration, value, at});
     const study::Verdict& verdict = report.verdict;
     if (is_decision(verdict))
-        decisions_.push_back(
-            {report.trial, report.iteration, verdict.verb, verdict.reason, verdict.a, verdict.b, value, at});
+        decisions_.push_back({report.trial, report.iteration, verdict.verb, verdict.reason, verdict.a, verdict.b, value,
+                              at, false, number});
     if (tuner.spec().searcher.repeats == 1) take_best(report.trial, at, tuner);
 }
 
@@ -58,6 +58,15 @@ void History::take_best(study::TrialId trial, double at, const tuner::Tuner& tun
     if (tuner::first_repeat(*state.best, repeats) != tuner::first_repeat(trial, repeats)) return;
     const double best = value_of_best(tuner);
     if (best_.empty() || best_.back().value != best) best_.push_back({at, state.iterations, *state.best, best});
+}
+
+std::span<const std::uint64_t> History::takeovers(study::TrialId trial) const {
+    const auto found = takeovers_.find(trial.value());
+    return found == takeovers_.end() ? std::span<const std::uint64_t>() : std::span(found->second);
+}
+
+std::uint64_t History::closed(study::TrialId trial) const {
+    return trial.value() < closed_.size() ? closed_[trial.value()] : 0;
 }
 
 void History::take_version(const std::string& version) {
@@ -85,16 +94,31 @@ void History::take_incident(const study::Record& record) {
         note(changed->at, "the study file changed");
 }
 
-void History::add(const study::Record& record, const tuner::Tuner& tuner) {
+/// Of records whose other members are in the state.
+void History::take_number(const study::Record& record, std::uint64_t number) {
+    if (const auto* exploited = std::get_if<study::Exploited>(&record)) {
+        takeovers_[exploited->trial.value()].push_back(number);
+    } else if (const auto* undone = std::get_if<study::ExploitUndone>(&record)) {
+        takeovers_[undone->trial.value()].resize(undone->generation);
+    } else if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
+        if (closed->trial.value() >= closed_.size()) closed_.resize(closed->trial.value() + 1);
+        closed_[closed->trial.value()] = number;
+    } else if (const auto* reopened = std::get_if<study::TrialReopened>(&record)) {
+        if (reopened->trial.value() < closed_.size()) closed_[reopened->trial.value()] = 0;
+    }
+}
+
+void History::add(const study::Record& record, std::uint64_t number, const tuner::Tuner& tuner) {
+    take_number(record, number);
     if (const auto* report = std::get_if<study::Reported>(&record)) {
-        take(*report, tuner);
+        take(*report, number, tuner);
     } else if (const auto* promoted = std::get_if<study::TrialPromoted>(&record)) {
         decisions_.push_back({promoted->trial, promoted->from, study::Verb::go_on, promoted->reason,
                               static_cast<double>(promoted->from), static_cast<double>(promoted->target),
-                              tuner::not_a_number, seconds_at(promoted->at), true});
+                              tuner::not_a_number, seconds_at(promoted->at), true, number});
     } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
-        ends_.push_back(
-            {ended->trial, ended->attempt, seconds_at(ended->at), ended->outcome, study::describe(ended->failure)});
+        ends_.push_back({ended->trial, ended->attempt, seconds_at(ended->at), ended->outcome,
+                         study::describe(ended->failure), number});
     } else if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) {
         starts_.push_back({seconds_at(began->at), seconds_at(began->at), began->wall_time, began->workers.size()});
     } else if (const auto* created = std::get_if<study::StudyCreated>(&record)) {

@@ -3,7 +3,9 @@
 // What a study's state forgets and pictures need: curves, decisions, the ends of attempts, how the best value grew.
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,7 +31,8 @@ struct Decision {
     double b = 0.0;
     double value = 0.0; ///< of the metric in that report; NaN: none, or a promotion
     double at_s = 0.0;
-    bool promotion = false; ///< of a trial that was paused
+    bool promotion = false;   ///< of a trial that was paused
+    std::uint64_t record = 0; ///< its number in the journal
 };
 
 struct AttemptEnd {
@@ -38,6 +41,7 @@ struct AttemptEnd {
     double at_s = 0.0;
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
     std::string message = {}; ///< of a failure; empty: none
+    std::uint64_t record = 0; ///< its number in the journal
 };
 
 /// A report that improved the best value; with repeats, the end of the last trial of a configuration.
@@ -65,8 +69,8 @@ struct Incident {
 /// Collects while a journal is read, record by record; can go on with the records of a journal that has grown.
 class History {
   public:
-    /// `tuner`: with the record applied.
-    void add(const study::Record& record, const tuner::Tuner& tuner);
+    /// `number`: of the record in the journal. `tuner`: with the record applied.
+    void add(const study::Record& record, std::uint64_t number, const tuner::Tuner& tuner);
 
     /// By trial; trials that have not reported may be missing at the end. A point for each iteration: where one was
     /// trained again, after a loss, the newest counts.
@@ -78,12 +82,17 @@ class History {
     [[nodiscard]] const std::vector<BestStep>& best() const { return best_; }
     [[nodiscard]] const std::vector<StartOfHead>& starts() const { return starts_; }
     [[nodiscard]] const std::vector<Incident>& incidents() const { return incidents_; }
+    /// Numbers of the records in which a trial took over states, for each of its generations but the first.
+    [[nodiscard]] std::span<const std::uint64_t> takeovers(study::TrialId trial) const;
+    /// Number of the record that closed a trial; 0: none.
+    [[nodiscard]] std::uint64_t closed(study::TrialId trial) const;
     [[nodiscard]] const RankTime& rank_time() const { return rank_time_; }
     /// Of the programs that created or changed the study, each once.
     [[nodiscard]] const std::vector<std::string>& versions() const { return versions_; }
 
   private:
-    void take(const study::Reported& report, const tuner::Tuner& tuner);
+    void take(const study::Reported& report, std::uint64_t number, const tuner::Tuner& tuner);
+    void take_number(const study::Record& record, std::uint64_t number);
     void take_best(study::TrialId trial, double at, const tuner::Tuner& tuner);
     void take_incident(const study::Record& record);
     void take_version(const std::string& version);
@@ -91,6 +100,8 @@ class History {
     std::vector<std::vector<CurvePoint>> curves_;
     std::vector<Decision> decisions_;
     std::vector<AttemptEnd> ends_;
+    std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> takeovers_; ///< by trial
+    std::vector<std::uint64_t> closed_;                                       ///< by trial; may be shorter
     std::vector<BestStep> best_;
     std::vector<StartOfHead> starts_;
     std::vector<Incident> incidents_;

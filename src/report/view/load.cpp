@@ -23,12 +23,13 @@ LoadedStudy load_state(storage::FileSystem& files, const std::string& directory)
     return loaded.tuner ? std::move(loaded) : load_study(files, directory);
 }
 
-void LoadedStudy::add(const study::Record& record) {
+void LoadedStudy::add(const study::Record& record, std::uint64_t number) {
+    origins.add(record, number);
     if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
         const auto* checkpoint = study::checkpoint_of(start->from);
         const auto* donor = std::get_if<study::Donor>(&start->from);
         starts.push_back(
-            {start->trial, start->attempt, static_cast<std::uint32_t>(workers.empty() ? 0 : workers.size() - 1),
+            {start->trial, start->attempt, number, static_cast<std::uint32_t>(workers.empty() ? 0 : workers.size() - 1),
              static_cast<std::uint32_t>(start->ranks.size()), ranks.size(), start->at,
              checkpoint == nullptr ? 0 : checkpoint->iteration, donor == nullptr ? start->trial : donor->trial});
         ranks.insert(ranks.end(), start->ranks.begin(), start->ranks.end());
@@ -43,10 +44,10 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
     LoadedStudy loaded;
     tuner::Regrown grown(directory, algorithms::known_algorithms());
     constexpr auto all = std::numeric_limits<std::uint64_t>::max();
-    loaded.journal = storage::read_history(files, directory, all, [&](study::Record&& record) {
+    loaded.journal = storage::read_history(files, directory, all, [&](study::Record&& record, std::uint64_t number) {
         grown.apply(record);
-        loaded.add(record);
-        if (history != nullptr) history->add(record, grown.tuner());
+        loaded.add(record, number);
+        if (history != nullptr) history->add(record, number, grown.tuner());
     });
     loaded.tuner = grown.take();
     if (!loaded.tuner) throw base::UsageError("the study in '" + directory + "' has not begun: its journal is empty");
@@ -55,7 +56,7 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
 
 void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
                   const std::function<void(const study::Reported&)>& visit) {
-    storage::read_history(files, directory, records, [&](study::Record&& record) {
+    storage::read_history(files, directory, records, [&](study::Record&& record, auto) {
         if (const auto* report = std::get_if<study::Reported>(&record)) visit(*report);
     });
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "report/view/history.hpp"
+#include "report/view/origins.hpp"
 #include "storage/journal/journal.hpp"
 #include "tuner/tuner.hpp"
 
@@ -18,6 +19,7 @@ namespace ranktune::report {
 struct AttemptStart {
     study::TrialId trial;
     study::Attempt attempt;
+    std::uint64_t record = 0;      ///< its number
     std::uint32_t incarnation = 0; ///< index into `workers` and `began`
     std::uint32_t rank_count = 0;
     std::size_t first_rank = 0; ///< index into `ranks`
@@ -33,9 +35,10 @@ struct LoadedStudy {
     std::vector<study::Rank> ranks;                    ///< of all of them
     std::vector<std::vector<study::RankInfo>> workers; ///< by incarnation, from 1
     std::vector<std::string> began;                    ///< wall time of each incarnation
+    Origins origins;
 
-    /// Adds a record to starts, ranks, workers and began; the tuner is not changed.
-    void add(const study::Record& record);
+    /// Adds a record with its number to starts, ranks, workers, began and origins; the tuner is not changed.
+    void add(const study::Record& record, std::uint64_t number);
 };
 
 /// Throws base::UsageError when the directory holds no study.
@@ -51,8 +54,8 @@ void require_study(storage::FileSystem& files, const std::string& directory);
 void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
                   const std::function<void(const study::Reported&)>& visit);
 
-/// Loads only the state, from the newest snapshot on, for views that need no history: `starts`, `ranks`, `workers` and
-/// `began` stay empty. Throws as load_study.
+/// Loads only the state, from the newest snapshot on, for views that need no history: `starts`, `ranks`, `workers`,
+/// `began` and `origins` stay empty. Throws as load_study.
 [[nodiscard]] LoadedStudy load_state(storage::FileSystem& files, const std::string& directory);
 
 /// The trial that `word` names: a number in digits, or "best". Throws base::UsageError naming the trials that exist.

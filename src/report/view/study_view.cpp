@@ -32,13 +32,17 @@ using tuner::TrialState;
 
 double seconds_of_time(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
 
-std::vector<GenerationView> generations_of(const TrialState& trial) {
+std::vector<GenerationView> generations_of(const TrialState& trial, std::span<const std::uint64_t> records) {
     std::vector<GenerationView> generations;
     if (trial.takeovers.empty()) return generations;
     const auto begin = [&](std::size_t k) -> GenerationView {
         if (k == 0) return {};
         const tuner::Takeover& takeover = trial.takeovers[k - 1];
-        return {takeover.iteration, takeover.donor.trial, takeover.donor.checkpoint.iteration, {}};
+        return {takeover.iteration,
+                takeover.donor.trial,
+                takeover.donor.checkpoint.iteration,
+                {},
+                k <= records.size() ? records[k - 1] : 0};
     };
     for (std::size_t k = 0; k <= trial.takeovers.size(); ++k) {
         generations.push_back(begin(k));
@@ -47,7 +51,7 @@ std::vector<GenerationView> generations_of(const TrialState& trial) {
     return generations;
 }
 
-TrialView trial_view(const TrialState& t) {
+TrialView trial_view(const TrialState& t, study::TrialId id, const History& history) {
     const bool closed = study::is_final(t.phase);
     TrialView view;
     view.phase = t.phase;
@@ -65,9 +69,10 @@ TrialView trial_view(const TrialState& t) {
     view.bracket = t.bracket;
     view.on_hold = t.on_hold;
     view.created_s = seconds_of_time(t.created);
-    view.origin = study::name(t.origin.kind);
+    view.origin = t.origin;
     view.configuration = tuner::best_configuration(t);
-    view.generations = generations_of(t);
+    view.generations = generations_of(t, history.takeovers(id));
+    view.closed = history.closed(id);
     return view;
 }
 
@@ -91,12 +96,14 @@ std::vector<AttemptView> attempts_of(const LoadedStudy& study, const History& hi
         view.begin_s = seconds_of_time(start.at);
         view.from = start.from;
         view.whose = start.whose;
+        view.start_record = start.record;
         const auto after = std::ranges::upper_bound(ends, std::pair{start.trial, start.attempt}, {}, which);
         const AttemptEnd* end = after == ends.begin() ? nullptr : *std::prev(after); // the newest of that attempt
         if (end != nullptr && which(end) == std::pair{start.trial, start.attempt}) {
             view.end_s = end->at_s;
             view.outcome = end->outcome;
             view.message = end->message;
+            view.end_record = end->record;
         } else {
             view.end_s = start.incarnation < history.starts().size() ? history.starts()[start.incarnation].end_s
                                                                      : seconds_of_time(state.now);
@@ -151,10 +158,13 @@ std::vector<RungView> rungs_of(const LoadedStudy& study, const History& history)
         for (; at != sorted.end() && at->key == key; ++at) {
             const Decision& decision = *at->decision;
             if (decision.promotion) {
-                if (entry) entry->went_on = true;
+                if (!entry) continue;
+                entry->went_on = true;
+                entry->promotion = decision.record;
             } else { // after a loss it may come here twice: the newest verdict counts
                 const bool before = entry && entry->went_on;
-                entry = {decision.trial, decision.value, before || decision.verb == Verb::go_on};
+                entry = {decision.trial, decision.value, before || decision.verb == Verb::go_on, decision.record,
+                         entry ? entry->promotion : 0};
             }
         }
         if (!entry) continue;
@@ -268,7 +278,9 @@ StudyView view_without_curves(const LoadedStudy& study, const History& history) 
     take_facts(view, *study.tuner);
     const auto& trials = study.tuner->state().trials;
     view.trials.reserve(trials.size());
-    for (const TrialState& trial : trials) view.trials.push_back(trial_view(trial));
+    for (std::uint32_t i = 0; i < trials.size(); ++i)
+        view.trials.push_back(trial_view(trials[i], study::TrialId{i}, history));
+    view.origins = study.origins;
     view.best_steps = history.best();
     view.starts = history.starts();
     view.incidents = history.incidents();

@@ -10,6 +10,7 @@
 
 #include "report/view/history.hpp"
 #include "report/view/load.hpp"
+#include "report/view/origins.hpp"
 #include "report/view/rank_time.hpp"
 
 namespace ranktune::report {
@@ -20,12 +21,14 @@ struct GenerationView {
     std::optional<study::TrialId> donor; ///< whose state it took over there; nothing: its own beginning
     study::Iteration donor_iteration = 0;
     space::Configuration configuration;
+    std::uint64_t record = 0; ///< number of the record Exploited; 0: none
 };
 
 struct TrialView {
     study::TrialPhase phase = study::TrialPhase::waiting;
-    std::string why;     ///< why it ended, paused or goes on, in words
-    std::string message; ///< of its newest failure; empty: none
+    std::string why;          ///< why it ended, paused or goes on, in words
+    std::string message;      ///< of its newest failure; empty: none
+    std::uint64_t closed = 0; ///< number of the record TrialClosed; 0: none
     study::Iteration iterations = 0;
     double best = 0.0; ///< NaN: no finite value
     study::Iteration best_iteration = 0;
@@ -37,7 +40,7 @@ struct TrialView {
     std::uint32_t bracket = 0;
     bool on_hold = false; ///< a user has paused it
     double created_s = 0.0;
-    std::string origin;                      ///< of its configuration: "searcher", "start", ...
+    study::Origin origin;                    ///< of its first configuration
     space::Configuration configuration;      ///< of its best report
     std::vector<GenerationView> generations; ///< oldest first; empty: it took over no state
     std::vector<CurvePoint> curve;
@@ -64,6 +67,8 @@ struct AttemptView {
     std::optional<study::AttemptOutcome> outcome; ///< nothing: it trains, or ended with its start
     bool runs = false;                            ///< it holds its ranks now
     std::string message;
+    std::uint64_t start_record = 0; ///< number of the record TrialStarted
+    std::uint64_t end_record = 0;   ///< number of the record AttemptEnded; 0: none
 };
 
 /// The trials that a scheduler compared at one iteration, best first.
@@ -74,6 +79,8 @@ struct RungView {
         study::TrialId trial;
         double value = 0.0;
         bool went_on = false;
+        std::uint64_t record = 0;    ///< number of the record with its verdict
+        std::uint64_t promotion = 0; ///< number of its newest record TrialPromoted; 0: none
     };
     std::vector<Entry> entries;
     [[nodiscard]] std::uint64_t went_on() const;
@@ -127,6 +134,7 @@ struct StudyView {
 
     std::vector<space::Parameter> parameters; ///< that vary, in the order of the study file
     std::vector<TrialView> trials;
+    Origins origins; ///< more on where their configurations came from
     std::vector<BestStep> best_steps;
     std::vector<Decision> decisions;
     std::vector<RungView> rungs;       ///< by bracket, then iteration; empty: the scheduler has none

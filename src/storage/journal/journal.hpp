@@ -186,9 +186,13 @@ class Journal final : public study::RecordSink {
 JournalSummary read_journal(FileSystem& files, const std::string& directory,
                             const std::function<void(study::Record&&)>& visit);
 
-/// The same without snapshots (each may be as large as the study's state), for the records below number `limit`.
+/// Gets a record and its number: the first of the journal has 0, and snapshots count.
+using VisitNumbered = std::function<void(study::Record&&, std::uint64_t number)>;
+
+/// As read_journal, without snapshots (each may be as large as the study's state), for the records below number
+/// `limit`.
 JournalSummary read_history(FileSystem& files, const std::string& directory, std::uint64_t limit,
-                            const std::function<void(study::Record&&)>& visit);
+                            const VisitNumbered& visit);
 
 /// What a head needs to continue: the newest snapshot and the records after it. Earlier records are not decoded.
 struct JournalTail {

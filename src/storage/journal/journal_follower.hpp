@@ -33,7 +33,7 @@ class JournalFollower {
     /// Visits the new records in order, without snapshots. After `rebuild` it may not be called again. Throws
     /// base::FormatError when the journal was damaged, or a record could not be decoded, in `patience` looks in a row;
     /// base::IoError when the files cannot be read: the next look may succeed.
-    [[nodiscard]] Followed look(const std::function<void(study::Record&&)>& visit);
+    [[nodiscard]] Followed look(const VisitNumbered& visit);
 
     /// Of everything that was read.
     [[nodiscard]] const JournalSummary& read() const { return read_; }

@@ -2,6 +2,7 @@
 #include <limits>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "ranktune/base/error.hpp"
@@ -94,12 +95,13 @@ JournalSummary read_journal(FileSystem& files, const std::string& directory,
 }
 
 JournalSummary read_history(FileSystem& files, const std::string& directory, std::uint64_t limit,
-                            const std::function<void(study::Record&&)>& visit) {
+                            const VisitNumbered& visit) {
     return summary_of(walk_journal(files, directory, [&](const FrameView& frame) {
         std::uint64_t sequence = frame.header.first_sequence;
         if (sequence >= limit) return;
         split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
-            if (sequence++ < limit && kind != kind_of<study::Snapshot>()) visit(decoded(record));
+            const std::uint64_t number = sequence++;
+            if (number < limit && kind != kind_of<study::Snapshot>()) visit(decoded(record), number);
         });
     }));
 }
@@ -127,14 +129,17 @@ JournalTail read_journal_tail(FileSystem& files, const std::string& directory, C
     }
 }
 
-Followed JournalFollower::look(const std::function<void(study::Record&&)>& visit) {
-    std::vector<study::Record> records; // visited only when the walk is good: a reader cannot take a record back
+Followed JournalFollower::look(const VisitNumbered& visit) {
+    std::vector<std::pair<study::Record, std::uint64_t>>
+        records; // visited only when the walk is good: a reader cannot take a record back
     std::optional<WalkResult> walk;
     try {
         walk =
             walk_journal_on(files_, directory_, read_.uuid, read_.end, read_.synced_below, [&](const FrameView& frame) {
+                std::uint64_t number = frame.header.first_sequence;
                 split(frame, [&](std::size_t kind, std::span<const std::byte> record) {
-                    if (kind != kind_of<study::Snapshot>()) records.push_back(decoded(record));
+                    if (kind != kind_of<study::Snapshot>()) records.emplace_back(decoded(record), number);
+                    ++number;
                 });
             });
     } catch (const base::FormatError&) {
@@ -147,7 +152,7 @@ Followed JournalFollower::look(const std::function<void(study::Record&&)>& visit
     if (!walk) return Followed::rebuild;
     const bool grown = walk->end.sequence != read_.records;
     read_ = summary_of(*walk);
-    for (study::Record& record : records) visit(std::move(record));
+    for (auto& [record, number] : records) visit(std::move(record), number);
     return grown ? Followed::grown : Followed::nothing;
 }
 

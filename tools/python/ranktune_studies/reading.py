@@ -32,6 +32,7 @@ class Trial:
     last: Optional[float]
     values: Tuple[float, ...] = ()  # of several objectives, at best_iteration; (): no result
     checkpoints: List[str] = field(default_factory=list, repr=False)  # paths in the study's directory
+    origin: Dict[str, Any] = field(default_factory=dict, repr=False)  # where its configuration came from: kind, ...
 
 
 class Study:
@@ -153,4 +154,5 @@ def _trial(trial: Dict[str, Any]) -> Trial:
     best, last = trial["best"] or {}, trial["last"] or {}
     return Trial(trial["id"], trial["configuration"], trial["state"], trial["reason"], trial["message"], trial["iterations"],
                  trial["seconds"], len(trial["attempts"]), _number(best.get("value")), best.get("iteration"),
-                 _number(last.get("value")), tuple(best.get("values", ())), [checkpoint["path"] for checkpoint in trial["checkpoints"]])
+                 _number(last.get("value")), tuple(best.get("values", ())), [checkpoint["path"] for checkpoint in trial["checkpoints"]],
+                 {name: _number(value) if name in ("expected", "gain") else value for name, value in trial.get("origin", {}).items()})
