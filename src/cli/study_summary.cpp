@@ -18,19 +18,43 @@
 namespace ranktune::cli {
 namespace {
 
-/// Adds what the head knows beyond the journal, from the file `status`, which each start writes anew.
-void take_status(const std::string& directory, report::Live& live) {
+/// What the head knows beyond the journal: the file `status`, which each start writes anew. Empty: it is missing,
+/// unreadable, or from another version.
+nlohmann::json status_of(const std::string& directory) {
     try {
-        const auto status = trainables::read_json(storage::read_text(storage::posix_file_system(),
-                                                                     studydir::StudyDirectory{directory}.status_file(),
-                                                                     studydir::most_status_bytes));
-        if (!status.is_object()) return;
+        auto status = trainables::read_json(storage::read_text(storage::posix_file_system(),
+                                                               studydir::StudyDirectory{directory}.status_file(),
+                                                               studydir::most_status_bytes));
+        if (status.is_object()) return status;
+    } catch (const nlohmann::json::exception&) {
+    } catch (const base::Error&) {
+    }
+    return nlohmann::json::object();
+}
+
+void take_figures(const nlohmann::json& status, report::Live& live) {
+    try {
         live.checkpoints_missed = status.value("checkpoints_missed", std::uint64_t{0});
         live.checkpoint_error = status.value("checkpoint_error", std::string());
         live.fallbacks = status.value("checkpoint_fallbacks", std::uint64_t{0});
     } catch (const nlohmann::json::exception&) { // from another version
-    } catch (const base::Error&) {               // missing, or unreadable
     }
+}
+
+/// "2026-11-20T14:02:13Z ada@login1: pause trial #0: refused, trial #0 is paused by a user already".
+std::vector<std::string> answers_in(const nlohmann::json& status) {
+    std::vector<std::string> answers;
+    try {
+        for (const nlohmann::json& each : status.value("requests", nlohmann::json::array())) {
+            const std::string who = each.value("who", std::string());
+            const std::string words = each.value("words", std::string());
+            std::string text = each.value("time", std::string()) + " " + (who.empty() ? "" : who + ": ");
+            text += each.value("what", std::string()) + (each.value("accepted", false) ? ": accepted" : ": refused");
+            answers.push_back(report::printable(words.empty() ? text : text + ", " + words));
+        }
+    } catch (const nlohmann::json::exception&) { // from another version
+    }
+    return answers;
 }
 
 nlohmann::ordered_json configuration_json(const space::Configuration& configuration) {
@@ -75,8 +99,10 @@ report::Live live_of(const tuner::State& state, const std::string& directory) {
     live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
     live.deadline = standing.text;
     live.interrupted = standing.interrupted;
+    const nlohmann::json status = status_of(directory);
+    live.answers = answers_in(status);
     if (state.ended || live.interrupted) return live;
-    take_status(directory, live);
+    take_figures(status, live);
     live.stopping = report::stopping_text(state, std::chrono::system_clock::now());
     return live;
 }
@@ -123,6 +149,8 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
         root["best"] = nullptr;
     }
     if (study.tuner->spec().objective.several()) root["front"] = front_json(*study.tuner);
+    const nlohmann::json status = status_of(directory);
+    if (status.contains("requests")) root["requests"] = status["requests"];
     return root;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <utility>
 
 #include "base/json_text.hpp"
 #include "studydir/log_file.hpp"
@@ -96,8 +97,8 @@ struct RecordLogger {
 } // namespace
 
 HeadObserver::HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status,
-                           const storage::Journal& journal)
-    : next_(next), log_(log), status_(status), journal_(journal) {}
+                           const storage::Journal& journal, Answers answers)
+    : next_(next), log_(log), status_(status), journal_(journal), answers_(std::move(answers)) {}
 
 void HeadObserver::on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
                               const HeadFigures& figures) {
@@ -112,7 +113,7 @@ void HeadObserver::on_tick(const tuner::Tuner& tuner, const HeadFigures& figures
     }
     if (figures.elapsed_s >= next_status_s_ || tuner.state().ended) {
         next_status_s_ = figures.elapsed_s + 1.0;
-        status_.publish(status_json(tuner, figures, journal_.statistics().synced));
+        status_.publish(status_json(tuner, figures, journal_.statistics().synced, answers_()));
     }
     if (next_ != nullptr) next_->on_tick(tuner, figures);
 }
@@ -133,7 +134,23 @@ void HeadObserver::write_stat(const tuner::Tuner& tuner, const HeadFigures& figu
                 {"stale", std::to_string(figures.stale_messages)}});
 }
 
-std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced) {
+namespace {
+
+std::string answers_json(const std::vector<studydir::AnsweredRequest>& answers) {
+    std::string list;
+    for (const studydir::AnsweredRequest& each : answers) {
+        base::JsonObject object(4);
+        object.text("time", each.time).text("who", each.who).text("what", each.what);
+        object.boolean("accepted", each.answer.accepted).text("words", each.answer.words);
+        list += (list.empty() ? "" : ", ") + object.str();
+    }
+    return "[" + list + "]";
+}
+
+} // namespace
+
+std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced,
+                        const std::vector<studydir::AnsweredRequest>& answers) {
     const auto& state = tuner.state();
     base::JsonObject phases(2);
     for (const auto phase :
@@ -170,6 +187,7 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, s
             .integer("iteration", best.best_iteration);
         object.raw("best", summary.str());
     }
+    if (!answers.empty()) object.raw("requests", answers_json(answers));
     return object.str() + "\n";
 }
 

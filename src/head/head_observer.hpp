@@ -2,11 +2,14 @@
 #pragma once
 // HeadObserver: writes the head's log lines and its status file, then calls the screen's observer.
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "head/observer.hpp"
 #include "ranktune/base/log.hpp"
 #include "storage/journal/journal.hpp"
+#include "studydir/control.hpp"
 #include "studydir/publisher.hpp"
 
 namespace ranktune::head {
@@ -15,8 +18,10 @@ namespace ranktune::head {
 /// passes everything on to `next`.
 class HeadObserver final : public Observer {
   public:
-    /// `next` may be null. References must outlive it.
-    HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status, const storage::Journal& journal);
+    using Answers = std::function<std::vector<studydir::AnsweredRequest>()>;
+    /// `next` may be null. References must outlive it. `answers`: to requests of users, for the status file.
+    HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status, const storage::Journal& journal,
+                 Answers answers);
 
     void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
                     const HeadFigures& figures) override;
@@ -29,12 +34,14 @@ class HeadObserver final : public Observer {
     base::LogSink& log_;
     studydir::Publisher& status_;
     const storage::Journal& journal_;
+    Answers answers_;
     double next_stat_s_ = 60.0;
     double next_status_s_ = 0.0;
 };
 
 /// The text of the status file: JSON, `"schema": 1`, a snapshot for `status --watch`. `synced`: number of synced
 /// journal records.
-[[nodiscard]] std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced);
+[[nodiscard]] std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, std::uint64_t synced,
+                                      const std::vector<studydir::AnsweredRequest>& answers);
 
 } // namespace ranktune::head

@@ -334,7 +334,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     studydir::Publisher status(files_, directory_.status_file(), [this] { return is_mine(); });
     hooks_.emplace(options_.observer, options_.spec.hooks, options_.spec.name, directory_.path, waker_, *log_);
     SteeringDesk desk(&*hooks_, files_, directory_, *journal_, options_.spec.space, waker_, *log_);
-    HeadObserver observer(&desk, *log_, status, *journal_);
+    HeadObserver observer(&desk, *log_, status, *journal_, [&desk] { return desk.recent(); });
     process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(); }),
                                process::Background::Clock::now() + tables_interval);
     HeadServices services(

@@ -34,6 +34,14 @@ struct Answer {
     bool accepted = false;
     std::string words;
 };
+/// An answered request, as the file `status` keeps the newest ones for `ranktune status`.
+struct AnsweredRequest {
+    std::string time; ///< wall time, RFC 3339
+    std::string who;  ///< "ada@login1"; empty: not known
+    std::string what; ///< in words
+    Answer answer;
+};
+
 /// Writes the answer, then removes the request. Throws base::IoError.
 void answer_request(storage::FileSystem& files, const StudyDirectory& directory, const std::string& name,
                     const Answer& answer);

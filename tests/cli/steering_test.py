@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Users who steer a running study, also one whose processes are killed: steering_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import json
 import os
 import re
 import signal
@@ -42,6 +43,13 @@ class Steering(Long):
         out, err = self.steer("pause", "long", "0", code=2)
         self.assertIn("pause trial #0: refused, trial #0 is paused by a user already", err)
         self.assertIn("there is no trial #17", self.steer("cancel", "long", "17", code=2)[1])
+        status = lambda: " ".join(self.ranktune("status", "long")[0].split())
+        refused = r"\dZ \S+@\S+: pause trial #0: refused, trial #0 is paused by a user already .*cancel trial #17: refused, there is no trial #17"
+        self.wait_until(lambda: re.search(refused, status()), "the answers")
+        self.assertRegex(status(), r"requests \S+Z \S+@\S+: pause trial #0: accepted ")
+        requests = json.loads(self.ranktune("status", "long", "--json")[0])["requests"]
+        self.assertEqual([(each["what"], each["accepted"]) for each in requests],
+                         [("pause trial #0", True), ("pause trial #0", False), ("cancel trial #17", False)])
         self.steer("cancel", "long", "1")
         self.wait_for(1, "stopped")
         self.assertIn("cancelled by a user", self.ranktune("logs", "long", "1")[0] + self.ranktune("explain", "long", "1")[0])

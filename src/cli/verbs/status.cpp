@@ -48,7 +48,8 @@ std::string screen_of(report::FollowedStudy& study, const report::TableRequest& 
     const report::TrialTable table(study.tuner(), request, live.interrupted, style);
     const report::LastMetrics none;
     return report::live_head(study.tuner(), live, style) +
-           table.text(table.needs_metrics() ? study.metrics() : none, live.directory);
+           table.text(table.needs_metrics() ? study.metrics() : none, live.directory) +
+           report::answers_text(live, style);
 }
 
 /// What stands below the table, once.
@@ -79,7 +80,8 @@ void watch_study(report::FollowedStudy& study, report::TableRequest request, con
         measure_again(terminal);
         if (terminal.interactive && !terminal.narrow && !over) {
             // A picture that is taller than the terminal could not be drawn over. Head, titles and hints take 12 lines.
-            constexpr std::size_t others = 12;
+            const std::string answers = report::answers_text(live, terminal.style);
+            const auto others = 12 + static_cast<std::size_t>(std::ranges::count(answers, '\n'));
             request.max_rows = terminal.rows > others + 1 ? terminal.rows - others : 1;
             picture.draw(std::cout, terminal, screen_of(study, request, live, terminal.style));
         } else if (!over && changed) {

@@ -6,13 +6,23 @@
 #include <utility>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/utf8.hpp"
 #include "ranktune/study/parse.hpp"
+#include "studydir/log_file.hpp"
 
 namespace ranktune::head {
 
 namespace {
 
 constexpr std::chrono::seconds control_period{1};
+
+/// Answers that are kept for `ranktune status`, and bytes of each of their texts: the file `status` stays small.
+constexpr std::size_t most_recent = 5;
+constexpr std::size_t most_text = 400;
+
+std::string shortened(const std::string& text) {
+    return base::as_utf8(text.size() <= most_text ? text : text.substr(0, most_text) + " ...");
+}
 
 } // namespace
 
@@ -40,12 +50,14 @@ void SteeringDesk::attend(HeadMachine& head, const tuner::Tuner& tuner, base::St
     while (auto request = next_request()) {
         const study::Steering& ask = request->file.ask;
         if (tuner.state().requests.knows(ask.request)) { // the head before this one was killed before it could answer
+            note(request->file.who, study::describe(ask), {true, "took effect before the last start"});
             settle_when_synced(request->name, "took effect before the last start", {});
             continue;
         }
         if (const std::string why = tuner.objection(ask); !why.empty()) {
             log_.write(base::LogLevel::warning, "not-steered",
                        {{"by", request->file.who}, {"what", study::describe(ask)}, {"why", why}});
+            note(request->file.who, study::describe(ask), {false, why});
             settle(request->name, {false, why});
             continue;
         }
@@ -64,6 +76,7 @@ void SteeringDesk::on_records(const tuner::Tuner& tuner, const std::vector<study
             const auto found = std::ranges::find_if(
                 open_, [&](const Request& each) { return each.file.ask.request == steered->ask.request; });
             if (found == open_.end()) continue;
+            note(steered->who, steered->what, {true, ""});
             settle_when_synced(found->name, steered->what,
                                steered->spec.empty() ? "" : study::resolved_toml(tuner.spec()));
             open_.erase(found);
@@ -82,6 +95,19 @@ std::optional<SteeringDesk::Request> SteeringDesk::next_request() {
     Request request = std::move(shared_->asked.front());
     shared_->asked.pop_front();
     return request;
+}
+
+void SteeringDesk::note(const std::string& who, const std::string& what, studydir::Answer answer) {
+    answer.words = shortened(answer.words);
+    const std::lock_guard lock(shared_->mutex);
+    auto& recent = shared_->recent;
+    recent.push_back({studydir::wall_time_now(), shortened(who), shortened(what), std::move(answer)});
+    if (recent.size() > most_recent) recent.pop_front();
+}
+
+std::vector<studydir::AnsweredRequest> SteeringDesk::recent() const {
+    const std::lock_guard lock(shared_->mutex);
+    return {shared_->recent.begin(), shared_->recent.end()};
 }
 
 void SteeringDesk::settle(std::string name, studydir::Answer answer) {
@@ -134,6 +160,7 @@ void SteeringDesk::look_for_requests() {
             shared_->asked.push_back(std::move(request));
         } catch (const base::UsageError& error) {
             log_.write(base::LogLevel::warning, "control", {{"request", name}, {"error", error.what()}});
+            note("", "request " + name, {false, error.what()});
             studydir::answer_request(files_, directory_, name, {false, error.what()});
         } catch (const base::IoError&) {
             known_.erase(name); // tried again

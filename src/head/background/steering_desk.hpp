@@ -31,6 +31,8 @@ class SteeringDesk final : public Observer {
 
     /// Passes new requests to the core, or refuses them. In every round of the loop; never waits for a disk.
     void attend(HeadMachine& head, const tuner::Tuner& tuner, base::StudyTime now);
+    /// The newest answers of this start, oldest first.
+    [[nodiscard]] std::vector<studydir::AnsweredRequest> recent() const;
     /// Refuses all requests that are left, because the study is over for good. Waits for the disk.
     void close(const std::string& why);
 
@@ -53,11 +55,13 @@ class SteeringDesk final : public Observer {
         std::deque<Request> asked;   ///< read, and not yet seen by the core
         std::deque<Settled> settled; ///< to be answered
         std::string resolved;        ///< to be published as resolved.toml; empty: nothing
+        std::deque<studydir::AnsweredRequest> recent;
     };
 
     void look();
     void look_for_requests();
     void answer();
+    void note(const std::string& who, const std::string& what, studydir::Answer answer);
     void settle(std::string name, studydir::Answer answer);
     void settle_when_synced(std::string name, std::string words, std::string resolved);
     [[nodiscard]] std::optional<Request> next_request();

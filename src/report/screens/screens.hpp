@@ -68,15 +68,18 @@ struct Live {
     std::string deadline = {};        ///< words on the job's end, the time budget, or who runs it; empty: none
     double starting_share = 0.0;
     double idle_share = 0.0;
-    double training_s = 0.0;              ///< rank-seconds in user code
-    std::string directory;                ///< of the study, as the user would type it; empty: its name
-    std::uint64_t checkpoints_missed = 0; ///< that could not be written
-    std::string checkpoint_error;         ///< of the last one that could not be written
-    std::uint64_t fallbacks = 0;          ///< to an earlier checkpoint, because the newest was damaged
-    std::string stopping = {};            ///< stopping_text
-    std::uint64_t total = 0;              ///< SteadyTotal; 0: not tracked
-    bool interrupted = false;             ///< nobody runs the study: trials that hold ranks were interrupted
+    double training_s = 0.0;               ///< rank-seconds in user code
+    std::string directory;                 ///< of the study, as the user would type it; empty: its name
+    std::uint64_t checkpoints_missed = 0;  ///< that could not be written
+    std::string checkpoint_error;          ///< of the last one that could not be written
+    std::uint64_t fallbacks = 0;           ///< to an earlier checkpoint, because the newest was damaged
+    std::string stopping = {};             ///< stopping_text
+    std::uint64_t total = 0;               ///< SteadyTotal; 0: not tracked
+    bool interrupted = false;              ///< nobody runs the study: trials that hold ranks were interrupted
+    std::vector<std::string> answers = {}; ///< to the newest requests of users in this start, in words, oldest first
 };
+/// Live::answers, wrapped; empty: none.
+[[nodiscard]] std::string answers_text(const Live& live, const Style& style);
 /// Problems with checkpoints, in sentences; empty: none.
 [[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);
 /// The same for the live table, a line of at most `width` columns each.

@@ -122,6 +122,12 @@ std::vector<std::string> checkpoint_lines(const Live& live, std::size_t width) {
     return lines;
 }
 
+std::string answers_text(const Live& live, const Style& style) {
+    std::string text;
+    for (const std::string& answer : live.answers) text += prose(text.empty() ? "requests" : "", answer, style);
+    return encoded(std::move(text), style);
+}
+
 std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, live, style) + "\n" +
                        counts_line(tuner, live.interrupted, style) + "\n";
