@@ -152,11 +152,11 @@ def check_continuation(shell, study, promoted):
 
 
 def check_population(shell, program):
-    """Every member trained to the end; who takes over from whom depends on who comes first."""
+    """Every member trained to the end. They are compared together, so the worst takes over from the best."""
     whole = json.loads(shell.run(f"cd jobs/pytorch; {shlex.quote(str(program))} export pytorch-pbt --format json"))
     check({trial["state"] for trial in whole["trials"]} == {"finished"}, "pytorch-pbt: all members are finished")
     takeovers = [(trial["id"], taken["donor"]) for trial in whole["trials"] for taken in trial.get("takeovers", [])]
-    check(all(trial != donor for trial, donor in takeovers), f"pytorch-pbt: {len(takeovers)} takeovers")
+    check(takeovers and all(trial != donor for trial, donor in takeovers), f"pytorch-pbt: {len(takeovers)} takeovers")
 
 
 def torch_version(python):
