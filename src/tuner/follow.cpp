@@ -203,6 +203,8 @@ void Tuner::Following::operator()(const study::AttemptEnded& r) const {
     if (r.outcome == AttemptOutcome::unreadable && r.retry) {
         const StartFrom from = start_of(t).from;
         const auto* own = std::get_if<CheckpointRef>(&from);
+        const bool nothing_trained = !t.takeovers.empty() && t.iteration == t.takeovers.back().iteration;
+        if (own == nullptr && nothing_trained) round.push(FindDonor{r.trial, t.generation() - 1});
         round.push(UndoExploit{r.trial, t.generation(), own == nullptr});
         if (own != nullptr) round.push(Release{r.trial, own->path, true});
     }

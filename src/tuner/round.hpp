@@ -61,6 +61,11 @@ struct UndoExploit {
     std::uint32_t generation = 0; ///< that it had then
     bool unreadable = false;      ///< the donor's checkpoint, from which it started
 };
+/// The state that the trial was to take over could not be read: is there another one?
+struct FindDonor {
+    TrialId trial;
+    std::uint32_t generation = 0; ///< that it has, once the exploit is undone
+};
 /// A trial failed: is its GPU bad, or its host?
 struct JudgePlace {
     std::optional<std::uint32_t> host;   ///< position in Placement::hosts(); nullopt: it ran on several
@@ -85,7 +90,7 @@ struct End {
 };
 
 using Task = std::variant<EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, TakeOver, UndoExploit,
-                          JudgePlace, JudgeSetUp, Convict, Fill, End>;
+                          FindDonor, JudgePlace, JudgeSetUp, Convict, Fill, End>;
 
 /// The state that a record is about to change, where something follows from the change.
 struct Before {

@@ -110,6 +110,16 @@ Tuner::Next Tuner::decide(UndoExploit& task, Round& round) const {
     return study::ExploitUndone{task.trial, round.now, task.generation - 1};
 }
 
+/// As at the verdict; later the trial has trained on, and the next ready point is for it.
+Tuner::Next Tuner::decide(FindDonor& task, Round& round) const {
+    const TrialState& t = state_.trials[task.trial];
+    if (state_.draining || is_final(t.phase) || t.generation() != task.generation) return {};
+    const auto wanted = scheduler_->exploit_instead(task.trial);
+    if (!wanted) return {};
+    auto record = takeover(task.trial, t.iteration, *wanted, round.now);
+    return record ? Next(*std::move(record)) : Next{};
+}
+
 /// The GPU first: a host whose only bad part is out of service may be good.
 Tuner::Next Tuner::decide(JudgePlace& task, Round& round) const {
     const Placement& placement = state_.placement;

@@ -194,6 +194,7 @@ class Tuner {
     Next decide(Reopen& task, Round& round) const;
     Next decide(TakeOver& task, Round& round) const;
     Next decide(UndoExploit& task, Round& round) const;
+    Next decide(FindDonor& task, Round& round) const;
     Next decide(JudgePlace& task, Round& round) const;
     Next decide(JudgeSetUp& task, Round& round) const;
     Next decide(Convict& task, Round& round) const;

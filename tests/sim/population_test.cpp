@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,7 +46,7 @@ struct Follower {
     struct Member {
         std::vector<space::Configuration> configurations; ///< of each generation
         std::vector<study::Donor> donors;                 ///< of each generation but the first
-        base::Iteration exploited_at = 0;
+        std::vector<base::Iteration> exploited_at;        ///< of each generation but the first
     };
     std::string kept; ///< the hyper-parameter that stays each member's own
     std::map<base::TrialId, Member> members;
@@ -54,6 +55,8 @@ struct Follower {
     std::size_t undone = 0;
     std::size_t from_donors = 0;
     std::size_t between_sizes = 0; ///< exploits between members of different numbers of ranks
+    std::size_t instead = 0;       ///< exploits of another donor, at once after one that was undone
+    std::map<base::TrialId, std::pair<base::Iteration, base::TrialId>> lost; ///< newest that was undone: when, whom
 
     void see(const study::Record& record) {
         std::visit([this](const auto& r) { see_one(r); }, record);
@@ -65,6 +68,10 @@ struct Follower {
     }
     void see_one(const study::Exploited& r) {
         ++exploits;
+        if (const auto before = lost.find(r.trial); before != lost.end() && before->second.first == r.iteration) {
+            CHECK(before->second.second != r.donor.trial);
+            ++instead;
+        }
         Member& member = members[r.trial];
         const auto& saved = checkpoints.at(r.donor.checkpoint.path);
         CHECK(saved.first == r.donor.trial);
@@ -78,15 +85,17 @@ struct Follower {
         member.configurations.push_back(r.configuration);
         member.donors.push_back(r.donor);
         CHECK(member.donors.size() == r.generation);
-        CHECK(r.iteration > member.exploited_at);
-        member.exploited_at = r.iteration;
+        CHECK((member.exploited_at.empty() || r.iteration > member.exploited_at.back()));
+        member.exploited_at.push_back(r.iteration);
     }
     void see_one(const study::ExploitUndone& r) {
         ++undone;
         Member& member = members[r.trial];
         REQUIRE(member.donors.size() == r.generation + 1);
+        lost[r.trial] = {member.exploited_at.back(), member.donors.back().trial};
         member.donors.pop_back();
         member.configurations.pop_back();
+        member.exploited_at.pop_back();
     }
     void see_one(const study::TrialStarted& r) {
         const Member& member = members[r.trial];
@@ -132,6 +141,7 @@ struct Totals {
     std::size_t from_donors = 0;
     std::size_t undone = 0;
     std::size_t between_sizes = 0;
+    std::size_t instead = 0;
     std::size_t turns = 0;
 };
 
@@ -144,6 +154,7 @@ void check(const Lives& lives, const std::string& kept, Totals& totals) {
     totals.from_donors += follower.from_donors;
     totals.undone += follower.undone;
     totals.between_sizes += follower.between_sizes;
+    totals.instead += follower.instead;
     for (const auto& report : lives.all<study::Reported>())
         if (report.verdict.reason == study::Reason::turn) ++totals.turns;
     for (const auto& trial : lives.tuner->state().trials) {
@@ -172,6 +183,7 @@ TEST_CASE("A population gets to its end, whoever dies, and nobody trains a mixtu
     CHECK(totals.exploits > 200);
     CHECK(totals.from_donors > 200);
     CHECK(totals.undone > 5);
+    CHECK(totals.instead > 0);
     CHECK(totals.between_sizes > 20);
     CHECK(totals.turns > 100);
 }
@@ -262,6 +274,216 @@ TEST_CASE("A synchronous population gets to its end, whoever dies at a barrier o
     CHECK(totals.between_sizes > 20);
     CHECK(held > 5000);
     CHECK(late > 0);
+}
+
+// ---- What users of Ray Tune have met, and what must not happen here
+
+namespace {
+
+/// Nothing fails, and all members train at once.
+Lives quiet_lives(const study::StudySpec& spec) {
+    ClusterOptions options;
+    options.workers = spec.num_trials;
+    options.curve.save_every = 1;
+    Lives lives;
+    lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options, {});
+    for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
+    CHECK(lives.problems.empty());
+    CHECK(lives.outcome == study::StudyOutcome::ok);
+    return lives;
+}
+
+/// By member: the checkpoint that it is to take over, as long as it has no state of its own with the new configuration.
+struct Needed {
+    std::map<base::TrialId, study::Donor> donors;
+    std::map<base::TrialId, std::uint32_t> generations;
+    std::size_t released = 0; ///< other checkpoints of donors
+
+    void see(const study::Record& record) {
+        if (const auto* taken = std::get_if<study::Exploited>(&record)) {
+            donors[taken->trial] = taken->donor;
+            generations[taken->trial] = taken->generation;
+        } else if (const auto* undone = std::get_if<study::ExploitUndone>(&record)) {
+            donors.erase(undone->trial);
+        } else if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
+            donors.erase(closed->trial);
+        } else if (const auto* saved = std::get_if<study::CheckpointCommitted>(&record)) {
+            if (saved->checkpoint.generation == generations[saved->trial]) donors.erase(saved->trial);
+        } else if (const auto* gone = std::get_if<study::CheckpointReleased>(&record)) {
+            for (const auto& [trial, donor] : donors) {
+                CHECK(donor.checkpoint.path != gone->path);
+                if (donor.trial == gone->trial) ++released;
+            }
+        }
+    }
+};
+
+} // namespace
+
+// (ray-project/ray#9036, #8441)
+TEST_CASE("Ray: no checkpoint is deleted that a member has still to take over, and nobody waits for ever",
+          "[sim][pbt][ray]") {
+    for (const bool synchronous : {false, true}) {
+        std::size_t released = 0;
+        for (std::uint64_t seed = 0; seed < 10; ++seed) {
+            INFO("seed " << seed << (synchronous ? ", synchronous" : ""));
+            study::StudySpec spec = population(12, {{"interval", 3}, {"synchronous", synchronous}});
+            spec.seed = seed;
+            spec.checkpoint.keep = 1;
+            ClusterOptions options;
+            options.workers = 4;
+            options.seed = seed;
+            options.curve.save_every = 1; // each save makes the one before superfluous
+            options.deaths.emplace_back(base::Rank{2}, 4s);
+            Lives lives;
+            lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options, {after(2.0)});
+            Totals totals;
+            check(lives, "", totals); // every member finishes
+            Needed needed;
+            lives.journal.for_each([&](const study::Record& record) { needed.see(record); });
+            released += needed.released;
+        }
+        CHECK(released > 5);
+    }
+}
+
+// (ray-project/ray#27170)
+TEST_CASE("Ray: nobody takes over a member that has saved nothing, or loses progress by waiting for it",
+          "[sim][pbt][ray]") {
+    const Lives lives = quiet_lives(population(12, {{"interval", 3}}));
+    std::set<std::string> saved;
+    std::map<base::TrialId, base::Iteration> trained;
+    std::size_t exploits = 0;
+    lives.journal.for_each([&](const study::Record& record) {
+        if (const auto* checkpoint = std::get_if<study::CheckpointCommitted>(&record))
+            saved.insert(checkpoint->checkpoint.path);
+        if (const auto* taken = std::get_if<study::Exploited>(&record)) {
+            ++exploits;
+            CHECK(saved.contains(taken->donor.checkpoint.path));
+        }
+        if (const auto* report = std::get_if<study::Reported>(&record))
+            CHECK(report->iteration == ++trained[report->trial]); // each once, none left out
+    });
+    CHECK(exploits > 10);
+    for (const auto& [trial, iterations] : trained) CHECK(iterations == 30);
+}
+
+// (ray-project/ray#53831)
+TEST_CASE("Ray: a member that does well is never restarted, and gives away its newest state", "[sim][pbt][ray]") {
+    for (const bool synchronous : {false, true}) {
+        const Lives lives = quiet_lives(population(12, {{"interval", 3}, {"synchronous", synchronous}}));
+        std::map<base::TrialId, study::CheckpointRef> newest; ///< of its present generation
+        std::map<base::TrialId, std::uint32_t> exploits;
+        std::map<base::TrialId, std::uint32_t> starts;
+        lives.journal.for_each([&](const study::Record& record) {
+            if (const auto* checkpoint = std::get_if<study::CheckpointCommitted>(&record))
+                if (checkpoint->checkpoint.generation == exploits[checkpoint->trial])
+                    newest[checkpoint->trial] = checkpoint->checkpoint;
+            if (const auto* taken = std::get_if<study::Exploited>(&record)) {
+                ++exploits[taken->trial];
+                // At a barrier that of the barrier, although the donor may have trained on.
+                if (synchronous)
+                    CHECK(taken->donor.checkpoint.iteration == taken->iteration);
+                else
+                    CHECK(taken->donor.checkpoint.path == newest.at(taken->donor.trial).path);
+            }
+            const auto* start = std::get_if<study::TrialStarted>(&record);
+            if (start == nullptr) return;
+            ++starts[start->trial];
+            // Nobody goes back to a state of its own.
+            CHECK_FALSE(std::holds_alternative<study::CheckpointRef>(start->from));
+        });
+        std::size_t untouched = 0;
+        for (const auto& [trial, count] : starts) {
+            CHECK(count == 1 + exploits[trial]);
+            if (count == 1) ++untouched;
+        }
+        CHECK(untouched > 0);
+        CHECK(untouched < 12);
+    }
+}
+
+// (ray-project/ray#12558)
+TEST_CASE("Ray: the whole study can be saved at any point, also while members take over states", "[sim][pbt][ray]") {
+    for (const bool synchronous : {false, true}) {
+        study::StudySpec spec = population(6, {{"interval", 3}, {"synchronous", synchronous}});
+        spec.max_iterations = 10;
+        const Lives lives = quiet_lives(spec);
+        std::vector<study::Record> records;
+        lives.journal.for_each([&](const study::Record& record) { records.push_back(record); });
+        REQUIRE(!lives.all<study::Exploited>().empty());
+        tuner::Tuner grown(spec);
+        for (std::size_t i = 0; i < records.size(); ++i) {
+            grown.apply(records[i]);
+            study::Bytes bytes;
+            study::Encoder out(bytes);
+            grown.snapshot(out);
+            tuner::Tuner restored(spec);
+            study::Decoder in(bytes);
+            restored.restore(in);
+            restored.check_invariants();
+            for (std::size_t k = i + 1; k < records.size(); ++k) restored.apply(records[k]);
+            REQUIRE(restored.digest() == lives.tuner->digest());
+        }
+    }
+}
+
+// (ray-project/ray#2201, #11936)
+TEST_CASE("Ray: explored values stay in their ranges, and a member counts its own iterations on", "[sim][pbt][ray]") {
+    for (const double resample : {0.0, 0.5}) {
+        study::StudySpec spec = population(12, {{"interval", 1}, {"resample_probability", resample}});
+        spec.space = space::SearchSpace(
+            {{"lr", space::FloatRange{0.1, 0.5, true, 0.0}, {}}, {"width", space::IntRange{2, 5, false, 1}, {}}});
+        spec.scheduler.explore = {{"lr", {0.5, 2.0}}, {"width", {0.5, 2.0}}};
+        const Lives lives = quiet_lives(spec);
+        bool lowest = false; // both edges were to be left
+        bool highest = false;
+        for (const auto& taken : lives.all<study::Exploited>()) {
+            const double lr = taken.configuration.at("lr").as_double();
+            const std::int64_t width = taken.configuration.at("width").as_int();
+            CHECK((lr >= 0.1 && lr <= 0.5));
+            CHECK((width >= 2 && width <= 5));
+            lowest = lowest || lr < 0.1001;
+            highest = highest || lr > 0.4999;
+        }
+        CHECK((lowest && highest));
+        std::map<base::TrialId, base::Iteration> trained;
+        for (const auto& report : lives.all<study::Reported>()) CHECK(report.iteration == ++trained[report.trial]);
+    }
+}
+
+// (ray-project/ray#11906, #11499, #13953)
+TEST_CASE("Ray: every member stops at the end and not before, whoever else has stopped or failed", "[sim][pbt][ray]") {
+    for (const bool synchronous : {false, true}) {
+        for (std::uint64_t seed = 0; seed < 10; ++seed) {
+            INFO("seed " << seed << (synchronous ? ", synchronous" : ""));
+            study::StudySpec spec = population(12, {{"interval", 3}, {"synchronous", synchronous}});
+            spec.seed = seed;
+            ClusterOptions options;
+            options.workers = seed % 2 == 0 ? 12 : 5;
+            options.seed = seed;
+            options.curve.throw_rate = 0.15;
+            options.curve.done_rate = 0.2;
+            options.curve.fate = seed;
+            Lives lives;
+            lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options, {});
+            for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
+            CHECK(lives.problems.empty());
+            CHECK(lives.tuner->state().ended);
+            std::set<base::TrialId> over;
+            lives.journal.for_each([&](const study::Record& record) {
+                if (const auto* report = std::get_if<study::Reported>(&record)) CHECK(!over.contains(report->trial));
+                if (const auto* closed = std::get_if<study::TrialClosed>(&record)) over.insert(closed->trial);
+                if (const auto* again = std::get_if<study::TrialReopened>(&record)) over.erase(again->trial);
+            });
+            CHECK(over.size() == 12);
+            for (const auto& trial : lives.tuner->state().trials) {
+                const bool own_end =
+                    trial.closed_by == study::Reason::trainable_done || trial.phase == study::TrialPhase::failed;
+                CHECK((own_end || trial.iteration == 30));
+            }
+        }
+    }
 }
 
 } // namespace population_test

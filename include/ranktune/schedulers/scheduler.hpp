@@ -116,6 +116,9 @@ class Scheduler {
     /// Whether a trial that this promotion of `next` lets go on does so from another state, and with another
     /// configuration: the state is a committed checkpoint, of another trial or its own. Only asked if `exploits`.
     [[nodiscard]] virtual std::optional<Exploit> exploit_at(const Promotion&) const { return {}; }
+    /// The state that a trial was told to take over could not be read, and that is undone (ExploitUndone): another one
+    /// for it, at the report that was judged; nothing: it goes on with its own. Only asked if `exploits`.
+    [[nodiscard]] virtual std::optional<Exploit> exploit_instead(base::TrialId) const { return {}; }
     /// Trials take over states: the trainable must save checkpoints. If `Timing::saved_before_verdict`, only states
     /// that `saves_first` asked for may be taken over.
     [[nodiscard]] virtual bool exploits() const { return false; }

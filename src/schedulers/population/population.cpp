@@ -21,7 +21,7 @@ using base::TrialId;
 using study::Reason;
 using study::Verb;
 
-constexpr std::uint8_t population_version = 3;
+constexpr std::uint8_t population_version = 4;
 constexpr double level_of_t_test = 0.05;
 /// Draws for a donor before all that are possible are counted.
 constexpr int hasty_draws = 32;
@@ -76,8 +76,9 @@ Population::Standing Population::standing_of(const Report& report) const {
     if (ranking == nullptr) return {};
     const Member& own = member(report.trial);
     const study::Ranked entry{report.score.rank(), report.trial};
-    // A report that is held is among them already.
-    Standing standing{ranking->position(entry), ranking->size() + (own.held ? 0 : 1), 0};
+    // A report that is held, or was judged, is among them already.
+    const bool is_there = options_.compare == Compare::equal_iteration && own.judged == report.iteration;
+    Standing standing{ranking->position(entry), ranking->size() + (is_there ? 0 : 1), 0};
     // Among the newest scores there is one of its own, which this one will replace.
     if (options_.compare == Compare::latest && own.judged > 0) {
         --standing.members;
@@ -114,6 +115,11 @@ bool Population::is_better(const study::Ranked& entry, const Report& report) con
     return models::welch_p_value(member(entry.trial).window, own) < level_of_t_test;
 }
 
+bool Population::is_unreadable(const Report& report, TrialId donor) const {
+    const Member& own = member(report.trial);
+    return report.iteration == own.judged && std::ranges::find(own.unreadable, donor) != own.unreadable.end();
+}
+
 /// At a barrier all choices are made at once.
 Population::Choice Population::choice_of(const Report& report, const Standing& standing) const {
     const Member& own = member(report.trial);
@@ -142,7 +148,8 @@ Population::Choice Population::choose_above(const Report& report, const Standing
     base::RngStream random = stream(base::Purpose::exploit, report);
     const auto serves = [&](std::size_t position) {
         const study::Ranked& entry = ranking[position];
-        return is_better(entry, report) && can_donate(entry.trial, report.iteration);
+        return is_better(entry, report) && can_donate(entry.trial, report.iteration) &&
+               !is_unreadable(report, entry.trial);
     };
     for (int draw = 0; draw < hasty_draws; ++draw) {
         const std::size_t position = random.below(size);
@@ -159,9 +166,13 @@ Population::Choice Population::choose_above(const Report& report, const Standing
 Population::Choice Population::choose_opponent(const Report& report) const {
     const Ranking& ranking = *ranking_at(report.iteration);
     base::RngStream random = stream(base::Purpose::exploit, report);
-    if (ranking.size() == 0 || (ranking.size() == 1 && ranking.best().trial == report.trial)) return {};
+    const Member& own = member(report.trial);
+    const bool again = report.iteration == own.judged;
+    const bool is_there = again || (options_.compare == Compare::latest && own.judged > 0);
+    if (ranking.size() <= (is_there ? 1U : 0U) + (again ? own.unreadable.size() : 0U)) return {}; // nobody is left
+    const auto serves = [&](TrialId trial) { return trial != report.trial && !is_unreadable(report, trial); };
     const study::Ranked* opponent = nullptr;
-    while (opponent == nullptr || opponent->trial == report.trial) opponent = &ranking[random.below(ranking.size())];
+    while (opponent == nullptr || !serves(opponent->trial)) opponent = &ranking[random.below(ranking.size())];
     if (!is_better(*opponent, report)) return {};
     if (const Member& at = member(opponent->trial); at.held && at.judged == report.iteration)
         if (const Choice choice = choose_opponent(held_report(opponent->trial)); choice.donor) return choice;
@@ -215,11 +226,24 @@ study::Verdict Population::decide(const Report& report, bool contended) const {
 Exploit Population::exploit(const Report& report) const {
     const Choice choice = choice_of(report, standing_of(report));
     if (!choice.donor) throw std::logic_error("pbt: a member that exploits nobody was asked whom");
-    const Member& donor = member(*choice.donor);
+    return exploit_of(report, *choice.donor);
+}
+
+Exploit Population::exploit_of(const Report& report, TrialId trial) const {
+    const Member& donor = member(trial);
     base::RngStream random = stream(base::Purpose::explore, report);
-    return {*choice.donor, publication(donor)->iteration,
+    return {trial, publication(donor)->iteration,
             explored(space_, donor.configuration, explore_, options_.resample, kept_,
                      member(report.trial).configuration, random)};
+}
+
+std::optional<Exploit> Population::exploit_instead(TrialId trial) const {
+    const Member& own = member(trial);
+    if (own.unreadable.empty() || own.held || own.iteration != own.judged) return {};
+    const Report report{trial, own.judged, own.score};
+    const Choice choice = choose(report, standing_of(report));
+    if (!choice.donor || publication(member(*choice.donor)) == nullptr) return {};
+    return exploit_of(report, *choice.donor);
 }
 
 Work Population::next(const Pool& pool) const {
@@ -302,7 +326,7 @@ void Population::arrived(TrialId trial, Iteration iteration, double score) {
         set_phase(trial, Phase::running); // out of its queue, whose order changes
         at.iteration = iteration;
         set_phase(trial, phase);
-        if (at.window.size() == window) at.window.erase(at.window.begin());
+        if (at.window.size() == options_.window) at.window.erase(at.window.begin());
         at.window.push_back(score);
     }
     if (is_ready_point(iteration) && iteration > at.judged) ranked(at, trial, iteration, score);
@@ -334,11 +358,13 @@ void Population::ranked(Member& at, TrialId trial, Iteration iteration, double s
     at.judged = iteration;
     at.judged_as = at.generation();
     at.score = score;
+    at.unreadable.clear();
 }
 
 void Population::exploited(const study::Exploited& record) {
     Member& at = member(record.trial);
     at.before.push_back(at.configuration);
+    at.donors.push_back(record.donor.trial);
     at.configuration = record.configuration;
     at.configuration.share_names(at.before.back());
     at.window.clear();
@@ -351,7 +377,9 @@ void Population::undone(const study::ExploitUndone& record) {
     if (at.generation() <= record.generation)
         throw base::FormatError("trial " + std::to_string(record.trial.value()) + " undoes an exploit that is none");
     at.configuration = at.before[record.generation];
+    at.unreadable.push_back(at.donors.back());
     at.before.resize(record.generation);
+    at.donors.resize(record.generation);
     at.window.clear();
 }
 
@@ -390,6 +418,9 @@ void Population::snapshot(study::Encoder& out) const {
         study::encode(at.configuration, out);
         out.varint(at.before.size());
         for (const space::Configuration& before : at.before) study::encode(before, out);
+        for (const TrialId donor : at.donors) out.varint(donor.value());
+        out.varint(at.unreadable.size());
+        for (const TrialId donor : at.unreadable) out.varint(donor.value());
         out.varint(at.saved.size());
         for (const Saved& saved : at.saved) {
             out.varint(saved.iteration);
@@ -442,6 +473,9 @@ void Population::restore_member(study::Decoder& in) {
         at.before.push_back(study::decode_configuration(in));
         at.before.back().share_names(at.configuration);
     }
+    const auto trial_in = [&in] { return TrialId(static_cast<std::uint32_t>(in.varint())); };
+    for (std::size_t i = 0; i < at.before.size(); ++i) at.donors.push_back(trial_in());
+    for (std::size_t n = in.count(); n > 0; --n) at.unreadable.push_back(trial_in());
     for (std::size_t n = in.count(); n > 0; --n) {
         Saved& saved = at.saved.emplace_back();
         saved.iteration = in.varint();
@@ -449,7 +483,7 @@ void Population::restore_member(study::Decoder& in) {
         saved.path = in.string();
     }
     const std::size_t scores = in.count();
-    require_format(scores <= window, "pbt", "has too many scores");
+    require_format(scores <= options_.window, "pbt", "has too many scores");
     for (std::size_t i = 0; i < scores; ++i) at.window.push_back(in.f64());
     at.iteration = in.varint();
     at.judged = in.varint();

@@ -49,7 +49,7 @@ class Population final : public Scheduler {
         truncation, ///< one of the lower group a member of the upper group; group size as in Ray: ceil(n q), n/2 at
                     ///< most
         tournament, ///< each a random other member, if that one is better
-        t_test      ///< the same, if Welch's test of their last `window` scores says so at the level of 5 %
+        t_test      ///< the same, if Welch's test of their last Options::window scores says so at the level of 5 %
     };
     /// Which scores are compared.
     enum class Compare : std::uint8_t {
@@ -68,12 +68,11 @@ class Population final : public Scheduler {
         Timing timing = {};
         bool pauses_to_save = false; ///< a program gives a checkpoint with its report, before the verdict on it
         double resample = 0.25;      ///< probability that an explored hyper-parameter is drawn anew
+        std::size_t window = 10;     ///< scores of each that the t-test compares, the newest; >= 2
         base::Iteration ceiling = 1;
         std::uint32_t members = 1; ///< study.num_trials
         std::uint64_t seed = 0;
     };
-    static constexpr std::size_t window = 10;
-
     /// `kept`: the hyper-parameter that no exploit changes, because it says how many ranks a member has; may be empty.
     Population(const Options& options, const study::Objective& objective, space::SearchSpace space,
                std::vector<study::Explored> explore, std::string kept);
@@ -81,6 +80,7 @@ class Population final : public Scheduler {
     [[nodiscard]] std::string_view name() const override { return "pbt"; }
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
     [[nodiscard]] Exploit exploit(const Report& report) const override;
+    [[nodiscard]] std::optional<Exploit> exploit_instead(base::TrialId trial) const override;
     [[nodiscard]] bool exploits() const override { return true; }
     [[nodiscard]] bool pauses() const override { return true; }
     [[nodiscard]] std::optional<base::Iteration> donated(base::TrialId trial) const override;
@@ -112,6 +112,8 @@ class Population final : public Scheduler {
     struct Member {
         space::Configuration configuration;
         std::vector<space::Configuration> before; ///< one for each generation, the oldest first
+        std::vector<base::TrialId> donors;        ///< of each generation but the first
+        std::vector<base::TrialId> unreadable;    ///< donors at `judged` whose state could not be read
         std::vector<Saved> saved;                 ///< committed and not released, the oldest first
         std::vector<double> window;               ///< last scores of this generation, the oldest first
         base::Iteration iteration = 0;            ///< highest that was reported
@@ -144,6 +146,9 @@ class Population final : public Scheduler {
     [[nodiscard]] Choice choose(const Report& report, const Standing& standing) const;
     [[nodiscard]] Choice choose_above(const Report& report, const Standing& standing) const;
     [[nodiscard]] Choice choose_opponent(const Report& report) const;
+    [[nodiscard]] Exploit exploit_of(const Report& report, base::TrialId donor) const;
+    /// The state of this other one could not be read when it was to be taken over at this ready point.
+    [[nodiscard]] bool is_unreadable(const Report& report, base::TrialId donor) const;
     /// Its newest one, or that of its ready point; null: nothing that others could take over.
     [[nodiscard]] const Saved* publication(const Member& member) const;
     /// Synchronous: it has yet to save its state of this ready point.
