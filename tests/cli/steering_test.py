@@ -44,7 +44,7 @@ class Steering(Long):
         self.assertIn("pause trial #0: refused, trial #0 is paused by a user already", err)
         self.assertIn("there is no trial #17", self.steer("cancel", "long", "17", code=2)[1])
         status = lambda: " ".join(self.ranktune("status", "long")[0].split())
-        refused = r"\dZ \S+@\S+: pause trial #0: refused, trial #0 is paused by a user already .*cancel trial #17: refused, there is no trial #17"
+        refused = r"\dZ \S+@\S+: pause trial #0: refused, trial #0 is paused by a user already.*cancel trial #17: refused, there is no trial #17"
         self.wait_until(lambda: re.search(refused, status()), "the answers")
         self.assertRegex(status(), r"requests \S+Z \S+@\S+: pause trial #0: accepted ")
         requests = json.loads(self.ranktune("status", "long", "--json")[0])["requests"]
