@@ -72,7 +72,7 @@ class RecordedLife final : public study::RecordSink {
         // As in the head: the claimed number of synced records may never exceed what a crash leaves.
         if (rng_.below(2) == 0)
             studydir::publish_text(files_, studydir::StudyDirectory{home}.status_file(),
-                                   head::status_json(tuner_, {}, journal_.statistics().synced), false);
+                                   head::status_json(tuner_, {}, journal_.statistics().synced, {}), false);
     }
 
     struct Known {
