@@ -60,7 +60,8 @@ std::vector<Json> exported(const StudyByHand& study) {
     export_json(
         std::move(reread.loaded), [](const auto&) {}, out);
     std::vector<Json> origins;
-    for (const Json& trial : Json::parse(out.str())["trials"]) origins.push_back(trial["origin"]);
+    const Json json = Json::parse(out.str());
+    for (const Json& trial : json["trials"]) origins.push_back(trial["origin"]);
     return origins;
 }
 

@@ -417,7 +417,7 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
              "unknown key; "
              "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
              "stop_last_trials, grace, min_samples, hard_stop, table, ranking, epsilon, interval, burn_in, selection, "
-             "quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
+             "window, quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
     };
     for (const Case& c : cases) {
         Parts parts;
