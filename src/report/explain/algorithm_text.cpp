@@ -161,8 +161,9 @@ std::string commented(std::string_view table, const study::AlgorithmInfo& info) 
     std::string out = fmt::format("[{}]\ntype = \"{}\"\n", table, info.name) + comment(info.description);
     for (const study::AlgorithmOption& option : info.options) {
         std::string what = option.description;
+        // Not "key = value": wrapped, that could begin a line and be taken for the line of the other option.
         if (option.only_with)
-            what += fmt::format(" Only with {} = {}.", option.only_with->option, literal(option.only_with->value));
+            what += fmt::format(" Only if {} is {}.", option.only_with->option, literal(option.only_with->value));
         out += "#\n" + comment(fmt::format("{} ({})", what, takes_text(option, ""))) +
                fmt::format("# {} = {}\n", option.name, literal(option.standard));
     }
