@@ -3,6 +3,7 @@
 // Collective: the library's view of a Group: gradient steps, and the calls of the trial loop.
 
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +67,7 @@ inline constexpr std::size_t largest_bucket = INT_MAX;
 /// that operation is a gradient step) joins it with zeros. All ranks then leave with PeerFailed, and nothing stays in
 /// flight. A rank that waits for a message learns of the failure by a notice and joins the header as well.
 ///
-/// *Every* member function except `announce`, `part` and `fail` is collective.
+/// *Every* member function except `announce`, `part`, `fail` and those that say "Local" is collective.
 class Collective : public Group {
   public:
     Collective() = default;
@@ -99,7 +100,16 @@ class Collective : public Group {
     /// Whether buffers in `place` can be reduced.
     [[nodiscard]] bool reaches(const base::Place& place) const override { return place.is_host(); }
 
+    /// Called while the caller waits for a step, since `begin`: throws GroupLost after the longest wait. Local.
+    virtual void check_wait(std::chrono::steady_clock::time_point begin) { static_cast<void>(begin); }
+
     // ---- for the trial loop ----
+    /// From now on a rank that waits for others longer than this, in an operation or a step, gives up the group: all
+    /// ranks that wait throw GroupLost. Sums on devices have this time from the moment when all ranks have started
+    /// them. min_max waits without limit: the leader may wait for the head meanwhile. The same on all ranks. Local.
+    virtual void limit_waits(std::chrono::nanoseconds longest) { static_cast<void>(longest); }
+    /// Throws GroupLost when sums on a device were given up: what was computed since then is undefined. Local.
+    virtual void check_sums() {}
     /// This rank failed (it is not inside an operation): takes part in the other ranks' next operation as described
     /// above, or ends its own open step, then returns. Throws GroupLost when a device of this rank cannot join any sum.
     virtual void fail() = 0;

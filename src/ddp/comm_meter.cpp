@@ -9,13 +9,11 @@ void CommMeter::watch(GradientReducer& reducer) {
     reducer.set_clock(
         [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); });
     last_bytes_ = taken_bytes_ = reducer.traffic().bytes;
+    taken_ = reducer.total_timing();
 }
 
 void CommMeter::after_step(const GradientReducer& reducer) {
-    const GradientReducer::Timing timing = reducer.last_timing();
     const std::uint64_t bytes = reducer.traffic().bytes;
-    waited_s_ += timing.waited_s;
-    in_flight_s_ += timing.in_flight_s;
     bytes_in_steps_ += bytes - last_bytes_;
     last_bytes_ = bytes;
     ++steps_;
@@ -23,14 +21,16 @@ void CommMeter::after_step(const GradientReducer& reducer) {
 
 std::vector<std::pair<std::string, double>> CommMeter::take(const GradientReducer& reducer) {
     const double steps = static_cast<double>(steps_ > 0 ? steps_ : 1);
-    const double speed = in_flight_s_ > 0.0 ? static_cast<double>(bytes_in_steps_) / in_flight_s_ : 0.0;
+    const GradientReducer::Timing total = reducer.total_timing();
+    const double in_flight_s = total.in_flight_s - taken_.in_flight_s;
+    const double speed = in_flight_s > 0.0 ? static_cast<double>(bytes_in_steps_) / in_flight_s : 0.0;
     const std::uint64_t bytes = reducer.traffic().bytes;
     const std::vector<std::pair<std::string, double>> metrics{
-        {"comm/exposed_ms", 1e3 * waited_s_ / steps},
+        {"comm/exposed_ms", 1e3 * (total.waited_s - taken_.waited_s) / steps},
         {"comm/GBps", 1e-9 * speed},
         {"comm/MB", 1e-6 * static_cast<double>(bytes - taken_bytes_)},
     };
-    waited_s_ = in_flight_s_ = 0.0;
+    taken_ = total;
     steps_ = bytes_in_steps_ = 0;
     last_bytes_ = taken_bytes_ = bytes;
     return metrics;

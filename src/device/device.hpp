@@ -52,6 +52,9 @@ class Event {
     /// Whether the work before the last `Stream::record` is complete; true when it was never recorded. Does not wait.
     /// Throws DeviceError.
     [[nodiscard]] virtual bool reached() const = 0;
+    /// Seconds from the last record of `earlier` to that of this event, on any streams of the device; negative when
+    /// this one was first. Both come from Accelerator::make_timed_event and are reached. Throws DeviceError.
+    [[nodiscard]] virtual double seconds_since(const Event& earlier) const = 0;
 };
 
 /// Work of a stream that was recorded once, to be issued again as a whole (a CUDA graph). Its operations keep their
@@ -119,7 +122,12 @@ class Accelerator : public base::Device {
     /// The two streams that gradient steps use: the trainable computes on the first, and groups reduce on the second.
     [[nodiscard]] virtual Stream& compute_stream() = 0;
     [[nodiscard]] virtual Stream& communication_stream() = 0;
+    /// A stream of this device that another library owns, by its cudaStream_t; null: the default stream. It outlives
+    /// the result.
+    [[nodiscard]] virtual std::unique_ptr<Stream> borrow(void* native) = 0;
     [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+    /// One that keeps its time, which makes it slower.
+    [[nodiscard]] virtual std::unique_ptr<Event> make_timed_event() = 0;
     /// Page-locked host memory, which must be freed before the process ends.
     [[nodiscard]] virtual std::shared_ptr<void> allocate_pinned(std::size_t bytes) = 0;
     /// The mathematics of networks, issued to `on`, a stream of this device.

@@ -35,6 +35,13 @@ bool Part::all_over() const {
     return std::all_of(members.begin(), members.end(), [](const Member& m) { return m.over || !m.alive; });
 }
 
+void Part::close() {
+    for (Member& m : members) {
+        if (!m.over) m.outcome = AttemptOutcome::lost;
+        m.over = true;
+    }
+}
+
 void Part::abandon(const std::vector<base::Rank>& living) {
     abandoned = true;
     for (Member& m : members) m.alive = std::find(living.begin(), living.end(), m.rank) != living.end();

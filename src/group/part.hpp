@@ -47,6 +47,7 @@ struct Part {
     std::uint64_t reports = 0;                 ///< leader: sent to the head
     std::uint64_t reports_taken = 0;           ///< leader: how many of these the head has taken
     std::vector<Member> members;               ///< leader only; in the order of the roster
+    std::optional<base::StudyTime> lost;       ///< leader: when the first member was over with `lost`
     std::vector<std::string> unread;           ///< from RunnerEnded
 
     [[nodiscard]] bool leads() const { return assignment.leads(); }
@@ -59,6 +60,8 @@ struct Part {
     [[nodiscard]] bool all_over() const;
     /// Leader: the head has no room for another report.
     [[nodiscard]] bool held_up() const { return !abandoned && reports - reports_taken >= wire::report_window; }
+    /// Leader: no longer waits for members that are not over; they count as lost.
+    void close();
     /// Leader: gives up the attempt; members that are not among `living` are dead.
     void abandon(const std::vector<base::Rank>& living);
     /// Leader, when all members are over: one outcome for the group. `lost` if it was given up; otherwise the worst

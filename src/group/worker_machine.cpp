@@ -18,6 +18,10 @@ namespace {
 /// How long user code may go on after a Leave that forbids finalising MPI.
 constexpr base::Duration unclean_grace = std::chrono::seconds(2);
 
+/// So many times the grace of user code a leader waits for members whose group is lost: they find out at their next
+/// operation of the group, and validation may take minutes.
+constexpr int graces_of_lost = 10;
+
 std::string study_seconds(base::Duration duration) {
     return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
 }
@@ -64,6 +68,7 @@ StudyTime WorkerMachine::wake_at() const {
     if (welcome_ && !leave_) at = std::min(at, next_heartbeat_);
     if (grace_until_) at = std::min(at, *grace_until_);
     if (const auto limit = hung_at()) at = std::min(at, *limit);
+    if (const auto limit = closes_at()) at = std::min(at, *limit);
     return at;
 }
 
@@ -145,7 +150,22 @@ void WorkerMachine::member_over(Part& part, base::Rank rank, AttemptOutcome outc
     member->over = true;
     member->outcome = outcome;
     member->failure = failure;
+    if (outcome == AttemptOutcome::lost && !part.lost) part.lost = last_tick_;
     close_if_all_over(part);
+}
+
+/// When a leader no longer waits for members whose group is lost: user code that hangs may never return.
+std::optional<StudyTime> WorkerMachine::closes_at() const {
+    if (!welcome_ || leave_ || grace_until_ || !current_ || !current_->lost || current_->abandoned) return std::nullopt;
+    return *current_->lost + graces_of_lost * welcome_->abort_grace;
+}
+
+/// The head gives their ranks another attempt. They end then, if user code still does not return.
+void WorkerMachine::close_lost(StudyTime now) {
+    if (current_->stage == Stage::running) return stop_user_code(now);
+    current_->close();
+    close_if_all_over(*current_);
+    move_up();
 }
 
 void WorkerMachine::close_if_all_over(Part& part) {
@@ -435,6 +455,7 @@ void WorkerMachine::watch(StudyTime now) {
         return give_up("no report or gradient step for " + study::duration_text(welcome_->progress_timeout) +
                            " (failure.report_timeout)",
                        true, true);
+    if (const auto limit = closes_at(); limit && now >= *limit) close_lost(now);
     if (now - heard_head_ >= head_timeout()) lose_head();
 }
 

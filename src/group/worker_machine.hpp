@@ -102,6 +102,8 @@ class WorkerMachine {
     void run(Part& part);
     void over_here(Part& part, study::AttemptOutcome outcome, const study::Failure& failure, base::StudyTime now);
     void member_over(Part& part, base::Rank rank, study::AttemptOutcome outcome, const study::Failure& failure);
+    [[nodiscard]] std::optional<base::StudyTime> closes_at() const;
+    void close_lost(base::StudyTime now);
     void close_if_all_over(Part& part);
     void drop(Part& part);
     void move_up();

@@ -103,6 +103,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
         const auto key = worker.working_on();
         studydir::note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
+        device_groups.tend();
         return exchange.serve();
     });
     keep_alive.stop();

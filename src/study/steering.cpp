@@ -23,8 +23,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> steer_verbs{"pause", "resume", "cancel", "add", "set"};
 
-/// What the core reads while trials run, and nothing that groups have been told. failure.report_timeout is kept by the
-/// workers.
+/// What the core reads while trials run, and nothing that groups have been told. The time-outs are kept by the workers.
 constexpr std::array<std::string_view, 5> settable{"study.num_trials", "study.max_concurrent", "study.time_budget",
                                                    "failure.", "stop."};
 
@@ -184,14 +183,14 @@ std::vector<space::Configuration> parse_points_csv(const std::string& text, cons
 }
 
 bool may_be_set(std::string_view key) {
-    if (key == "failure.report_timeout") return false;
+    if (key == "failure.report_timeout" || key == "failure.collective_timeout") return false;
     return std::ranges::any_of(
         settable, [&](std::string_view entry) { return entry.ends_with('.') ? key.starts_with(entry) : key == entry; });
 }
 
 std::string settable_keys() {
-    return "study.num_trials, study.max_concurrent, study.time_budget, and those of [failure] "
-           "and [stop], but for failure.report_timeout";
+    return "study.num_trials, study.max_concurrent, study.time_budget, and those of [stop] and "
+           "[failure], but for report_timeout and collective_timeout";
 }
 
 std::string key_of(const std::string& setting) {

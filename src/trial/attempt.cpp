@@ -78,6 +78,7 @@ RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, Att
     std::unique_ptr<GroupCollective> group;
     try {
         group = std::make_unique<GroupCollective>(setting.form(assignment, port.abort_flag()), port);
+        if (!spec.trainable.program) group->limit_waits(spec.failure.collective_timeout);
     } catch (const ddp::Aborted&) {
         return {AttemptOutcome::lost, {}};
     } catch (...) {

@@ -61,6 +61,11 @@ class GroupCollective final : public ddp::Collective {
         }
         parted_ = true;
     }
+    void check_wait(std::chrono::steady_clock::time_point begin) override { inner_->check_wait(begin); }
+    void limit_waits(std::chrono::nanoseconds longest) override { inner_->limit_waits(longest); }
+    void check_sums() override {
+        if (!parted_) inner_->check_sums();
+    }
     /// No further operations: all ranks call this at the same place.
     void part() noexcept override { parted_ = true; }
 

@@ -4,6 +4,7 @@
 // return complaints instead of asserting, because Catch2's assertions are not thread-safe.
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "ddp/collective.hpp"
+#include "ddp/gradients/device_sums.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/rng.hpp"
 
@@ -326,6 +328,61 @@ inline Complaints mismatch_contract(const MakeCollective& make) {
     }
     const auto c = make();
     expect(complaints, thrown_by([&] { c->barrier(); }).empty(), "the next group does not work");
+    return complaints;
+}
+
+inline bool is_lost(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const ddp::GroupLost&) {
+        return true;
+    } catch (const base::Error&) { // something else
+    }
+    return false;
+}
+
+/// A rank that comes late: the others wait as long as they may, lose the group, and tell it, in whatever they wait.
+inline Complaints patience_contract(const MakeCollective& make) {
+    using namespace std::chrono_literals;
+    Complaints complaints;
+    if (make()->size() == 1) return complaints;
+    static thread_local std::vector<float> values(1000); // outlives operations that are given up
+    const std::function<void(ddp::Collective&)> waits[] = {
+        [](ddp::Collective& c) { c.barrier(); },
+        [](ddp::Collective& c) { c.all_reduce(values); },
+        [](ddp::Collective& c) {
+            c.begin_step(c.announce({base::DType::float32, {values.size()}}), no_reducer);
+            const auto pending = c.start_sum(values);
+            for (const auto begin = std::chrono::steady_clock::now(); !pending->test(); std::this_thread::yield())
+                c.check_wait(begin);
+            c.end_step();
+        },
+        [](ddp::Collective& c) { c.receive(values, c.size() - 1); },
+    };
+    for (const auto& wait : waits) {
+        const auto c = make();
+        const bool late = c->rank() == c->size() - 1;
+        c->limit_waits(200ms);
+        if (late) {
+            std::this_thread::sleep_for(1s);
+            expect(complaints, is_lost([&] { // an operation that all the others had started may still succeed
+                       c->barrier();
+                       c->barrier();
+                   }),
+                   "the late rank does not learn that the group is lost");
+        } else {
+            const auto begin = std::chrono::steady_clock::now();
+            expect(complaints, is_lost([&] { wait(*c); }), "a wait that takes too long does not end");
+            expect(complaints, std::chrono::steady_clock::now() - begin >= 150ms, "a wait ends too early");
+        }
+        expect(complaints, thrown_by([&] { c->barrier(); }) == "Aborted", "a group that is lost can be used");
+    }
+    const auto c = make();
+    c->limit_waits(100ms);
+    if (c->rank() == c->size() - 1) std::this_thread::sleep_for(400ms);
+    expect(complaints, thrown_by([&] { static_cast<void>(c->min_max(1)); }).empty(),
+           "min_max does not wait for the leader, who may wait for the head");
+    expect(complaints, thrown_by([&] { c->barrier(); }).empty(), "the group does not go on after min_max");
     return complaints;
 }
 

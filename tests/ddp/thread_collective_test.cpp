@@ -50,6 +50,10 @@ TEST_CASE("threads that call different operations all get an error", "[ddp]") {
     for (const std::uint32_t size : {2U, 3U}) CHECK(on_threads(size, test::mismatch_contract) == Complaints{});
 }
 
+TEST_CASE("threads that wait too long for one of them lose the group", "[ddp]") {
+    for (const std::uint32_t size : {1U, 2U, 3U}) CHECK(on_threads(size, test::patience_contract) == Complaints{});
+}
+
 TEST_CASE("a raised abort flag ends the next operation of its rank, and tells the others", "[ddp]") {
     std::atomic<bool> abort{true};
     const std::atomic<bool>* const aborts[] = {&abort, &never};

@@ -2,6 +2,7 @@
 #pragma once
 // What tests on devices share. They run on a GPU, or on the stand-in; without either they are skipped (exit 77).
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -33,6 +35,16 @@ inline device::Runtime& runtime_or_skip() {
 
 [[nodiscard]] inline bool is_stand_in(device::Runtime& runtime) {
     return runtime.devices().front().name.starts_with("stand-in");
+}
+
+/// Allocations of devices in this process that were not freed; nothing on a GPU.
+[[nodiscard]] inline std::optional<std::size_t> live_allocations() {
+    void* const runtime = dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD);
+    if (runtime == nullptr) return std::nullopt;
+    using Count = std::size_t (*)();
+    const auto count = reinterpret_cast<Count>(dlsym(runtime, "_ZN8stand_in16live_allocationsEv"));
+    dlclose(runtime);
+    return count == nullptr ? std::nullopt : std::optional(count());
 }
 
 inline void wait_for(device::Stream& stream) {

@@ -6,10 +6,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 
+#include "device/stream_turn.hpp"
 #include "device_ranks.hpp"
 #include "ranktune/base/half.hpp"
+#include "ranktune/ddp/comm_meter.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "support/catch.hpp"
 
@@ -19,6 +23,7 @@ using namespace ranktune;
 using base::DType;
 using testing::Member;
 using testing::most_ranks;
+using testing::OnAccelerator;
 using testing::Ranks;
 
 namespace {
@@ -86,6 +91,55 @@ TEST_CASE("gradients on devices are summed over the ranks, in every step", "[dev
             CHECK(wrong == 0);
         }
     }
+}
+
+namespace {
+
+/// How often a stream of another library saw something else than the sums of a step, or a step something else than what
+/// that stream had written. The stream is used as LibTorch's optimizer uses it: before and after every step.
+int misses_of_another_stream(Ranks& ranks, bool in_turn) {
+    std::atomic<int> misses{0};
+    ranks.trial([&](Member me) {
+        constexpr std::size_t count = 256;
+        const auto theirs = me.on.borrow(nullptr);
+        const auto written = me.on.allocate_pinned(count * sizeof(float));
+        const auto read = me.on.allocate_pinned(count * sizeof(float));
+        auto* const parameters = static_cast<float*>(written.get());
+        const OnAccelerator<float> on_device(me.on, std::vector<float>(count));
+        ddp::GradientReducer reducer(me.group, {count}, count, DType::float32, base::Place(me.on));
+        const base::Buffer gradient = reducer.gradient_buffer(0);
+        for (int step = 1; step <= 40; ++step) {
+            std::fill_n(parameters, count, static_cast<float>(step));
+            theirs->upload(on_device.data(), parameters, count * sizeof(float));
+            {
+                std::optional<device::StreamTurn> turn;
+                if (in_turn) turn.emplace(me.on, nullptr);
+                const device::StreamTurn nested(me.on, me.on.compute_stream().native()); // orders nothing
+                ddp::run_step(reducer, [&] {
+                    me.on.compute_stream().copy(gradient.address(), on_device.data(), count * sizeof(float));
+                    reducer.ready(0);
+                });
+            }
+            theirs->download(read.get(), gradient.address(), count * sizeof(float));
+            testing::wait_for(*theirs);
+            const float expected = static_cast<float>(step * me.group.size());
+            misses += static_cast<const float*>(read.get())[count - 1] == expected ? 0 : 1;
+            wait_for_devices(me);
+        }
+    });
+    return misses;
+}
+
+} // namespace
+
+TEST_CASE("a stream of another library sees the sums, and is seen, if it takes turns", "[device]") {
+    setenv("RANKTUNE_STAND_IN_DEFAULT_STREAM", "1", 1);
+    for (int size = 1; size <= std::min(most_ranks(), 2); ++size) {
+        Ranks ranks(size);
+        CHECK(misses_of_another_stream(ranks, true) == 0);
+        if (testing::is_stand_in(testing::runtime_or_skip())) CHECK(misses_of_another_stream(ranks, false) > 0);
+    }
+    unsetenv("RANKTUNE_STAND_IN_DEFAULT_STREAM");
 }
 
 TEST_CASE("a communicator is used again by the next trial of the same ranks, and bounded", "[device]") {
@@ -179,6 +233,66 @@ TEST_CASE("a gradient that no rank computes is zero on devices, too, and any ord
         }
     });
     CHECK(wrong == 0);
+}
+
+namespace {
+
+struct WithTimes {
+    explicit WithTimes(const char* text) { setenv("RANKTUNE_STAND_IN_TAKES", text, 1); }
+    ~WithTimes() { unsetenv("RANKTUNE_STAND_IN_TAKES"); }
+    WithTimes(const WithTimes&) = delete;
+    WithTimes& operator=(const WithTimes&) = delete;
+};
+
+/// What a CommMeter says of `steps` steps of two buckets on two ranks, in seconds of all steps; bytes and steps too.
+struct Measured {
+    double exposed_s = 0.0;
+    double sent_s = 0.0; ///< bytes / speed
+    double last_exposed_s = 0.0;
+};
+Measured measured(const char* times, int steps) {
+    Ranks ranks(2);
+    const WithTimes with(times);
+    Measured result;
+    std::atomic<int> left{0};
+    ranks.trial([&](Member me) {
+        const auto pinned = me.on.allocate_pinned(2 * 100 * sizeof(float));
+        ddp::GradientReducer reducer(me.group, {100, 100}, 100, DType::float32, base::Place(me.on));
+        ddp::CommMeter meter;
+        meter.watch(reducer);
+        for (int step = 0; step < steps; ++step) {
+            ddp::run_step(reducer, [&] {
+                for (const std::size_t i : {1, 0}) {
+                    me.on.compute_stream().upload(reducer.gradient_buffer(i).address(), pinned.get(), 400);
+                    reducer.ready(i);
+                }
+            });
+            meter.after_step(reducer);
+        }
+        std::map<std::string, double> metrics;
+        for (const auto& [name, value] : meter.take(reducer)) metrics[name] = value;
+        if (me.rank == 0)
+            result = {1e-3 * metrics["comm/exposed_ms"] * steps, 1e-3 * metrics["comm/MB"] / metrics["comm/GBps"],
+                      reducer.last_timing().waited_s};
+        for (const auto& [name, value] : meter.take(reducer)) left += value == 0.0 ? 0 : 1;
+    });
+    CHECK(left == 0); // all was taken
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("the time of sums on a device is measured, and how much of it is exposed", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    // Sums of 200 ms, two in each of three steps, and hardly anything else: 1.2 s, all of them exposed.
+    const Measured alone = measured("ncclAllReduce:200000", 3);
+    CHECK(alone.exposed_s == Approx(1.2).margin(0.25));
+    CHECK(alone.sent_s == Approx(1.2).margin(0.25));
+    CHECK(alone.last_exposed_s == Approx(0.4).margin(0.1));
+    // Each gradient takes 300 ms: the sum of the first one is hidden behind the second one.
+    const Measured hidden = measured("ncclAllReduce:200000,cudaMemcpyAsync to the device:300000", 2);
+    CHECK(hidden.exposed_s == Approx(0.4).margin(0.15));
+    CHECK(hidden.sent_s == Approx(1.0).margin(0.25));
 }
 
 TEST_CASE("what reducers cannot do on devices is refused", "[device]") {
@@ -305,6 +419,96 @@ TEST_CASE("what NCCL fails at is a lost group with a cause; the next trial forms
     }
 }
 
+namespace {
+
+/// A trial of two ranks whose sums hang in the step after the first: how many ranks lose the group for the time that it
+/// took. `looks`: the trial's thread looks after its sums while it waits; otherwise it waits as in another library, and
+/// another thread tends the group.
+int lost_in_time(Ranks& ranks, bool looks) {
+    std::atomic<int> lost{0};
+    std::atomic<int> told{0};
+    ranks.trial([&](Member me) {
+        me.group.limit_waits(std::chrono::milliseconds(300));
+        ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
+        const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
+        ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
+        wait_for_devices(me);
+        me.group.barrier();
+        if (me.rank == 0) setenv("RANKTUNE_STAND_IN_NCCL", "1:next:hang", 1);
+        me.group.barrier();
+        std::atomic<bool> ended{false};
+        std::thread service([&] {
+            while (!looks && !ended) {
+                me.groups.tend();
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            }
+        });
+        const auto count = [&](const auto& call) {
+            try {
+                call();
+            } catch (const ddp::GroupLost& error) {
+                using Cause = ddp::GroupLost::Cause;
+                ++lost;
+                told += error.cause() == Cause::timeout || error.cause() == Cause::peer ? 1 : 0;
+            }
+        };
+        count([&] {
+            ddp::run_step(reducer, [&] { compute(me, reducer, 1, pinned); });
+            auto& sums = me.group.sums_on(me.on);
+            while (!me.on.compute_stream().idle())
+                if (looks) sums.look();
+            reducer.check_sums(); // what other code has computed since is undefined
+        });
+        ended = true;
+        service.join();
+    });
+    unsetenv("RANKTUNE_STAND_IN_NCCL");
+    CHECK(told == lost);
+    return lost;
+}
+
+} // namespace
+
+TEST_CASE("a sum that hangs is given up after its time, and the next trial forms a new group", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    for (const bool looks : {true, false}) {
+        Ranks ranks(2);
+        CHECK(lost_in_time(ranks, looks) == 2);
+        std::atomic<int> wrong{0};
+        ranks.trial([&](Member me) {
+            ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
+            const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
+            ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
+            wrong += wrong_sums(me, reducer, 0);
+        });
+        CHECK(wrong == 0);
+        CHECK(ranks.groups(0).counts().made == 2);
+    }
+}
+
+TEST_CASE("after a sum that was given up no operation of the group passes on what depends on it", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    Ranks ranks(2);
+    std::atomic<int> refused{0};
+    ranks.trial([&](Member me) {
+        me.group.limit_waits(std::chrono::milliseconds(200));
+        ddp::GradientReducer reducer(me.group, {100}, 400, DType::float32, base::Place(me.on));
+        me.group.barrier();
+        if (me.rank == 0) setenv("RANKTUNE_STAND_IN_NCCL", "1:next:hang", 1);
+        me.group.barrier();
+        ddp::run_step(reducer, [&] { reducer.ready(0); });
+        while (!me.on.compute_stream().idle()) me.groups.tend();
+        float loss = 1.0F;
+        try {
+            loss = me.group.reduced(loss);
+        } catch (const ddp::GroupLost&) {
+            ++refused;
+        }
+    });
+    unsetenv("RANKTUNE_STAND_IN_NCCL");
+    CHECK(refused == 2);
+}
+
 TEST_CASE("a communicator that cannot be formed in time is a lost group", "[stand-in]") {
     if (!testing::is_stand_in(testing::runtime_or_skip())) return;
     for (const char* fault : {"1:0:hang", "1:0:fail"}) {
@@ -338,12 +542,14 @@ TEST_CASE("a thousand groups leave no memory of the device, threads or files beh
         });
     };
     for (int i = 0; i < 10; ++i) round();
+    if (stand_in) CHECK(testing::live_allocations() == 0U);
     const auto before = testing::process_entries();
     for (int i = 0; i < (stand_in ? 1000 : 20); ++i) round();
     const auto after = testing::process_entries();
     CHECK(after.files <= before.files + 2);
     CHECK(after.threads <= before.threads + 2);
     CHECK(after.mappings <= before.mappings + 20);
+    if (stand_in) CHECK(testing::live_allocations() == 0U);
 }
 
 } // namespace reducer_test

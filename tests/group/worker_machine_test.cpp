@@ -225,6 +225,47 @@ TEST_CASE("One lost member makes the attempt lost", "[group]") {
     CHECK(w.out.take<GroupOver>(w.head).over.outcome == AttemptOutcome::lost);
 }
 
+TEST_CASE("A leader whose group is lost does not wait for ever for a member that hangs", "[group]") {
+    Leader w;
+    const auto hear_head = [&](StudyTime now) { // which is alive all the time
+        w.from(w.head, Alive{}, now);
+        w.tick(now);
+    };
+    hear_head(at(40s));
+    w.happened(RunnerEnded{AttemptOutcome::lost, {"waited for too long", 0}}, at(40s));
+    w.from(three, MemberOver{a, AttemptOutcome::lost, {}}, at(41s));
+    for (int s = 50; s < 340; s += 10) hear_head(at(std::chrono::seconds(s)));
+    CHECK(w.machine->wake_at() <= at(340s));
+    w.out.check_empty();
+    hear_head(at(340s)); // ten times run.abort_grace
+    const auto over = w.out.take<GroupOver>(w.head);
+    CHECK(over.over.outcome == AttemptOutcome::lost);
+    CHECK(over.over.failure == study::Failure{"waited for too long", 0});
+    w.from(two, MemberOver{a, AttemptOutcome::finished, {}}, at(350s)); // too late
+    w.from(w.head, start_of(b, {one}), at(350s));
+    w.check_calls({"start #6"});
+    w.out.check_empty();
+}
+
+TEST_CASE("A leader that hangs itself when a member says that the group is lost is told to give up", "[group]") {
+    Leader w;
+    for (int s = 10; s <= 40; s += 10) {
+        w.from(w.head, Alive{}, at(std::chrono::seconds(s)));
+        w.tick(at(std::chrono::seconds(s)));
+    }
+    w.from(two, MemberOver{a, AttemptOutcome::lost, {"waited for too long", 1}}, at(40s));
+    for (int s = 50; s <= 340; s += 10) {
+        w.check_calls({});
+        w.from(w.head, Alive{}, at(std::chrono::seconds(s)));
+        w.tick(at(std::chrono::seconds(s)));
+    }
+    w.check_calls({"abandon"});
+    w.from(w.head, Alive{}, at(365s));
+    w.tick(at(370s)); // run.abort_grace later
+    REQUIRE(w.machine->end().has_value());
+    CHECK_FALSE(w.machine->end()->guilty);
+}
+
 TEST_CASE("A follower tells its leader when no user code runs any more", "[group]") {
     Follower w;
     w.happened(RunnerReported{1, 0.5, {}}, at(2s)); // reporting is the leader's job

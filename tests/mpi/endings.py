@@ -187,6 +187,17 @@ def hung_trial(make):
     return study
 
 
+def late_rank(make):
+    """A rank for which the others waited too long costs the attempt, and neither the trial nor the job."""
+    study = make(builtin="late", options="", trials=4, scheduler="fifo", more='[failure]\ncollective_timeout = "1s"\n')
+    code, output = study.finish()
+    assert code == 0, f"exit code {code}\n{output}"
+    journal = study.journal()
+    assert journal["failed"] == 0 and journal["finished"] == 4 and journal["reports"] >= 36, journal
+    log = study.log("")
+    assert "(failure.collective_timeout)" in log and "lost" in log, log
+
+
 def killed_launcher(make):
     """kill -9 of the launcher: nobody stays behind."""
     study = make()
@@ -244,7 +255,7 @@ def main():
     program, launcher = os.path.abspath(sys.argv[1]), sys.argv[split + 1:]
     wanted = sys.argv[2:split]
     cases = [clean_stop, function_without_checkpoints, stop_from_worker, second_signal, printed_output, crashed_worker,
-             hung_trial, killed_worker, killed_head, killed_launcher]
+             hung_trial, late_rank, killed_worker, killed_head, killed_launcher]
     if "RANKTUNE" in os.environ:
         cases += [crashed_worker_supervised, hung_trial_supervised]
     version = subprocess.run([launcher[0], "--version"], capture_output=True, text=True).stdout

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "process/signals.hpp"
 #include "ranktune/study/parse.hpp"
@@ -54,6 +55,25 @@ class Hang final : public trainables::Trainable {
     void load(study::StateSource&) override {}
 };
 
+/// Rank 1 comes to the second iteration of the first attempt of its process late.
+class Late final : public trainables::Trainable {
+  public:
+    void setup(trainables::TrialContext& context) override {
+        static_cast<void>(context.configuration().at("lr"));
+        static bool first = true;
+        late_ = std::exchange(first, false) && context.rank() == 1;
+    }
+    trainables::Metrics step(trainables::TrialContext& context) override {
+        if (late_ && context.iteration() == 1) std::this_thread::sleep_for(std::chrono::seconds(5));
+        return {{"score", context.group().reduced(1.0)}};
+    }
+    void save(study::StateSink&) const override {}
+    void load(study::StateSource&) override {}
+
+  private:
+    bool late_ = false;
+};
+
 /// Prints, and aborts in its third iteration if its configuration says so.
 class Loud final : public trainables::Trainable {
   public:
@@ -92,6 +112,7 @@ void plain(trainables::FunctionContext& context) {
 
 int main(int argc, char** argv) {
     trainables::register_trainable<Hang>(testing::any_trainable("hang", {"score"}));
+    trainables::register_trainable<Late>(testing::any_trainable("late", {"score"}));
     trainables::register_trainable<Loud>(testing::any_trainable("loud", {"score"}));
     trainables::register_function(testing::any_trainable("plain", {"score"}), plain);
     if (argc == 3 && std::string(argv[1]) == "--check") return check(argv[2]);

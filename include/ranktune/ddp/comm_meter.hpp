@@ -19,15 +19,15 @@ class CommMeter {
     void watch(GradientReducer& reducer);
     /// Call after every finish() that reduced.
     void after_step(const GradientReducer& reducer);
-    /// Since the last call:
-    /// - `comm/exposed_ms`: mean time of a step in which this rank only waited for reductions, in ms
+    /// Since the last call. Waits for the sums on a GPU, and throws as GradientReducer::finish then.
+    /// - `comm/exposed_ms`: mean time of a step in which this rank, or the compute stream of its GPU, only waited for
+    ///   reductions, in ms
     /// - `comm/GBps`: 1e9 bytes sent per second in which a reduction was in flight; 0 when there was none
     /// - `comm/MB`: 1e6 bytes sent in all steps, as GradientReducer::Traffic counts them
     [[nodiscard]] std::vector<std::pair<std::string, double>> take(const GradientReducer& reducer);
 
   private:
-    double waited_s_ = 0.0;
-    double in_flight_s_ = 0.0;
+    GradientReducer::Timing taken_; ///< of earlier calls
     std::uint64_t steps_ = 0;
     std::uint64_t bytes_in_steps_ = 0;
     std::uint64_t last_bytes_ = 0; ///< at the end of the last step

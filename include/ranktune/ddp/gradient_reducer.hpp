@@ -113,6 +113,9 @@ class GradientReducer {
     /// After an exception between begin() and finish(): starts the remaining buckets as zeros and completes the step
     /// with the status word set. Afterwards the group is usable, and the exception can be rethrown to the driver.
     void fail() noexcept;
+    /// On a GPU: throws when sums were not complete in time and were given up (failure.collective_timeout). Call it
+    /// after waiting for the GPU by other means: what was computed from those sums is undefined. Local.
+    void check_sums();
     /// True between begin() and the end of finish() or fail().
     [[nodiscard]] bool in_step() const;
 
@@ -129,8 +132,10 @@ class GradientReducer {
     /// The norm that the last clip_norm found; 0 before. Waits for a GPU.
     [[nodiscard]] double last_norm() const;
 
-    /// Plans the buckets again, in the order in which rank 0's gradients became ready in the last step: call it once,
-    /// after the first step. Collective, between steps. Returns whether the plan changed, on all ranks; then the
+    /// The tensors in the order in which rank 0's gradients became ready in the last step. Collective, between steps.
+    [[nodiscard]] std::vector<std::size_t> agreed_arrivals();
+    /// Plans the buckets again, in the order of `agreed_arrivals`: call it once, after the first step. Collective,
+    /// between steps. Returns whether the plan changed, on all ranks; then the
     /// gradients lie elsewhere (ask again for gradient_buffer) and are zero. The order of additions depends on the
     /// plan: see `order`.
     bool replan();
@@ -159,17 +164,21 @@ class GradientReducer {
     };
     [[nodiscard]] Traffic traffic() const;
 
-    /// Records reductions and waits from now on; nullptr stops recording. Without a timeline no clock is read. The
-    /// timeline must outlive this object, unless it is replaced.
+    /// Records reductions and waits of this rank's host from now on; nullptr stops recording. Without a timeline no
+    /// clock is read. The timeline must outlive this object, unless it is replaced.
     void set_timeline(Timeline* timeline);
-    /// Times of the last step: how long reductions were in flight, and how long the caller waited for them. Zeros
-    /// without a timeline.
+    /// How long reductions were in flight, and how long only they were: the caller waited for them, or on a GPU, the
+    /// compute stream did. Zeros without a timeline and a clock.
     struct Timing {
         double in_flight_s = 0.0;
         double waited_s = 0.0;
     };
+    /// Of the last step. On a GPU it waits for the sums.
     [[nodiscard]] Timing last_timing() const;
-    /// Measures last_timing from now on by this clock, in seconds, without recording; an empty one ends that.
+    /// Of all steps so far, one after the other. On a GPU it waits for the sums.
+    [[nodiscard]] Timing total_timing() const;
+    /// Measures both from now on by this clock, in seconds, without recording (on a GPU by events of its streams); an
+    /// empty one ends that.
     void set_clock(std::function<double()> clock);
 
   private:

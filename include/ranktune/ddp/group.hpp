@@ -74,7 +74,7 @@ class Group {
     /// sending.
     void send(base::ConstBuffer message, int to);
     /// Waits for the next message of rank `from`. Throws base::UsageError when its type or count differs; the message
-    /// is lost then. Waits for a message that is never sent until failure.report_timeout.
+    /// is lost then. Waits for a message that is never sent until failure.collective_timeout.
     void receive(base::Buffer message, int from);
 
   private:

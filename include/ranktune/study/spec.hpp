@@ -110,6 +110,8 @@ struct FailureSpec {
     /// Longest time without progress of a trial: between two reports of a program; between any two reports or gradient
     /// steps of a trainable in this process.
     std::optional<base::Duration> report_timeout;
+    /// Longest wait of a rank for the others of its trial; then the attempt is lost. Not of programs.
+    base::Duration collective_timeout = std::chrono::minutes(30);
 };
 
 /// [checkpoint]: when a running trial saves its state, in addition to pauses and the end of the best trial.

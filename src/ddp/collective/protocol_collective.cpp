@@ -130,6 +130,10 @@ class ProtocolCollective::GuardedSums final : public DeviceSums {
     void start_zeros(StepPlan::Route route, std::size_t count, DType type) override {
         guarded([&] { inner_->start_zeros(route, count, type); });
     }
+    void expect() override {
+        guarded([&] { inner_->expect(); });
+    }
+    [[nodiscard]] bool overdue() const override { return inner_->overdue(); }
     void look() override {
         guarded([&] { inner_->look(); });
         owner_.look_for_lost();
@@ -240,8 +244,9 @@ void ProtocolCollective::do_receive(Buffer message, int from) {
     require_usable();
     require_outside_step();
     comm::Backoff backoff;
-    const auto idle = [&] {
+    const auto idle = [&, begin = std::chrono::steady_clock::now()] {
         look_out();
+        check_wait(begin);
         backoff.pause();
     };
     const std::string complaint = guarded([&] { return messages_.receive(message, from, idle); });
@@ -255,7 +260,7 @@ std::pair<std::uint64_t, std::uint64_t> ProtocolCollective::min_max(std::uint64_
     auto header = make_header(Operation::min_max);
     header[value] = ordered(number);
     header[not_value] = ~ordered(number);
-    agree(header);
+    agree(header, true);
     return {unordered(~(*header_)[not_value]), unordered((*header_)[value])};
 }
 
@@ -267,10 +272,11 @@ void ProtocolCollective::reach_devices(DeviceGroups& groups, std::vector<base::R
 
 std::unique_ptr<DeviceSums> ProtocolCollective::formed_sums(device::Accelerator& on) {
     try {
-        return devices_.groups->form(*this, devices_.roster, on, devices_.name, [this] {
+        const auto look = [this] {
             if (abort_.load()) throw Aborted("the trial was told to give up");
             look_for_lost();
-        });
+        };
+        return devices_.groups->form(*this, devices_.roster, on, devices_.name, look, longest_wait_);
     } catch (const GroupLost&) {
         tell_lost();
         poison();
@@ -357,6 +363,11 @@ void ProtocolCollective::fail() {
     join(header);
 }
 
+void ProtocolCollective::check_sums() {
+    for (const auto& [on, sums] : devices_.sums)
+        if (sums && sums->overdue()) sums->look();
+}
+
 void ProtocolCollective::part() noexcept {
     if (poisoned_) return;
     try {
@@ -400,15 +411,16 @@ ProtocolCollective::Header ProtocolCollective::make_failing_header() const {
 
 void ProtocolCollective::start_header(const Header& header) {
     require_usable();
+    check_sums();             // before values that depend on them are sent
     assert(!header_pending_); // only one operation at a time
     header_ = std::make_shared<Header>(header);
     header_pending_ = guarded([&] { return fabric_->start_all_reduce(*header_, Reduce::max); });
     ++headers_;
 }
 
-void ProtocolCollective::wait_header() {
+void ProtocolCollective::wait_header(bool patiently) {
     if (!header_pending_) return;
-    wait(*header_pending_, header_);
+    wait(*header_pending_, header_, patiently);
     header_is_complete();
 }
 
@@ -437,9 +449,9 @@ void ProtocolCollective::judge() const {
     }
 }
 
-void ProtocolCollective::agree(const Header& header) {
+void ProtocolCollective::agree(const Header& header, bool patiently) {
     start_header(header);
-    wait_header();
+    wait_header(patiently);
     if ((*header_)[step] > 0 && !joinable()) poison(); // the ranks in the step give up
     judge();
 }
@@ -486,17 +498,29 @@ void ProtocolCollective::tell_lost() noexcept {
     try {
         static const std::byte word{1};
         for (int other = 0; other < size(); ++other)
-            if (other != rank())
-                devices_.told.push_back(fabric_->start_send(std::span(&word, 1), other, Channel::lost));
+            if (other != rank()) told_.push_back(fabric_->start_send(std::span(&word, 1), other, Channel::lost));
     } catch (...) { // then the head tells them, when this rank's attempt has ended
     }
 }
 
 void ProtocolCollective::look_for_lost() {
-    if (devices_.groups == nullptr || poisoned_) return;
-    if (!fabric_->arrived(Fabric::any_rank, Channel::lost)) return;
+    if (poisoned_ || !fabric_->arrived(Fabric::any_rank, Channel::lost)) return;
     poison();
-    throw GroupLost(GroupLost::Cause::peer, "another rank of the trial lost its GPU, or the connection to others");
+    throw GroupLost(GroupLost::Cause::peer,
+                    "another rank of the trial lost its GPU or the connection to others, or waited too long for them");
+}
+
+void ProtocolCollective::check_wait(std::chrono::steady_clock::time_point begin) {
+    constexpr std::chrono::milliseconds hardly(100); // without devices only a peer that gives up tells anything
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (devices_.groups != nullptr || waited > hardly) look_for_lost();
+    if (waited <= longest_wait_) return;
+    tell_lost();
+    poison();
+    throw GroupLost(GroupLost::Cause::timeout,
+                    "rank " + std::to_string(rank()) + " waited for the other ranks of the trial for more than " +
+                        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(longest_wait_).count()) +
+                        " s (failure.collective_timeout)");
 }
 
 void ProtocolCollective::look_out() {
@@ -508,12 +532,16 @@ void ProtocolCollective::look_out() {
     }
 }
 
-void ProtocolCollective::wait(Pending& pending, const std::shared_ptr<const void>& keep) {
+void ProtocolCollective::wait(Pending& pending, const std::shared_ptr<const void>& keep, bool patiently) {
     comm::Backoff backoff;
+    const auto begin = std::chrono::steady_clock::now();
     try {
         while (!pending.test()) {
             if (abort_.load()) give_up();
-            look_for_lost();
+            if (patiently)
+                look_for_lost();
+            else
+                check_wait(begin);
             backoff.pause();
         }
     } catch (...) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -47,7 +48,8 @@ namespace ranktune::ddp {
 ///
 /// Waiting polls the abort flag. When it is raised during an operation (a peer died), or when a step cannot be joined,
 /// the operation is given up: the fabric is poisoned, buffers in flight are buried, Aborted or base::Error is thrown,
-/// and every later operation throws Aborted at once. An exception of the fabric has the same effect.
+/// and every later operation throws Aborted at once. An exception of the fabric has the same effect, and a wait that
+/// takes too long: the rank tells the others by the channel `lost`, too.
 class ProtocolCollective final : public Collective {
   public:
     /// Piece sizes of long operations.
@@ -78,6 +80,9 @@ class ProtocolCollective final : public Collective {
     void end_step() override;
     void fail() override;
     void part() noexcept override;
+    void check_wait(std::chrono::steady_clock::time_point begin) override;
+    void limit_waits(std::chrono::nanoseconds longest) override { longest_wait_ = longest; }
+    void check_sums() override;
 
     /// From now on gradients can be summed on devices, too: in groups of `groups`, which outlives this object.
     /// `roster`: the world ranks of the group. `name`: of the trial, for NCCL's log.
@@ -120,14 +125,15 @@ class ProtocolCollective final : public Collective {
     [[nodiscard]] Header make_header(Operation operation, const base::ConstBuffer& values, int detail) const;
     [[nodiscard]] Header make_failing_header() const;
     void start_header(const Header& header);
-    void wait_header();
+    /// `patiently`: without limit.
+    void wait_header(bool patiently = false);
     void header_is_complete();
     /// Whether all other ranks can join the step; otherwise its buckets never complete.
     [[nodiscard]] bool joinable() const;
     /// Throws the error that the completed header reports, if any.
     void judge() const;
     /// A whole header: start, wait, judge.
-    void agree(const Header& header);
+    void agree(const Header& header, bool patiently = false);
     /// A whole header of a rank that leaves, with zeros for a step that others are in.
     void join(const Header& header);
     void send_zeros(const StepPlan& plan);
@@ -140,7 +146,7 @@ class ProtocolCollective final : public Collective {
     void tell_lost() noexcept;
     [[nodiscard]] std::unique_ptr<DeviceSums> formed_sums(device::Accelerator& on);
     /// Waits for completion; `keep` owns the buffer and is buried when the wait is given up.
-    void wait(Pending& pending, const std::shared_ptr<const void>& keep);
+    void wait(Pending& pending, const std::shared_ptr<const void>& keep, bool patiently = false);
     [[noreturn]] void give_up();
     void poison() noexcept;
     void require_usable() const;
@@ -170,13 +176,14 @@ class ProtocolCollective final : public Collective {
     std::size_t started_buckets_ = 0; ///< of the open step
     Messages messages_;
     bool poisoned_ = false;
+    std::chrono::nanoseconds longest_wait_ = std::chrono::nanoseconds::max();
+    std::vector<std::unique_ptr<Pending>> told_; ///< that this rank gives up
     struct Devices {
         DeviceGroups* groups = nullptr; ///< null: host memory only
         std::vector<base::Rank> roster;
         std::string name;
         std::map<const device::Accelerator*, std::unique_ptr<DeviceSums>> sums;
-        std::vector<std::unique_ptr<Pending>> told; ///< that this rank's are lost
-    } devices_;                                     // last: sums end while the fabric lives
+    } devices_; // last: sums end while the fabric lives
 };
 
 } // namespace ranktune::ddp

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <deque>
 #include <functional>
 
 #include "comm/backoff.hpp"
@@ -62,6 +63,8 @@ class SelfSums final : public DeviceSums {
     void exchange(const void*, void*, std::size_t) override { assert(false); }
     void gather(const void*, void*, std::size_t) override { assert(false); }
     void start_zeros(StepPlan::Route, std::size_t, base::DType) override {}
+    void expect() override {}
+    [[nodiscard]] bool overdue() const override { return false; }
     void look() override {
         if (abort_ != nullptr && abort_->load()) throw Aborted("the trial was told to give up");
     }
@@ -75,11 +78,13 @@ class SelfSums final : public DeviceSums {
 
 std::unique_ptr<DeviceSums> make_self_sums(const std::atomic<bool>* abort) { return std::make_unique<SelfSums>(abort); }
 
-/// Sums over a communicator that is in use.
+/// Sums over a communicator that is in use. Its functions and `tend` exclude each other; a `look_` may come back to
+/// `abandon`.
 class DeviceGroups::Sums final : public DeviceSums {
   public:
     /// `keep`: whether the communicator returns to the cache; agreed by all ranks.
-    Sums(DeviceGroups& owner, Key key, Kept kept, bool keep, device::Accelerator& on, Look look)
+    Sums(DeviceGroups& owner, Key key, Kept kept, bool keep, device::Accelerator& on, Look look,
+         std::chrono::nanoseconds complete_within)
         : owner_(owner),
           ranks_(key.first.size()),
           key_(std::move(key)),
@@ -87,9 +92,17 @@ class DeviceGroups::Sums final : public DeviceSums {
           keep_(keep),
           on_(on),
           look_(std::move(look)),
+          complete_within_(complete_within),
           computed_(on.make_event()),
-          summed_(on.make_event()) {}
+          summed_(on.make_event()) {
+        const std::lock_guard lock(owner_.mutex_);
+        owner_.in_use_.push_back(this);
+    }
     ~Sums() override {
+        {
+            const std::lock_guard lock(owner_.mutex_);
+            std::erase(owner_.in_use_, this);
+        }
         if (abandoned_) return;
         try {
             finish();
@@ -101,7 +114,7 @@ class DeviceGroups::Sums final : public DeviceSums {
     Sums& operator=(const Sums&) = delete;
 
     void start(base::Buffer values) override {
-        or_lost([&] {
+        using_it([&] {
             follow_compute();
             if (base::size_of(values.type()) == 2)
                 sum_wide(values);
@@ -111,14 +124,14 @@ class DeviceGroups::Sums final : public DeviceSums {
     }
 
     void join() override {
-        or_lost([&] {
+        using_it([&] {
             stream().record(*summed_);
             on_.compute_stream().wait(*summed_);
         });
     }
 
     void issue(const std::function<void(device::Stream&)>& work) override {
-        or_lost([&] {
+        using_it([&] {
             follow_compute();
             work(stream());
         });
@@ -126,7 +139,7 @@ class DeviceGroups::Sums final : public DeviceSums {
 
     void exchange(const void* parts, void* all, std::size_t bytes) override {
         if (bytes == 0) return;
-        or_lost([&] {
+        using_it([&] {
             kept_.communicator->exchange(parts, all, bytes, stream());
             settle();
         });
@@ -134,7 +147,7 @@ class DeviceGroups::Sums final : public DeviceSums {
 
     void gather(const void* mine, void* all, std::size_t bytes) override {
         if (bytes == 0) return;
-        or_lost([&] {
+        using_it([&] {
             kept_.communicator->gather(mine, all, bytes, stream());
             settle();
         });
@@ -146,7 +159,7 @@ class DeviceGroups::Sums final : public DeviceSums {
         const std::size_t parts = route == StepPlan::Route::exchange ? ranks_ : 1;
         const std::size_t sent = sums ? count * base::size_of(added) : parts * count;
         const std::size_t received = sums ? 0 : ranks_ * count;
-        or_lost([&] {
+        using_it([&] {
             auto* const zeros = static_cast<std::byte*>(stream().allocate(sent + received));
             stream().fill_zero(zeros, sent);
             if (sums)
@@ -159,22 +172,84 @@ class DeviceGroups::Sums final : public DeviceSums {
         });
     }
 
+    void expect() override {
+        using_it([&] {
+            drop_complete();
+            if (complete_within_ > longest_watch) return;
+            expected_.push_back({spare_.empty() ? on_.make_event() : std::move(spare_.back()),
+                                 Clock::now() + std::chrono::duration_cast<Clock::duration>(complete_within_)});
+            if (!spare_.empty()) spare_.pop_back();
+            stream().record(*expected_.back().complete);
+        });
+    }
+    [[nodiscard]] bool overdue() const override { return overdue_.load(); }
+
     void look() override {
         look_();
-        or_lost([&] {
+        using_it([&] {
             static_cast<void>(on_.compute_stream().idle()); // NCCL does not see that a device has failed
             static_cast<void>(kept_.communicator->settled());
+            abort_if_overdue();
         });
+        throw_if_overdue();
     }
 
     void abandon() noexcept override {
+        const std::lock_guard lock(mutex_);
         if (abandoned_) return;
         abandoned_ = true;
         kept_.communicator->abort();
     }
 
+    /// For other threads. The trial's thread looks by itself while it is inside one of the functions above.
+    void tend() noexcept {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock || abandoned_) return;
+        try {
+            abort_if_overdue();
+        } catch (const base::Error&) { // of the device: the trial's thread finds the same
+        }
+    }
+
   private:
+    /// Beyond it, times are as good as none, and cannot be added to the clock.
+    static constexpr std::chrono::nanoseconds longest_watch = std::chrono::hours(24 * 365);
+
+    struct Expected {
+        std::unique_ptr<device::Event> complete;
+        Clock::time_point until;
+    };
+
     [[nodiscard]] device::Stream& stream() const { return on_.communication_stream(); }
+
+    /// Calls `call` while no other thread looks.
+    template <class Call>
+    void using_it(Call&& call) {
+        const std::lock_guard lock(mutex_);
+        throw_if_overdue();
+        or_lost(call);
+    }
+    void throw_if_overdue() const {
+        if (!overdue_) return;
+        const auto limit = std::chrono::duration_cast<std::chrono::seconds>(complete_within_);
+        throw GroupLost(GroupLost::Cause::timeout,
+                        "a sum of gradients over the GPUs of the trial was not complete " +
+                            std::to_string(limit.count()) +
+                            " s after all ranks had started it (failure.collective_timeout); NCCL_DEBUG=INFO in the "
+                            "environment says more");
+    }
+    void drop_complete() {
+        while (!expected_.empty() && expected_.front().complete->reached()) {
+            spare_.push_back(std::move(expected_.front().complete));
+            expected_.pop_front();
+        }
+    }
+    void abort_if_overdue() {
+        drop_complete();
+        if (expected_.empty() || Clock::now() <= expected_.front().until) return;
+        overdue_ = true;
+        abandon();
+    }
 
     void follow_compute() {
         on_.compute_stream().record(*computed_);
@@ -220,10 +295,24 @@ class DeviceGroups::Sums final : public DeviceSums {
     bool keep_;
     device::Accelerator& on_;
     Look look_;
+    std::chrono::nanoseconds complete_within_;
     std::unique_ptr<device::Event> computed_;
     std::unique_ptr<device::Event> summed_;
+    std::recursive_mutex mutex_;
+    std::deque<Expected> expected_; ///< in the order of `until`
+    std::vector<std::unique_ptr<device::Event>> spare_;
+    std::atomic<bool> overdue_{false};
     bool abandoned_ = false;
 };
+
+void DeviceGroups::tend() noexcept {
+    constexpr std::chrono::milliseconds between(50);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    const auto now = Clock::now();
+    if (!lock || in_use_.empty() || now < tended_ + between) return;
+    tended_ = now;
+    for (Sums* const sums : in_use_) sums->tend();
+}
 
 DeviceGroups::~DeviceGroups() {
     for (auto& [key, kept] : kept_) kept.communicator->abort();
@@ -280,7 +369,8 @@ DeviceGroups::Kept DeviceGroups::make(Collective& group, device::Accelerator& on
 }
 
 std::unique_ptr<DeviceSums> DeviceGroups::form(Collective& group, std::span<const base::Rank> roster,
-                                               device::Accelerator& on, const std::string& name, Look look) {
+                                               device::Accelerator& on, const std::string& name, Look look,
+                                               std::chrono::nanoseconds complete_within) {
     assert(group.size() > 1 && roster.size() == static_cast<std::size_t>(group.size()));
     refuse_shared_devices(group, on);
     Key key{{roster.begin(), roster.end()}, &on};
@@ -299,7 +389,7 @@ std::unique_ptr<DeviceSums> DeviceGroups::form(Collective& group, std::span<cons
     }
     const std::uint64_t room = kept_.size() < settings_.keep ? 1 : 0;
     const bool keep = group.min_max(room).first == 1; // also says that all have formed it
-    return std::make_unique<Sums>(*this, std::move(key), std::move(kept), keep, on, std::move(look));
+    return std::make_unique<Sums>(*this, std::move(key), std::move(kept), keep, on, std::move(look), complete_within);
 }
 
 } // namespace ranktune::ddp

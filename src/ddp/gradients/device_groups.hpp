@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,7 +33,10 @@ namespace ranktune::ddp {
 /// on the same roster, and none is evicted, because closing is collective over the ranks of a node. One that is not
 /// kept is closed by all ranks after use. One that failed is aborted, which is local.
 ///
-/// Used by one thread. Groups must not outlive it.
+/// *Watching.* A sum that all ranks have started and that is not complete in time never will be: the communicator is
+/// aborted. `tend` looks for such sums, because the trial's thread may wait for the device inside another library.
+///
+/// Used by one thread, but for `tend`. Groups must not outlive it.
 class DeviceGroups {
   public:
     struct Settings {
@@ -51,8 +55,12 @@ class DeviceGroups {
     /// Collective over `group`, whose world ranks are `roster`; `on` is this rank's device. `name`: for NCCL's log.
     /// `look` is called in the result, too, which is destroyed before `group`. Throws base::UsageError on all ranks
     /// when two of them have the same device; GroupLost when the communicator cannot be formed; what `look` throws.
-    [[nodiscard]] std::unique_ptr<DeviceSums> form(Collective& group, std::span<const base::Rank> roster,
-                                                   device::Accelerator& on, const std::string& name, Look look);
+    /// `complete_within`: see DeviceSums::expect.
+    [[nodiscard]] std::unique_ptr<DeviceSums> form(
+        Collective& group, std::span<const base::Rank> roster, device::Accelerator& on, const std::string& name,
+        Look look, std::chrono::nanoseconds complete_within = std::chrono::nanoseconds::max());
+    /// Aborts the communicators whose sums are overdue. Call it often, from any thread; does nothing most of the time.
+    void tend() noexcept;
 
     struct Counts {
         std::uint64_t made = 0;
@@ -74,6 +82,9 @@ class DeviceGroups {
 
     Settings settings_;
     std::map<Key, Kept> kept_; ///< none of those in use
+    std::mutex mutex_;         ///< of the next two
+    std::vector<Sums*> in_use_;
+    std::chrono::steady_clock::time_point tended_;
     std::uint64_t made_ = 0;
     std::uint64_t reused_ = 0;
 };

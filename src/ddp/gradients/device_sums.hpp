@@ -23,7 +23,7 @@ class GroupLost : public Aborted {
         peer,   ///< another rank is gone
         device, ///< this rank's device failed
         system, ///< NCCL or the network failed
-        timeout ///< the ranks did not come together in time
+        timeout ///< the ranks did not come together in time, or a sum was not complete
     };
     GroupLost(Cause cause, const std::string& message) : Aborted(message), cause_(cause) {}
     [[nodiscard]] Cause cause() const { return cause_; }
@@ -53,6 +53,11 @@ class DeviceSums {
     /// Takes part in a sum, an exchange or a gather with zeros, for a rank that has failed. Collective with the others'
     /// `start`, `exchange` or `gather`. `count`: as StepPlan has it; `type`: of sums.
     virtual void start_zeros(StepPlan::Route route, std::size_t count, base::DType type) = 0;
+    /// All ranks have started what was started here so far: it has to be complete within the time of
+    /// Collective::limit_waits. After that the communicator is aborted, even while this thread waits for the device.
+    virtual void expect() = 0;
+    /// Whether that has happened: `look` throws then.
+    [[nodiscard]] virtual bool overdue() const = 0;
     /// Throws when the sums can never complete.
     virtual void look() = 0;
     /// Ends what is in flight; the sums must never be used again. Local.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "ddp/compression/hook.hpp"
 #include "ddp/gradients/arrivals.hpp"
 #include "ddp/gradients/device_sums.hpp"
+#include "ddp/gradients/device_timer.hpp"
 #include "ddp/gradients/gradient_memory.hpp"
 #include "ddp/gradients/reducer_plan.hpp"
 #include "device/device.hpp"
@@ -48,6 +50,7 @@ struct GradientReducer::Impl final : OpenStep {
         const std::size_t b = started++;
         if (accumulated.holds()) accumulated.add_to(*gradients, b);
         if (hook) return fly([&] { return hook->start(collective, b); });
+        if (timer) timer->sums();
         base::Buffer bucket = gradients->bucket(b);
         if (device_hook) return device_hook->start(*sums, b);
         if (sums != nullptr) return sums->start(bucket);
@@ -62,6 +65,7 @@ struct GradientReducer::Impl final : OpenStep {
     /// Starts the buckets that have not been started, and whatever follows them.
     void start_rest() {
         while (started < buckets()) start();
+        if (timer) timer->joins();
         if (sums != nullptr) sums->join();
         if (hook) start_second();
         if (status_is_apart()) fly([&] { return collective.start_sum(status()); });
@@ -98,11 +102,16 @@ struct GradientReducer::Impl final : OpenStep {
 
     void wait(std::size_t count) {
         const double begin = clock ? clock() : 0.0;
+        const auto since = std::chrono::steady_clock::now();
         core.begin();
-        while (!advance(count)) core.turn();
+        while (!advance(count)) {
+            collective.check_wait(since);
+            core.turn();
+        }
         if (!clock) return;
         const double end = clock();
         if (timeline != nullptr) timeline->waited("wait", begin, end);
+        if (timer) return;
         timing.waited_s += end - begin;
         timing.in_flight_s = end - (flights.empty() ? begin : flights.front().begin);
     }
@@ -112,6 +121,7 @@ struct GradientReducer::Impl final : OpenStep {
         started = 0;
         arrivals.begin();
         timing = {};
+        if (timer) timer->begin();
     }
     [[nodiscard]] bool feedback_free() const { return (!hook && !device_hook) || !settings.compression.feeds_back(); }
     /// What error feedback keeps.
@@ -125,6 +135,16 @@ struct GradientReducer::Impl final : OpenStep {
         if (arrivals.complete()) return;
         for (std::size_t i = 0; i < tensor_sizes.size(); ++i)
             if (!arrivals.has(i)) fill_with_zeros(gradients->gradient(i));
+    }
+
+    void measure(std::function<double()> by) {
+        clock = std::move(by);
+        timer.reset();
+        auto* const accelerator = device::accelerator_of(settings.place);
+        if (clock && accelerator != nullptr && collective.size() > 1) timer.emplace(*accelerator);
+    }
+    [[nodiscard]] std::function<void()> look() const {
+        return [this] { sums->look(); };
     }
 
     void close() {
@@ -167,7 +187,9 @@ struct GradientReducer::Impl final : OpenStep {
     CoreWait core;
     std::function<double()> clock; ///< empty: nothing is measured
     Timeline* timeline = nullptr;
-    Timing timing;
+    Timing timing;                    ///< of the last step, on a host
+    Timing total_timing;              ///< likewise, of all steps
+    std::optional<DeviceTimer> timer; ///< of gradients on a device, if they are measured
 };
 
 GradientReducer::Impl::Impl(Group& of_trial, std::vector<std::size_t> sizes, ReducerSettings chosen)
@@ -273,6 +295,10 @@ void GradientReducer::finish() {
     s.wait(s.flights.size());
     s.accumulated.forget();
     const bool failed = is_positive(s.status());
+    s.total_timing.in_flight_s += s.timing.in_flight_s;
+    s.total_timing.waited_s += s.timing.waited_s;
+    if (s.timer) s.timer->ends();
+    if (s.sums != nullptr) s.sums->expect();
     s.close();
     s.collective.end_step();
     if (failed) {
@@ -311,6 +337,8 @@ void GradientReducer::Impl::fail() noexcept {
     collective.part();
 }
 
+void GradientReducer::check_sums() { impl_->collective.check_sums(); }
+
 bool GradientReducer::in_step() const { return impl_->open != Impl::Open::no; }
 
 // ---- clipping
@@ -332,13 +360,14 @@ std::vector<float> numbers_of(const HookState& state) {
 }
 } // namespace
 
-bool GradientReducer::replan() {
-    Impl& s = *impl_;
-    const std::vector<std::size_t> arrived = s.arrivals.arrived();
+std::vector<std::size_t> GradientReducer::agreed_arrivals() {
+    const std::vector<std::size_t> arrived = impl_->arrivals.arrived();
     std::vector<std::uint64_t> first(arrived.begin(), arrived.end());
-    s.group.broadcast(first);
-    return reorder({first.begin(), first.end()});
+    impl_->group.broadcast(first);
+    return {first.begin(), first.end()};
 }
+
+bool GradientReducer::replan() { return reorder(agreed_arrivals()); }
 
 std::vector<std::size_t> GradientReducer::order() const { return impl_->arrivals.order(); }
 
@@ -417,14 +446,20 @@ GradientReducer::Traffic GradientReducer::traffic() const { return impl_->traffi
 
 void GradientReducer::set_timeline(Timeline* timeline) {
     impl_->timeline = timeline;
-    impl_->clock = timeline != nullptr ? [timeline] { return timeline->now(); } : std::function<double()>();
+    impl_->measure(timeline != nullptr ? [timeline] { return timeline->now(); } : std::function<double()>());
 }
 
 void GradientReducer::set_clock(std::function<double()> clock) {
     impl_->timeline = nullptr;
-    impl_->clock = std::move(clock);
+    impl_->measure(std::move(clock));
 }
 
-GradientReducer::Timing GradientReducer::last_timing() const { return impl_->timing; }
+GradientReducer::Timing GradientReducer::last_timing() const {
+    return impl_->timer ? impl_->timer->last(impl_->look()) : impl_->timing;
+}
+
+GradientReducer::Timing GradientReducer::total_timing() const {
+    return impl_->timer ? impl_->timer->total(impl_->look()) : impl_->total_timing;
+}
 
 } // namespace ranktune::ddp

@@ -27,7 +27,13 @@ class CudaAccelerator final : public Accelerator {
     void limit_memory(std::uint64_t bytes) override { budget_.limit(bytes); }
     [[nodiscard]] Stream& compute_stream() override { return compute_; }
     [[nodiscard]] Stream& communication_stream() override { return communication_; }
+    [[nodiscard]] std::unique_ptr<Stream> borrow(void* native) override {
+        return std::make_unique<CudaStream>(number_, budget_, static_cast<cudaStream_t>(native));
+    }
     [[nodiscard]] std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(number_); }
+    [[nodiscard]] std::unique_ptr<Event> make_timed_event() override {
+        return std::make_unique<CudaEvent>(number_, cudaEventDefault);
+    }
     [[nodiscard]] std::shared_ptr<void> allocate_pinned(std::size_t bytes) override;
     [[nodiscard]] std::unique_ptr<Compute> make_compute(Stream& on) override;
     [[nodiscard]] std::unique_ptr<GradientKernels> make_gradient_kernels(Stream& on) override;

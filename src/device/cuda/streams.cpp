@@ -42,9 +42,9 @@ void check(cudaError_t code, const char* call) {
                       lost);
 }
 
-CudaEvent::CudaEvent(int device) {
+CudaEvent::CudaEvent(int device, unsigned flags) {
     check(cudaSetDevice(device), "cudaSetDevice");
-    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+    check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreate");
 }
 
 CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
@@ -54,6 +54,13 @@ bool CudaEvent::reached() const {
     if (code == cudaErrorNotReady) return false;
     check(code, "cudaEventQuery");
     return true;
+}
+
+double CudaEvent::seconds_since(const Event& earlier) const {
+    float milliseconds = 0.0F;
+    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).handle(), event_),
+          "cudaEventElapsedTime");
+    return 1e-3 * static_cast<double>(milliseconds);
 }
 
 CudaGraph::CudaGraph(int device, cudaGraph_t recorded) {
@@ -68,20 +75,28 @@ CudaStream::CudaStream(int device, MemoryBudget& budget) : device_(device), budg
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
 }
 
-CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
+CudaStream::CudaStream(int device, MemoryBudget& budget, cudaStream_t borrowed)
+    : device_(device), budget_(&budget), stream_(borrowed), owned_(false) {}
+
+CudaStream::~CudaStream() {
+    if (owned_) cudaStreamDestroy(stream_);
+}
 
 /// The current device is a property of the thread.
 void CudaStream::use() const { check(cudaSetDevice(device_), "cudaSetDevice"); }
 
 void CudaStream::record(Event& event) {
+    use(); // a default stream has no name of its own: it is the current device's
     check(cudaEventRecord(static_cast<CudaEvent&>(event).handle(), stream_), "cudaEventRecord");
 }
 
 void CudaStream::wait(const Event& event) {
+    use();
     check(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).handle(), 0), "cudaStreamWaitEvent");
 }
 
 bool CudaStream::idle() {
+    use();
     const cudaError_t code = cudaStreamQuery(stream_);
     if (code == cudaErrorNotReady) return false;
     check(code, "cudaStreamQuery");

@@ -11,15 +11,16 @@
 
 namespace ranktune::device::cuda {
 
-/// Without timing, which would slow it down.
 class CudaEvent final : public Event {
   public:
-    explicit CudaEvent(int device);
+    /// `flags`: without cudaEventDisableTiming it is slower.
+    explicit CudaEvent(int device, unsigned flags = cudaEventDisableTiming);
     ~CudaEvent() override;
     CudaEvent(const CudaEvent&) = delete;
     CudaEvent& operator=(const CudaEvent&) = delete;
 
     [[nodiscard]] bool reached() const override;
+    [[nodiscard]] double seconds_since(const Event& earlier) const override;
     [[nodiscard]] cudaEvent_t handle() const { return event_; }
 
   private:
@@ -40,11 +41,13 @@ class CudaGraph final : public Graph {
     cudaGraphExec_t graph_ = nullptr;
 };
 
-/// Does not synchronise with the default stream, which nothing uses.
+/// Does not synchronise with the default stream, which only other libraries use.
 class CudaStream final : public Stream {
   public:
     /// `budget` outlives the stream.
     CudaStream(int device, MemoryBudget& budget);
+    /// A stream that another library owns; null: the default stream.
+    CudaStream(int device, MemoryBudget& budget, cudaStream_t borrowed);
     ~CudaStream() override;
     CudaStream(const CudaStream&) = delete;
     CudaStream& operator=(const CudaStream&) = delete;
@@ -76,6 +79,7 @@ class CudaStream final : public Stream {
     int device_;
     MemoryBudget* budget_;
     cudaStream_t stream_ = nullptr;
+    bool owned_ = true;
     bool recording_ = false;
 };
 

@@ -25,6 +25,7 @@ void parse_limits(ParseContext& context) {
     if (const auto in_a_row = failure.integer("in_a_row", 2, 1'000'000))
         limits.in_a_row = static_cast<std::uint32_t>(*in_a_row);
     limits.report_timeout = failure.duration("report_timeout");
+    limits.collective_timeout = failure.duration("collective_timeout").value_or(limits.collective_timeout);
     failure.finish();
 
     OutputSpec& output = context.spec.output;

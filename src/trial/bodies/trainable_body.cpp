@@ -94,7 +94,11 @@ bool ClassBody::take_over_spare() {
 
 Verb ClassBody::train(const Report& report) {
     Verb told = Verb::go_on;
-    while (told == Verb::go_on) told = report(trainable_->step(context_));
+    while (told == Verb::go_on) {
+        const trainables::Metrics metrics = trainable_->step(context_);
+        parts().group.check_sums(); // before the head sees what depends on them
+        told = report(metrics);
+    }
     if (parts().setting.trainable->info.can_reset) spare_ = {std::move(trainable_), parts().group.size()};
     return told;
 }
@@ -131,6 +135,7 @@ bool FunctionBody::report(const trainables::Metrics& metrics) {
     if (to_restore_ != nullptr)
         throw base::Error("the trial goes on from a checkpoint: call checkpoints(save, load) before the first report");
     try {
+        parts().group.check_sums();
         told_ = (*report_)(metrics);
     } catch (...) {
         error_ = std::current_exception();

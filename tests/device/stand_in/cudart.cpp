@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -100,12 +101,22 @@ const std::map<cudaError_t, std::pair<const char*, const char*>>& error_texts() 
     return all;
 }
 
+/// The default stream of a device, as CUDA has it beside streams that do not synchronise with it: one more stream.
+Stream* default_stream(int device) {
+    static std::mutex mutex;
+    static std::map<int, Stream*> all;
+    const std::lock_guard lock(mutex);
+    Stream*& stream = all[device];
+    if (stream == nullptr) stream = make_stream(device);
+    return stream;
+}
+
 Stream* native(cudaStream_t stream) {
-    if (stream == nullptr) {
-        std::fprintf(stderr, "stand-in: the default stream is not supported\n");
-        std::abort();
-    }
-    return reinterpret_cast<Stream*>(stream);
+    if (stream != nullptr) return reinterpret_cast<Stream*>(stream);
+    if (setting("DEFAULT_STREAM", "") == "1")
+        return default_stream(devices()[static_cast<std::size_t>(current_device)]);
+    std::fprintf(stderr, "stand-in: the default stream is used without RANKTUNE_STAND_IN_DEFAULT_STREAM=1\n");
+    std::abort();
 }
 
 // ---- pinned memory ----
@@ -134,10 +145,12 @@ struct Record {
     std::mutex mutex;
     std::condition_variable changed;
     bool reached = false;
+    std::chrono::steady_clock::time_point at; ///< when it was reached
     void reach() {
         {
             const std::lock_guard lock(mutex);
             reached = true;
+            at = std::chrono::steady_clock::now();
         }
         changed.notify_all();
     }
@@ -145,6 +158,7 @@ struct Record {
 struct EventState {
     std::shared_ptr<Record> last;           ///< empty: never recorded, counts as reached
     std::optional<CapturedRecord> captured; ///< the last record was in a capture
+    bool timed = false;
 };
 EventState* native(cudaEvent_t event) { return reinterpret_cast<EventState*>(event); }
 
@@ -416,8 +430,21 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
     const bool idle = is_idle(on); // asked first: an operation that fails has done so before its stream is idle
     return on_device(device_of(on), [&] { return idle ? cudaSuccess : cudaErrorNotReady; });
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-    *event = reinterpret_cast<cudaEvent_t>(new EventState);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+    *event = reinterpret_cast<cudaEvent_t>(new EventState{{}, {}, (flags & cudaEventDisableTiming) == 0});
+    return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+    if (!native(begin)->timed || !native(end)->timed || !native(begin)->last || !native(end)->last)
+        return answer(cudaErrorInvalidResourceHandle);
+    std::chrono::steady_clock::time_point at[2];
+    for (const auto& [event, time] : {std::pair{begin, &at[0]}, std::pair{end, &at[1]}}) {
+        const auto record = native(event)->last;
+        const std::lock_guard lock(record->mutex);
+        if (!record->reached) return answer(cudaErrorNotReady);
+        *time = record->at;
+    }
+    *milliseconds = std::chrono::duration<float, std::milli>(at[1] - at[0]).count();
     return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
