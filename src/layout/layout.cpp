@@ -59,9 +59,9 @@ Layout survey(const comm::mpi::Environment& environment) {
     // Without task confinement Slurm lets tasks use the cores of other jobs.
     const comm::CpuSet granted = comm::granted_cpus();
     const auto own = slurm::cpus_on_node(variables);
-    const std::string told = slurm::encode(mine) + "\n" + comm::cpu_text(granted) + "\n" +
-                             (own && granted.size() <= *own ? "own" : "") + "\n" +
-                             slurm::switches_above(variables, mine.node);
+    const std::string told =
+        slurm::encode(mine) + "\n" + comm::cpu_text(granted) + "\n" + (own && granted.size() <= *own ? "own" : "") +
+        "\n" + slurm::switches_above(variables, mine.node) + "\n" + process::environment_variable("NCCL_HOSTID");
     Layout layout;
     layout.own_cpus = true;
     std::vector<slurm::RankOnNode> ranks;
@@ -78,6 +78,10 @@ Layout survey(const comm::mpi::Environment& environment) {
         line.clear();
         std::getline(lines, line);
         layout.switches.push_back(line);
+        line.clear();
+        std::getline(lines, line);
+        // What NCCL takes for a node of its own is one here: such ranks may have the same GPU (tests on one card).
+        if (!line.empty()) ranks.back().node += " (NCCL_HOSTID=" + line + ")";
     }
     // One rank of each node describes its cores.
     const auto first = std::ranges::find(layout.nodes, mine.node) - layout.nodes.begin();

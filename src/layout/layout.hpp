@@ -19,7 +19,7 @@ struct Layout {
     std::vector<std::string> nodes;                ///< by rank; empty: unknown
     std::vector<std::vector<std::string>> gpus;    ///< by rank: allowed values in CUDA_VISIBLE_DEVICES of its child
     std::vector<std::string> gpu_names;            ///< by rank: slurm::GpuShares::identities
-    std::vector<slurm::RankOnNode> seen;           ///< by rank: the GPUs that it sees
+    std::vector<slurm::RankOnNode> seen;           ///< by rank: the GPUs that it sees, on its node as NCCL tells nodes
     bool job_has_gpus = false;                     ///< some rank sees a GPU, even if no worker got one
     std::string gpu_problem;                       ///< slurm::GpuShares::problem
     std::vector<comm::CpuSet> granted;             ///< by rank: the processors that the launcher lets it use
