@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// LibTorch's CUDA beside ranktune's: whether both fit into one process, and one stream for both.
+// LibTorch's CUDA beside ranktune's: whether both fit into one process.
 
-#include <memory>
 #include <string>
 #include <vector>
-
-namespace ranktune::device {
-class Accelerator;
-}
 
 namespace ranktune::libtorch {
 
@@ -23,13 +18,5 @@ struct CudaFacts {
 [[nodiscard]] std::string clash(const CudaFacts& facts);
 /// As loaded now. Opens libranktune-cuda.so.
 [[nodiscard]] CudaFacts cuda_facts();
-
-/// While it lives, the calling thread's work of LibTorch goes to the accelerator's compute stream.
-class StreamScope {
-  public:
-    virtual ~StreamScope() = default;
-};
-/// `ordinal`: the device's number in this process. Throws base::UsageError if ranktune-torch was built without CUDA.
-[[nodiscard]] std::unique_ptr<StreamScope> use_compute_stream(device::Accelerator& accelerator, int ordinal);
 
 } // namespace ranktune::libtorch

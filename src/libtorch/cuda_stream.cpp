@@ -4,26 +4,36 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "device/device.hpp"
-#include "libtorch/cuda.hpp"
+#include "libtorch/streams.hpp"
 
 namespace ranktune::libtorch {
 
 namespace {
 
-class CudaStreamScope final : public StreamScope {
+class CudaStreamGuard final : public CurrentStreams::Guard {
   public:
-    CudaStreamScope(cudaStream_t stream, int ordinal)
+    CudaStreamGuard(cudaStream_t stream, int ordinal)
         : guard_(c10::cuda::getStreamFromExternal(stream, static_cast<c10::DeviceIndex>(ordinal))) {}
 
   private:
     c10::cuda::CUDAStreamGuard guard_;
 };
 
+class CudaStreams final : public CurrentStreams {
+  public:
+    [[nodiscard]] void* current(int ordinal) override {
+        return c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(ordinal)).stream();
+    }
+    [[nodiscard]] std::unique_ptr<Guard> make_current(void* stream, int ordinal) override {
+        return std::make_unique<CudaStreamGuard>(static_cast<cudaStream_t>(stream), ordinal);
+    }
+};
+
 } // namespace
 
-std::unique_ptr<StreamScope> use_compute_stream(device::Accelerator& accelerator, int ordinal) {
-    return std::make_unique<CudaStreamScope>(static_cast<cudaStream_t>(accelerator.compute_stream().native()), ordinal);
+CurrentStreams& streams_of_libtorch() {
+    static CudaStreams streams;
+    return streams;
 }
 
 } // namespace ranktune::libtorch

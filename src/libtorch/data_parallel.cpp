@@ -10,13 +10,15 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
+#include <torch/nn/utils/clip_grad.h>
 
 #include "device/device.hpp"
-#include "libtorch/cuda.hpp"
 #include "libtorch/device_memory.hpp"
 #include "libtorch/optimizer_state.hpp"
+#include "libtorch/streams.hpp"
 #include "libtorch/tensors.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/ddp/comm_meter.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 
 namespace ranktune::libtorch {
@@ -65,6 +67,19 @@ std::vector<std::size_t> padded_sizes(const std::vector<Named>& parameters) {
     return sizes;
 }
 
+/// For powersgd: a parameter of two or more dimensions, as rows by its first one.
+std::vector<ddp::Matrix> matrices_of(const std::vector<Named>& parameters) {
+    std::vector<ddp::Matrix> matrices;
+    for (const Named& parameter : parameters) {
+        const auto rows = static_cast<std::size_t>(parameter.tensor.dim() < 2 ? 0 : parameter.tensor.size(0));
+        const auto numbers = static_cast<std::size_t>(parameter.tensor.numel());
+        matrices.push_back(rows == 0 ? ddp::Matrix{} : ddp::Matrix{rows, numbers / rows});
+    }
+    return matrices;
+}
+
+constexpr const char* saved_order = "gradients.order";
+
 void broadcast(ddp::Group& group, const std::vector<Named>& tensors) {
     const ::torch::NoGradGuard no_gradients;
     for (const Named& named : tensors) {
@@ -97,8 +112,9 @@ struct DataParallel::Impl {
         Accumulator accumulator; ///< keeps the hook
     };
 
-    Impl(ddp::Group& g, std::shared_ptr<::torch::nn::Module> m, const Where& w, std::size_t bucket_bytes)
-        : group(g), module(std::move(m)), where(w) {
+    Impl(ddp::Group& g, std::shared_ptr<::torch::nn::Module> m, const Where& w, ParallelOptions o)
+        : group(g), module(std::move(m)), where(w), options(std::move(o)) {
+        const auto scope = stream();
         module->to(where.device);
         parameters = without_repetitions(module->named_parameters());
         buffers = without_repetitions(module->named_buffers());
@@ -106,23 +122,25 @@ struct DataParallel::Impl {
         const base::DType type = dtype_of(trainable.front().tensor, trainable.front().name);
         broadcast(group, parameters);
         broadcast(group, buffers);
-        const std::size_t limit = std::max<std::size_t>(bucket_bytes / base::size_of(type), 1);
-        reducer = std::make_unique<ddp::GradientReducer>(group, padded_sizes(trainable), limit, type, where.place);
-        for (std::size_t i = 0; i < trainable.size(); ++i) {
-            const Tensor& tensor = trainable[i].tensor;
-            gradients.push_back({trainable[i],
-                                 ::torch::from_blob(reducer->gradient_buffer(i).address(), tensor.sizes(),
-                                                    tensor.options().requires_grad(false)),
-                                 false,
-                                 {}});
+        const std::size_t limit = std::max<std::size_t>(options.bucket_bytes / base::size_of(type), 1);
+        reducer = std::make_unique<ddp::GradientReducer>(
+            group, padded_sizes(trainable),
+            ddp::ReducerSettings{limit, type, where.place, options.gradients.compression, matrices_of(trainable)});
+        if (options.gradients.metrics) meter.watch(*reducer);
+        for (const Named& parameter : trainable) gradients.push_back({parameter, {}, false, {}});
+        find_gradients();
+    }
+
+    void find_gradients() {
+        for (std::size_t i = 0; i < gradients.size(); ++i) {
+            const Tensor& tensor = gradients[i].parameter.tensor;
+            gradients[i].sum = ::torch::from_blob(reducer->gradient_buffer(i).address(), tensor.sizes(),
+                                                  tensor.options().requires_grad(false));
         }
     }
 
-    /// On a GPU, work is issued to the stream on which the reducer waits.
-    [[nodiscard]] std::unique_ptr<StreamScope> stream() const {
-        device::Accelerator* const accelerator = device::accelerator_of(where.place);
-        return accelerator == nullptr ? nullptr : use_compute_stream(*accelerator, where.device.index());
-    }
+    /// The reducer waits for the compute stream alone. So every function that touches tensors works there.
+    [[nodiscard]] std::unique_ptr<StreamScope> stream() const { return stream_scope(where); }
 
     /// Autograd has accumulated a gradient. Called while `backward` runs: on the trial's thread for gradients on the
     /// host, on autograd's thread of a GPU, for which the trial's thread waits.
@@ -132,12 +150,13 @@ struct DataParallel::Impl {
         if (gradient.arrived)
             throw base::UsageError("the parameter '" + gradient.parameter.name +
                                    "' got a second gradient in one step; back-propagate the sum of the losses, once");
+        const auto scope = stream(); // autograd may have its own thread, and the accumulator another stream
         const ::torch::NoGradGuard no_gradients;
         Tensor& own = gradient.parameter.tensor.mutable_grad();
         gradient.sum.copy_(own.is_sparse() ? own.to_dense() : own);
         own = gradient.sum;
         gradient.arrived = true;
-        while (waited_for > 0 && gradients[waited_for - 1].arrived) reducer->ready(--waited_for);
+        reducer->ready(i);
         reducer->poll();
     }
 
@@ -146,34 +165,79 @@ struct DataParallel::Impl {
             gradient.arrived = false;
             gradient.parameter.tensor.mutable_grad() = Tensor(); // autograd then moves its result there
         }
-        waited_for = gradients.size();
+        if (to_plan) follow_order();
+    }
+
+    /// Between steps, when nobody needs the gradients of the last one: their memory changes. Collective.
+    void follow_order() {
+        to_plan = false;
+        if (reducer->reorder({order.begin(), order.end()})) find_gradients();
+    }
+
+    /// After the first step. All ranks know the order at once, so that a checkpoint has it.
+    void learn_order() {
+        if (!order.empty() || group.size() == 1) return;
+        const std::vector<std::size_t> arrivals = reducer->agreed_arrivals();
+        order.assign(arrivals.begin(), arrivals.end());
+        to_plan = true;
+    }
+
+    /// Back-propagates `loss`, if there is one, and returns it.
+    double compute(const std::function<Tensor()>& loss, double share) {
+        double value = 0.0;
+        if (loss) {
+            const Collecting scope_of_hooks(collecting);
+            telling_of_memory([&] {
+                const Tensor mean = loss();
+                (share == 1.0 ? mean : mean * share).backward();
+                value = mean.item<double>();
+            });
+            reducer->check_sums(); // that was a wait for the GPU
+            if (!std::isfinite(value))
+                throw base::Error(std::string("loss is ") + (std::isnan(value) ? "NaN" : "infinite"));
+        }
+        complete();
+        return value;
+    }
+
+    /// On a GPU without waiting for it, but for types that the reducer does not clip there.
+    void clip(double most) {
+        const Tensor& first = gradients.front().sum;
+        if (where.place.is_host() || first.scalar_type() == ::torch::kFloat32) return reducer->clip_norm(most);
+        std::vector<Tensor> trained_ones;
+        for (const Gradient& gradient : gradients) trained_ones.push_back(gradient.parameter.tensor);
+        ::torch::nn::utils::clip_grad_norm_(trained_ones, most);
     }
 
     /// The gradients that the step did not compute are zero.
     void complete() {
-        for (Gradient& gradient : gradients) {
+        for (std::size_t i = gradients.size(); i-- > 0;) {
+            Gradient& gradient = gradients[i];
             if (gradient.arrived) continue;
             gradient.sum.zero_();
             gradient.parameter.tensor.mutable_grad() = gradient.sum;
             gradient.arrived = true;
+            reducer->ready(i);
         }
-        while (waited_for > 0) reducer->ready(--waited_for);
     }
 
     ddp::Group& group;
     std::shared_ptr<::torch::nn::Module> module;
     Where where;
+    ParallelOptions options;
     std::vector<Named> parameters; ///< all
     std::vector<Named> buffers;
     std::unique_ptr<ddp::GradientReducer> reducer;
-    std::vector<Gradient> gradients; ///< in the order of `parameters`
-    std::size_t waited_for = 0;      ///< the gradients from here on are ready
+    std::vector<Gradient> gradients;  ///< in the order of `parameters`
+    std::vector<std::uint64_t> order; ///< in which they become ready; empty: not known yet
+    bool to_plan = false;             ///< the reducer has another order
+    ddp::CommMeter meter;
     bool collecting = false;
 };
 
 DataParallel::DataParallel(ddp::Group& group, std::shared_ptr<::torch::nn::Module> module, const Where& where,
-                           std::size_t bucket_bytes)
-    : impl_(std::make_shared<Impl>(group, std::move(module), where, bucket_bytes)) {
+                           ParallelOptions options)
+    : impl_(std::make_shared<Impl>(group, std::move(module), where, std::move(options))) {
     namespace autograd = ::torch::autograd;
     const auto scope = impl_->stream(); // an accumulator works on the stream on which it was made
     for (std::size_t i = 0; i < impl_->gradients.size(); ++i) {
@@ -187,8 +251,14 @@ DataParallel::DataParallel(ddp::Group& group, std::shared_ptr<::torch::nn::Modul
     }
 }
 
-/// The buckets end here, and the module may live on.
+/// The buckets end here, and the module may live on. Work of the caller's stream may still use them: their memory is
+/// freed when the compute stream has come to its end.
 DataParallel::~DataParallel() {
+    std::unique_ptr<StreamScope> scope;
+    try {
+        scope = impl_->stream();
+    } catch (const device::DeviceError&) { // nothing runs on a lost device
+    }
     for (Impl::Gradient& gradient : impl_->gradients) gradient.parameter.tensor.mutable_grad() = Tensor();
 }
 
@@ -197,26 +267,33 @@ double DataParallel::step(const std::function<Tensor()>& loss, double share) {
     const auto scope = s.stream();
     double value = 0.0;
     s.begin();
-    ddp::run_step(*s.reducer, [&] {
-        if (loss) {
-            const Collecting scope_of_hooks(s.collecting);
-            telling_of_memory([&] {
-                const Tensor mean = loss();
-                (share == 1.0 ? mean : mean * share).backward();
-                value = mean.item<double>();
-            });
-            if (!std::isfinite(value))
-                throw base::Error(std::string("loss is ") + (std::isnan(value) ? "NaN" : "infinite"));
-        }
-        s.complete();
-    });
+    ddp::run_step(*s.reducer, [&] { value = s.compute(loss, share); });
+    s.learn_order();
+    const trainables::GradientChoice& choice = s.options.gradients;
+    if (choice.metrics) s.meter.after_step(*s.reducer);
+    if (choice.clip_norm > 0.0) s.clip(choice.clip_norm);
     return value;
+}
+
+double DataParallel::accumulate(const std::function<Tensor()>& loss, double share) {
+    Impl& s = *impl_;
+    const auto scope = s.stream();
+    double value = 0.0;
+    s.begin();
+    ddp::run_micro_step(*s.reducer, [&] { value = s.compute(loss, share); });
+    return value;
+}
+
+std::vector<std::pair<std::string, double>> DataParallel::take_comm_metrics() {
+    if (!impl_->options.gradients.metrics) return {};
+    return impl_->meter.take(*impl_->reducer);
 }
 
 void DataParallel::share_buffers() {
     Impl& s = *impl_;
     if (s.group.size() == 1) return;
     const auto scope = s.stream();
+    s.reducer->settle();
     const ::torch::NoGradGuard no_gradients;
     std::vector<Tensor> parts;
     std::vector<Named> others;
@@ -245,6 +322,8 @@ void DataParallel::save(study::StateSink& sink, const ::torch::optim::Optimizer&
     for (const Named& parameter : impl_->parameters) put(sink, parameter);
     for (const Named& buffer : impl_->buffers) put(sink, buffer);
     save_optimizer(sink, optimizer, impl_->parameters);
+    if (!impl_->order.empty()) sink.put<std::uint64_t>(saved_order, impl_->order);
+    impl_->reducer->save(sink);
 }
 
 void DataParallel::load(study::StateSource& source, ::torch::optim::Optimizer& optimizer) {
@@ -252,6 +331,15 @@ void DataParallel::load(study::StateSource& source, ::torch::optim::Optimizer& o
     for (const Named& parameter : impl_->parameters) get(source, parameter);
     for (const Named& buffer : impl_->buffers) get(source, buffer);
     load_optimizer(source, optimizer, impl_->parameters);
+    const std::vector<study::TensorInfo> saved = source.tensors();
+    const auto found = std::ranges::find(saved, saved_order, &study::TensorInfo::name);
+    const std::vector<std::uint64_t> shape{impl_->gradients.size()};
+    if (found != saved.end() && found->shape == shape) { // of the same parameters
+        impl_->order.resize(impl_->gradients.size());
+        source.get<std::uint64_t>(saved_order, impl_->order);
+        impl_->to_plan = impl_->group.size() > 1;
+    }
+    impl_->reducer->load(source);
 }
 
 ::torch::nn::Module& DataParallel::module() const { return *impl_->module; }

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include <torch/nn/utils/clip_grad.h>
 #include <torch/utils.h>
 
 #include "libtorch/device_memory.hpp"
 #include "libtorch/optimizer_state.hpp"
+#include "libtorch/streams.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/data/sampling.hpp"
@@ -63,11 +63,21 @@ void require_complete(const Training& training) {
 
 } // namespace
 
+namespace {
+
+ParallelOptions parallel_options(const Training& training, trainables::GradientChoice choice) {
+    if (choice.clip_norm == 0.0) choice.clip_norm = training.clip_norm;
+    return {training.bucket_bytes, choice};
+}
+
+} // namespace
+
 struct ModuleTrainable::Impl {
-    Impl(Training t, trainables::TrialContext& context)
+    Impl(Training t, trainables::TrialContext& context, const trainables::GradientChoice& choice)
         : training(std::move(t)),
           group(context.group()),
-          parallel(group, training.module, where_to_compute(context), training.bucket_bytes),
+          parallel(group, training.module, where_to_compute(context), parallel_options(training, choice)),
+          parts(static_cast<int>(choice.accumulate)),
           samples(count_of(training.train, "train")),
           validated(count_of(training.val, "val")),
           batch(static_cast<std::size_t>(training.batch_size)) {}
@@ -85,18 +95,22 @@ struct ModuleTrainable::Impl {
     /// Returns this rank's sum of the losses of its samples.
     double train_batch(data::Range range) {
         const data::Range mine = data::shard(range, group.rank(), group.size());
-        const double share = static_cast<double>(mine.size()) / static_cast<double>(range.size());
-        std::function<Tensor()> loss;
-        if (mine.size() > 0) loss = [&] { return training.loss(chosen(mine)); };
-        const double mean = parallel.step(loss, share);
-        if (training.clip_norm > 0.0)
-            ::torch::nn::utils::clip_grad_norm_(training.module->parameters(), training.clip_norm);
+        double losses = 0.0;
+        for (int part = 0; part < parts; ++part) {
+            const data::Range some = data::shard(mine, part, parts);
+            const double share = static_cast<double>(some.size()) / static_cast<double>(range.size());
+            std::function<Tensor()> loss;
+            if (some.size() > 0) loss = [&] { return training.loss(chosen(some)); };
+            const bool last = part + 1 == parts;
+            const double mean = last ? parallel.step(loss, share) : parallel.accumulate(loss, share);
+            losses += mean * static_cast<double>(some.size());
+        }
         if (training.learning_rate)
             for (auto& parameters : training.optimizer->param_groups())
                 parameters.options().set_lr(training.learning_rate(steps));
         training.optimizer->step();
         ++steps;
-        return mean * static_cast<double>(mine.size());
+        return losses;
     }
 
     double train_epoch(const trainables::TrialContext& context) {
@@ -149,6 +163,7 @@ struct ModuleTrainable::Impl {
     Training training;
     ddp::Group& group;
     DataParallel parallel;
+    int parts; ///< of a rank's share of a batch
     std::size_t samples;
     std::size_t validated;
     std::size_t batch;
@@ -165,16 +180,19 @@ void ModuleTrainable::setup(trainables::TrialContext& context) {
     telling_of_memory([&] {
         Training training = seeded(context, make_);
         require_complete(training);
-        impl_ = std::make_unique<Impl>(std::move(training), context);
+        impl_ = std::make_unique<Impl>(std::move(training), context,
+                                       trainables::gradient_choice(context.configuration(), "torch"));
     });
     if (!context.devices().empty() && impl_->parallel.where().place.is_host())
         context.log("this LibTorch has no CUDA: the trial computes on the cores, and leaves its GPU idle");
 }
 
 trainables::Metrics ModuleTrainable::step(trainables::TrialContext& context) {
+    const auto scope = stream_scope(impl_->parallel.where()); // of the optimizer and the user's functions, too
     return telling_of_memory([&] {
         trainables::Metrics metrics{{"train_loss", impl_->train_epoch(context)}};
         for (auto& metric : impl_->validate()) metrics.push_back(std::move(metric));
+        for (auto& metric : impl_->parallel.take_comm_metrics()) metrics.push_back(std::move(metric));
         return metrics;
     });
 }

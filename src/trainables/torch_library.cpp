@@ -4,7 +4,11 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "ranktune/base/error.hpp"
+#include "ranktune/trainables/gradient_options.hpp"
 #include "ranktune/trainables/trainable_library.hpp"
 #include "trainables/builtin.hpp"
 #include "trainables/options.hpp"
@@ -15,8 +19,8 @@ namespace {
 
 using Kind = study::OptionInfo::Kind;
 
-const study::TrainableInfo& torch_info() {
-    static const study::TrainableInfo info{
+study::TrainableInfo describe() {
+    study::TrainableInfo info{
         .name = "torch",
         .description =
             "a LibTorch model in a shared library of your own (RANKTUNE_TORCH_LIBRARY), data-parallel over "
@@ -29,6 +33,12 @@ const study::TrainableInfo& torch_info() {
                     {.name = "data", .kind = Kind::path, .description = "file that the library reads (none)"}},
         .any_option = true,
     };
+    std::ranges::move(gradient_options(), std::back_inserter(info.options)); // read by ModuleTrainable
+    return info;
+}
+
+const study::TrainableInfo& torch_info() {
+    static const study::TrainableInfo info = describe();
     return info;
 }
 

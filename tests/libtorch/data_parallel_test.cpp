@@ -2,6 +2,7 @@
 // Gradients, buffers and errors of DataParallel on ranks that are threads.
 
 #include "models.hpp"
+#include "ranktune/base/text.hpp"
 
 namespace data_parallel_test {
 
@@ -55,9 +56,10 @@ TEST_CASE("the gradient of several ranks is that of one rank on all samples", "[
     torch::mse_loss(whole->forward(all.inputs), all.targets).backward();
     const TrialRun run = on_ranks(ranks, [&](TrialContext& context) {
         const auto module = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(whole->clone());
-        DataParallel parallel(context.group(), module, {}, bucket_bytes);
+        DataParallel parallel(context.group(), module, {}, {bucket_bytes});
         const Share share(context.group());
-        for (int repetition = 0; repetition < 2; ++repetition) { // the second uses the same buckets
+        for (int repetition = 0; repetition < 3;
+             ++repetition) { // the second plans the buckets again, the third uses them
             std::function<torch::Tensor()> loss;
             if (share.range.size() > 0)
                 loss = [&] {
@@ -144,6 +146,111 @@ TEST_CASE("an error in one rank's step ends the step on all", "[libtorch]") {
     });
     const std::string expected = kind == "nan" ? "loss is NaN" : kind == "twice" ? "the parameter '" : "no data";
     CHECK(run.failure.find("rank 1: " + expected) != std::string::npos);
+}
+
+namespace {
+
+/// Its layers are registered in another order than `forward` uses them.
+struct Shuffled : torch::nn::Module {
+    Shuffled() {
+        last = register_module("last", torch::nn::Linear(4, 1));
+        first = register_module("first", torch::nn::Linear(6, 5));
+        middle = register_module("middle", torch::nn::Linear(5, 4));
+    }
+    torch::Tensor forward(const torch::Tensor& x) { return last->forward(middle->forward(first->forward(x)).tanh()); }
+    torch::nn::Linear first{nullptr}, middle{nullptr}, last{nullptr};
+};
+
+/// Names of the module's parameters in the order of the buckets, as a state has it; empty: a state has none.
+std::vector<std::string> saved_order(const DataParallel& parallel, const torch::optim::Optimizer& optimizer) {
+    study::MemoryState state;
+    parallel.save(state, optimizer);
+    std::vector<std::string> all;
+    for (const auto& item : parallel.module().named_parameters()) all.push_back(item.key());
+    std::vector<std::string> names;
+    for (const auto& tensor : state.stored_tensors()) {
+        if (tensor.info.name != "gradients.order") continue;
+        for (const std::uint64_t i : tensor.values().as<std::uint64_t>()) names.push_back(all.at(i));
+    }
+    return names;
+}
+
+} // namespace
+
+TEST_CASE("buckets follow the order in which gradients become ready, and a state keeps it", "[libtorch]") {
+    const TrialRun run = on_ranks(3, [&](TrialContext& context) {
+        torch::manual_seed(1);
+        auto module = std::make_shared<Shuffled>();
+        DataParallel parallel(context.group(), module, {}, {64});
+        torch::optim::SGD optimizer(module->parameters(), torch::optim::SGDOptions(0.01));
+        const auto all = samples(6);
+        const auto train = [&](DataParallel& with, Shuffled& net) {
+            static_cast<void>(
+                with.step([&] { return torch::mse_loss(net.forward(all.inputs), all.targets); }, 1.0 / 3.0));
+        };
+        if (!saved_order(parallel, optimizer).empty()) throw Error("an order before the first step");
+        train(parallel, *module);
+        const auto order = saved_order(parallel, optimizer); // already before the buckets change
+        const auto place = [&](const char* name) { return std::ranges::find(order, name) - order.begin(); };
+        if (order.size() != 6 || place("last.weight") > place("middle.weight") ||
+            place("middle.weight") > place("first.weight") || place("last.bias") > place("first.bias"))
+            throw Error("another order: " + base::join(order));
+        study::MemoryState state;
+        parallel.save(state, optimizer);
+        train(parallel, *module);
+        const torch::Tensor expected = module->first->weight.grad().clone();
+        auto again = std::make_shared<Shuffled>();
+        DataParallel resumed(context.group(), again, {}, {64});
+        torch::optim::SGD other(again->parameters(), torch::optim::SGDOptions(0.01));
+        resumed.load(state, other);
+        train(resumed, *again);
+        if (saved_order(resumed, other) != order) throw Error("the order of a state is lost");
+        if (!torch::equal(again->first->weight.grad(), expected)) throw Error("another gradient after the state");
+        train(resumed, *again);
+    });
+    CHECK(run.failure.empty());
+}
+
+TEST_CASE("a batch in parts has the gradient of the whole, on any rank any number of parts", "[libtorch]") {
+    const auto all = samples(8);
+    auto whole = net(false);
+    torch::mse_loss(whole->forward(all.inputs), all.targets).backward();
+    const TrialRun run = on_ranks(2, [&](TrialContext& context) {
+        const auto module = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(whole->clone());
+        DataParallel parallel(context.group(), module, {}, {64});
+        const auto loss = [&](std::int64_t begin, std::int64_t count) {
+            return [&, begin, count] {
+                return torch::mse_loss(module->forward(all.inputs.narrow(0, begin, count)),
+                                       all.targets.narrow(0, begin, count));
+            };
+        };
+        for (int repetition = 0; repetition < 3; ++repetition) {
+            if (context.rank() == 0) {
+                static_cast<void>(parallel.accumulate(loss(0, 2), 0.25));
+                static_cast<void>(parallel.accumulate(loss(2, 1), 0.125));
+                static_cast<void>(parallel.step(loss(3, 1), 0.125));
+            } else {
+                static_cast<void>(parallel.accumulate(loss(4, 4), 0.5));
+                static_cast<void>(parallel.step({}, 0.0));
+            }
+            const auto mine = module->parameters();
+            const auto theirs = whole->parameters();
+            for (std::size_t i = 0; i < mine.size(); ++i)
+                if (!torch::allclose(mine[i].grad(), theirs[i].grad(), 1e-5, 1e-7)) throw Error("another gradient");
+        }
+    });
+    CHECK(run.failure.empty());
+}
+
+TEST_CASE("what cannot be compressed is refused", "[libtorch]") {
+    const TrialRun run = on_ranks(2, [&](TrialContext& context) {
+        auto module = net(false);
+        module->to(torch::kFloat64);
+        trainables::GradientChoice choice;
+        choice.compression.kind = ddp::Compression::Kind::bf16;
+        const DataParallel parallel(context.group(), module.ptr(), {}, {64, choice});
+    });
+    CHECK(run.failure.find("gradients of float64 cannot be compressed") != std::string::npos);
 }
 
 TEST_CASE("modules that cannot be trained are refused", "[libtorch]") {

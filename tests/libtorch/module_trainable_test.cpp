@@ -183,6 +183,49 @@ TEST_CASE("gradients are clipped to a norm, and the learning rate follows a sche
     CHECK(moved.norm().item<double>() <= 3 * 1e-3 + 1e-6);
 }
 
+TEST_CASE("the options of gradients work for modules of LibTorch as for mlp", "[libtorch]") {
+    const auto with = [](const std::vector<std::pair<std::string, Value>>& entries, int ranks) {
+        TrialOptions result = options("momentum", ranks, 0.05, false);
+        for (const auto& [name, value] : entries) result.configuration.set(name, value);
+        return result;
+    };
+    const TrialRun plain = run_trial(registered(make), with({}, 2));
+    REQUIRE(plain.failure.empty());
+    const double expected = plain.last("train_loss");
+    SECTION("parts of a batch give what the whole gives") {
+        const TrialRun parts = run_trial(registered(make), with({{"accumulate", std::int64_t{3}}}, 2));
+        REQUIRE(parts.failure.empty());
+        CHECK(parts.last("train_loss") == Approx(expected).epsilon(1e-4));
+    }
+    SECTION("compressed gradients train, and go on exactly") {
+        for (const char* kind : {"fp16", "bf16", "powersgd", "topk"}) {
+            INFO(kind);
+            const auto compressed = with({{"compression", std::string(kind)}, {"compression_density", 0.2}}, 2);
+            const TrialRun run = run_trial(registered(make), compressed);
+            REQUIRE(run.failure.empty());
+            CHECK(run.last("train_loss") != expected);
+            CHECK(run.last("train_loss") < 2.0 * expected);
+            CHECK(resume_difference(registered(make), compressed, 2).empty());
+        }
+    }
+    SECTION("the norm is limited") {
+        const TrialRun run = run_trial(registered(make), with({{"clip_norm", 1e-9}}, 2));
+        REQUIRE(run.failure.empty());
+        CHECK(run.last("train_loss") > 1.01 * expected);
+    }
+    SECTION("communication is measured") {
+        const TrialRun run = run_trial(registered(make), with({{"comm_metrics", true}}, 2));
+        REQUIRE(run.failure.empty());
+        CHECK(run.last("comm/MB") > 0.0);
+        CHECK(run.last("comm/exposed_ms") > 0.0);
+        CHECK_THROWS_AS(plain.last("comm/MB"), UsageError);
+    }
+    SECTION("a wrong one is told") {
+        CHECK(run_trial(registered(make), with({{"compression", std::string("zip")}}, 2))
+                  .failure.find("torch.compression: 'zip' is not one of") != std::string::npos);
+    }
+}
+
 TEST_CASE("two versions of CUDA, or two copies of NCCL, are refused with the mend", "[libtorch]") {
     using libtorch::clash;
     CHECK(clash({13000, 13020, {"/usr/lib/libnccl.so.2"}}).empty());

@@ -37,7 +37,7 @@ struct Training {
     std::function<trainables::Metrics(const Samples& batch)> validate = {};
     /// The learning rate of step `step` (from 0, of the whole trial); empty: as the optimizer has it.
     std::function<double(std::uint64_t step)> learning_rate = {};
-    double clip_norm = 0.0; ///< gradients are scaled down to this 2-norm over all parameters; 0: never
+    double clip_norm = 0.0;                           ///< see the option of this name, which comes first; 0: never
     std::size_t bucket_bytes = std::size_t{4} << 20U; ///< see DataParallel
 };
 
@@ -46,7 +46,8 @@ struct Training {
 using MakeTraining = std::function<Training(trainables::TrialContext& context)>;
 
 /// One iteration is one epoch: the samples in an order keyed by (seed, trial, epoch), global batches split over the
-/// ranks, then validation. Metrics: `train_loss`, and what `validate` returns.
+/// ranks, then validation. Metrics: `train_loss`, and what `validate` returns. The configuration may have the options
+/// of trainables::gradient_options: compression, accumulation, clipping, metrics of the communication.
 ///
 /// A resumed trial is bit-identical on the same number of ranks. LibTorch's generator is seeded at the beginning of
 /// each epoch with (seed, trial, epoch, rank), so that is true of dropout, too. On another number of ranks a trial goes
