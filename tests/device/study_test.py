@@ -6,9 +6,12 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 PROGRAM, ROOT, MODULE, STAND_IN, NVML = (os.path.abspath(path) for path in sys.argv[1:6])
@@ -77,6 +80,88 @@ class Studies(unittest.TestCase):
             self.assertIn("attempt 1 lost; tried again", text)
             self.assertEqual(len(self.reports(f"lost{fault[4:]}")), 4)
 
+    def test_a_sum_that_hangs_costs_an_attempt_and_no_trial(self):
+        done = self.run_study("hung", "gpu", 2, resources="gpus = 2\n[failure]\ncollective_timeout = \"2s\"", RANKTUNE_STAND_IN_NCCL="1:4:hang")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        text = subprocess.run([PROGRAM, "logs", "hung", "0"], cwd=self.cwd, capture_output=True, text=True, check=True).stdout
+        self.assertIn("attempt 1 lost; tried again", text)
+        self.assertIn("failure.collective_timeout", self.logs("hung"))
+        self.assertEqual(len(self.reports("hung")), 4)
+        trials = json.loads(subprocess.run([PROGRAM, "export", "hung", "--format", "json"], cwd=self.cwd, capture_output=True,
+                                           text=True, check=True).stdout)["trials"]
+        self.assertEqual([trial["state"] for trial in trials], ["finished", "finished"])  # max_failures is 0: none was charged
+
+    def exported(self, name):
+        return json.loads(subprocess.run([PROGRAM, "export", name, "--format", "json"], cwd=self.cwd, capture_output=True,
+                                         text=True, check=True).stdout)
+
+    def scheduled(self, scheduler, trials, iterations):
+        return (STUDY.replace("num_trials = 2", f"num_trials = {trials}").replace("max_iterations = 2", f"max_iterations = {iterations}")
+                + f"[searcher]\ntype = \"random\"\n[scheduler]\n{scheduler}\n[checkpoint]\ninterval = 1\n")
+
+    def check_nothing_is_left_on_devices(self, workers):
+        counts = (self.cwd / "live").read_text().split()
+        self.assertEqual(counts, ["0"] * workers)
+
+    def test_asha_pauses_and_promotes_trials_between_groups_of_devices(self):
+        study = self.scheduled('type = "asha"\neta = 2', trials=6, iterations=4)
+        done = self.run_study("asha", "gpu", 2, workers=4, study=study, CUDA_VISIBLE_DEVICES="0,1,2,3",
+                              RANKTUNE_STAND_IN_LIVE=str(self.cwd / "live"))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        attempts = [attempt for trial in self.exported("asha")["trials"] for attempt in trial["attempts"]]
+        self.assertTrue(any(attempt["from_iteration"] > 0 for attempt in attempts), attempts)
+        self.check_nothing_is_left_on_devices(4)
+        # What was paused and resumed has trained what a host trains in one go.
+        self.assertEqual(self.run_study("fifo", "cpu", 1, study=self.scheduled('type = "fifo"', trials=6, iterations=4)).returncode, 0)
+        expected = self.reports("fifo")
+        found = self.reports("asha")
+        self.assertTrue(any(iteration == "4" for _, iteration in found), found.keys())
+        for key, row in found.items():
+            self.assertAlmostEqual(float(row["val_loss"]) / float(expected[key]["val_loss"]), 1.0, delta=1e-4)
+
+    def test_population_based_training_takes_over_states_between_groups_of_devices(self):
+        study = (self.scheduled('type = "pbt"\ninterval = 1\nsynchronous = true\n[scheduler.explore]\nlr = "perturb"', trials=4, iterations=4)
+                 .replace('loguniform(1e-2, 1e-1)', 'loguniform(1e-4, 1e-1)'))
+        done = self.run_study("pbt", "gpu", 2, workers=4, study=study, CUDA_VISIBLE_DEVICES="0,1,2,3",
+                              RANKTUNE_STAND_IN_LIVE=str(self.cwd / "live"))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        trials = self.exported("pbt")["trials"]
+        self.assertEqual([trial["state"] for trial in trials], ["finished"] * 4)
+        self.assertTrue(any("from_trial" in attempt for trial in trials for attempt in trial["attempts"]), trials)
+        self.check_nothing_is_left_on_devices(4)
+
+    def test_a_group_that_loses_its_leader_ends_with_the_same_bits(self):
+        def losses(name):
+            return {key: (row["train_loss"], row["val_loss"]) for key, row in self.reports(name).items()}
+        study = self.scheduled('type = "fifo"', trials=2, iterations=6)
+        self.assertEqual(self.run_study("whole", "gpu", 2, study=study).returncode, 0)
+        killer = threading.Thread(target=self.kill_rank, args=("led", 1))
+        killer.start()
+        first = self.run_study("led", "gpu", 2, study=study, RANKTUNE_STAND_IN_DELAY="2000")
+        killer.join()
+        self.assertNotEqual(first.returncode, 0, first.stdout + first.stderr)  # mpirun ends the job
+        second = self.run_study("led", "gpu", 2, study=study)
+        self.assertEqual(second.returncode, 0, second.stdout + second.stderr)
+        self.assertEqual(losses("led"), losses("whole"))
+        self.assertEqual([trial["state"] for trial in self.exported("led")["trials"]], ["finished", "finished"])
+
+    def kill_rank(self, name, rank):
+        """Kills this rank of a study as soon as there is a report."""
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            done = subprocess.run([PROGRAM, "status", name, "-f", "json"], cwd=self.cwd, capture_output=True, text=True)
+            if done.returncode == 0 and json.loads(done.stdout)["reports"] >= 1:
+                break
+            time.sleep(0.05)
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                variables = (process / "environ").read_bytes().split(b"\0")
+                here = os.readlink(process / "cwd") == str(self.cwd)
+            except OSError:
+                continue
+            if here and b"OMPI_COMM_WORLD_RANK=%d" % rank in variables:
+                os.kill(int(process.name), signal.SIGKILL)
+
     def test_a_device_that_does_not_answer_ends_its_rank_and_accuses_no_trial(self):
         for ranks in (1, 2):
             name = f"sick{ranks}"
@@ -107,6 +192,18 @@ class Studies(unittest.TestCase):
             self.assertIn("the trial needs more memory than the device has: the memory of the GPU is full (cudaMalloc of ", log)
             self.assertIn("the trial is not tried again", log)
             self.assertNotIn("attempt 2", log)
+
+    def test_ranks_that_nccl_takes_for_nodes_of_their_own_may_have_one_gpu(self):
+        (self.cwd / "one.toml").write_text(STUDY.format(root=ROOT, device="gpu", compression="none", resources="gpus = 2"))
+        words = ["mpirun", "-n", "3", "--oversubscribe", "--bind-to", "none"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+        environment = {**os.environ, "LD_LIBRARY_PATH": f"{STAND_IN}:{MODULE}", "CUDA_VISIBLE_DEVICES": "0",
+                       "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+        for name, variable, code in (("apart", "NCCL_HOSTID=node$OMPI_COMM_WORLD_RANK", 0), ("together", "NCCL_HOSTID=node", 2)):
+            done = subprocess.run([*words, "sh", "-c", f'{variable} exec "$0" run one.toml -o {name}', PROGRAM], cwd=self.cwd,
+                                  env=environment, capture_output=True, text=True, timeout=240)
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertEqual(len(self.reports("apart")), 4)
+        self.assertIn("resources.gpus: not every worker has a GPU of its own", done.stdout + done.stderr)
 
     def test_trials_share_gpus(self):
         expected = self.reports_of("whole", gpus="1", workers=2)
@@ -167,6 +264,16 @@ class Studies(unittest.TestCase):
         trials = json.loads(subprocess.run([PROGRAM, "export", "bad", "--format", "json"], cwd=self.cwd, capture_output=True,
                                            text=True, check=True).stdout)["trials"]
         self.assertEqual([trial["state"] for trial in trials], ["finished"] * 8)
+
+    def test_the_communication_of_trials_is_measured_on_devices(self):
+        study = STUDY.replace('device = "{device}"', 'device = "{device}"\ncomm_metrics = true\nbatch_size = 480').replace("num_trials = 2", "num_trials = 1")
+        done = self.run_study("measured", "gpu", 2, study=study, RANKTUNE_STAND_IN_TAKES="ncclAllReduce:150000")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        reports = self.reports("measured")
+        self.assertEqual(len(reports), 2)
+        for row in reports.values():  # one bucket a step
+            self.assertGreater(float(row["comm/exposed_ms"]), 140)
+            self.assertLess(float(row["comm/exposed_ms"]), 250)
 
     def test_compressed_gradients_train_on_devices(self):
         for kind in ("bf16", "topk"):
