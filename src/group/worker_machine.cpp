@@ -157,6 +157,8 @@ void WorkerMachine::member_over(Part& part, base::Rank rank, AttemptOutcome outc
 /// When a leader no longer waits for members whose group is lost: user code that hangs may never return.
 std::optional<StudyTime> WorkerMachine::closes_at() const {
     if (!welcome_ || leave_ || grace_until_ || !current_ || !current_->lost || current_->abandoned) return std::nullopt;
+    if (current_->stage != Stage::running && current_->stage != Stage::over)
+        return std::nullopt; // the head gives it up
     return *current_->lost + graces_of_lost * welcome_->abort_grace;
 }
 

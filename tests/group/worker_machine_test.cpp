@@ -344,7 +344,12 @@ TEST_CASE("A member that gave up before the leader heard of the death keeps the 
     w.from(two, Ready{a}, at(0s));
     w.from(three, Ready{a}, at(0s));
     w.check_calls({});
-    w.from(w.head, abandon_of(a, {one, two}), at(0s));
+    for (int s = 10; s <= 400; s += 10) { // it waits for the head's word
+        w.from(w.head, Alive{}, at(std::chrono::seconds(s)));
+        w.tick(at(std::chrono::seconds(s)));
+    }
+    w.out.check_empty();
+    w.from(w.head, abandon_of(a, {one, two}), at(400s));
     CHECK(w.out.take<GroupOver>(w.head).over.outcome == AttemptOutcome::lost);
 }
 

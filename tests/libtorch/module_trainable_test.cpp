@@ -192,6 +192,9 @@ TEST_CASE("the options of gradients work for modules of LibTorch as for mlp", "[
     const TrialRun plain = run_trial(registered(make), with({}, 2));
     REQUIRE(plain.failure.empty());
     const double expected = plain.last("train_loss");
+    const TrialRun still = run_trial(registered(make), with({{"clip_norm", 1e-9}}, 2));
+    REQUIRE(still.failure.empty());
+    CHECK(still.last("train_loss") > expected); // a tiny gradient trains nothing
     SECTION("parts of a batch give what the whole gives") {
         const TrialRun parts = run_trial(registered(make), with({{"accumulate", std::int64_t{3}}}, 2));
         REQUIRE(parts.failure.empty());
@@ -204,14 +207,9 @@ TEST_CASE("the options of gradients work for modules of LibTorch as for mlp", "[
             const TrialRun run = run_trial(registered(make), compressed);
             REQUIRE(run.failure.empty());
             CHECK(run.last("train_loss") != expected);
-            CHECK(run.last("train_loss") < 2.0 * expected);
+            CHECK(run.last("train_loss") < still.last("train_loss"));
             CHECK(resume_difference(registered(make), compressed, 2).empty());
         }
-    }
-    SECTION("the norm is limited") {
-        const TrialRun run = run_trial(registered(make), with({{"clip_norm", 1e-9}}, 2));
-        REQUIRE(run.failure.empty());
-        CHECK(run.last("train_loss") > 1.01 * expected);
     }
     SECTION("communication is measured") {
         const TrialRun run = run_trial(registered(make), with({{"comm_metrics", true}}, 2));
