@@ -210,6 +210,39 @@ ranktune.report(score=1.0)
         self.assertIn("verified: ", self.ranktune("replay", "s", "--verify"))
 
 
+WANDB = """
+import json
+
+class Run:
+    def __init__(self, name, id):
+        self.name, self.id = name, id
+    def log(self, metrics, step):
+        print(json.dumps([self.id, step, metrics]), file=open("logged", "a"))
+
+def init(*, project, name, id, config, resume, mode):
+    assert resume == "allow" and 0 < config["x"] < 1 and mode in ("online", "disabled")
+    return Run(name, id)
+"""
+
+
+class Trackers(Case):
+    def test_a_trial_is_one_run_of_weights_and_biases(self):
+        """The lines of the guide with a stand-in for wandb: runs go on after pauses."""
+        (lines,) = [block for block in blocks("programs.md", "## Frameworks", "python") if "wandb.init" in block]
+        self.assertIn("    ...\n", lines)
+        (self.folder / "wandb.py").write_text(WANDB)
+        (self.folder / "script.py").write_text("import ranktune, wandb\n" + lines.replace("    ...\n", """
+    accuracy, path = 0.5 - here.trial / 100 + epoch / 1000, f"{ranktune.context().checkpoint_dir}/state"
+    open(path, "w").write(str(epoch))
+"""))
+        self.study(f"{sys.executable} -u script.py {{args}}", 'scheduler.type="asha"', metric="val_accuracy")
+        trials = self.export()
+        self.assertTrue(any(trial["reports"][-1]["attempt"] > 1 for trial in trials.values()))
+        logged = sorted(map(json.loads, (self.folder / "logged").read_text().splitlines()), key=lambda line: line[:2])
+        self.assertEqual([line[:2] for line in logged], sorted([f"s-{number}", step + 1] for number, trial in trials.items()
+                                                               for step in range(len(trial["reports"]))))
+
+
 class Ranks(Case):
     def test_rank_0_knows_the_metric_and_the_others_do_not(self):
         """The lines of the guide, through pauses; and nobody takes the other ranks for silent ones."""
