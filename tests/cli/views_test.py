@@ -85,7 +85,7 @@ class List(Views):
                          {"name": "tiny", "metric": "score", "mode": "max", "exit_code": 0, "trials_done": 6, "trials": 6, "num_trials": 6})
         best = json.loads(self.ranktune("best", "tiny", "--json")[0])["best"]
         self.assertEqual(listed[1]["best"], {"trial": best["trial"], "value": best["value"]})
-        listed = json.loads(self.ranktune("ls", "other", "tiny", "--json")[0])["studies"]
+        listed = json.loads(self.ranktune("ls", "other", "./other", "tiny", "./tiny/", "--json")[0])["studies"]
         self.assertEqual({s["directory"] for s in listed}, {"other/deep", "tiny"})
         text, _ = self.ranktune("ls")
         self.assertRegex(text, r"(?m)^ long +running +score")

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <optional>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -113,12 +115,22 @@ std::vector<std::string> studies_in(const std::string& folder) {
     return found;
 }
 
+void drop_repeated(std::vector<std::string>& directories) {
+    std::set<std::filesystem::path> seen;
+    std::erase_if(directories, [&](const std::string& directory) {
+        return !seen.insert(std::filesystem::weakly_canonical(directory)).second;
+    });
+}
+
 int list_studies(const ListArguments& arguments) {
     auto& files = storage::posix_file_system();
+    std::vector<std::string> directories;
+    for (const std::string& folder :
+         arguments.directories.empty() ? std::vector<std::string>{"."} : arguments.directories)
+        std::ranges::copy(studies_in(folder), std::back_inserter(directories));
+    drop_repeated(directories);
     std::vector<ListedStudy> studies;
-    const auto folders = arguments.directories.empty() ? std::vector<std::string>{"."} : arguments.directories;
-    for (const std::string& folder : folders)
-        for (const std::string& directory : studies_in(folder)) studies.push_back(listed_study(files, directory));
+    for (const std::string& directory : directories) studies.push_back(listed_study(files, directory));
     if (arguments.format == Format::json) {
         std::cout << report::studies_json(std::move(studies))
                          .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)

@@ -31,6 +31,7 @@ std::vector<std::string> studies_of(const std::vector<std::string>& given) {
         } catch (const base::Error&) { // the site keeps the studies that it knows
         }
     }
+    drop_repeated(all);
     return all;
 }
 
@@ -39,12 +40,9 @@ std::vector<std::string> studies_of(const std::vector<std::string>& given) {
 int serve_pages(const ServeArguments& arguments) {
     auto& files = storage::posix_file_system();
     serve::SiteOptions options;
-    std::size_t count = 0;
-    for (const std::string& given : arguments.directories) {
-        const std::size_t found = studies_in(given).size();
-        if (found == 0) throw base::UsageError("serve: there is no study in '" + given + "'");
-        count += found;
-    }
+    for (const std::string& given : arguments.directories)
+        if (studies_in(given).empty()) throw base::UsageError("serve: there is no study in '" + given + "'");
+    const std::size_t count = studies_of(arguments.directories).size();
     options.directories = [given = arguments.directories] { return studies_of(given); };
     options.token = serve::random_token();
     options.standing = [](const tuner::State& state, const std::string& directory) {

@@ -35,6 +35,8 @@ struct ServeArguments {
 int serve_pages(const ServeArguments& arguments);
 /// The studies of a folder, or the folder itself if it is one; by name. Throws base::UsageError if it is no folder.
 [[nodiscard]] std::vector<std::string> studies_in(const std::string& folder);
+/// Keeps the first of several paths that lead to the same directory.
+void drop_repeated(std::vector<std::string>& directories);
 
 struct CompareArguments {
     std::vector<std::string> directories;
