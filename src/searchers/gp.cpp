@@ -31,8 +31,11 @@ std::uint64_t other_seed(std::uint64_t seed) { return base::RngStream(seed, base
 } // namespace
 
 struct GpSearcher::Shared {
-    Shared(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
-        : first(dimensions_with_directions(space), seed), model(space, seed, options), own(space), seed(seed) {}
+    Shared(const space::SearchSpace& space, std::uint64_t study_seed, const GpOptions& options)
+        : first(dimensions_with_directions(space), study_seed),
+          model(space, study_seed, options),
+          own(space),
+          seed(study_seed) {}
 
     Suggestion suggestion(std::uint64_t ticket, const Observations& seen,
                           const std::vector<SuggestedTickets::Open>& others) {
