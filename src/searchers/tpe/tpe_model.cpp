@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "searchers/coordinates/axes.hpp"
+
 namespace ranktune::searchers {
 namespace {
 
