@@ -104,7 +104,10 @@ class Studies(unittest.TestCase):
         self.assertEqual(counts, ["0"] * workers)
 
     def test_asha_pauses_and_promotes_trials_between_groups_of_devices(self):
-        study = self.scheduled('type = "asha"\neta = 2', trials=6, iterations=4)
+        # Deterministic: whether a trial pauses before it is promoted does not depend on who is faster.
+        wide = ("loguniform(1e-2, 1e-1)", "loguniform(1e-4, 1e-1)")
+        study = (self.scheduled('type = "asha"\neta = 2', trials=6, iterations=4).replace(*wide)
+                 .replace("seed = 1\n", "seed = 1\ndeterministic = true\nmax_concurrent = 2\n"))
         done = self.run_study("asha", "gpu", 2, workers=4, study=study, CUDA_VISIBLE_DEVICES="0,1,2,3",
                               RANKTUNE_STAND_IN_LIVE=str(self.cwd / "live"))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -112,7 +115,7 @@ class Studies(unittest.TestCase):
         self.assertTrue(any(attempt["from_iteration"] > 0 for attempt in attempts), attempts)
         self.check_nothing_is_left_on_devices(4)
         # What was paused and resumed has trained what a host trains in one go.
-        self.assertEqual(self.run_study("fifo", "cpu", 1, study=self.scheduled('type = "fifo"', trials=6, iterations=4)).returncode, 0)
+        self.assertEqual(self.run_study("fifo", "cpu", 1, study=self.scheduled('type = "fifo"', trials=6, iterations=4).replace(*wide)).returncode, 0)
         expected = self.reports("fifo")
         found = self.reports("asha")
         self.assertTrue(any(iteration == "4" for _, iteration in found), found.keys())
@@ -121,7 +124,7 @@ class Studies(unittest.TestCase):
 
     def test_population_based_training_takes_over_states_between_groups_of_devices(self):
         study = (self.scheduled('type = "pbt"\ninterval = 1\nsynchronous = true\n[scheduler.explore]\nlr = "perturb"', trials=4, iterations=4)
-                 .replace('loguniform(1e-2, 1e-1)', 'loguniform(1e-4, 1e-1)'))
+                 .replace("loguniform(1e-2, 1e-1)", "loguniform(1e-4, 1e-1)"))
         done = self.run_study("pbt", "gpu", 2, workers=4, study=study, CUDA_VISIBLE_DEVICES="0,1,2,3",
                               RANKTUNE_STAND_IN_LIVE=str(self.cwd / "live"))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
