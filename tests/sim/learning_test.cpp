@@ -2,6 +2,7 @@
 // Searchers that learn, in the head's loop or prepared ahead, in simulated jobs whose processes are killed.
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,7 +34,12 @@ study::StudySpec study_of(const std::string& searcher, const std::string& schedu
                                      {"width", space::IntRange{1, 64, false, 1}, {}},
                                      {"kind", space::Choice{{"a", "b"}, searcher == "cmaes"}, {}}});
     spec.searcher = searchers::chosen(searcher);
-    spec.scheduler = schedulers::chosen(scheduler);
+    if (scheduler == "pbt") {
+        spec.scheduler = schedulers::chosen(scheduler, {{"interval", std::int64_t{3}}});
+        spec.scheduler.explore = {{"lr", {0.8, 1.2}}};
+    } else {
+        spec.scheduler = schedulers::chosen(scheduler);
+    }
     spec.failure.tolerate = 1.0;
     spec.failure.max_losses = 100;
     spec.deterministic = deterministic;
@@ -72,8 +78,8 @@ Lives killed_lives(const study::StudySpec& spec, const ClusterOptions& options) 
 } // namespace
 
 TEST_CASE("Suggestions follow from the records before them, whatever is killed", "[sim][searchers]") {
-    const std::string name = GENERATE("bohb", "cmaes");
-    const std::string scheduler = GENERATE("hyperband", "fifo");
+    const std::string name = GENERATE("bohb", "cmaes", "evolution", "nsga2");
+    const std::string scheduler = GENERATE("hyperband", "fifo", "pbt");
     INFO(name << ", " << scheduler);
     const study::StudySpec spec = study_of(name, scheduler, false);
     std::size_t learned = 0;
@@ -133,8 +139,8 @@ TEST_CASE("Suggestions of TPE that were prepared follow from what their tickets 
 }
 
 TEST_CASE("Prepared suggestions follow from the records before their tickets, whatever is killed", "[sim][searchers]") {
-    const std::string name = GENERATE("gp", "tpe");
-    const std::string scheduler = GENERATE("hyperband", "fifo");
+    const std::string name = GENERATE("gp", "tpe", "auto");
+    const std::string scheduler = GENERATE("hyperband", "fifo", "pbt");
     INFO(name << ", " << scheduler);
     const study::StudySpec spec = study_of(name, scheduler, false);
     std::size_t tickets = 0;

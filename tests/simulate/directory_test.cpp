@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/directory.hpp"
 
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "ranktune/base/error.hpp"
+#include "report/journal_by_hand.hpp"
 #include "report/replay/replay.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/view/load.hpp"
@@ -43,6 +49,44 @@ TEST_CASE("views can read the directory of a simulated study", "[simulate]") {
     CHECK(studydir::read_outcome(files, {directory})->records == study.journal.records);
     CHECK(storage::read_text(files, directory + "/study.toml") == "text");
     CHECK(storage::read_text(files, directory + "/model.toml") == "[time]\n");
+}
+
+TEST_CASE("a verification computes the suggestions of models again", "[simulate]") {
+    const std::string searcher = GENERATE("gp", "tpe", "auto");
+    INFO(searcher);
+    const ranktune::testing::TemporaryDirectory place;
+    auto& files = storage::posix_file_system();
+    const Setup setup{
+        simulate::testing::spec("num_trials = 30\nmax_iterations = 3", "[searcher]\ntype = \"" + searcher + "\"\n"),
+        Model{}, 4};
+    const std::string directory = place.path() + "/s";
+    static_cast<void>(simulate_to(files, setup, {directory, "text", "[time]\n", "", "test"}));
+    const auto found = report::verify_journal(files, directory);
+    CHECK(found.difference.empty());
+    CHECK(found.prepared.recorded > 0);
+    CHECK(found.prepared.computed == found.prepared.recorded);
+    CHECK(found.prepared.otherwise == 0);
+
+    // A suggestion that the model would not make, taken by a trial.
+    std::vector<study::Record> records;
+    storage::read_journal(files, directory, [&](study::Record&& record) { records.push_back(std::move(record)); });
+    std::optional<std::uint64_t> changed;
+    for (study::Record& record : records) {
+        if (auto* prepared = std::get_if<study::TicketPrepared>(&record); prepared != nullptr && !changed) {
+            prepared->configuration.set("x", space::Value(0.123));
+            changed = prepared->ticket;
+        } else if (auto* created = std::get_if<study::TrialCreated>(&record);
+                   created != nullptr && created->origin.kind == study::Origin::Kind::ticket &&
+                   created->origin.index == changed) {
+            created->configuration.set("x", space::Value(0.123));
+        }
+    }
+    REQUIRE(changed);
+    report::testing::write_journal(place.path() + "/other", records);
+    const auto other = report::verify_journal(files, place.path() + "/other");
+    CHECK(other.difference.empty());
+    CHECK(other.prepared.otherwise > 0);
+    CHECK(report::verified_text(other).find(" came out otherwise (another version, ") != std::string::npos);
 }
 
 TEST_CASE("the same setup gives the same files", "[simulate]") {

@@ -57,14 +57,8 @@ int verify(const ReplayArguments& arguments, const Replayed& study) {
                                              detect_terminal().style);
         return 1;
     }
-    std::cout << fmt::format("verified: {} records, {} decisions made again, {} snapshots\n", result.records,
-                             result.decisions, result.snapshots);
+    std::cout << report::verified_text(result);
     if (const auto mark = report::simulated_text(study.tuner->state()); !mark.empty()) std::cout << mark << "\n";
-    if (result.foreign > 0)
-        std::cout << report::counted(result.foreign, "snapshot") << " of another version not compared\n";
-    if (result.rounded > 0)
-        std::cout << fmt::format("{} suggestions differ in the last bit (another processor or library)\n",
-                                 result.rounded);
     return study.newest_missing ? 1 : 0;
 }
 

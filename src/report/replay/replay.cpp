@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -91,16 +92,17 @@ bool same_value(const space::Value& a, const space::Value& b) {
     return a.is_double() && b.is_double() && within_one_ulp(a.as_double(), b.as_double());
 }
 
+bool same_values(const space::Configuration& a, const space::Configuration& b) {
+    return std::ranges::equal(a.entries(), b.entries(), [](const auto& left, const auto& right) {
+        return left.name == right.name && same_value(left.value, right.value);
+    });
+}
+
 bool same_but_for_rounding(const Record& a, const Record& b) {
     const auto* one = std::get_if<study::TrialCreated>(&a);
     const auto* other = std::get_if<study::TrialCreated>(&b);
-    if (one == nullptr || other == nullptr) return false;
-    const auto left = one->configuration.entries();
-    const auto right = other->configuration.entries();
-    if (left.size() != right.size() || one->ranks != other->ranks || one->bracket != other->bracket) return false;
-    for (std::size_t i = 0; i < left.size(); ++i)
-        if (left[i].name != right[i].name || !same_value(left[i].value, right[i].value)) return false;
-    return true;
+    return one != nullptr && other != nullptr && one->ranks == other->ranks && one->bracket == other->bracket &&
+           same_values(one->configuration, other->configuration);
 }
 
 /// Compares encoded bytes too, so that NaN equals itself.
@@ -112,6 +114,9 @@ bool same(const Record& a, const Record& b) {
     study::encode(b, right);
     return left == right;
 }
+
+/// A model needs up to 50 ms for a suggestion.
+constexpr std::uint64_t most_computed = 1000;
 
 class Verifier {
   public:
@@ -126,6 +131,7 @@ class Verifier {
             tuner::Output out;
             replay_one(out);
             if (at_ < records_.size()) compare(out.records);
+            compute_again(out.records);
         }
         result_.records = std::min<std::uint64_t>(at_, records_.size());
         return result_;
@@ -200,8 +206,29 @@ class Verifier {
         }
     }
 
+    /// Of tickets that were opened, and suggestions that have come.
+    void compute_again(const std::vector<Record>& decided) {
+        if (!result_.difference.empty()) return;
+        const study::SearcherSpec& searcher = tuner_->spec().searcher;
+        const bool can = searcher.algorithm && !study::not_deterministic(*searcher.algorithm, searcher.options);
+        for (const Record& record : decided) {
+            if (const auto* opened = std::get_if<study::TicketOpened>(&record)) {
+                if (!can || result_.prepared.computed + expected_.size() >= most_computed) continue;
+                if (const auto preparation = tuner_->preparation(opened->ticket))
+                    expected_.emplace(opened->ticket, (*preparation)().configuration);
+            } else if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
+                ++result_.prepared.recorded;
+                const auto expected = expected_.extract(prepared->ticket);
+                if (expected.empty() || !prepared->why.empty()) continue;
+                ++result_.prepared.computed;
+                if (!same_values(expected.mapped(), prepared->configuration)) ++result_.prepared.otherwise;
+            }
+        }
+    }
+
     std::vector<Record> records_;
     std::string file_;
+    std::map<std::uint64_t, space::Configuration> expected_; ///< of tickets whose suggestion has not come
     std::size_t at_ = 0;
     std::unique_ptr<tuner::Tuner> tuner_;
     Verification result_;
@@ -215,6 +242,23 @@ Verification verify_journal(storage::FileSystem& files, const std::string& direc
         if (records.size() < until) records.push_back(std::move(record));
     });
     return Verifier(std::move(records), directory + "/resolved.toml").run();
+}
+
+std::string verified_text(const Verification& found) {
+    std::string text = "verified: " + std::to_string(found.records) + " records, " + std::to_string(found.decisions) +
+                       " decisions made again, " + std::to_string(found.snapshots) + " snapshots\n";
+    const auto& prepared = found.prepared;
+    if (prepared.recorded > 0)
+        text += "computed again: " + grouped(prepared.computed) + " of " + counted(prepared.recorded, "suggestion") +
+                " that were prepared ahead" +
+                (prepared.otherwise > 0 ? "; " + grouped(prepared.otherwise) +
+                                              " came out otherwise (another version, processor or library)"
+                                        : "") +
+                "\n";
+    if (found.foreign > 0) text += counted(found.foreign, "snapshot") + " of another version not compared\n";
+    if (found.rounded > 0)
+        text += counted(found.rounded, "suggestion") + " with another last bit (another processor or library)\n";
+    return text;
 }
 
 std::string difference_text(const Verification& found, const std::string& wrote, const std::string& version,

@@ -16,11 +16,19 @@
 namespace ranktune::report {
 
 struct Verification {
-    std::uint64_t records = 0;       ///< checked
-    std::uint64_t decisions = 0;     ///< made again by an algorithm: verdicts, suggestions, promotions, starts
-    std::uint64_t snapshots = 0;     ///< whose digest was compared
-    std::uint64_t foreign = 0;       ///< snapshots of another version, which cannot be compared
-    std::uint64_t rounded = 0;       ///< suggestions that differ by one unit in the last place
+    std::uint64_t records = 0;   ///< checked
+    std::uint64_t decisions = 0; ///< made again by an algorithm: verdicts, suggestions, promotions, starts
+    std::uint64_t snapshots = 0; ///< whose digest was compared
+    std::uint64_t foreign = 0;   ///< snapshots of another version, which cannot be compared
+    std::uint64_t rounded = 0;   ///< suggestions that differ by one unit in the last place
+    /// Suggestions that were prepared ahead: how many were recorded, how many of these were computed again, and how
+    /// many of those came out otherwise. That is no difference: models add up what libraries round otherwise on other
+    /// processors. Those of other programs are not computed again, and no more than the first thousand.
+    struct Prepared {
+        std::uint64_t recorded = 0;
+        std::uint64_t computed = 0;
+        std::uint64_t otherwise = 0;
+    } prepared;
     std::string difference;          ///< the first difference, in words; empty: none
     std::uint64_t difference_at = 0; ///< number of the record
 };
@@ -29,6 +37,9 @@ struct Verification {
 /// to `until` records. Throws base::UsageError without a journal, base::FormatError for a damaged one.
 [[nodiscard]] Verification verify_journal(storage::FileSystem& files, const std::string& directory,
                                           std::uint64_t until = std::numeric_limits<std::uint64_t>::max());
+
+/// What was checked, in lines.
+[[nodiscard]] std::string verified_text(const Verification& found);
 
 /// Explains a difference and what to do. `wrote`: the version that created the study; `version`: this one.
 [[nodiscard]] std::string difference_text(const Verification& found, const std::string& wrote,
