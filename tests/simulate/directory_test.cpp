@@ -72,8 +72,9 @@ TEST_CASE("a verification computes the suggestions of models again", "[simulate]
     storage::read_journal(files, directory, [&](study::Record&& record) { records.push_back(std::move(record)); });
     std::optional<std::uint64_t> changed;
     for (study::Record& record : records) {
-        if (auto* prepared = std::get_if<study::TicketPrepared>(&record); prepared != nullptr && !changed) {
-            prepared->configuration.set("x", space::Value(0.123));
+        if (auto* prepared = std::get_if<study::TicketPrepared>(&record);
+            prepared != nullptr && prepared->configuration && !changed) {
+            prepared->configuration->set("x", space::Value(0.123));
             changed = prepared->ticket;
         } else if (auto* created = std::get_if<study::TrialCreated>(&record);
                    created != nullptr && created->origin.kind == study::Origin::Kind::ticket &&

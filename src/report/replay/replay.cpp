@@ -219,9 +219,9 @@ class Verifier {
             } else if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
                 ++result_.prepared.recorded;
                 const auto expected = expected_.extract(prepared->ticket);
-                if (expected.empty() || !prepared->why.empty()) continue;
+                if (expected.empty() || !prepared->configuration) continue;
                 ++result_.prepared.computed;
-                if (!same_values(expected.mapped(), prepared->configuration)) ++result_.prepared.otherwise;
+                if (!same_values(expected.mapped(), *prepared->configuration)) ++result_.prepared.otherwise;
             }
         }
     }
