@@ -142,7 +142,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Fail
         const bool at_fault = t.at_fault && told != Told::stop;
         const auto fault = occupancy_.disturbance_is_a_loss() ? AttemptOutcome::disturbed : AttemptOutcome::failed;
         end.outcome = at_fault ? fault : AttemptOutcome::lost;
-        end.failure = at_fault ? t.failure : failure;
+        end.failure = at_fault ? t.failure : t.abandoned ? Failure{} : failure;
     }
     Then then = ending_of(end.outcome, told).then;
     if (end.outcome == AttemptOutcome::disturbed && occupancy_.disturbance_is_a_loss() && then == Then::may_fail)

@@ -77,14 +77,14 @@ class Studies(unittest.TestCase):
             done = self.run_study(f"lost{fault[4:]}", "gpu", 2, RANKTUNE_STAND_IN_NCCL=fault)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             text = subprocess.run([PROGRAM, "logs", f"lost{fault[4:]}", "0"], cwd=self.cwd, capture_output=True, text=True, check=True).stdout
-            self.assertIn("attempt 1 lost; tried again", text)
+            self.assertRegex(text, "attempt 1 lost: rank [01]: .*; tried again")
             self.assertEqual(len(self.reports(f"lost{fault[4:]}")), 4)
 
     def test_a_sum_that_hangs_costs_an_attempt_and_no_trial(self):
         done = self.run_study("hung", "gpu", 2, resources="gpus = 2\n[failure]\ncollective_timeout = \"2s\"", RANKTUNE_STAND_IN_NCCL="1:4:hang")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         text = subprocess.run([PROGRAM, "logs", "hung", "0"], cwd=self.cwd, capture_output=True, text=True, check=True).stdout
-        self.assertIn("attempt 1 lost; tried again", text)
+        self.assertRegex(text, "attempt 1 lost: rank [01]: .*; tried again")
         self.assertIn("failure.collective_timeout", self.logs("hung"))
         self.assertEqual(len(self.reports("hung")), 4)
         trials = json.loads(subprocess.run([PROGRAM, "export", "hung", "--format", "json"], cwd=self.cwd, capture_output=True,
