@@ -40,6 +40,12 @@ type = "asha"
 """
 
 
+def optuna_journal(optuna, path):
+    """Optuna's storage in this file, in versions from 3.1 on."""
+    backend = getattr(getattr(optuna.storages, "journal", None), "JournalFileBackend", None) or optuna.storages.JournalFileStorage
+    return optuna.storages.JournalStorage(backend(str(path)))
+
+
 def environment(**changes):
     """The environment without variables of the caller's terminal, launcher or job."""
     unwanted = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "RANKTUNE_", "LC_")

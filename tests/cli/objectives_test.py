@@ -7,7 +7,7 @@ import os
 import sys
 import unittest
 
-from cli_test import PROGRAM, SOURCES, Case
+from cli_test import PROGRAM, SOURCES, Case, optuna_journal
 
 try:
     import h5py
@@ -127,7 +127,7 @@ class Objectives(Case):
         self.run_both(scheduler='type = "fifo"')
         (self.cwd / "optuna.log").write_text(self.ranktune("export", "both", "--format", "optuna")[0])
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        storage = optuna.storages.JournalStorage(optuna.storages.JournalFileStorage(str(self.cwd / "optuna.log")))
+        storage = optuna_journal(optuna, self.cwd / "optuna.log")
         study = optuna.load_study(study_name="both", storage=storage)
         self.assertEqual([direction.name for direction in study.directions], ["MAXIMIZE", "MINIMIZE"])
         self.assertEqual({trial.number for trial in study.best_trials}, self.front_by_hand()[0])

@@ -3,7 +3,7 @@
 """Studies that learn from earlier ones, with journals that Optuna itself writes: warm_start_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import unittest
 
-from cli_test import Case, sys
+from cli_test import Case, optuna_journal, sys
 
 try:
     import optuna
@@ -53,7 +53,7 @@ class WarmStart(Case):
     @unittest.skipUnless(optuna, "needs Optuna")
     def test_a_journal_that_optuna_wrote(self):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        storage = optuna.storages.JournalStorage(optuna.storages.JournalFileStorage(str(self.cwd / "optuna.log")))
+        storage = optuna_journal(optuna, self.cwd / "optuna.log")
 
         def objective(trial):
             x = trial.suggest_float("x", 0.0, 1.2)
