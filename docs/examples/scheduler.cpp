@@ -54,7 +54,9 @@ class Patience final : public schedulers::Scheduler {
 
     void apply(const study::Record& record) override {
         if (const auto* metric = std::get_if<study::MetricDefined>(&record)) objective_.apply(*metric);
-        if (const auto* closed = std::get_if<study::TrialClosed>(&record)) best_.erase(closed->trial);
+        // A failed trial may be reopened, and goes on.
+        const auto* closed = std::get_if<study::TrialClosed>(&record);
+        if (closed != nullptr && closed->phase != study::TrialPhase::failed) best_.erase(closed->trial);
         // A user who resumes a trial wants it to train: its patience begins anew.
         const auto* steered = std::get_if<study::Steered>(&record);
         if (steered != nullptr && steered->ask.verb == study::SteerVerb::resume) best_.erase(steered->ask.trial);
@@ -94,7 +96,7 @@ class Patience final : public schedulers::Scheduler {
     base::Iteration ceiling_;
     double sign_; ///< from a score back to the metric
     schedulers::ObjectiveReader objective_;
-    std::map<base::TrialId, Best> best_; ///< of trials that are not closed
+    std::map<base::TrialId, Best> best_; ///< of trials that may go on
 };
 
 study::SchedulerInfo describe_patience() {

@@ -76,10 +76,12 @@ using study::IncarnationBegan;
 using study::MetricDefined;
 using study::Record;
 using study::Reported;
+using study::Steered;
 using study::TrialClosed;
 using study::TrialCreated;
 using study::TrialPhase;
 using study::TrialPromoted;
+using study::TrialReopened;
 using study::TrialStarted;
 
 // Snapshots

@@ -65,7 +65,8 @@ class MeanStopping final : public ranktune::Scheduler {
                 for (const auto& [iteration, score] : curves_[closed->trial.value()])
                     if (std::isfinite(score)) finished_[iteration].add(score);
             }
-            curves_.erase(closed->trial.value());
+            // A failed trial may be reopened, and goes on.
+            if (closed->phase != ranktune::TrialPhase::failed) curves_.erase(closed->trial.value());
         }
     }
 
@@ -128,7 +129,7 @@ class MeanStopping final : public ranktune::Scheduler {
     double sign_; ///< converts between metric and score
     ranktune::ObjectiveReader objective_;
     std::map<std::uint64_t, Mean> finished_;                          ///< by iteration, of finished trials
-    std::map<std::uint64_t, std::map<std::uint64_t, double>> curves_; ///< by trial, of trials that are not closed
+    std::map<std::uint64_t, std::map<std::uint64_t, double>> curves_; ///< by trial, of trials that may go on
 };
 
 /// The description used by study files, `ranktune algorithms` and `ranktune init`.

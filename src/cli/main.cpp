@@ -28,6 +28,7 @@
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "ranktune/study/command_template.hpp"
 
 namespace ranktune {
 namespace {
@@ -459,7 +460,9 @@ Invocation invocation_of(int argc, char** argv) {
 
 int run_program(int argc, char** argv) {
     try {
-        return App(invocation_of(argc, argv)).main(argc, argv);
+        const Invocation invocation = invocation_of(argc, argv);
+        study::name_program(std::filesystem::path(invocation.program).filename().string());
+        return App(invocation).main(argc, argv);
     } catch (const base::UsageError& error) {
         std::cerr << error_message(error.what(), exit_usage);
         return exit_usage;

@@ -188,7 +188,9 @@ void World::run() {
             for (const TrialId trial : in({Phase::paused})) close(trial, TrialPhase::stopped, Reason::not_promoted);
             require(!std::holds_alternative<schedulers::Promotion>(ask_next({.can_create = false, .active = false})),
                     "nothing goes on after the end");
-            return;
+            if (!std::exchange(another_life_, false) || !reopen()) return;
+            apply(study::IncarnationBegan{base::Incarnation(2), {}, "", {}});
+            continue;
         }
         if (chance(options_.restart)) {
             restart();
@@ -258,7 +260,28 @@ void World::start(TrialId trial) {
     apply(study::TrialStarted{trial, base::Attempt(1), {}, {base::Rank(1)}, {}});
 }
 
+/// Failed trials whose user has them tried again wait once more. Returns whether there are any.
+bool World::reopen() {
+    bool any = false;
+    for (std::uint32_t i = 0; i < trials_.size(); ++i) {
+        Trial& t = trials_[i];
+        if (!t.failed || !chance(options_.reopening)) continue;
+        const bool from_scratch = t.generation == 0 && chance(0.5);
+        t.failed = false;
+        t.phase = Phase::waiting;
+        t.verdict = {};
+        apply(study::TrialReopened{TrialId(i), {}, from_scratch});
+        if (from_scratch) {
+            release_all(TrialId(i));
+            t.start = 0;
+        }
+        any = true;
+    }
+    return any;
+}
+
 void World::restart() {
+    reopen();
     apply(study::IncarnationBegan{base::Incarnation(2), {}, "", {}});
     for (std::uint32_t i = 0; i < trials_.size(); ++i) {
         Trial& t = trials_[i];
@@ -460,8 +483,14 @@ void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
 void World::close(TrialId trial, TrialPhase phase, Reason reason) {
     Trial& t = trials_[trial.value()];
     t.phase = Phase::closed;
+    t.failed = phase == TrialPhase::failed;
     t.holds_ranks = false;
     apply(study::TrialClosed{trial, {}, phase, reason, 0.0, 0.0, {}});
+    if (!t.failed) release_all(trial);
+}
+
+void World::release_all(TrialId trial) {
+    Trial& t = trials_[trial.value()];
     for (const study::CheckpointRef& checkpoint : t.checkpoints)
         apply(study::CheckpointReleased{trial, checkpoint.path});
     t.checkpoints.clear();

@@ -24,6 +24,7 @@ struct WorldOptions {
     double drain = 0.01;     ///< per report: a drain pauses the trial
     double restart = 0.005;  ///< per step: the head is lost
     double save = 0.3;       ///< per report: the trial saves a checkpoint
+    double reopening = 0.5;  ///< per failed trial, between two lives: the user has it tried again
     double undone = 0.1;     ///< per start of a trial that exploited another: the donor's checkpoint cannot be read
     bool paused_at_verdict = false; ///< as in a deterministic study: pauses at once, and never asks with `contended`
     bool checked = true;            ///< check invariants after every record, and compare with a restored copy
@@ -56,6 +57,7 @@ class World {
     struct Trial {
         Phase phase = Phase::waiting; ///< leaving: it was told to exploit another trial, and its group is ending
         bool holds_ranks = false;
+        bool failed = false; ///< closed, and may be reopened
         base::Iteration iteration = 0;
         base::Iteration start = 0; ///< first iteration of its next attempt
         study::Verdict verdict;
@@ -71,6 +73,7 @@ class World {
     void promote(const schedulers::Promotion& promotion);
     void start(base::TrialId trial);
     void restart();
+    bool reopen();
     void advance(base::TrialId trial);
     void report(base::TrialId trial);
     void hold(base::TrialId trial, double value);
@@ -81,6 +84,7 @@ class World {
     void save(base::TrialId trial);
     void attempt_over(base::TrialId trial, study::AttemptOutcome outcome);
     void close(base::TrialId trial, study::TrialPhase phase, study::Reason reason);
+    void release_all(base::TrialId trial);
     void apply(const study::Record& record);
     study::Verdict ask(const schedulers::Report& report, bool contended, bool draining);
     void take_over(const schedulers::Report& report, study::Verdict& verdict, bool draining);
@@ -101,6 +105,7 @@ class World {
     std::vector<study::Record> records_;
     std::optional<study::Exploited> takeover_; ///< applied after the present report
     base::Iteration released_ = 0;             ///< newest barrier whose reports have been judged
+    bool another_life_ = true;                 ///< after the end of the study
     std::uint64_t saves_ = 0;
     std::uint64_t exploits_ = 0;
     std::uint64_t iterations_ = 0;

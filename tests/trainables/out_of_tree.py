@@ -151,7 +151,8 @@ def check_scheduler(job, installed, environment):
     assert "mean_stopping" in output([program, "run", "--dry-run", "mean_stopping.toml"], **here)
     wrong = subprocess.run([program, "validate", "mean_stopping.toml", "scheduler.warmup=0"], capture_output=True, text=True, **here)
     assert wrong.returncode == 2 and "scheduler.warmup: needs an integer >= 1, not 0" in wrong.stdout + wrong.stderr, wrong
-    run([program, "run", "--local", "2", "mean_stopping.toml"], timeout=100, **here)
+    said = output([program, "run", "--local", "2", "mean_stopping.toml"], timeout=100, **here)
+    assert "next      mean_stopping best mean-stopping" in said, said
     trials = json.loads(output([program, "export", "mean-stopping", "--format", "json"], **here))["trials"]
     stopped = sum(trial["state"] == "stopped" for trial in trials)
     assert len(trials) == 40 and 0 < stopped < 40, f"{stopped} of {len(trials)} trials are stopped"
@@ -159,10 +160,11 @@ def check_scheduler(job, installed, environment):
     run([program, "replay", "mean-stopping", "--verify"], **here)
     run([program, "run", "--local", "2", "mean-stopping", "study.num_trials=44"], timeout=100, **here)
     libraries = str(next(installed.rglob("libranktune.so")).parent)
-    plain = subprocess.run([installed / "bin/ranktune", "status", "mean-stopping"], cwd=job, capture_output=True, text=True,
-                           env=dict(environment, LD_LIBRARY_PATH=libraries))
-    said = " ".join((plain.stdout + plain.stderr).split())
-    assert plain.returncode == 2 and 'scheduler.type = "mean_stopping", which this program does not have' in said, plain
+    for verb in ("status", "run"):
+        plain = subprocess.run([installed / "bin/ranktune", verb, "mean-stopping"], cwd=job, capture_output=True, text=True,
+                               env=dict(environment, LD_LIBRARY_PATH=libraries))
+        said = " ".join((plain.stdout + plain.stderr).split())
+        assert plain.returncode == 2 and 'scheduler.type = "mean_stopping", which this program does not have' in said, plain
 
 
 def main():

@@ -143,7 +143,8 @@ class Scheduler {
     [[nodiscard]] virtual std::vector<base::TrialId> to_save(base::Iteration) const { return {}; }
     /// The next iteration, greater than `current`, at which a trial must wait for the verdict.
     [[nodiscard]] virtual base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const = 0;
-    /// Throws base::FormatError when the record does not fit the state (a trial that was never created).
+    /// May throw base::FormatError when the record does not fit the state: the journal is damaged. A failed trial may
+    /// be reopened, and reports again.
     virtual void apply(const study::Record& record) = 0;
     /// Whether a trial can no longer be promoted from its rung: so many entries are better that it would not be
     /// promoted even if all trials of the study came to this rung. The checkpoint that it paused with may be deleted.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
@@ -136,10 +137,7 @@ std::string steps_text(const std::vector<NextStep>& steps, const Style& style) {
     return text;
 }
 
-std::string command_text(std::vector<std::string> words) {
-    words.insert(words.begin(), "ranktune");
-    return study::shell_text(words);
-}
+std::string command_text(std::vector<std::string> words) { return study::own_command(std::move(words)); }
 
 std::vector<NextStep> steps_to_go_on(const std::string& directory) {
     return {run_step(command_text({"run", directory}), "goes on"),

@@ -18,7 +18,7 @@ struct NextStep {
 /// One command per line, with aligned remarks after them; a remark that does not fit stands below its command.
 [[nodiscard]] std::string steps_text(const std::vector<NextStep>& steps, const Style& style);
 
-/// `ranktune <words>`, quoted for a shell.
+/// `ranktune <words>`, quoted for a shell (study::own_command).
 [[nodiscard]] std::string command_text(std::vector<std::string> words);
 
 /// After a resumable stop.
