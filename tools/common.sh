@@ -70,6 +70,11 @@ configure() {
   local log="$build.setup.log"
   if [ -f "$build/build.ninja" ]; then
     meson configure "$build" "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "meson configure failed"; }
+    # In a configured build, --buildtype overrides the optimisation that is given beside it, and all would be compiled again.
+    local option
+    for option in "$@"; do
+      case $option in -Doptimization=*) meson configure "$build" "$option" >>"$log" 2>&1 ;; esac
+    done
   else
     local cxx=${CXX:-g++}
     command -v ccache >/dev/null && cxx="ccache $cxx"

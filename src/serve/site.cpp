@@ -210,7 +210,8 @@ Reply Site::get(const Request& request) {
         return reply;
     }
     if (!is_same(cookie_value(request.cookie), options_.token))
-        return text_reply(403, "open the whole address that `ranktune serve` has printed: it has a token");
+        return text_reply(
+            403, "open the whole address that `ranktune serve` has printed: it has a token, which a cookie keeps");
     try {
         if (request.path == "/" && scan() > 1) return list();
         const std::string path = request.path == "/" ? "/study/0" : request.path;

@@ -166,8 +166,8 @@ void submit_all(const JobScript& script, const std::string& directory, std::uint
 int say_finished(const std::string& study, const std::string& directory, study::StudyOutcome outcome) {
     if (outcome == study::StudyOutcome::ok) {
         std::cout << "the study in " << report::escaped(directory)
-                  << " is complete, so nothing was submitted; more of it: ranktune submit " << report::escaped(study)
-                  << " study.num_trials=N ...\n";
+                  << " is complete, so nothing was submitted; more of it: "
+                  << report::escaped(study::own_command({"submit", study})) << " study.num_trials=N ...\n";
         return 0;
     }
     // `submit` has no --restart-errored: each start of the job, also after a requeue, would restart the failed trials.

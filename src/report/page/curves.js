@@ -6,12 +6,18 @@ function spansDecades(values) {
   return range[0] > 0 && range[1] > 20 * range[0];
 }
 
+// Whether a linear axis would show little but the largest values.
+function explodes(values) {
+  const range = robustRange(values);
+  return spansDecades(values) && range[1] > 1000 * d3.median(values);
+}
+
 class CurvesChart {
   constructor(parent, store) {
     this.store = store;
     this.study = store.study;
     this.along = "iteration";
-    this.log = false;
+    this.log = explodes(this.study.curves.value);
     this.close = false; // the better half of the reports alone
     this.shown = new Set(GROUPS);
     // What got furthest lies on top, and in each group the best.
@@ -45,7 +51,7 @@ class CurvesChart {
       choice("Horizontal axis", [["iteration", "iteration"], ["at", "time"]], "iteration", (value) => { this.along = value; this.panel.redraw(); }));
     controls.append(choice("Values", [[false, "all values"], [true, "better half"]], false, (value) => { this.close = value; this.panel.redraw(); }));
     if (spansDecades(this.study.curves.value))
-      controls.append(choice("Vertical axis", [[false, "linear"], [true, "log"]], false, (value) => { this.log = value; this.panel.redraw(); }));
+      controls.append(choice("Vertical axis", [[false, "linear"], [true, "log"]], this.log, (value) => { this.log = value; this.panel.redraw(); }));
     controls.append(legend);
     return controls;
   }
@@ -69,7 +75,7 @@ class CurvesChart {
     this.place();
     if (this.along === "at") this.chart.timeAxis(this.x);
     else this.chart.axis("bottom", this.x, { whole: true });
-    this.chart.axis("left", this.y, this.log ? { values: niceTicks(this.y, true), format: numberText } : {});
+    this.chart.axis("left", this.y, this.log ? { values: niceTicks(this.y, true), format: numberText } : Math.abs(range[1]) >= 1e5 ? { format: (value) => value.toExponential(0) } : {});
     this.chart.titles(this.along === "at" ? "study time" : "iteration", this.study.metric);
     const context = cleared(this.chart.base);
     this.paint(context, () => true);

@@ -116,12 +116,18 @@ std::string value_of(const study::CheckpointRef& checkpoint, const TrialState& b
 /// Explains why the kept weights are not those of the best iteration.
 std::string other_weights_text(const study::StudySpec& spec, const TrialState& best, const std::string& directory,
                                const Style& style) {
-    std::string text = prose("",
-                             fmt::format("No checkpoint was taken at iteration {}, where the value was best: these are "
-                                         "the best weights that there are. checkpoint.interval = 1 in the study file "
-                                         "takes one after each iteration, and keeps the best",
-                                         best.best_iteration),
-                             style);
+    using Interval = study::CheckpointSpec::Interval;
+    const bool each = spec.checkpoint.interval == Interval::iterations && spec.checkpoint.iterations == 1;
+    std::string text = prose(
+        "",
+        fmt::format("No checkpoint was taken at iteration {}, where the value was best: these are the best weights "
+                    "that there are. {}",
+                    best.best_iteration,
+                    each ? "Training does not wait for a checkpoint: while one is being written, the next "
+                           "iterations have none; longer iterations would"
+                         : "checkpoint.interval = 1 in the study file takes one after each iteration that lasts "
+                           "longer than writing it, and keeps the best"),
+        style);
     // For a program, the path of its files has been shown above.
     if (!spec.trainable.program) text += labelled("", command_text({"checkpoint", directory, "best"}));
     return text;

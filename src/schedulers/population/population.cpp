@@ -250,7 +250,9 @@ Work Population::next(const Pool& pool) const {
     if (pool.can_create) return Create{};
     if (paused_.empty()) return NothingLeft{};
     const auto& [iteration, trial] = *paused_.begin();
-    return Promotion{trial, iteration, next_ready_point(iteration), Reason::promoted};
+    // A member that failed at the ceiling, and was reopened, has been there before.
+    const Iteration from = std::min(iteration, options_.ceiling - 1);
+    return Promotion{trial, from, next_ready_point(from), Reason::promoted};
 }
 
 // ---- state
