@@ -35,6 +35,7 @@ void check_random_histories(const study::StudySpec& spec) {
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
         WorldOptions options;
         options.seed = seed;
+        options.reopening = 0.5;
         options.paused_at_verdict = seed > 6 && may_pause_at_verdict;
         if (options.paused_at_verdict) options.drain = 0.0;
         options.slots = seed % 4 == 0 ? 1 : static_cast<std::uint32_t>(3 * seed % 13 + 1);
@@ -61,6 +62,7 @@ void check_values(const study::StudySpec& spec) {
 
 void check_failures(const study::StudySpec& spec) {
     WorldOptions options;
+    options.reopening = 0.5;
     options.failure = 0.5;
     World often(spec, options);
     often.run();

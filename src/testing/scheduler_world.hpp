@@ -24,7 +24,7 @@ struct WorldOptions {
     double drain = 0.01;     ///< per report: a drain pauses the trial
     double restart = 0.005;  ///< per step: the head is lost
     double save = 0.3;       ///< per report: the trial saves a checkpoint
-    double reopening = 0.5;  ///< per failed trial, between two lives: the user has it tried again
+    double reopening = 0.0;  ///< per failed trial, between two lives: the user has it tried again
     double undone = 0.1;     ///< per start of a trial that exploited another: the donor's checkpoint cannot be read
     bool paused_at_verdict = false; ///< as in a deterministic study: pauses at once, and never asks with `contended`
     bool checked = true;            ///< check invariants after every record, and compare with a restored copy
