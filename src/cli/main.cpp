@@ -28,7 +28,7 @@
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
-#include "ranktune/study/command_template.hpp"
+#include "report/explain/next_steps.hpp"
 
 namespace ranktune {
 namespace {
@@ -461,7 +461,7 @@ Invocation invocation_of(int argc, char** argv) {
 int run_program(int argc, char** argv) {
     try {
         const Invocation invocation = invocation_of(argc, argv);
-        study::name_program(std::filesystem::path(invocation.program).filename().string());
+        report::name_program(std::filesystem::path(invocation.program).filename().string());
         return App(invocation).main(argc, argv);
     } catch (const base::UsageError& error) {
         std::cerr << error_message(error.what(), exit_usage);

@@ -3,18 +3,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 
 namespace ranktune::study {
 namespace {
-
-std::string& this_program() {
-    static std::string name = "ranktune";
-    return name;
-}
 
 constexpr std::string_view blanks = " \t\n\r";
 
@@ -258,12 +252,5 @@ std::string trial_command_text(const StudySpec& spec, const space::Configuration
     const ProgramSpec& program = *spec.trainable.program;
     return shell_text(CommandTemplate(program).expand({configuration, "config.json", spec.max_iterations}));
 }
-
-std::string own_command(std::vector<std::string> words) {
-    words.insert(words.begin(), this_program());
-    return shell_text(words);
-}
-
-void name_program(std::string name) { this_program() = std::move(name); }
 
 } // namespace ranktune::study

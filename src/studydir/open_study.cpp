@@ -65,7 +65,7 @@ std::string fewer_trials_text(std::size_t created, std::uint32_t before, const s
     const std::string number = std::to_string(before);
     return "study.num_trials: " + std::to_string(created) + " trials have been created in '" + directory +
            "' already, so it cannot be " + std::to_string(spec.num_trials) +
-           ". To go on with the study as it is: " + study::own_command({"run", directory}) +
+           ". To go on with the study as it is: " + study::shell_text({"ranktune", "run", directory}) +
            "; with its study file: num_trials = " + number + " under [study] there, or study.num_trials=" + number +
            " on the command line";
 }

@@ -78,11 +78,6 @@ class CommandTemplate {
 
 /// One line that a shell would split into these words; for display.
 [[nodiscard]] std::string shell_text(const std::vector<std::string>& words);
-/// `ranktune <words>`, quoted for a shell: what a user is told to type. A program with algorithms or trainables of its
-/// own, which knows its studies better, has another name.
-[[nodiscard]] std::string own_command(std::vector<std::string> words);
-/// Names this program in commands from now on: once, before threads begin.
-void name_program(std::string name);
 
 /// The command line of a trial with this configuration, for display: the path of the configuration file is not known
 /// yet. Requires a program as trainable.

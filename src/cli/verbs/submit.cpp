@@ -18,6 +18,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
+#include "report/explain/next_steps.hpp"
 #include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
 #include "slurm/job_script.hpp"
@@ -167,7 +168,7 @@ int say_finished(const std::string& study, const std::string& directory, study::
     if (outcome == study::StudyOutcome::ok) {
         std::cout << "the study in " << report::escaped(directory)
                   << " is complete, so nothing was submitted; more of it: "
-                  << report::escaped(study::own_command({"submit", study})) << " study.num_trials=N ...\n";
+                  << report::escaped(report::command_text({"submit", study})) << " study.num_trials=N ...\n";
         return 0;
     }
     // `submit` has no --restart-errored: each start of the job, also after a requeue, would restart the failed trials.

@@ -18,6 +18,11 @@ namespace {
 using study::StudyOutcome;
 using study::TrialPhase;
 
+std::string& this_program() {
+    static std::string name = "ranktune";
+    return name;
+}
+
 /// A command that runs the study.
 NextStep run_step(std::string command, std::string remark) { return {std::move(command), std::move(remark), true}; }
 
@@ -137,7 +142,12 @@ std::string steps_text(const std::vector<NextStep>& steps, const Style& style) {
     return text;
 }
 
-std::string command_text(std::vector<std::string> words) { return study::own_command(std::move(words)); }
+std::string command_text(std::vector<std::string> words) {
+    words.insert(words.begin(), this_program());
+    return study::shell_text(words);
+}
+
+void name_program(std::string name) { this_program() = std::move(name); }
 
 std::vector<NextStep> steps_to_go_on(const std::string& directory) {
     return {run_step(command_text({"run", directory}), "goes on"),

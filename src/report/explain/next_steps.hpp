@@ -18,8 +18,11 @@ struct NextStep {
 /// One command per line, with aligned remarks after them; a remark that does not fit stands below its command.
 [[nodiscard]] std::string steps_text(const std::vector<NextStep>& steps, const Style& style);
 
-/// `ranktune <words>`, quoted for a shell (study::own_command).
+/// `ranktune <words>`, quoted for a shell: what a user is told to type. A program with algorithms or trainables of its
+/// own, which knows its studies better, has another name.
 [[nodiscard]] std::string command_text(std::vector<std::string> words);
+/// Names this program in commands from now on: once, before threads begin.
+void name_program(std::string name);
 
 /// After a resumable stop.
 [[nodiscard]] std::vector<NextStep> steps_to_go_on(const std::string& directory);
