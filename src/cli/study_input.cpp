@@ -116,9 +116,13 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
         // Not its study.toml: paths in that copy may be relative to another folder.
         const std::string text = studydir::resolved_file_of(storage::posix_file_system(), file);
         const std::string name = studydir::StudyDirectory{file}.resolved_file();
-        // Says it in one sentence when the study was begun by a program with algorithms of its own.
-        static_cast<void>(study::parse_resolved_study(text, name, known.algorithms));
-        return {study::parse_study(text, name, overrides, known, path_checks(), ranks), text, file};
+        try {
+            return {study::parse_study(text, name, overrides, known, path_checks(), ranks), text, file};
+        } catch (const study::StudyFileError&) {
+            // Says it in one sentence when the study was begun by a program with algorithms of its own.
+            static_cast<void>(study::parse_resolved_study(text, name, known.algorithms));
+            throw;
+        }
     }
     const std::string text = text_of(file);
     return {study::parse_study(text, file, overrides, known, path_checks(), ranks), text, {}};

@@ -61,10 +61,6 @@ void require_complete(const Training& training) {
     require_known(*training.optimizer, parameters);
 }
 
-} // namespace
-
-namespace {
-
 ParallelOptions parallel_options(const Training& training, trainables::GradientChoice choice) {
     if (choice.clip_norm == 0.0) choice.clip_norm = training.clip_norm;
     return {training.bucket_bytes, choice};

@@ -40,9 +40,14 @@ std::vector<std::string> studies_of(const std::vector<std::string>& given) {
 int serve_pages(const ServeArguments& arguments) {
     auto& files = storage::posix_file_system();
     serve::SiteOptions options;
-    for (const std::string& given : arguments.directories)
-        if (studies_in(given).empty()) throw base::UsageError("serve: there is no study in '" + given + "'");
-    const std::size_t count = studies_of(arguments.directories).size();
+    std::vector<std::string> all;
+    for (const std::string& given : arguments.directories) {
+        const auto found = studies_in(given);
+        if (found.empty()) throw base::UsageError("serve: there is no study in '" + given + "'");
+        all.insert(all.end(), found.begin(), found.end());
+    }
+    drop_repeated(all);
+    const std::size_t count = all.size();
     options.directories = [given = arguments.directories] { return studies_of(given); };
     options.token = serve::random_token();
     options.standing = [](const tuner::State& state, const std::string& directory) {

@@ -8,8 +8,7 @@ function spansDecades(values) {
 
 // Whether a linear axis would show little but the largest values.
 function explodes(values) {
-  const range = robustRange(values);
-  return spansDecades(values) && range[1] > 1000 * d3.median(values);
+  return spansDecades(values) && robustRange(values)[1] > 1000 * d3.median(values);
 }
 
 class CurvesChart {
