@@ -395,7 +395,7 @@ TEST_CASE("what NCCL fails at is a lost group with a cause; the next trial forms
             } catch (const ddp::GroupLost& error) {
                 ++lost;
                 if (me.rank == 1) cause = error.cause();
-                if (me.rank == 0 && error.cause() == Cause::peer) ++told;
+                if (me.rank == 0 && error.cause() == Cause::told) ++told;
             } catch (const ddp::Aborted&) {
                 ++lost;
             }
@@ -449,7 +449,7 @@ int lost_in_time(Ranks& ranks, bool looks) {
             } catch (const ddp::GroupLost& error) {
                 using Cause = ddp::GroupLost::Cause;
                 ++lost;
-                told += error.cause() == Cause::timeout || error.cause() == Cause::peer ? 1 : 0;
+                told += error.cause() == Cause::timeout || error.cause() == Cause::told ? 1 : 0;
             }
         };
         count([&] {
@@ -527,7 +527,7 @@ TEST_CASE("a communicator that cannot be formed in time is a lost group", "[stan
         });
         CHECK(lost == 2);
         const bool first = cause == Cause::timeout; // whose time is over first tells the other one
-        CHECK((cause == Cause::peer || (first && std::string(fault).ends_with("hang"))));
+        CHECK((cause == Cause::told || (first && std::string(fault).ends_with("hang"))));
     }
 }
 

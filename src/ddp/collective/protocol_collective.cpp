@@ -506,7 +506,7 @@ void ProtocolCollective::tell_lost() noexcept {
 void ProtocolCollective::look_for_lost() {
     if (poisoned_ || !fabric_->arrived(Fabric::any_rank, Channel::lost)) return;
     poison();
-    throw GroupLost(GroupLost::Cause::peer,
+    throw GroupLost(GroupLost::Cause::told,
                     "another rank of the trial lost its GPU or the connection to others, or waited too long for them");
 }
 

@@ -21,6 +21,7 @@ class GroupLost : public Aborted {
   public:
     enum class Cause : std::uint8_t {
         peer,   ///< another rank is gone
+        told,   ///< another rank has given up the group, and says why
         device, ///< this rank's device failed
         system, ///< NCCL or the network failed
         timeout ///< the ranks did not come together in time, or a sum was not complete
