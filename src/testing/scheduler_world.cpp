@@ -2,6 +2,7 @@
 #include "testing/scheduler_world.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -95,6 +96,19 @@ void World::apply(const study::Record& record) {
     require(bytes_of(*twin_) == bytes, "equal histories give equal snapshots");
     twin_ = driver_.restored(bytes);
     require(bytes_of(*twin_) == bytes, "a restored scheduler gives the snapshot that it was restored from");
+}
+
+/// What happens to ranks, hosts and the job reaches schedulers, too.
+void World::tell_of_others() {
+    const std::array<study::Record, 6> others{study::RankLost{base::Rank(1), {}, "its host died"},
+                                              study::DrainBegan{{}, Reason::draining, "SIGTERM"},
+                                              study::DeadlineSet{},
+                                              study::JobDied{},
+                                              study::HostRetired{"node1", {}, {TrialId(0)}},
+                                              study::Steered{{}, "ada@login1", "pause", {}, {}}};
+    const auto before = driver_.snapshot();
+    apply(others[random_.below(others.size())]);
+    require(driver_.snapshot() == before, "a record that is not about trials changes nothing");
 }
 
 Verdict World::ask(const schedulers::Report& report, bool contended, bool draining) {
@@ -192,6 +206,7 @@ void World::run() {
             apply(study::IncarnationBegan{base::Incarnation(2), {}, "", {}});
             continue;
         }
+        if (options_.checked && chance(options_.other)) tell_of_others();
         if (chance(options_.restart)) {
             restart();
         } else {

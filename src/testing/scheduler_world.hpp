@@ -23,6 +23,7 @@ struct WorldOptions {
     double stopper = 0.02;   ///< per report: a stopper ends the trial
     double drain = 0.01;     ///< per report: a drain pauses the trial
     double restart = 0.005;  ///< per step: the head is lost
+    double other = 0.01;     ///< per step: a record about ranks, hosts or the job
     double save = 0.3;       ///< per report: the trial saves a checkpoint
     double reopening = 0.0;  ///< per failed trial, between two lives: the user has it tried again
     double undone = 0.1;     ///< per start of a trial that exploited another: the donor's checkpoint cannot be read
@@ -86,6 +87,7 @@ class World {
     void close(base::TrialId trial, study::TrialPhase phase, study::Reason reason);
     void release_all(base::TrialId trial);
     void apply(const study::Record& record);
+    void tell_of_others();
     study::Verdict ask(const schedulers::Report& report, bool contended, bool draining);
     void take_over(const schedulers::Report& report, study::Verdict& verdict, bool draining);
     std::optional<study::Exploited> takeover_of(base::TrialId trial, base::Iteration iteration,

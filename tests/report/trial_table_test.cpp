@@ -81,6 +81,13 @@ TEST_CASE("a filter takes words without quotes and names of metrics, and knows t
     const TrialFilter filter("not (state in [running, 'paused'] or val/acc@5 >= 1e-3) and x == -2.5e3",
                              [&](const std::string& name, const std::string& at) { names += name + " " + at + "; "; });
     CHECK(names == "state at column 6; val/acc@5 at column 38; x at column 61; ");
+    std::string words;
+    const auto note = [&](const std::string& name, const std::string& word, const std::string& at) {
+        words += name + " " + word + " " + at + "; ";
+    };
+    const TrialFilter other(
+        "state not in [running, 'paused'] and x > 2 or y == \"a b\"", [](const auto&, const auto&) {}, note);
+    CHECK(words == "state running at column 15; state paused at column 24; y a b at column 52; ");
     const auto holds = [&](std::optional<space::Value> state, std::optional<space::Value> accuracy, double x) {
         return filter.holds([&](const std::string& name) -> std::optional<space::Value> {
             return name == "state" ? state : name == "x" ? space::Value(x) : accuracy;
@@ -113,6 +120,9 @@ TEST_CASE("the table of trials is filtered by state, metric, hyper-parameter and
               .find("--filter: at column 17: 'lrr' is no metric, hyper-parameter or column of this study; did you mean "
                     "'lr'? "
                     "(trial, state, ") == 0);
+    CHECK(two.mistake(filtered("lr < 1 and state == runing")) ==
+          "--filter: at column 21: 'runing' is no state of a trial; did you mean 'running'?; known: interrupted, "
+          "waiting, running, ending, paused, finished, stopped, failed");
     CHECK_THAT(two.mistake(filtered("lr < 0.1 or (")), Catch::StartsWith("--filter: ") && Catch::Contains("column 14"));
 }
 

@@ -145,7 +145,7 @@ TEST_CASE("mistakes of [trainable]", "[study]") {
     const std::vector<Case> cases = {
         {"builtin = \"mpl\"\n",
          "8:11 trainable.builtin: unknown trainable \"mpl\"; did you mean 'mlp'?; known: mlp, curve, "
-         "sleeper"},
+         "sleeper (one that a program of yours registers is known to that program: start the study with it)"},
         {"name = 3\n", "8:8 trainable.name: needs a string, not an integer (3)"},
         {"builtin = \"curve\"\nname = \"curve\"\n", "9:1 trainable.name: is given beside builtin; give one of them"},
         {"x = 1\n",

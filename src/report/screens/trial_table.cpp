@@ -34,7 +34,7 @@ std::string state_text(const TrialState& t, bool interrupted) {
         case TrialPhase::paused:
             return fmt::format("paused {}", t.iteration);
         case TrialPhase::failed:
-            return t.attempt.value() > 1 ? fmt::format("failed {}x", t.attempt.value()) : "failed";
+            return t.failures + t.losses > 1 ? fmt::format("failed {}x", t.failures + t.losses) : "failed";
         default:
             return std::string(study::name(t.phase));
     }
@@ -111,6 +111,16 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
     words("took_over", [](const TrialState& t) { return takeover_text(t); });
     fields.back().title = "took over";
     return fields;
+}
+
+/// Throws when no trial can ever be in state `word`.
+void require_state(const std::string& word, const std::string& at) {
+    std::vector<std::string> known{"interrupted"};
+    for (std::size_t i = 0; i < study::phase_count; ++i) known.emplace_back(study::name(static_cast<TrialPhase>(i)));
+    if (std::ranges::find(known, word) == known.end())
+        throw base::UsageError(at + ": '" + word + "' is no state of a trial" +
+                               base::suggestion(word, std::span<const std::string>(known)) +
+                               "; known: " + base::join(known));
 }
 
 Field parameter_field(const tuner::State* state, const std::string& name) {
@@ -212,9 +222,14 @@ void TrialTable::take_sort() {
 
 void TrialTable::take_filter() {
     try {
-        filter_.emplace(request_.filter, [this](const std::string& name, const std::string& at) {
-            filters_metrics_ |= field(name, at).metric.has_value();
-        });
+        filter_.emplace(
+            request_.filter,
+            [this](const std::string& name, const std::string& at) {
+                filters_metrics_ |= field(name, at).metric.has_value();
+            },
+            [](const std::string& name, const std::string& word, const std::string& at) {
+                if (name == "state") require_state(word, at);
+            });
     } catch (const base::UsageError& error) {
         throw base::UsageError(std::string("--filter: ") + error.what());
     }

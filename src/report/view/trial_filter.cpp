@@ -36,6 +36,14 @@ class Rewriting {
     };
     [[nodiscard]] const std::vector<Name>& names() const { return names_; }
 
+    /// A word or a string, with the name that it is compared with.
+    struct Word {
+        std::string name;
+        std::string text;
+        std::size_t column = 0;
+    };
+    [[nodiscard]] const std::vector<Word>& words() const { return words_; }
+
     /// The column of the original text for one of the result.
     [[nodiscard]] std::size_t column_of_text(std::size_t column) const {
         for (std::size_t i = 0; i < from_.size(); ++i)
@@ -70,6 +78,7 @@ class Rewriting {
         std::size_t end = at_ + 1;
         while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' && quote == '"' ? 2 : 1;
         end = std::min(end + 1, text_.size());
+        if (end - at_ >= 2) compared(text_.substr(at_ + 1, end - at_ - 2));
         for (; at_ < end; ++at_) put(text_.substr(at_, 1), at_);
         literal_ = false;
     }
@@ -82,6 +91,7 @@ class Rewriting {
             put(found, at_);
         } else if (literal_) {
             put("'" + std::string(found) + "'", at_);
+            compared(found);
         } else {
             names_.push_back({"n" + std::to_string(names_.size()), std::string(found), space::column_at(text_, at_)});
             put(names_.back().alias, at_);
@@ -90,17 +100,22 @@ class Rewriting {
         at_ = end;
     }
 
+    void compared(std::string_view word) {
+        if (!names_.empty()) words_.push_back({names_.back().name, std::string(word), space::column_at(text_, at_)});
+    }
+
     std::string_view text_;
     std::size_t at_ = 0;
     bool literal_ = false; ///< a literal is expected here
     std::string result_;
     std::vector<std::size_t> from_; ///< by byte of the result: a byte of the text
     std::vector<Name> names_;
+    std::vector<Word> words_;
 };
 
 } // namespace
 
-TrialFilter::TrialFilter(const std::string& text, const Check& check) {
+TrialFilter::TrialFilter(const std::string& text, const Check& check, const CheckWord& check_word) {
     const Rewriting rewriting(text);
     try {
         condition_ = space::Condition::parse(rewriting.result());
@@ -111,6 +126,9 @@ TrialFilter::TrialFilter(const std::string& text, const Check& check) {
         check(name, "at column " + std::to_string(column));
         names_.emplace(alias, name);
     }
+    if (!check_word) return;
+    for (const auto& [name, word, column] : rewriting.words())
+        check_word(name, word, "at column " + std::to_string(column));
 }
 
 bool TrialFilter::holds(const std::function<std::optional<space::Value>(const std::string&)>& value_of) const {

@@ -129,7 +129,10 @@ study::SchedulerPlan plan_rungs(const study::StudySpec& spec, const AshaSettings
     // The bracket depends on (seed, trial) only: count instead of guessing.
     std::vector<std::uint64_t> entrants(asha.brackets, 0);
     const auto bracket_of = bracket_choice(asha.allotment, spec.seed, levels, static_cast<std::uint64_t>(asha.eta));
-    for (std::uint32_t i = 0; i < spec.num_trials; ++i) ++entrants[bracket_of(base::TrialId{i})];
+    if (asha.brackets == 1)
+        entrants.front() = spec.num_trials; // every view asks, of studies with millions of trials, too
+    else
+        for (std::uint32_t i = 0; i < spec.num_trials; ++i) ++entrants[bracket_of(base::TrialId{i})];
     std::vector<Bracket> brackets;
     for (std::uint32_t b = 0; b < asha.brackets; ++b) {
         auto trials = survivors(asha, levels[b].size(), entrants[b]);

@@ -33,7 +33,8 @@ void find_trainable(ParseContext& context, const Node& node, const std::string& 
     const auto names = names_of(context.known.trainables);
     context.mistakes.value(
         node, key,
-        "unknown trainable " + in_quotes(name) + base::suggestion(name, names) + "; known: " + base::join(names));
+        "unknown trainable " + in_quotes(name) + base::suggestion(name, names) + "; known: " + base::join(names) +
+            " (one that a program of yours registers is known to that program: start the study with it)");
 }
 
 std::string unknown_option(const ParseContext& context, const std::string& name) {
