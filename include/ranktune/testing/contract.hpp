@@ -29,7 +29,7 @@ using Settings = std::vector<study::OptionValue>;
 /// stops, drains, restarts of the head, non-finite values and ties) and checks the rules of schedulers::Scheduler on
 /// the way; then checks its snapshots, whole and damaged, and its description. Trials save checkpoints and exploit each
 /// other if the scheduler says so. Everything is drawn from fixed seeds. `more`: additional settings. Returns the
-/// broken rules, each with the settings that broke it. Takes about a second.
+/// broken rules, each with the settings that broke it. Takes seconds, or more with many options.
 [[nodiscard]] std::vector<std::string> check_scheduler(const study::SchedulerInfo& info,
                                                        const std::vector<Settings>& more = {});
 
