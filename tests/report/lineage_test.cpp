@@ -157,7 +157,8 @@ TEST_CASE("A long schedule is shown from its end", "[report][pbt]") {
     CHECK(screen.find("-58 as #" + std::to_string(study.tuner.state().best->value())) != std::string::npos);
 }
 
-// (Ray writes a policy file while it trains; here every study can be asked afterwards.)
+// (Ray writes a policy file while it trains, and none for a trial that took over nothing, which is an error there. Here
+// every study can be asked afterwards, for every trial.)
 TEST_CASE("P15: a trial that repeats a member has its configurations at the same iterations [LogConfig, Replay]",
           "[report][pbt]") {
     Taken study;

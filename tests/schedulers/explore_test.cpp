@@ -69,6 +69,8 @@ TEST_CASE("Multiples of a quantum move by one of them at least", "[schedulers][p
     CHECK(outcomes(space::Normal{0.0, 1.0, 0.0}, 1.0, usual) == Texts{"0.8", "1.2"});
 }
 
+// (Ray moves to a neighbour in every list. Here a list has neighbours only if the study file says that it is ordered:
+// next to "sgd" lies nothing.)
 TEST_CASE("P5: ordered choices go to a neighbour, others are drawn [PerturbationValues]", "[schedulers][pbt]") {
     const space::Choice ordered{{3, 4, 8, 10}, true};
     CHECK(outcomes(ordered, 4, usual) == Texts{"3", "8"});

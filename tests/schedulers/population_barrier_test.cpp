@@ -134,6 +134,8 @@ TEST_CASE("P11: there is no barrier before the burn-in is over, and then there i
     CHECK(members.configurations[3].at("a").as_int() == 2);
 }
 
+// (One iteration more than in Ray, which judges after the last one, too: here nobody takes over anything at the
+// ceiling.)
 TEST_CASE("P12: the best configuration reaches everybody, one barrier after the other [SynchPass]",
           "[schedulers][pbt]") {
     for (const std::vector<std::int64_t>& a : {std::vector<std::int64_t>{10, 20, 40}, {30, 20, 10}}) {

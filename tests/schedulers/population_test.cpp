@@ -174,6 +174,8 @@ TEST_CASE("P7: who has trained least goes on first [MostBehind]", "[schedulers][
           Work(Promotion{TrialId(3), 500, 600, Reason::promoted}));
 }
 
+// (Ray's third exploit comes only at 11,000: there a member takes over the donor's time with its state, and is not
+// judged before 10,100. Here it keeps counting its own iterations, by which its schedule and the ceiling go.)
 TEST_CASE("P8: a member is judged once in each interval, from its last ready point [PerturbationResetsLastPerturbTime]",
           "[schedulers][pbt]") {
     Members members(population_of(4, 100'000, {{"interval", 100}, {"compare", "latest"}}));
@@ -200,6 +202,33 @@ TEST_CASE("P11: nobody exploits anybody before the burn-in is over [BurnInPeriod
         members.report(i, 50, errors[i]);
     }
     CHECK(members.exploits == std::vector<std::pair<std::uint32_t, std::uint32_t>>{{3, 2}});
+}
+
+// Every report of this history is a ready point. A member keeps counting its own iterations where in Ray it takes over
+// the donor's time, too: #0 is at 37, not 42, when others take over from it. Of equal results the one of the smaller
+// number counts as better, as everywhere in a study, and in Ray as worse: so Ray's #k is #(3 - k) here.
+TEST_CASE("P15: who takes over whom in a long history [Replay]", "[schedulers][pbt]") {
+    struct Step {
+        std::uint32_t trial;
+        Iteration iterations;
+        double score;
+    };
+    const std::vector<Step> history = {{0, 10, 0}, {1, 11, 10}, {2, 12, 0},  {3, 13, 0}, {0, 10, -10}, {2, 8, -20},
+                                       {3, 9, 0},  {1, 7, 0},   {1, 12, 0},  {2, 13, 0}, {3, 14, 10},  {0, 11, 0},
+                                       {0, 6, 20}, {3, 9, -40}, {2, 8, -50}, {1, 7, 30}, {2, 8, -60},  {0, 10, 0},
+                                       {1, 10, 0}, {2, 10, 0},  {3, 10, 0}};
+    Members members(population_of(4, 1000, {{"interval", 1}, {"compare", "latest"}}));
+    std::map<std::uint32_t, Iteration> at;
+    std::string taken;
+    for (const Step& step : history) {
+        const std::uint32_t trial = 3 - step.trial;
+        const Verdict verdict = members.report(trial, at[trial] += step.iterations, step.score);
+        if (verdict.verb != Verb::exploit) members.save(trial, at[trial]);
+        if (verdict.verb == Verb::exploit)
+            taken += std::to_string(step.trial) + " from " + std::to_string(3 - members.exploits.back().second) + "@" +
+                     std::to_string(members.taken_at) + "; ";
+    }
+    CHECK(taken == "0 from 1@11; 2 from 1@11; 0 from 3@36; 3 from 0@37; 2 from 0@37; 2 from 1@37; ");
 }
 
 TEST_CASE("A member without a better one that has saved its state goes on, and its record says why",
