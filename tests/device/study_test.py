@@ -60,17 +60,20 @@ class Studies(unittest.TestCase):
         return {(row["trial"], row["iteration"]): row for row in csv.DictReader(io.StringIO(text))}
 
     def test_trials_on_one_to_three_devices_have_the_losses_of_the_host(self):
-        self.assertEqual(self.run_study("host", "cpu", 1).returncode, 0)
+        """Over 69 steps, with the same accuracy."""
+        study = STUDY.replace("max_iterations = 2", "max_iterations = 3")
+        self.assertEqual(self.run_study("host", "cpu", 1, study=study).returncode, 0)
         expected = self.reports("host")
-        self.assertEqual(len(expected), 4)
+        self.assertEqual(len(expected), 6)
         for ranks in (1, 2, 3):
-            done = self.run_study(f"device{ranks}", "gpu", ranks)
+            done = self.run_study(f"device{ranks}", "gpu", ranks, study=study)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             found = self.reports(f"device{ranks}")
             self.assertEqual(found.keys(), expected.keys())
             for key, row in found.items():
                 for metric in ("train_loss", "val_loss"):
                     self.assertAlmostEqual(float(row[metric]) / float(expected[key][metric]), 1.0, delta=1e-6)
+                self.assertEqual(row["val_accuracy"], expected[key]["val_accuracy"])
 
     def test_a_trial_whose_communicator_fails_is_tried_again(self):
         for fault in ("1:4:async", "1:4:fail"):
