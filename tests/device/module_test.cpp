@@ -23,6 +23,7 @@ cli::GpuFindings healthy() {
     found.visible = {{"NVIDIA H200", "GPU-5c", "0:1", 141ULL << 30U, 9, 0}};
     found.survey.driver = "580.65.06";
     found.survey.gpus = {{"NVIDIA H200", "GPU-5c", 1ULL << 30U, 0, 5, 16, 16, 18, false, false}};
+    found.network.interfaces = {"eth0"};
     return found;
 }
 
@@ -135,6 +136,34 @@ TEST_CASE("doctor notes a narrow link, an exclusive GPU, an old NCCL, and a buil
     found.why = "this build has no CUDA (meson -Dcuda=enabled)";
     CHECK(named(cli::gpu_checks(found), "cuda").state == cli::Check::State::note);
     CHECK(named(cli::gpu_checks(found), "cuda").text == found.why);
+}
+
+TEST_CASE("doctor says which networks NCCL has between nodes", "[device]") {
+    auto found = healthy();
+    found.network = {{"docker0", "eth0", "eth1", "ib0"}, {"mlx5_0"}, "", false};
+    const auto said = [&] { return named(cli::gpu_checks(found), "nccl network"); };
+    CHECK(said().text == "mlx5_0 (InfiniBand or RoCE); sockets over ib0, eth0, eth1");
+    found.network.without_infiniband = true;
+    for (const auto& [wanted, sockets] :
+         std::vector<std::pair<std::string, std::string>>{{"eth", "eth0, eth1"},
+                                                          {"=eth1", "eth1"},
+                                                          {"=eth", "none"},
+                                                          {"ib,eth1:5000", "ib0, eth1"},
+                                                          {"^docker,ib", "eth0, eth1"},
+                                                          {"^=eth0", "ib0, docker0, eth1"},
+                                                          {"eno", "none"}}) {
+        CAPTURE(wanted);
+        found.network.wanted = wanted;
+        if (sockets != "none") {
+            CHECK(said().text == "sockets over " + sockets);
+            continue;
+        }
+        CHECK(said().state == cli::Check::State::wrong);
+        CHECK(said().mend ==
+              "NCCL_SOCKET_IFNAME=" + wanted + " fits none of docker0, eth0, eth1, ib0: name one of them, or unset it");
+    }
+    found.network = {};
+    CHECK(said().state == cli::Check::State::note);
 }
 
 } // namespace module_test

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/checks/gpu_checks.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "process/environment.hpp"
+#include "ranktune/base/text.hpp"
 #include "report/screens/text.hpp"
 
 namespace ranktune::cli {
@@ -59,6 +69,23 @@ Check nccl_check(const GpuFindings& found) {
     return check;
 }
 
+Check network_check(const NcclNetwork& network) {
+    const auto sockets = socket_interfaces(network);
+    Check check{"nccl network", State::good, {}};
+    if (!network.infiniband.empty() && !network.without_infiniband)
+        check.text = base::join(network.infiniband) + " (InfiniBand or RoCE); ";
+    check.text += sockets.empty() ? "no interface for sockets" : "sockets over " + base::join(sockets);
+    if (sockets.empty() && !network.wanted.empty()) {
+        check.state = State::wrong;
+        check.mend = "NCCL_SOCKET_IFNAME=" + network.wanted + " fits none of " + base::join(network.interfaces) +
+                     ": name one of them, or unset it";
+    } else if (sockets.empty()) {
+        check.state = State::note;
+        check.mend = "no network interface is up: trials on GPUs stay within this node";
+    }
+    return check;
+}
+
 Check gpu_check(std::size_t number, const device::SurveyedGpu& gpu) {
     Check check{fmt::format("gpu {}", number), State::good,
                 fmt::format("{}, {} of {} used, {}", gpu.name, report::bytes_text(gpu.used_bytes),
@@ -94,7 +121,55 @@ bool mps_runs() {
     return access(((folder.empty() ? "/tmp/nvidia-mps" : folder) + "/control").c_str(), F_OK) == 0;
 }
 
+bool is_docker(const std::string& interface) { return interface.starts_with("docker"); }
+
+bool fits(const std::string& interface, std::string_view words) {
+    const bool others = words.starts_with('^');
+    if (others) words.remove_prefix(1);
+    const bool exactly = words.starts_with('=');
+    if (exactly) words.remove_prefix(1);
+    bool named = false;
+    while (!words.empty()) {
+        const std::size_t end = std::min(words.find(','), words.size());
+        const std::string_view word = words.substr(0, std::min(end, words.find(':'))); // without a port
+        named |= !word.empty() && (exactly ? interface == word : interface.starts_with(word));
+        words.remove_prefix(std::min(end + 1, words.size()));
+    }
+    return named != others;
+}
+
+NcclNetwork find_network() {
+    NcclNetwork network;
+    ifaddrs* all = nullptr;
+    if (getifaddrs(&all) == 0) {
+        std::set<std::string> names;
+        for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+            const bool internet = each->ifa_addr != nullptr &&
+                                  (each->ifa_addr->sa_family == AF_INET || each->ifa_addr->sa_family == AF_INET6);
+            if (internet && (each->ifa_flags & IFF_UP) != 0 && (each->ifa_flags & IFF_LOOPBACK) == 0)
+                names.insert(each->ifa_name);
+        }
+        freeifaddrs(all);
+        network.interfaces.assign(names.begin(), names.end());
+    }
+    std::error_code none;
+    for (const auto& adapter : std::filesystem::directory_iterator("/sys/class/infiniband", none))
+        network.infiniband.push_back(adapter.path().filename().string());
+    std::ranges::sort(network.infiniband);
+    network.wanted = process::environment_variable("NCCL_SOCKET_IFNAME");
+    network.without_infiniband = process::environment_variable("NCCL_IB_DISABLE") == "1";
+    return network;
+}
+
 } // namespace
+
+std::vector<std::string> socket_interfaces(const NcclNetwork& network) {
+    std::vector<std::string> found;
+    for (const std::string& each : network.interfaces)
+        if (network.wanted.empty() ? !is_docker(each) : fits(each, network.wanted)) found.push_back(each);
+    std::ranges::stable_partition(found, [](const std::string& each) { return each.starts_with("ib"); });
+    return found;
+}
 
 GpuFindings find_gpus() {
     GpuFindings found;
@@ -106,6 +181,7 @@ GpuFindings find_gpus() {
         if (opened.why.empty()) found.visible = opened.runtime->devices();
     }
     found.survey = device::survey_gpus();
+    found.network = find_network();
     found.mps = mps_runs();
     return found;
 }
@@ -115,6 +191,7 @@ std::vector<Check> gpu_checks(const GpuFindings& found) {
     if (found.libraries.cuda_runtime != 0) checks.push_back(nccl_check(found));
     if (!found.survey.driver.empty()) checks.push_back({"gpu driver", State::good, "NVIDIA " + found.survey.driver});
     for (std::size_t i = 0; i < found.survey.gpus.size(); ++i) checks.push_back(gpu_check(i, found.survey.gpus[i]));
+    if (!found.survey.gpus.empty() && found.libraries.nccl != 0) checks.push_back(network_check(found.network));
     if (!found.survey.gpus.empty()) checks.push_back(mps_check(found.mps));
     return checks;
 }
