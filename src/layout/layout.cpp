@@ -102,8 +102,31 @@ void share_as_head(Layout& layout, const comm::mpi::Environment& environment, st
     if (agreed > 1) layout.share_gpus(agreed);
 }
 
+namespace {
+
+/// Some trials have GPUs, and others go to workers without one: there must be enough of both.
+std::string refusal_of_some(const study::StudySpec& spec, const Layout& layout) {
+    std::uint32_t with_gpu = 0;
+    for (const auto& gpus : layout.gpus) with_gpu += gpus.empty() ? 0 : 1;
+    const auto without_gpu = static_cast<std::uint32_t>(layout.nodes.size()) - 1 - with_gpu;
+    const std::uint32_t gpus = spec.max_ranks_per_trial(study::WorkerKind::with_gpu);
+    const std::uint32_t ranks = spec.max_ranks_per_trial(study::WorkerKind::without_gpu);
+    if (with_gpu < gpus)
+        return "resources.gpus: a trial may ask for " + base::counted(gpus, "GPU") + ", and " +
+               base::counted(with_gpu, "worker") + " of this job have one" +
+               (layout.gpu_problem.empty() ? "" : "\n  " + layout.gpu_problem);
+    if (without_gpu < ranks)
+        return "resources.gpus: a trial may ask for none, and then for " + base::counted(ranks, "worker") +
+               " without a GPU, of which this job has " + std::to_string(without_gpu) + "\n  start " +
+               base::counted(ranks - without_gpu, "more worker") + " than now: as many as GPUs have one each";
+    return {};
+}
+
+} // namespace
+
 std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
     using study::GpuUse;
+    if (spec.resources.gpus == GpuUse::some) return refusal_of_some(spec, layout);
     if (layout.gpu_problem.empty() || spec.resources.gpus == GpuUse::none) return {};
     if (spec.resources.gpus == GpuUse::one_per_rank)
         return std::string("resources.gpus: not every worker has ") +

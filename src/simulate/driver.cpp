@@ -59,6 +59,12 @@ std::string wall_time(std::int64_t ns) {
     return text;
 }
 
+/// The first ranks of a group have a GPU each.
+std::uint32_t gpus_of_group(const study::StudySpec& spec) {
+    if (spec.resources.gpus == study::GpuUse::some) return spec.max_ranks_per_trial(study::WorkerKind::with_gpu);
+    return spec.resources.gpus == study::GpuUse::one_per_rank ? spec.max_ranks_per_trial() : 0;
+}
+
 /// A trial, as its group sees it.
 struct Running {
     /// reporting: its report is being judged, and it trains on unless it is told otherwise.
@@ -111,7 +117,7 @@ class Driver {
           curves_(make_curves(setup)),
           tuner_(setup.spec),
           reachable_(curves_->best_reachable()) {
-        figures_.ranks = std::uint64_t{setup.groups} * setup.spec.max_ranks_per_trial();
+        figures_.ranks = std::uint64_t{setup.groups} * ranks_of_group(setup.spec);
         find_stragglers();
     }
 
@@ -202,17 +208,17 @@ void Driver::find_stragglers() {
 }
 
 study::Began Driver::began() const {
-    const std::uint32_t width = setup_.spec.max_ranks_per_trial();
+    const std::uint32_t width = ranks_of_group(setup_.spec);
     // A group never spans two hosts unless it is larger than one.
     const std::uint32_t groups_per_host = std::max(1U, setup_.model.cluster.ranks_per_host / width);
-    const bool has_gpus = setup_.spec.resources.gpus == study::GpuUse::one_per_rank;
+    const std::uint32_t gpus = gpus_of_group(setup_.spec);
     study::Began began;
     began.incarnation = incarnation_;
     began.wall_time = wall_time(elapsed());
     began.workers.reserve(figures_.ranks);
     for (std::uint32_t i = 0; i < figures_.ranks; ++i)
         began.workers.push_back(
-            {base::Rank{i + 1}, "n" + std::to_string(i / (groups_per_host * width)), has_gpus ? 1U : 0U});
+            {base::Rank{i + 1}, "n" + std::to_string(i / (groups_per_host * width)), i % width < gpus ? 1U : 0U});
     return began;
 }
 
@@ -542,8 +548,13 @@ double Figures::utilisation() const {
     return in_jobs_s > 0.0 ? training_s / (in_jobs_s * static_cast<double>(ranks)) : 0.0;
 }
 
+std::uint32_t ranks_of_group(const study::StudySpec& spec) {
+    if (spec.resources.gpus != study::GpuUse::some) return spec.max_ranks_per_trial();
+    return gpus_of_group(spec) + spec.max_ranks_per_trial(study::WorkerKind::without_gpu);
+}
+
 std::string description(const Setup& setup) {
-    const std::uint32_t width = setup.spec.max_ranks_per_trial();
+    const std::uint32_t width = ranks_of_group(setup.spec);
     std::string text = std::to_string(setup.groups) + (setup.groups == 1 ? " group of " : " groups of ") +
                        std::to_string(width) + (width == 1 ? " rank" : " ranks");
     if (setup.recordings) text += ", with the curves of " + setup.recordings->origin;

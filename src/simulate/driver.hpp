@@ -60,6 +60,9 @@ struct Figures {
     [[nodiscard]] double repeated() const { return training_s > 0.0 ? repeated_s / training_s : 0.0; }
 };
 
+/// Ranks of a group: of the largest trial; if some trials have GPUs and others none, of the largest of both.
+[[nodiscard]] std::uint32_t ranks_of_group(const study::StudySpec& spec);
+
 /// The text in the first record of a simulated study: what was simulated.
 [[nodiscard]] std::string description(const Setup& setup);
 

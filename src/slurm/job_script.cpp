@@ -53,6 +53,10 @@ constexpr std::string_view shared_gpu_comment = R"(
 # Nodes, GPUs per node, and @SHARE@ workers per GPU, which share it. The head is one more task, on the first node, and
 # gets no GPU: it searches, schedules and records, and trains nothing.
 )";
+constexpr std::string_view some_gpus_comment = R"(
+# Nodes, GPUs per node, and workers: @SHARE@ have a GPU, and the others train trials without one. The head is one more task,
+# on the first node, and gets no GPU: it searches, schedules and records, and trains nothing.
+)";
 
 void replace_all(std::string& text, std::string_view what, const std::string& with) {
     for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
@@ -69,8 +73,10 @@ std::string resources(const JobScript& script) {
             "# Set `resources.cpus_per_rank` in the study to the same number, so that the matrix library uses all of "
             "them.\n";
     } else {
-        std::string comment(script.ranks_per_gpu > 1 ? shared_gpu_comment : gpu_comment);
-        replace_all(comment, "@SHARE@", number(script.ranks_per_gpu));
+        const bool some = script.workers_without_gpu > 0;
+        std::string comment(some ? some_gpus_comment : script.ranks_per_gpu > 1 ? shared_gpu_comment : gpu_comment);
+        replace_all(comment, "@SHARE@",
+                    number(some ? script.workers_per_node - script.workers_without_gpu : script.ranks_per_gpu));
         text += comment;
         text += directive("--nodes=" + number(script.nodes));
         text += marked(script.gpus, directive(script.gpus.text));

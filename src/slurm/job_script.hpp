@@ -20,7 +20,8 @@ struct JobScript {
     std::string name = "ranktune";   ///< --job-name
     std::string log = "%x-%j.log";   ///< --output
     std::uint32_t nodes = 1;
-    std::uint32_t workers_per_node = 4; ///< with GPUs: ranks_per_gpu for each
+    std::uint32_t workers_per_node = 4;    ///< with GPUs: ranks_per_gpu for each
+    std::uint32_t workers_without_gpu = 0; ///< of a node, although others have one
     std::uint32_t cpus_per_worker = 1;
     ScriptLine gpus;                 ///< "--gpus-per-node=4"; empty: a job without GPUs
     std::uint32_t ranks_per_gpu = 1; ///< how many workers share a GPU

@@ -116,13 +116,15 @@ void write_trainable(const StudySpec& spec, Writer& out) {
 void write_resources(const StudySpec& spec, Writer& out) {
     out.table("resources");
     const ResourceSpec& resources = spec.resources;
-    const std::string ranks = resources.ranks_parameter.empty() ? std::to_string(resources.ranks)
-                                                                : text_of("{" + resources.ranks_parameter + "}");
+    const bool some = resources.gpus == GpuUse::some;
+    const std::string parameter = text_of("{" + resources.ranks_parameter + "}");
+    const std::string ranks = resources.ranks_parameter.empty() || some ? std::to_string(resources.ranks) : parameter;
     out.line("ranks", ranks);
     out.line("cpus_per_rank", std::to_string(resources.cpus_per_rank));
     const char* bind = resources.bind == Bind::none ? "none" : resources.bind == Bind::cores ? "cores" : "auto";
     out.line("bind", text_of(std::string(bind)));
     if (resources.gpus == GpuUse::none) out.line("gpus", "0");
+    if (some) out.line("gpus", parameter);
     if (resources.gpu_metrics) out.line("gpu_metrics", text_of(true));
     const bool shared = resources.gpu_share < 1.0;
     if (resources.gpus == GpuUse::one_per_rank) out.line("gpus", shared ? text_of(resources.gpu_share) : ranks);

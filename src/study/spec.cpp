@@ -42,8 +42,14 @@ std::uint32_t ResourceSpec::ranks_per_gpu() const {
 }
 
 std::uint32_t StudySpec::ranks_for(const space::Configuration& configuration) const {
-    if (resources.ranks_parameter.empty()) return resources.ranks;
+    if (resources.ranks_parameter.empty() || workers_for(configuration) == WorkerKind::without_gpu)
+        return resources.ranks;
     return checked_ranks(resources.ranks_parameter, configuration.at(resources.ranks_parameter).as_int());
+}
+
+WorkerKind StudySpec::workers_for(const space::Configuration& configuration) const {
+    if (resources.gpus != GpuUse::some) return WorkerKind::any;
+    return configuration.at(resources.ranks_parameter).as_int() == 0 ? WorkerKind::without_gpu : WorkerKind::with_gpu;
 }
 
 std::uint32_t StudySpec::max_ranks_per_trial() const {
@@ -51,7 +57,14 @@ std::uint32_t StudySpec::max_ranks_per_trial() const {
     const space::Parameter* parameter = space.find(resources.ranks_parameter);
     if (parameter == nullptr)
         throw base::UsageError("resources.ranks: the space has no parameter '" + resources.ranks_parameter + "'");
-    return checked_ranks(parameter->name, largest(parameter->domain));
+    const std::uint32_t most = checked_ranks(parameter->name, largest(parameter->domain));
+    return resources.gpus == GpuUse::some ? std::max(most, resources.ranks) : most;
+}
+
+std::uint32_t StudySpec::max_ranks_per_trial(WorkerKind kind) const {
+    if (kind == WorkerKind::any) return max_ranks_per_trial();
+    if (kind == WorkerKind::without_gpu) return resources.ranks;
+    return checked_ranks(resources.ranks_parameter, largest(space.find(resources.ranks_parameter)->domain));
 }
 
 } // namespace ranktune::study

@@ -58,12 +58,17 @@ void Tuner::set_decision_point(TrialId id, Iteration from) {
     t.target = scheduler_->next_decision_point(id, from);
 }
 
+void Tuner::choose_workers(TrialState& t) const {
+    t.wanted_ranks = spec_.ranks_for(t.configuration);
+    t.workers = spec_.workers_for(t.configuration);
+}
+
 /// The attempt is over. Earlier decisions stand: a trial that was told to pause is paused (and trains the gap since its
 /// checkpoint again if it goes on); one that was told to stop stays `ending` until it is closed.
 void Tuner::rest(TrialId id) {
     TrialState& t = trial(id);
     t.abandoned = t.at_fault = false;
-    if (!t.takeovers.empty()) t.wanted_ranks = spec_.ranks_for(t.configuration);
+    if (!t.takeovers.empty()) choose_workers(t);
     if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return;
     const bool told_to_pause = t.phase == TrialPhase::ending && t.verdict.verb == Verb::pause;
     const bool pauses = told_to_pause || admission_->at_barrier(id);
@@ -129,6 +134,7 @@ void Tuner::apply_one(const study::TrialCreated& r) {
     t.last = t.best = not_a_number;
     t.origin = r.origin;
     t.configuration = r.configuration;
+    t.workers = spec_.workers_for(t.configuration);
     state_.trials.add(std::move(t));
     if (r.origin.kind == Origin::Kind::searcher || r.origin.kind == Origin::Kind::stopgap) ++state_.suggested;
     if (r.origin.kind == Origin::Kind::user) state_.requests.point_created();
@@ -454,7 +460,7 @@ void Tuner::apply_one(const study::Exploited& r) {
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
     t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), false});
     t.configuration = r.configuration;
-    if (!holds_ranks(t)) t.wanted_ranks = spec_.ranks_for(t.configuration); // otherwise at the end of its attempt
+    if (!holds_ranks(t)) choose_workers(t); // otherwise at the end of its attempt
     state_.retention.list(r.trial, t, spec_);
 }
 
@@ -465,7 +471,7 @@ void Tuner::apply_one(const study::ExploitUndone& r) {
     lose_determinism();
     t.configuration = std::move(t.takeovers.back().before);
     t.takeovers.pop_back();
-    t.wanted_ranks = spec_.ranks_for(t.configuration);
+    choose_workers(t);
     state_.retention.list(r.trial, t, spec_);
 }
 

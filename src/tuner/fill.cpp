@@ -174,13 +174,18 @@ bool Tuner::ranks_are_left_over(StudyTime now) const {
     if (waiting.size() >= max_unplaced || !state_.pace.is_time_for_another(now)) return false;
     return std::ranges::none_of(waiting, [&](TrialId id) {
         const TrialState& t = state_.trials[id];
-        const bool fits = t.wanted_ranks <= state_.placement.free();
-        const bool reserves = t.overtaken >= max_overtaken && t.wanted_ranks <= state_.placement.alive();
-        return (fits || reserves) && in_time(id, now);
+        const bool reserves = t.overtaken >= max_overtaken && is_possible(t);
+        return (fits(t) || reserves) && in_time(id, now);
     });
 }
 
 // ---- ranks
+
+/// Enough workers that the trial can use are free.
+bool Tuner::fits(const TrialState& t) const { return t.wanted_ranks <= state_.placement.free(t.workers); }
+
+/// Enough of them are alive.
+bool Tuner::is_possible(const TrialState& t) const { return t.wanted_ranks <= state_.placement.alive(t.workers); }
 
 bool Tuner::room_for_one_more() const {
     return spec_.max_concurrent == 0 ||
@@ -202,9 +207,7 @@ bool Tuner::is_training(TrialId id) const {
 }
 
 /// The trial wants ranks, and enough ranks are alive.
-bool Tuner::waits_for_ranks(TrialId id) const {
-    return admission_->wants_ranks(id) && state_.trials[id].wanted_ranks <= state_.placement.alive();
-}
+bool Tuner::waits_for_ranks(TrialId id) const { return admission_->wants_ranks(id) && is_possible(state_.trials[id]); }
 
 /// Whether a suspect waits or trains. Then nothing else is started, so that a death identifies its cause. Suspects that
 /// are paused, cannot have ranks, or wait for their turn do not count.
@@ -219,8 +222,8 @@ Tuner::Next Tuner::place_suspect(StudyTime now) const {
     if (std::ranges::any_of(suspects, [this](TrialId id) { return is_training(id); })) return {};
     const auto next = std::ranges::find_if(suspects, [this](TrialId id) { return waits_for_ranks(id); });
     if (next == suspects.end() || !in_time(*next, now)) return {};
+    if (fits(state_.trials[*next])) return started(*next, now);
     const std::uint32_t wanted = state_.trials[*next].wanted_ranks;
-    if (wanted <= state_.placement.free()) return started(*next, now);
     // A trial that waits for its turn can give up its ranks for the suspect.
     if (const auto other = admission_->to_yield({}, wanted, state_.placement.free()))
         return study::YieldAsked{*other, now};
@@ -235,8 +238,8 @@ Tuner::Next Tuner::place_in_line(StudyTime now) const {
     admission_->visit_line([&](TrialId id) {
         const TrialState& t = state_.trials[id];
         const bool late = !in_time(id, now);
-        const bool possible = t.wanted_ranks <= placement.alive();
-        if (!late && t.wanted_ranks <= placement.free()) {
+        const bool possible = is_possible(t);
+        if (!late && fits(t)) {
             record = started(id, now);
             return false;
         }
@@ -257,16 +260,15 @@ std::vector<Rank> Tuner::ranks_for(const TrialState& t, const study::StartFrom& 
     const Placement& placement = state_.placement;
     const bool had_them = t.since > state_.began && t.ranks.size() == t.wanted_ranks; // in this incarnation
     const bool again = std::holds_alternative<study::Donor>(from) && had_them && placement.are_free(t.ranks);
-    return again ? t.ranks : placement.plan(t.wanted_ranks, spec_.max_ranks_per_trial());
+    return again ? t.ranks : placement.plan(t.wanted_ranks, spec_.max_ranks_per_trial(t.workers), t.workers);
 }
 
 study::TrialStarted Tuner::started(TrialId id, StudyTime now) const {
     constexpr double whole = 1000.0;
     const TrialState& t = state_.trials[id];
     const study::ResourceSpec& wanted = spec_.resources;
-    const auto gpus = wanted.gpus == study::GpuUse::one_per_rank
-                          ? static_cast<std::uint32_t>(std::lround(whole * wanted.gpu_share))
-                          : 0U;
+    const bool asked = wanted.gpus == study::GpuUse::one_per_rank || t.workers == study::WorkerKind::with_gpu;
+    const auto gpus = asked ? static_cast<std::uint32_t>(std::lround(whole * wanted.gpu_share)) : 0U;
     study::StartFrom from = start_of(t).from;
     std::vector<Rank> ranks = ranks_for(t, from);
     return {id, t.attempt.next(), now, std::move(ranks), std::move(from), gpus};

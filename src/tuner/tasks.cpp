@@ -120,20 +120,26 @@ Tuner::Next Tuner::decide(FindDonor& task, Round& round) const {
     return record ? Next(*std::move(record)) : Next{};
 }
 
+bool Tuner::are_enough(const std::function<std::uint32_t(study::WorkerKind)>& beside) const {
+    using Kind = study::WorkerKind;
+    if (spec_.resources.gpus != study::GpuUse::some) return beside(Kind::any) >= spec_.max_ranks_per_trial();
+    return beside(Kind::with_gpu) >= spec_.max_ranks_per_trial(Kind::with_gpu) &&
+           beside(Kind::without_gpu) >= spec_.max_ranks_per_trial(Kind::without_gpu);
+}
+
 /// The GPU first: a host whose only bad part is out of service may be good.
 Tuner::Next Tuner::decide(JudgePlace& task, Round& round) const {
     const Placement& placement = state_.placement;
     const Blame& blame = state_.blame;
     if (state_.draining) return {};
-    const std::uint32_t wanted = spec_.max_ranks_per_trial();
     const bool bad_gpu = task.device && blame.is_bad_device(*task.device, placement);
-    if (bad_gpu && placement.ranks_beside_device(*task.device) >= wanted) {
+    if (bad_gpu && are_enough([&](auto kind) { return placement.ranks_beside_device(*task.device, kind); })) {
         const DeviceState& device = placement.devices()[*task.device];
         return study::HostRetired{placement.hosts()[device.host].name, round.now,
                                   Blame::failed_on(blame.devices()[*task.device]), device.name};
     }
     if (!task.host || !blame.is_bad(*task.host, placement)) return {};
-    if (placement.ranks_beside(*task.host) < wanted) return {};
+    if (!are_enough([&](auto kind) { return placement.ranks_beside(*task.host, kind); })) return {};
     const auto& failed = blame.hosts()[*task.host];
     return study::HostRetired{placement.hosts()[*task.host].name, round.now, Blame::failed_on(failed)};
 }
@@ -145,15 +151,15 @@ Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
     const Placement& placement = state_.placement;
     const Blame& blame = state_.blame;
     const auto& ranks = state_.trials[task.trial].ranks;
-    const std::uint32_t wanted = spec_.max_ranks_per_trial();
     const auto host = placement.only_host_of(ranks);
     if (host) {
-        const bool elsewhere = placement.ranks_beside(*host) >= wanted;
+        const bool elsewhere = are_enough([&](auto kind) { return placement.ranks_beside(*host, kind); });
         if (placement.hosts()[*host].retired || (elsewhere && Blame::alone_says(blame.hosts()[*host], task.trial)))
             return {};
     }
     if (const auto device = placement.device_of(ranks, task.failing)) {
-        const bool elsewhere = placement.has_neighbour(*device) && placement.ranks_beside_device(*device) >= wanted;
+        const bool elsewhere = placement.has_neighbour(*device) &&
+                               are_enough([&](auto kind) { return placement.ranks_beside_device(*device, kind); });
         if (placement.devices()[*device].retired ||
             (elsewhere && Blame::alone_says(blame.devices()[*device], task.trial)))
             return {};

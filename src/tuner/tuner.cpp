@@ -68,6 +68,12 @@ Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> sched
     if (spec_.searcher.repeats > 1 && spec_.scheduler.algorithm && !spec_.scheduler.algorithm->trains_all)
         throw base::UsageError("searcher.repeats needs a scheduler that trains every trial to its end, not " +
                                spec_.scheduler.algorithm->name);
+    if (spec_.resources.gpus == study::GpuUse::some) {
+        if (scheduler_->synchronous())
+            throw base::UsageError("resources.gpus may be 0, and " + std::string(scheduler_->name()) +
+                                   " judges all trials together: give each of them GPUs, or none");
+        state_.placement.keep_kinds_apart();
+    }
     state_.observations = searchers::Observations(spec_.space.dimensions());
     constexpr std::uint32_t reserved = 1'000'000;
     state_.trials.reserve(std::min(spec_.num_trials, reserved));
@@ -97,6 +103,10 @@ void Tuner::restore(study::Decoder& in) {
     Reader read{in};
     state_fields(read, state_);
     state_.trials.restore(read);
+    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
+        TrialState& t = trial(TrialId{i});
+        t.workers = spec_.workers_for(t.configuration);
+    }
     state_.placement.restore(read);
     if (spec_.objective.several()) state_.front.find(state_.trials, spec_.objective);
     state_.blame.restored(state_.trials);

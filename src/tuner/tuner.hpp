@@ -3,6 +3,7 @@
 // The tuning core: events in, records and commands out. No clock, no files, no network, no threads.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -219,6 +220,12 @@ class Tuner {
     [[nodiscard]] Next place_suspect(StudyTime now) const;
     [[nodiscard]] Next place_in_line(StudyTime now) const;
     [[nodiscard]] study::TrialStarted started(TrialId id, StudyTime now) const;
+    [[nodiscard]] bool fits(const TrialState& t) const;
+    [[nodiscard]] bool is_possible(const TrialState& t) const;
+    /// Whether other workers are enough for every trial that may come. `beside`: how many there are of a kind.
+    [[nodiscard]] bool are_enough(const std::function<std::uint32_t(study::WorkerKind)>& beside) const;
+    /// After a change of its configuration.
+    void choose_workers(TrialState& t) const;
     [[nodiscard]] std::vector<Rank> ranks_for(const TrialState& t, const study::StartFrom& from) const;
     [[nodiscard]] bool suspects_come_first() const;
     [[nodiscard]] bool is_training(TrialId id) const;

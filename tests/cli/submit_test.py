@@ -25,6 +25,7 @@ max_iterations = 9
 {resources}
 [space]
 lr = "loguniform(1e-4, 1.0)"
+{space}
 """
 CURVE = 'builtin = "curve"\nseconds = 0.0'
 
@@ -39,10 +40,10 @@ expr 100 + $(wc -l < {log})
 class Place:
     """A directory with a study, fake programs, and no site file but its own."""
 
-    def __init__(self, trainable=CURVE, resources="ranks = 2"):
+    def __init__(self, trainable=CURVE, resources="ranks = 2", space=""):
         self.folder = tempfile.TemporaryDirectory(prefix="ranktune-submit-")
         self.path = pathlib.Path(self.folder.name)
-        (self.path / "study.toml").write_text(STUDY.format(trainable=trainable, resources=resources))
+        (self.path / "study.toml").write_text(STUDY.format(trainable=trainable, resources=resources, space=space))
         self.log = self.path / "sbatch.log"
         self.log.write_text("")
         self.fake("sbatch", SBATCH.format(log=self.log))
@@ -113,6 +114,18 @@ def shared_gpus():
     has(place.submit("--gpus-per-node", "4", "--workers-per-node", "4", "--time", "4:00:00", "--print", code=2).stderr,
         "there are 4 workers for each GPU: leave --workers-per-node out")
     assert "--gpu-bind" not in Place(resources="gpus = 1").submit("--gpus-per-node", "4", "--time", "4:00:00", "--print").stdout
+
+
+def gpus_of_some_trials():
+    """gpus = "{gpus}", which may be 0: more workers than GPUs."""
+    place = Place(resources='ranks = 3\ngpus = "{gpus}"', space='gpus = [0, 1, 2]')
+    done = place.submit("--nodes", "2", "--gpus-per-node", "4", "--time", "4:00:00", "--print")
+    has(done.stdout, "# Nodes, GPUs per node, and workers: 4 have a GPU, and the others train trials without one.",
+        "#SBATCH --gpus-per-node=4\n", "#SBATCH --ntasks-per-node=7\n")
+    has(done.stderr, "15 tasks on 2 nodes", "4 with GPUs and 2 without at a time", "8 GPUs x 04:00:00 = 32 GPU-hours")
+    done = place.submit("--gpus-per-node", "4", "--workers-per-node", "12", "--time", "4:00:00", "--print")
+    has(done.stdout, "#SBATCH --ntasks-per-node=12\n")
+    has(done.stderr, "2 with GPUs and 2 without at a time")
 
 
 def gpus_of_a_script():
@@ -414,7 +427,7 @@ def a_study_that_ended():
 
 
 if __name__ == "__main__":
-    for case in (printed, shared_gpus, gpus_of_a_script, hosts, chain, a_study_that_ended, a_queue_that_does_not_answer,
+    for case in (printed, shared_gpus, gpus_of_some_trials, gpus_of_a_script, hosts, chain, a_study_that_ended, a_queue_that_does_not_answer,
                  a_chain_that_is_refused_halfway, followers, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -74,6 +75,25 @@ class Studies(unittest.TestCase):
                 for metric in ("train_loss", "val_loss"):
                     self.assertAlmostEqual(float(row[metric]) / float(expected[key][metric]), 1.0, delta=1e-6)
                 self.assertEqual(row["val_accuracy"], expected[key]["val_accuracy"])
+
+    def test_trials_with_and_without_gpus_train_in_one_study(self):
+        study = STUDY.replace("num_trials = 2", "num_trials = 8") + "gpus = [0, 1, 2]\n"
+        done = self.run_study("some", "auto", 0, resources='ranks = 1\ngpus = "{gpus}"', workers=3, study=study,
+                              CUDA_VISIBLE_DEVICES="0,1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        trials = self.exported("some")["trials"]
+        self.assertEqual([trial["state"] for trial in trials], ["finished"] * 8)
+        wanted = [trial["configuration"]["gpus"] for trial in trials]
+        self.assertEqual(set(wanted), {0, 1, 2})
+        for number, gpus in enumerate(wanted):
+            text = subprocess.run([PROGRAM, "logs", "some", str(number)], cwd=self.cwd, capture_output=True, text=True, check=True).stdout
+            where = re.search(r"attempt 1 started on \S+ \(([^)]*)\)", text)
+            self.assertIsNotNone(where, text)
+            self.assertIn(where[1], {0: ["w3"], 1: ["w1", "w2"], 2: ["w1-2", "w1,2", "w1-w2"]}[gpus], text)
+        done = self.run_study("none", "auto", 0, resources='ranks = 1\ngpus = "{gpus}"', workers=2, study=study,
+                              CUDA_VISIBLE_DEVICES="0,1")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("1 worker without a GPU, of which this job has 0", " ".join((done.stdout + done.stderr).split()))
 
     def test_a_trial_whose_communicator_fails_is_tried_again(self):
         for fault in ("1:4:async", "1:4:fail"):

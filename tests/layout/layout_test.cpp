@@ -87,6 +87,29 @@ TEST_CASE("Workers share GPUs as the study says", "[layout]") {
     CHECK(layout::gpu_refusal(spec, layout).starts_with("resources.gpus: not every worker has its share of a GPU\n"));
 }
 
+TEST_CASE("A study with GPU and CPU trials needs workers of both kinds", "[layout]") {
+    study::StudySpec spec = asks_for(study::GpuUse::some);
+    spec.space = space::SearchSpace({{"gpus", space::Choice{{0, 1, 2}, true}, {}}});
+    spec.resources.ranks_parameter = "gpus";
+    Layout layout;
+    layout.nodes = {"n1", "n1", "n1", "n1", "n1"};
+    slurm::RankOnNode rank{"n1", {}};
+    rank.gpus.devices = rank.gpus.identities = {"0", "1"};
+    layout.seen.assign(5, rank);
+    layout.share_gpus(1);
+    spec.resources.ranks = 2;
+    CHECK(layout::gpu_refusal(spec, layout).empty()); // two workers have one each, and two have none
+    spec.resources.ranks = 3;
+    CHECK(layout::gpu_refusal(spec, layout) ==
+          "resources.gpus: a trial may ask for none, and then for 3 workers without a GPU, of which this job has 2\n"
+          "  start 1 more worker than now: as many as GPUs have one each");
+    rank.gpus.devices = rank.gpus.identities = {"0"};
+    layout.seen.assign(5, rank);
+    layout.share_gpus(1);
+    CHECK(layout::gpu_refusal(spec, layout)
+              .starts_with("resources.gpus: a trial may ask for 2 GPUs, and 1 worker of this job have one\n"));
+}
+
 TEST_CASE("Programs take the GPUs that they see, so they do not start where two would see the same one", "[layout]") {
     Layout layout = four_ranks();
     auto spec = asks_for(study::GpuUse::granted);

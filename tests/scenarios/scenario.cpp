@@ -234,7 +234,8 @@ Player::Cluster Player::cluster_of(std::istringstream& words) {
     Cluster cluster;
     std::string word;
     words >> cluster.workers;
-    while (words >> word) words >> (word == "hosts" ? cluster.hosts : cluster.ranks_per_gpu);
+    while (words >> word)
+        words >> (word == "hosts" ? cluster.hosts : word == "gpus" ? cluster.with_gpu : cluster.ranks_per_gpu);
     return cluster;
 }
 
@@ -243,7 +244,8 @@ void Player::begin(const Cluster& cluster, std::string& text, std::optional<stud
     began.death = std::move(death);
     began.incarnation = base::Incarnation{++incarnation_};
     for (std::uint32_t i = 0; i < cluster.workers; ++i) {
-        began.workers.push_back({base::Rank{i + 1}, "n" + std::to_string(i * cluster.hosts / cluster.workers), 0});
+        began.workers.push_back({base::Rank{i + 1}, "n" + std::to_string(i * cluster.hosts / cluster.workers),
+                                 i < cluster.with_gpu ? 1U : 0U});
         if (cluster.ranks_per_gpu > 0) began.workers.back().device = "GPU-" + std::to_string(i / cluster.ranks_per_gpu);
     }
     event(began, text);

@@ -19,7 +19,8 @@ namespace ranktune::scenarios {
 /// then execute the remaining commands, and must give the same output.
 ///
 ///   study            the lines up to `----` are a study file; again: a new study in place of the one before
-///   began N [hosts H] [gpu_for R]   a head with N workers on H hosts; R ranks share a GPU: GPU-0, GPU-1, ...
+///   began N [hosts H] [gpu_for R] [gpus G]   a head with N workers on H hosts; R ranks share a GPU: GPU-0, GPU-1, ...;
+///                    or the first G workers have a GPU each
 ///   report T IT V    trial T reports value V of the objective (`nan`, `inf` allowed; `-` leaves the metric out)
 ///   saved T IT       its checkpoint is committed
 ///   over T OUTCOME [[rank R:] MESSAGE]   paused, stopped, finished, failed or lost
@@ -52,6 +53,7 @@ class Player {
         std::uint32_t workers = 0;
         std::uint32_t hosts = 1;
         std::uint32_t ranks_per_gpu = 0; ///< 0: no GPUs
+        std::uint32_t with_gpu = 0;      ///< the first workers, which have a GPU each
     };
     [[nodiscard]] static Cluster cluster_of(std::istringstream& words);
     void begin(const Cluster& cluster, std::string& text, std::optional<study::JobDeath> death = std::nullopt);

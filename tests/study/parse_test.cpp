@@ -356,6 +356,7 @@ TEST_CASE("the resolved study reads back as the same study", "[study]") {
              "[resources]\ngpus = 0.25\ngpu_metrics = true\n",
              "[resources]\nranks = 1\ngpus = 0.333\n",
              "[resources]\nranks = 2\ngpus = 0\n",
+             "gpus = [0, 1, 2]\n[resources]\nranks = 3\ngpus = \"{gpus}\"\n",
              "[stop]\ntime = \"1.5h\"\n",
              "[stop]\nmetric = \"val_loss <= -1e-300\"\nplateau = { threshold = -0.1 }\n",
              "[stop.plateau]\nmetric = \"train_loss\"\nstd = 1e-9\nresults = 2\ngrace = 0\n",

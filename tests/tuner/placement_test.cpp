@@ -84,6 +84,44 @@ TEST_CASE("A GPU is taken out of service alone, with all its ranks", "[tuner]") 
     placement.check_invariants();
 }
 
+TEST_CASE("Workers with and without a GPU are kept apart where a study says so", "[tuner]") {
+    using study::WorkerKind;
+    const auto workers = testing::workers_with({{"a", "g0"}, {"a", ""}, {"a", "g1"}, {"b", ""}, {"b", ""}});
+    Placement placement;
+    placement.keep_kinds_apart();
+    placement.begin(workers);
+    CHECK(placement.free() == 5);
+    CHECK(placement.free(WorkerKind::with_gpu) == 2);
+    CHECK(placement.free(WorkerKind::without_gpu) == 3);
+    CHECK(placement.plan(2, 2, WorkerKind::with_gpu) == ranks({1, 3}));
+    CHECK(placement.plan(2, 2, WorkerKind::without_gpu) == ranks({4, 5})); // of one host
+    CHECK(placement.plan(3, 3, WorkerKind::with_gpu).empty());
+    placement.take(TrialId{0}, ranks({1}));
+    placement.take(TrialId{1}, ranks({4, 5}));
+    CHECK(placement.plan(1, 2, WorkerKind::without_gpu) == ranks({2}));
+    CHECK(placement.free(WorkerKind::with_gpu) == 1);
+    CHECK(placement.lose(Rank{4}) == TrialId{1});
+    CHECK(placement.alive(WorkerKind::without_gpu) == 2);
+    CHECK(placement.alive(WorkerKind::with_gpu) == 2);
+    CHECK(placement.ranks_beside(0, WorkerKind::with_gpu) == 0);
+    CHECK(placement.ranks_beside(0, WorkerKind::without_gpu) == 1);
+    CHECK(placement.ranks_beside_device(0, WorkerKind::with_gpu) == 1);
+    placement.check_invariants();
+    Placement again;
+    again.keep_kinds_apart();
+    testing::read_back(snapshot_of(placement), [&](Reader& reader) { again.restore(reader); });
+    again.check_invariants();
+    CHECK(again.free(WorkerKind::with_gpu) == 1);
+    CHECK(again.free(WorkerKind::without_gpu) == 1);
+    placement.release(TrialId{1}, ranks({4, 5}));
+    placement.release(TrialId{0}, ranks({1}));
+    CHECK(placement.free(WorkerKind::without_gpu) == 2);
+    CHECK(placement.free(WorkerKind::with_gpu) == 2);
+    CHECK(placement.retire_device("a", "g1") == 1);
+    CHECK(placement.alive(WorkerKind::with_gpu) == 1);
+    placement.check_invariants();
+}
+
 TEST_CASE("The GPU of an attempt is that of the rank that failed, or of all its ranks", "[tuner]") {
     Placement placement;
     placement.begin(testing::workers_with({{"a", "g0"}, {"a", "g0"}, {"a", "g1"}, {"a", ""}}));

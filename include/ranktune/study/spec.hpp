@@ -60,9 +60,10 @@ struct TrainableSpec {
 
 /// [resources].gpus: which of the GPUs of the job trials get.
 enum class GpuUse : std::uint8_t {
-    granted,     ///< unspecified: a rank gets its own GPU, if it has one
-    none,        ///< `gpus = 0`: trials see none
-    one_per_rank ///< `gpus = N`: N ranks with one each (or a share of one), or the study does not start
+    granted,      ///< unspecified: a rank gets its own GPU, if it has one
+    none,         ///< `gpus = 0`: trials see none
+    one_per_rank, ///< `gpus = N`: N ranks with one each (or a share of one), or the study does not start
+    some          ///< `gpus = "{name}"`, which may be 0: N ranks with one each, or `ranks` ranks without GPUs
 };
 
 /// [resources].bind: whether ranks that may use the same cores divide them among themselves. automatic: if the cores
@@ -71,7 +72,7 @@ enum class Bind : std::uint8_t { automatic, cores, none };
 
 /// [resources], per trial.
 struct ResourceSpec {
-    std::uint32_t ranks = 1;
+    std::uint32_t ranks = 1;         ///< GpuUse::some: of trials without GPUs
     std::string ranks_parameter;     ///< `ranks = "{name}"`: the configuration's integer of that name; empty otherwise
     std::uint32_t cpus_per_rank = 1; ///< threads of BLAS and the like
     GpuUse gpus = GpuUse::granted;
@@ -178,8 +179,11 @@ struct StudySpec {
 
     /// How many ranks a configuration asks for.
     [[nodiscard]] std::uint32_t ranks_for(const space::Configuration& configuration) const;
+    [[nodiscard]] WorkerKind workers_for(const space::Configuration& configuration) const;
     /// The largest value that `ranks_for` can take.
     [[nodiscard]] std::uint32_t max_ranks_per_trial() const;
+    /// The same of the trials that use one kind of workers. Requires GpuUse::some, or WorkerKind::any.
+    [[nodiscard]] std::uint32_t max_ranks_per_trial(WorkerKind kind) const;
 };
 
 } // namespace ranktune::study

@@ -114,6 +114,9 @@ struct Verdict {
 /// One sentence for people, with the numbers filled in: "not among the best 3 of 9 at iteration 3".
 [[nodiscard]] std::string describe(Reason reason, double a, double b);
 
+/// The workers that a trial can use. Only studies with GpuUse::some tell them apart.
+enum class WorkerKind : std::uint8_t { any, with_gpu, without_gpu };
+
 /// waiting: has a configuration, wants ranks (new, promoted or retried). running: its ranks train. ending: told to
 /// pause or stop, or ended by itself; its ranks are not back yet. paused: holds a checkpoint, no ranks. The last three
 /// are final.

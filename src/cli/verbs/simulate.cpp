@@ -99,7 +99,7 @@ simulate::Setup setup_for(const SimulateArguments& arguments, const study::Study
             std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(arguments.hours * 3600.0));
         setup.spec.time_budget = std::min(budget, spec.time_budget.value_or(budget));
     }
-    if (std::uint64_t{setup.groups} * spec.max_ranks_per_trial() > most_ranks)
+    if (std::uint64_t{setup.groups} * simulate::ranks_of_group(spec) > most_ranks)
         throw base::UsageError("--groups: that many groups have more than " + std::to_string(most_ranks) + " ranks");
     return setup;
 }

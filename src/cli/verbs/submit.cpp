@@ -38,9 +38,11 @@ void replace_number(std::string& text, std::uint32_t number) {
 }
 
 std::uint32_t gpus_of(const SubmitArguments& arguments, const study::StudySpec& spec) {
-    const bool wants = spec.resources.gpus == study::GpuUse::one_per_rank;
+    const bool some = spec.resources.gpus == study::GpuUse::some;
+    const bool wants = spec.resources.gpus == study::GpuUse::one_per_rank || some;
     if (wants && arguments.gpus_per_node == 0)
         throw base::UsageError("the study asks for GPUs (resources.gpus): say how many a node has, --gpus-per-node 4");
+    if (some) return arguments.gpus_per_node;
     const std::uint32_t of_each = spec.resources.ranks_per_gpu();
     if (arguments.gpus_per_node > 0 && arguments.workers_per_node &&
         *arguments.workers_per_node != arguments.gpus_per_node * of_each)
@@ -77,9 +79,18 @@ std::uint32_t workers_of_node(const SubmitArguments& arguments) {
     return arguments.workers_per_node.value_or(JobScript().workers_per_node);
 }
 
+/// As many workers as GPUs have one each. Some trials use the others, if the study says so.
+std::uint32_t workers_of_node(const SubmitArguments& arguments, const study::StudySpec& spec) {
+    const std::uint32_t gpus = arguments.gpus_per_node;
+    if (spec.resources.gpus == study::GpuUse::some)
+        return arguments.workers_per_node.value_or(gpus + spec.resources.ranks);
+    return workers_of_node(arguments) * (gpus > 0 ? spec.resources.ranks_per_gpu() : 1);
+}
+
 /// Refuses trials that ask for more ranks than the job will have.
 study::RankCheck ranks_of(const SubmitArguments& arguments) {
-    const std::uint32_t workers = arguments.nodes * workers_of_node(arguments);
+    const std::uint32_t workers =
+        arguments.nodes * std::max(workers_of_node(arguments), arguments.workers_per_node.value_or(0));
     const bool gpus = arguments.gpus_per_node > 0;
     return [workers, gpus](std::uint32_t most) -> std::string {
         if (workers >= most) return "";
@@ -99,7 +110,14 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
     script.name = input.spec.name;
     script.nodes = arguments.nodes;
     script.ranks_per_gpu = input.spec.resources.ranks_per_gpu();
-    script.workers_per_node = workers_of_node(arguments) * (gpus > 0 ? script.ranks_per_gpu : 1);
+    script.workers_per_node = workers_of_node(arguments, input.spec);
+    if (input.spec.resources.gpus == study::GpuUse::some) {
+        if (script.workers_per_node <= gpus)
+            throw base::UsageError(
+                "some trials have no GPU (resources.gpus may be 0), and train on workers without one: "
+                "say more --workers-per-node than --gpus-per-node");
+        script.workers_without_gpu = script.workers_per_node - gpus;
+    }
     script.cpus_per_worker = arguments.cpus_per_worker.value_or(input.spec.resources.cpus_per_rank);
     script.time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(arguments.time));
     if (gpus > 0) {
@@ -125,19 +143,29 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
 }
 
 /// The layout and cost of the job.
-std::string plan_text(const JobScript& script, const study::StudySpec& spec, std::uint32_t chain) {
+std::string plan_text(const JobScript& script, const study::StudySpec& spec, std::uint32_t gpus_per_node,
+                      std::uint32_t chain) {
     const std::uint32_t workers = script.nodes * script.workers_per_node;
+    const std::uint32_t with_gpu = std::min(workers, script.nodes * gpus_per_node);
     const std::uint32_t size = spec.max_ranks_per_trial();
+    const bool some = spec.resources.gpus == study::GpuUse::some;
     std::string text =
         fmt::format("layout    {} on {}: the head and {} on the first node", report::counted(workers + 1, "task"),
                     report::counted(script.nodes, "node"), report::counted(script.workers_per_node, "worker"));
     if (script.nodes > 1)
         text += fmt::format(", {} on every other", report::counted(script.workers_per_node, "worker"));
-    text += fmt::format("\ntrials    {} at a time, of {}\n", workers / size,
-                        report::counted(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
+    if (some)
+        text += fmt::format("\ntrials    {} with GPUs and {} without at a time\n",
+                            with_gpu / spec.max_ranks_per_trial(study::WorkerKind::with_gpu),
+                            (workers - with_gpu) / spec.max_ranks_per_trial(study::WorkerKind::without_gpu));
+    else
+        text += fmt::format("\ntrials    {} at a time, of {}\n", workers / size,
+                            report::counted(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
     const bool gpus = !script.gpus.text.empty();
     const double hours = static_cast<double>(script.time.count()) / 3600.0;
-    const std::uint32_t units = gpus ? workers / script.ranks_per_gpu : workers * script.cpus_per_worker;
+    const std::uint32_t units = some   ? with_gpu
+                                : gpus ? workers / script.ranks_per_gpu
+                                       : workers * script.cpus_per_worker;
     text += fmt::format("cost      at most {} x {} = {:.6g} {}-hours", report::counted(units, gpus ? "GPU" : "core"),
                         slurm::time_limit_text(script.time), units * hours, gpus ? "GPU" : "core");
     if (chain > 1) text += fmt::format(" for each of {} jobs, {:.6g} in all", chain, units * hours * chain);
@@ -191,7 +219,7 @@ int submit_study(const SubmitArguments& arguments, const Invocation& invocation)
     const auto opened = studydir::open_study(storage::posix_file_system(), directory, input.spec, {});
     if (opened.finished) return say_finished(arguments.study, directory, opened.tuner->state().outcome);
     const JobScript script = script_for(arguments, input, directory, invocation.program);
-    const std::string plan = plan_text(script, input.spec, arguments.chain);
+    const std::string plan = plan_text(script, input.spec, arguments.gpus_per_node, arguments.chain);
     if (arguments.print) {
         std::cout << slurm::render(script) << std::flush;
         std::cerr << plan << "nothing was submitted (--print)\n";

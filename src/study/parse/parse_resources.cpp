@@ -25,18 +25,28 @@ std::string without_braces(std::string text) {
     return text;
 }
 
-bool is_rank_count(const space::Value& value) {
-    return value.is_int() && value.as_int() >= 1 && value.as_int() <= most_ranks;
+/// Whether every value of the domain is an integer from `lowest` on, and one of them a number of ranks.
+bool gives_ranks(const space::Domain& domain, std::int64_t lowest) {
+    const auto fits = [lowest](const space::Value& value) {
+        return value.is_int() && value.as_int() >= lowest && value.as_int() <= most_ranks;
+    };
+    const auto all_fit = [&](const std::vector<space::Value>& values) {
+        return std::ranges::all_of(values, fits) &&
+               std::ranges::any_of(values, [](const space::Value& value) { return value.as_int() > 0; });
+    };
+    if (const auto* range = std::get_if<space::IntRange>(&domain))
+        return range->lower >= lowest && range->upper >= 1 && range->upper <= most_ranks;
+    if (const auto* constant = std::get_if<space::Constant>(&domain)) return all_fit({constant->value});
+    if (const auto* choice = std::get_if<space::Choice>(&domain)) return all_fit(choice->values);
+    if (const auto* grid = std::get_if<space::Grid>(&domain)) return all_fit(grid->values);
+    return false;
 }
 
-/// Whether every value of the domain is a number of ranks.
-bool gives_ranks(const space::Domain& domain) {
-    if (const auto* range = std::get_if<space::IntRange>(&domain))
-        return range->lower >= 1 && range->upper <= most_ranks;
-    if (const auto* constant = std::get_if<space::Constant>(&domain)) return is_rank_count(constant->value);
-    if (const auto* choice = std::get_if<space::Choice>(&domain))
-        return std::ranges::all_of(choice->values, is_rank_count);
-    if (const auto* grid = std::get_if<space::Grid>(&domain)) return std::ranges::all_of(grid->values, is_rank_count);
+bool may_be_zero(const space::Domain& domain) {
+    const auto is_zero = [](const space::Value& value) { return value.is_int() && value.as_int() == 0; };
+    if (const auto* range = std::get_if<space::IntRange>(&domain)) return range->lower == 0;
+    if (const auto* choice = std::get_if<space::Choice>(&domain)) return std::ranges::any_of(choice->values, is_zero);
+    if (const auto* grid = std::get_if<space::Grid>(&domain)) return std::ranges::any_of(grid->values, is_zero);
     return false;
 }
 
@@ -53,7 +63,8 @@ void tell_missing_ranks(ParseContext& context, const Node& node, const std::stri
         context.mistakes.value(node, key, why);
 }
 
-void check_rank_parameter(ParseContext& context, const Node& node, const std::string& key, const std::string& name) {
+void check_rank_parameter(ParseContext& context, const Node& node, const std::string& key, const std::string& name,
+                          std::int64_t lowest) {
     if (!context.names_are_known) return;
     const auto& entries = context.entries;
     const auto entry = std::ranges::find(entries, name, &SpaceEntry::name);
@@ -64,12 +75,13 @@ void check_rank_parameter(ParseContext& context, const Node& node, const std::st
         return;
     }
     if (!entry->is_parameter) return;
-    if (entry->domain && gives_ranks(*entry->domain)) tell_missing_ranks(context, node, key, &*entry);
+    if (entry->domain && gives_ranks(*entry->domain, lowest)) tell_missing_ranks(context, node, key, &*entry);
     if (entry->conditions.any())
         context.mistakes.value(node, key, "the parameter '" + name + "' has a condition; every trial needs ranks");
-    if (entry->domain && !gives_ranks(*entry->domain))
-        context.mistakes.value(
-            node, key, "the parameter '" + name + "' must give integers >= 1, not " + space::text(*entry->domain));
+    if (entry->domain && !gives_ranks(*entry->domain, lowest))
+        context.mistakes.value(node, key,
+                               "the parameter '" + name + "' must give integers >= " + std::to_string(lowest) +
+                                   (lowest == 0 ? ", not only 0" : "") + ", not " + space::text(*entry->domain));
 }
 
 /// The number of ranks of a trial, which both `ranks` and `gpus` give, as an integer or by a parameter.
@@ -99,7 +111,7 @@ std::optional<RankCount> take_count(ParseContext& context, TableReader& table, s
                                    ", or \"{name}\" for a parameter of [space], not " + in_quotes(node->text));
         return std::nullopt;
     }
-    check_rank_parameter(context, *node, key, parameter);
+    check_rank_parameter(context, *node, key, parameter, lowest);
     return RankCount{1, parameter};
 }
 
@@ -129,6 +141,25 @@ void parse_gpu_share(ParseContext& context, TableReader& table, const std::optio
     resources.gpu_share = *share;
 }
 
+bool may_be_zero(const ParseContext& context, const std::string& parameter) {
+    const auto entry = std::ranges::find(context.entries, parameter, &SpaceEntry::name);
+    return entry != context.entries.end() && entry->domain && may_be_zero(*entry->domain);
+}
+
+/// `gpus = "{name}"`, which may be 0: `ranks` says how many ranks a trial without GPUs has.
+void parse_some_gpus(ParseContext& context, TableReader& table, const std::string& parameter,
+                     const std::optional<RankCount>& ranks) {
+    ResourceSpec& resources = context.spec.resources;
+    resources.gpus = GpuUse::some;
+    resources.ranks_parameter = parameter;
+    if (ranks && !ranks->parameter.empty())
+        table.complain("gpus", "may be 0: then resources.ranks, the ranks of trials without GPUs, is a number");
+    if (context.spec.deterministic)
+        table.complain("gpus",
+                       "may be 0, which does not go with study.deterministic: trials with and without GPUs "
+                       "wait for different workers");
+}
+
 void parse_gpus(ParseContext& context, TableReader& table, const std::optional<RankCount>& ranks) {
     ResourceSpec& resources = context.spec.resources;
     const Node* node = table.has("gpus") ? table.table()->find("gpus") : nullptr;
@@ -142,10 +173,11 @@ void parse_gpus(ParseContext& context, TableReader& table, const std::optional<R
         resources.gpus = GpuUse::none;
         return;
     }
+    check_may_use_gpus(context, table);
+    if (may_be_zero(context, gpus->parameter)) return parse_some_gpus(context, table, gpus->parameter, ranks);
     resources.gpus = GpuUse::one_per_rank;
     if (ranks && *ranks != *gpus)
         table.complain("gpus", "means so many ranks with one GPU each; leave out resources.ranks");
-    check_may_use_gpus(context, table);
     resources.ranks = gpus->ranks;
     resources.ranks_parameter = gpus->parameter;
 }

@@ -64,8 +64,10 @@ study::TrainableInfo described() {
                 {"device",
                  Kind::string,
                  false,
-                 "where to compute: cpu, or gpu, the one that the rank was granted (cpu)",
-                 {"cpu", "gpu"}},
+                 "where to compute: cpu, or gpu, the one that the rank was granted; auto: gpu if all ranks of the "
+                 "trial "
+                 "were granted one (cpu)",
+                 {"cpu", "gpu", "auto"}},
                 {"precision",
                  Kind::string,
                  false,
@@ -98,10 +100,12 @@ const study::TrainableInfo& mlp_info() {
     return info;
 }
 
-/// Null: the cores. Throws base::UsageError when this rank has no GPU.
-device::Accelerator* device_of(const Options& options, const TrialContext& context) {
-    if (options.text("device", "cpu") == "cpu") return nullptr;
+/// Null: the cores. Throws base::UsageError when this rank has no GPU. Collective if `device` is "auto".
+device::Accelerator* device_of(const Options& options, TrialContext& context) {
+    const std::string wanted = options.text("device", "cpu");
+    if (wanted == "cpu") return nullptr;
     const std::vector<std::string> granted = context.devices();
+    if (wanted == "auto" && context.group().reduced(granted.empty() ? 0 : 1, ddp::Reduce::min) == 0) return nullptr;
     if (!granted.empty()) return &device::open_granted(granted.front());
     static_cast<void>(device::require_devices()); // says what is missing on this machine
     throw base::UsageError(
@@ -109,12 +113,17 @@ device::Accelerator* device_of(const Options& options, const TrialContext& conte
         "start, and CUDA_VISIBLE_DEVICES names the GPUs outside of a job");
 }
 
+/// Options of GPUs do not count then.
+bool is_left_to_cores(const Options& options, const device::Accelerator* device) {
+    return device == nullptr && options.text("device", "cpu") == "auto";
+}
+
 /// The first GPUs that multiply tf32 and bf16: NVIDIA's A100, compute capability 8.0.
 constexpr int ampere = 8;
 
 device::Precision precision_of(const Options& options, const device::Accelerator* device) {
     const std::string name = options.text("precision", "fp32");
-    if (name == "fp32") return device::Precision::fp32;
+    if (name == "fp32" || is_left_to_cores(options, device)) return device::Precision::fp32;
     const std::string told = "mlp.precision is \"" + name + "\", but ";
     if (device == nullptr)
         throw base::UsageError(told + "cores compute in fp32 alone: set device = \"gpu\", or precision = \"fp32\"");
@@ -127,7 +136,7 @@ device::Precision precision_of(const Options& options, const device::Accelerator
 }
 
 bool graphs_of(const Options& options, const device::Accelerator* device) {
-    const bool wanted = options.flag("cuda_graphs", false);
+    const bool wanted = options.flag("cuda_graphs", false) && !is_left_to_cores(options, device);
     if (wanted && device == nullptr)
         throw base::UsageError(
             "mlp.cuda_graphs is true, but the trial computes on cores: set device = \"gpu\", or leave cuda_graphs out");
@@ -153,7 +162,7 @@ mlp::OptimizerOptions optimizer_options(const Options& options) {
     return result;
 }
 
-mlp::TrainerOptions trainer_options(const Options& options, const TrialContext& context) {
+mlp::TrainerOptions trainer_options(const Options& options, TrialContext& context) {
     mlp::TrainerOptions result;
     result.hidden.clear();
     for (const std::int64_t size : options.integers("hidden", {128}))

@@ -11,7 +11,8 @@
 namespace ranktune::tuner {
 
 bool Placement::are_free(const std::vector<Rank>& ranks) const {
-    return std::ranges::all_of(ranks, [this](Rank rank) { return knows(rank) && ledger_.is_free(rank); });
+    return std::ranges::all_of(ranks,
+                               [this](Rank rank) { return knows(rank) && ledger_of(worker(rank)).is_free(rank); });
 }
 
 std::vector<Rank> Placement::living(const std::vector<Rank>& ranks) const {
@@ -34,9 +35,10 @@ std::optional<std::uint32_t> Placement::device_of(const std::vector<Rank>& ranks
     return alone && device != no_device ? std::optional(device) : std::nullopt;
 }
 
-std::uint32_t Placement::ranks_beside_device(std::uint32_t device) const {
-    return static_cast<std::uint32_t>(std::ranges::count_if(
-        workers_, [&](const WorkerState& worker) { return worker.device != device && serves(worker); }));
+std::uint32_t Placement::ranks_beside_device(std::uint32_t device, WorkerKind kind) const {
+    return static_cast<std::uint32_t>(std::ranges::count_if(workers_, [&](const WorkerState& worker) {
+        return worker.device != device && is_of(worker, kind) && serves(worker);
+    }));
 }
 
 bool Placement::has_neighbour(std::uint32_t device) const {
@@ -45,9 +47,10 @@ bool Placement::has_neighbour(std::uint32_t device) const {
     });
 }
 
-std::uint32_t Placement::ranks_beside(std::uint32_t host) const {
-    return static_cast<std::uint32_t>(std::ranges::count_if(
-        workers_, [&](const WorkerState& worker) { return worker.host != host && serves(worker); }));
+std::uint32_t Placement::ranks_beside(std::uint32_t host, WorkerKind kind) const {
+    return static_cast<std::uint32_t>(std::ranges::count_if(workers_, [&](const WorkerState& worker) {
+        return worker.host != host && is_of(worker, kind) && serves(worker);
+    }));
 }
 
 void Placement::begin(const std::vector<RankInfo>& workers) {
@@ -70,15 +73,15 @@ void Placement::begin(const std::vector<RankInfo>& workers) {
         }
         workers_.push_back({info, true, std::nullopt, host->second, device});
     }
-    ledger_.reset(workers);
+    reset_ledgers();
 }
 
 void Placement::take(TrialId trial, const std::vector<Rank>& ranks) {
     for (const Rank rank : ranks) {
-        if (!knows(rank) || !ledger_.is_free(rank))
-            impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
-        workers_[rank.value() - 1].trial = trial;
-        ledger_.take(rank);
+        if (!are_free({rank})) impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
+        WorkerState& worker = workers_[rank.value() - 1];
+        worker.trial = trial;
+        ledger_of(worker).take(rank);
     }
 }
 
@@ -87,7 +90,7 @@ void Placement::release(TrialId trial, const std::vector<Rank>& ranks) {
         WorkerState& worker = workers_[rank.value() - 1];
         if (!worker.alive || worker.trial != trial) continue;
         worker.trial.reset();
-        if (serves(worker)) ledger_.release(rank);
+        if (serves(worker)) ledger_of(worker).release(rank);
     }
 }
 
@@ -96,7 +99,7 @@ std::optional<TrialId> Placement::lose(Rank rank) {
     WorkerState& worker = workers_[rank.value() - 1];
     if (!worker.alive) impossible("rank " + std::to_string(rank.value()) + " is lost twice");
     worker.alive = false;
-    if (in_service(worker)) ledger_.lose(rank, !worker.trial.has_value());
+    if (in_service(worker)) ledger_of(worker).lose(rank, !worker.trial.has_value());
     return std::exchange(worker.trial, std::nullopt);
 }
 
@@ -121,19 +124,25 @@ std::uint32_t Placement::retire_device(const std::string& host, const std::strin
 template <class OfPlace>
 void Placement::take_out_of_service(bool& retired, OfPlace of_place) {
     for (const WorkerState& worker : workers_)
-        if (of_place(worker) && serves(worker)) ledger_.lose(worker.info.rank, !worker.trial.has_value());
+        if (of_place(worker) && serves(worker)) ledger_of(worker).lose(worker.info.rank, !worker.trial.has_value());
     retired = true;
 }
 
-void Placement::rebuild() {
+void Placement::reset_ledgers() {
     std::vector<RankInfo> infos;
-    for (const auto& worker : workers_) infos.push_back(worker.info);
+    std::vector<RankInfo> without_gpu;
+    for (const auto& worker : workers_) (apart_ && worker.info.gpus == 0 ? without_gpu : infos).push_back(worker.info);
     ledger_.reset(infos);
+    without_gpu_.reset(without_gpu);
+}
+
+void Placement::rebuild() {
+    reset_ledgers();
     for (const auto& worker : workers_) {
         if (!serves(worker))
-            ledger_.lose(worker.info.rank, true);
+            ledger_of(worker).lose(worker.info.rank, true);
         else if (worker.trial)
-            ledger_.take(worker.info.rank);
+            ledger_of(worker).take(worker.info.rank);
     }
 }
 
@@ -145,10 +154,10 @@ void Placement::check_invariants() const {
         const bool is_free = serving && !worker.trial;
         alive += serving ? 1 : 0;
         free += is_free ? 1 : 0;
-        if (ledger_.is_free(worker.info.rank) != is_free)
+        if (ledger_of(worker).is_free(worker.info.rank) != is_free)
             throw std::logic_error("rank " + std::to_string(worker.info.rank.value()) + " and the ledger disagree");
     }
-    if (free != ledger_.free() || alive != ledger_.alive()) throw std::logic_error("the ledger's counts are off");
+    if (free != this->free() || alive != this->alive()) throw std::logic_error("the ledger's counts are off");
 }
 
 } // namespace ranktune::tuner

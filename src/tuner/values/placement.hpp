@@ -43,11 +43,14 @@ class Placement {
     [[nodiscard]] const std::vector<DeviceState>& devices() const { return devices_; } ///< likewise
     [[nodiscard]] const WorkerState& worker(Rank rank) const { return workers_[rank.value() - 1]; }
     [[nodiscard]] bool knows(Rank rank) const { return rank.value() > 0 && rank.value() <= workers_.size(); }
-    [[nodiscard]] std::uint32_t free() const { return ledger_.free(); }
-    [[nodiscard]] std::uint32_t alive() const { return ledger_.alive(); } ///< and in service
-    /// Ascending; empty when fewer than `size` are free. `largest`: of all groups of the study. See Ledger::plan.
-    [[nodiscard]] std::vector<Rank> plan(std::uint32_t size, std::uint32_t largest) const {
-        return ledger_.plan(size, largest);
+    [[nodiscard]] std::uint32_t free(WorkerKind kind = WorkerKind::any) const { return sum(kind, &Ledger::free); }
+    /// And in service.
+    [[nodiscard]] std::uint32_t alive(WorkerKind kind = WorkerKind::any) const { return sum(kind, &Ledger::alive); }
+    /// Ascending; empty when fewer than `size` are free. `largest`: of all groups of this kind. See Ledger::plan.
+    /// `kind` is `any` exactly if the workers are not kept apart.
+    [[nodiscard]] std::vector<Rank> plan(std::uint32_t size, std::uint32_t largest,
+                                         WorkerKind kind = WorkerKind::any) const {
+        return (kind == WorkerKind::without_gpu ? without_gpu_ : ledger_).plan(size, largest);
     }
     /// Whether the worker gets trials when it is free.
     [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && in_service(worker); }
@@ -61,12 +64,14 @@ class Placement {
     [[nodiscard]] std::optional<std::uint32_t> device_of(const std::vector<Rank>& ranks,
                                                          std::optional<std::uint32_t> failing) const;
     /// Ranks in service on other hosts.
-    [[nodiscard]] std::uint32_t ranks_beside(std::uint32_t host) const;
+    [[nodiscard]] std::uint32_t ranks_beside(std::uint32_t host, WorkerKind kind = WorkerKind::any) const;
     /// Ranks in service on other GPUs, or on none.
-    [[nodiscard]] std::uint32_t ranks_beside_device(std::uint32_t device) const;
+    [[nodiscard]] std::uint32_t ranks_beside_device(std::uint32_t device, WorkerKind kind = WorkerKind::any) const;
     /// Whether another rank of its host is in service: the GPU and the host are not the same thing then.
     [[nodiscard]] bool has_neighbour(std::uint32_t device) const;
 
+    /// Some trials need GPUs, and others go to workers without one. Once, before `begin` and `restore`.
+    void keep_kinds_apart() { apart_ = true; }
     // ---- mutators; all throw base::FormatError for an impossible change
     void begin(const std::vector<RankInfo>& workers);
     void take(TrialId trial, const std::vector<Rank>& ranks);
@@ -98,14 +103,31 @@ class Placement {
     [[nodiscard]] bool in_service(const WorkerState& worker) const {
         return !hosts_[worker.host].retired && (worker.device == no_device || !devices_[worker.device].retired);
     }
+    [[nodiscard]] bool is_of(const WorkerState& worker, WorkerKind kind) const {
+        return kind == WorkerKind::any || (kind == WorkerKind::with_gpu) == (worker.info.gpus > 0);
+    }
+    [[nodiscard]] std::uint32_t sum(WorkerKind kind, std::uint32_t (Ledger::*count)() const) const {
+        return (kind == WorkerKind::without_gpu ? 0 : (ledger_.*count)()) +
+               (kind == WorkerKind::with_gpu ? 0 : (without_gpu_.*count)());
+    }
+    [[nodiscard]] const Ledger& ledger_of(const WorkerState& worker) const {
+        return apart_ && worker.info.gpus == 0 ? without_gpu_ : ledger_;
+    }
+    [[nodiscard]] Ledger& ledger_of(const WorkerState& worker) {
+        return apart_ && worker.info.gpus == 0 ? without_gpu_ : ledger_;
+    }
     template <class OfPlace>
     void take_out_of_service(bool& retired, OfPlace of_place);
+    void reset_ledgers();
     void rebuild();
 
     std::vector<WorkerState> workers_;
     std::vector<HostState> hosts_;
     std::vector<DeviceState> devices_;
-    Ledger ledger_; ///< derived
+    bool apart_ = false; ///< follows from the study
+    // Derived.
+    Ledger ledger_;      ///< of all workers; if they are kept apart, of those with a GPU
+    Ledger without_gpu_; ///< empty unless they are kept apart
 };
 
 } // namespace ranktune::tuner

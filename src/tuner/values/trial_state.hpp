@@ -51,6 +51,7 @@ struct TrialState {
     Verdict verdict; ///< the last one; while ending or paused, the one that it obeys
 
     std::uint32_t wanted_ranks = 1;
+    study::WorkerKind workers = study::WorkerKind::any; ///< that it can use; follows from the configuration
     std::uint32_t bracket = 0;
     std::uint32_t slot = no_slot;     ///< deterministic: its place in logical time
     std::uint32_t losses = 0;         ///< attempts lost with their ranks
