@@ -39,6 +39,12 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
                                                  report::counted(workers, "worker")),
                                      style);
     if (!why.empty()) text += report::prose("", why, style);
+    if (spec.resources.gpus == study::GpuUse::some)
+        return text + report::prose("",
+                                    fmt::format("groups of as many ranks with a GPU each as {} says; where it says 0, "
+                                                "of {} without",
+                                                spec.resources.ranks_parameter, spec.resources.ranks),
+                                    style);
     if (!spec.resources.ranks_parameter.empty()) {
         return text + report::prose("",
                                     fmt::format("groups of as many ranks as {} says, {} at most",
