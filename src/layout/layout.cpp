@@ -117,8 +117,9 @@ std::string refusal_of_some(const study::StudySpec& spec, const Layout& layout) 
                (layout.gpu_problem.empty() ? "" : "\n  " + layout.gpu_problem);
     if (without_gpu < ranks)
         return "resources.gpus: a trial may ask for none, and then for " + base::counted(ranks, "worker") +
-               " without a GPU, of which this job has " + std::to_string(without_gpu) + "\n  start " +
-               base::counted(ranks - without_gpu, "more worker") + " than now: as many as GPUs have one each";
+               " without a GPU, of which this job has " + std::to_string(without_gpu) +
+               "\n  as many workers as there are GPUs have one each: start " + base::counted(ranks, "more worker") +
+               " than there are GPUs";
     return {};
 }
 

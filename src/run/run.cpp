@@ -36,8 +36,9 @@ namespace {
 }
 
 /// Lets trainables of this process see only their rank's GPUs, numbered from 0. Call before any thread is started.
-void show_own_gpus(const std::vector<std::string>& gpus) {
-    if (gpus.empty()) return;
+/// `any`: the job has GPUs. A rank without one must not take that of another.
+void show_own_gpus(const std::vector<std::string>& gpus, bool any) {
+    if (!any) return;
     std::string list;
     for (const auto& gpu : gpus) list += (list.empty() ? "" : ",") + gpu;
     for (const auto& [name, value] : trainables::gpu_variables(list)) {
@@ -126,7 +127,7 @@ int run_study(const comm::mpi::Environment& environment, const head::RunOptions&
     comm::GroupFactory groups(environment);
     comm::BlockExchange exchange(environment);
     if (environment.rank() != 0) {
-        show_own_gpus(options.layout.gpus_of(transport->rank()));
+        show_own_gpus(options.layout.gpus_of(transport->rank()), options.layout.job_has_gpus);
         return run_worker(*transport, groups, exchange, signals, options);
     }
     if (options.refused) {

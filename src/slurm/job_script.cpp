@@ -19,7 +19,9 @@ std::string marked(const ScriptLine& line, const std::string& text) {
 }
 
 std::string title(const JobScript& script) {
-    const std::string what = script.gpus.text.empty() ? "A study on CPUs" : "A study on GPUs, one rank per GPU";
+    const std::string what = script.gpus.text.empty()         ? "A study on CPUs"
+                             : script.workers_without_gpu > 0 ? "A study on GPUs and CPUs"
+                                                              : "A study on GPUs, one rank per GPU";
     if (!is_template(script))
         return "# " + what + ", written by `ranktune submit`. The same command again, or `sbatch " + script.file +
                "`, continues the study.\n";

@@ -166,7 +166,7 @@ void Tuner::apply_one(const study::TrialStarted& r) {
     if (admission_->keeps_the_line()) return;
     const auto& waiting = state_.trials.waiting();
     for (auto earlier = waiting.begin(); earlier != waiting.end() && *earlier < r.trial; ++earlier)
-        ++trial(*earlier).overtaken;
+        if (TrialState& before = trial(*earlier); before.workers == t.workers) ++before.overtaken;
 }
 
 /// A report has arrived: the trial makes progress, whether the report takes effect now or later.

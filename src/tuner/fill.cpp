@@ -14,6 +14,7 @@ namespace {
 /// No trial is created while this many wait for ranks: a large trial is never drawn again, but the queue must not grow
 /// without limit.
 constexpr std::size_t max_unplaced = 8;
+constexpr std::size_t max_unplaced_of_two_kinds = 64;
 /// A trial overtaken this often reserves ranks that become free.
 constexpr std::uint32_t max_overtaken = 8;
 
@@ -140,7 +141,12 @@ Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) co
 
 /// How many suggestions to prepare ahead; 0: none.
 std::size_t Tuner::tickets_wanted() const {
-    const auto groups = occupancy_.groups(spec_, state_.placement.alive() / std::max(1U, spec_.resources.ranks));
+    const std::uint32_t size = std::max(1U, spec_.resources.ranks);
+    const std::uint32_t fit =
+        spec_.resources.gpus == study::GpuUse::some
+            ? state_.placement.alive(WorkerKind::with_gpu) + state_.placement.alive(WorkerKind::without_gpu) / size
+            : state_.placement.alive() / size;
+    const auto groups = occupancy_.groups(spec_, fit);
     const std::size_t repeats = spec_.searcher.repeats; // so many groups take the same suggestion
     return searcher_->prepares_ahead(static_cast<std::uint32_t>((groups + repeats - 1) / repeats));
 }
@@ -168,15 +174,31 @@ bool Tuner::waits_for_ticket() const {
 
 /// Whether ranks are free that no waiting trial can use or has reserved.
 bool Tuner::ranks_are_left_over(StudyTime now) const {
-    const auto& waiting = state_.trials.waiting();
     if (state_.placement.free() == 0 || !room_for_one_more() || suspects_come_first()) return false;
     // Free ranks are not for others while a trial reserves them, or while too many trials wait.
-    if (waiting.size() >= max_unplaced || !state_.pace.is_time_for_another(now)) return false;
-    return std::ranges::none_of(waiting, [&](TrialId id) {
-        const TrialState& t = state_.trials[id];
-        const bool reserves = t.overtaken >= max_overtaken && is_possible(t);
-        return (fits(t) || reserves) && in_time(id, now);
+    if (too_many_wait() || !state_.pace.is_time_for_another(now)) return false;
+    return std::ranges::any_of(kinds_of_workers(), [&](WorkerKind kind) {
+        return state_.placement.free(kind) > 0 && std::ranges::none_of(state_.trials.waiting(), [&](TrialId id) {
+                   const TrialState& t = state_.trials[id];
+                   const bool reserves = t.overtaken >= max_overtaken && is_possible(t);
+                   return t.workers == kind && (fits(t) || reserves) && in_time(id, now);
+               });
     });
+}
+
+/// Whether no trial is to be made although ranks are free. Which workers a new trial can use is known only when it is
+/// made: with two kinds more of them wait, so that none of the kinds is idle for want of a trial.
+bool Tuner::too_many_wait() const {
+    const auto& waiting = state_.trials.waiting();
+    if (spec_.resources.gpus != study::GpuUse::some) return waiting.size() >= max_unplaced;
+    const auto possible = [this](TrialId id) { return is_possible(state_.trials[id]); };
+    return std::ranges::count_if(waiting, possible) >= static_cast<std::ptrdiff_t>(max_unplaced_of_two_kinds);
+}
+
+std::span<const WorkerKind> Tuner::kinds_of_workers() const {
+    static constexpr WorkerKind all[] = {WorkerKind::any, WorkerKind::with_gpu, WorkerKind::without_gpu};
+    const std::span<const WorkerKind> kinds(all);
+    return spec_.resources.gpus == study::GpuUse::some ? kinds.subspan(1) : kinds.first(1);
 }
 
 // ---- ranks
@@ -235,15 +257,20 @@ Tuner::Next Tuner::place_suspect(StudyTime now) const {
 Tuner::Next Tuner::place_in_line(StudyTime now) const {
     Next record;
     const Placement& placement = state_.placement;
+    std::vector<WorkerKind> reserved; // by trials further ahead in the line
     admission_->visit_line([&](TrialId id) {
         const TrialState& t = state_.trials[id];
+        if (std::ranges::find(reserved, t.workers) != reserved.end()) return true;
         const bool late = !in_time(id, now);
         const bool possible = is_possible(t);
         if (!late && fits(t)) {
             record = started(id, now);
             return false;
         }
-        if (!admission_->keeps_the_line()) return late || !possible || t.overtaken < max_overtaken;
+        if (!admission_->keeps_the_line()) {
+            if (!late && possible && t.overtaken >= max_overtaken) reserved.push_back(t.workers);
+            return reserved.size() < kinds_of_workers().size();
+        }
         if (late) return false; // too late for this job, and later trials could not be admitted
         if (!possible) {        // all later trials would wait for this one forever
             record = study::DrainBegan{now, Reason::no_ranks, study::describe(Reason::no_ranks, 0, 0)};

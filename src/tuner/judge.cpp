@@ -84,7 +84,9 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     }
     const double value = reading.feasible() ? reading.value : study::violated(spec_.objective.mode);
     // While the study drains, no trial goes on in place, so a trial at a rung is paused like any other.
-    const bool contended = occupancy_.contention_shows() && (state_.draining || !state_.trials.waiting().empty());
+    const auto wants_the_same = [&](TrialId id) { return state_.trials[id].workers == t.workers; };
+    const bool contended = occupancy_.contention_shows() &&
+                           (state_.draining || std::ranges::any_of(state_.trials.waiting(), wants_the_same));
     const schedulers::Report report{
         fact.trial, fact.iteration,
         spec_.objective.several() ? objective_.score(reading) : study::score(value, spec_.objective.mode),

@@ -121,10 +121,11 @@ Tuner::Next Tuner::decide(FindDonor& task, Round& round) const {
 }
 
 bool Tuner::are_enough(const std::function<std::uint32_t(study::WorkerKind)>& beside) const {
-    using Kind = study::WorkerKind;
-    if (spec_.resources.gpus != study::GpuUse::some) return beside(Kind::any) >= spec_.max_ranks_per_trial();
-    return beside(Kind::with_gpu) >= spec_.max_ranks_per_trial(Kind::with_gpu) &&
-           beside(Kind::without_gpu) >= spec_.max_ranks_per_trial(Kind::without_gpu);
+    return std::ranges::all_of(kinds_of_workers(), [&](study::WorkerKind kind) {
+        const std::uint32_t others = beside(kind);
+        const bool none_of_it_goes = kind != study::WorkerKind::any && others == state_.placement.alive(kind);
+        return none_of_it_goes || others >= spec_.max_ranks_per_trial(kind);
+    });
 }
 
 /// The GPU first: a host whose only bad part is out of service may be good.

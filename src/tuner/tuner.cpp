@@ -69,9 +69,9 @@ Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> sched
         throw base::UsageError("searcher.repeats needs a scheduler that trains every trial to its end, not " +
                                spec_.scheduler.algorithm->name);
     if (spec_.resources.gpus == study::GpuUse::some) {
-        if (scheduler_->synchronous())
-            throw base::UsageError("resources.gpus may be 0, and " + std::string(scheduler_->name()) +
-                                   " judges all trials together: give each of them GPUs, or none");
+        if (scheduler_->synchronous() || exploits_)
+            throw base::UsageError("resources.gpus may be 0, and the trials of " + std::string(scheduler_->name()) +
+                                   " wait for each other: give each of them GPUs, or none");
         state_.placement.keep_kinds_apart();
     }
     state_.observations = searchers::Observations(spec_.space.dimensions());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -220,6 +221,8 @@ class Tuner {
     [[nodiscard]] Next place_suspect(StudyTime now) const;
     [[nodiscard]] Next place_in_line(StudyTime now) const;
     [[nodiscard]] study::TrialStarted started(TrialId id, StudyTime now) const;
+    [[nodiscard]] bool too_many_wait() const;
+    [[nodiscard]] std::span<const study::WorkerKind> kinds_of_workers() const;
     [[nodiscard]] bool fits(const TrialState& t) const;
     [[nodiscard]] bool is_possible(const TrialState& t) const;
     /// Whether other workers are enough for every trial that may come. `beside`: how many there are of a kind.

@@ -102,7 +102,7 @@ TEST_CASE("A study with GPU and CPU trials needs workers of both kinds", "[layou
     spec.resources.ranks = 3;
     CHECK(layout::gpu_refusal(spec, layout) ==
           "resources.gpus: a trial may ask for none, and then for 3 workers without a GPU, of which this job has 2\n"
-          "  start 1 more worker than now: as many as GPUs have one each");
+          "  as many workers as there are GPUs have one each: start 3 more workers than there are GPUs");
     rank.gpus.devices = rank.gpus.identities = {"0"};
     layout.seen.assign(5, rank);
     layout.share_gpus(1);

@@ -101,6 +101,20 @@ study::RankCheck ranks_of(const SubmitArguments& arguments) {
     };
 }
 
+/// Where some trials have GPUs, and others none.
+void require_workers(const study::StudySpec& spec, std::uint32_t with_gpu, std::uint32_t without_gpu) {
+    const std::uint32_t gpus = spec.max_ranks_per_trial(study::WorkerKind::with_gpu);
+    if (with_gpu < gpus)
+        throw base::UsageError(
+            fmt::format("a trial may ask for {}, but the job has {}; take more --nodes or --gpus-per-node",
+                        report::counted(gpus, "GPU"), with_gpu));
+    if (without_gpu < spec.resources.ranks)
+        throw base::UsageError(fmt::format(
+            "a trial may ask for {} without a GPU (resources.ranks), but the job has {}; take more --nodes, or "
+            "--workers-per-node beyond the GPUs",
+            report::counted(spec.resources.ranks, "worker"), without_gpu));
+}
+
 JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, const std::string& directory,
                      const std::string& program) {
     const SiteSettings site = site_settings();
@@ -117,6 +131,7 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
                 "some trials have no GPU (resources.gpus may be 0), and train on workers without one: "
                 "say more --workers-per-node than --gpus-per-node");
         script.workers_without_gpu = script.workers_per_node - gpus;
+        require_workers(input.spec, script.nodes * gpus, script.nodes * script.workers_without_gpu);
     }
     script.cpus_per_worker = arguments.cpus_per_worker.value_or(input.spec.resources.cpus_per_rank);
     script.time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(arguments.time));

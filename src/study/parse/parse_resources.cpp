@@ -35,7 +35,8 @@ bool gives_ranks(const space::Domain& domain, std::int64_t lowest) {
                std::ranges::any_of(values, [](const space::Value& value) { return value.as_int() > 0; });
     };
     if (const auto* range = std::get_if<space::IntRange>(&domain))
-        return range->lower >= lowest && range->upper >= 1 && range->upper <= most_ranks;
+        return range->lower >= lowest && range->upper - range->upper % range->quantum >= 1 &&
+               range->upper <= most_ranks;
     if (const auto* constant = std::get_if<space::Constant>(&domain)) return all_fit({constant->value});
     if (const auto* choice = std::get_if<space::Choice>(&domain)) return all_fit(choice->values);
     if (const auto* grid = std::get_if<space::Grid>(&domain)) return all_fit(grid->values);
@@ -50,9 +51,22 @@ bool may_be_zero(const space::Domain& domain) {
     return false;
 }
 
+/// `gpus = "{name}"`, which may be 0.
+bool gives_gpus_to_some(const ParseContext& context, const std::string& parameter) {
+    const auto entry = std::ranges::find(context.entries, parameter, &SpaceEntry::name);
+    return entry != context.entries.end() && entry->domain && may_be_zero(*entry->domain);
+}
+
+bool gives_gpus_to_some(const ParseContext& context) {
+    const Node* resources = context.root.find("resources");
+    const Node* gpus = resources != nullptr ? resources->find("gpus") : nullptr;
+    return gpus != nullptr && gpus->is(Node::Kind::string) && gives_gpus_to_some(context, parameter_of(gpus->text));
+}
+
 /// Reports a request for more ranks than there are, if that is known. `parameter`: gives the number; null: `node` does.
+/// (Where some trials have GPUs, workers of both kinds are needed, and the job's layout is checked for both.)
 void tell_missing_ranks(ParseContext& context, const Node& node, const std::string& key, const SpaceEntry* parameter) {
-    if (!context.rank_check) return;
+    if (!context.rank_check || gives_gpus_to_some(context)) return;
     StudySpec asks;
     asks.resources.ranks = static_cast<std::uint32_t>(node.integer);
     if (parameter != nullptr) {
@@ -141,11 +155,6 @@ void parse_gpu_share(ParseContext& context, TableReader& table, const std::optio
     resources.gpu_share = *share;
 }
 
-bool may_be_zero(const ParseContext& context, const std::string& parameter) {
-    const auto entry = std::ranges::find(context.entries, parameter, &SpaceEntry::name);
-    return entry != context.entries.end() && entry->domain && may_be_zero(*entry->domain);
-}
-
 /// `gpus = "{name}"`, which may be 0: `ranks` says how many ranks a trial without GPUs has.
 void parse_some_gpus(ParseContext& context, TableReader& table, const std::string& parameter,
                      const std::optional<RankCount>& ranks) {
@@ -174,7 +183,7 @@ void parse_gpus(ParseContext& context, TableReader& table, const std::optional<R
         return;
     }
     check_may_use_gpus(context, table);
-    if (may_be_zero(context, gpus->parameter)) return parse_some_gpus(context, table, gpus->parameter, ranks);
+    if (gives_gpus_to_some(context, gpus->parameter)) return parse_some_gpus(context, table, gpus->parameter, ranks);
     resources.gpus = GpuUse::one_per_rank;
     if (ranks && *ranks != *gpus)
         table.complain("gpus", "means so many ranks with one GPU each; leave out resources.ranks");

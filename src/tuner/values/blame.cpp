@@ -54,7 +54,9 @@ bool Blame::is_bad_device(std::uint32_t position, const Placement& placement) co
     if (!placement.has_neighbour(position)) return false;
     return is_at_fault(failed) || std::ranges::any_of(placement.workers(), [&](const WorkerState& worker) {
                const PlaceRecord& place = worker.device == no_device ? hosts_[worker.host] : devices_[worker.device];
-               return worker.device != position && placement.serves(worker) && place.well;
+               // How trials without GPUs do says nothing of a GPU.
+               const bool comparable = worker.device != no_device || !placement.keeps_kinds_apart();
+               return worker.device != position && comparable && placement.serves(worker) && place.well;
            });
 }
 
@@ -112,7 +114,9 @@ void Blame::heard(TrialId id, TrialState& t, const Trials& trials, const Occupan
     if (!t.unheard) return;
     t.unheard = false;
     // (No trial of the row has reported, so `since` is its start.)
-    std::erase_if(in_a_row_, [&](TrialId failed) { return occupancy.began_before(failed, trials[failed], id, t); });
+    std::erase_if(in_a_row_, [&](TrialId failed) {
+        return trials[failed].workers == t.workers && occupancy.began_before(failed, trials[failed], id, t);
+    });
 }
 
 void Blame::got_on(TrialId id, TrialState& t, Iteration iteration, const Placement& placement) {

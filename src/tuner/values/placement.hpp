@@ -52,6 +52,7 @@ class Placement {
                                          WorkerKind kind = WorkerKind::any) const {
         return (kind == WorkerKind::without_gpu ? without_gpu_ : ledger_).plan(size, largest);
     }
+    [[nodiscard]] bool keeps_kinds_apart() const { return apart_; }
     /// Whether the worker gets trials when it is free.
     [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && in_service(worker); }
     /// All of `ranks` are free.
