@@ -105,7 +105,8 @@ class Cluster {
             std::make_unique<head::HeadMachine>(head_options(), tuner, sink, nodes_[0], duties_, observer, log_, now_);
         if (options.deadline) head_->on_deadline(begin_ + *options.deadline, now_);
         for (std::uint32_t r = 1; r <= options.workers; ++r) {
-            group::WorkerOptions own{Rank(r), "sim", "node" + std::to_string(r / 4), 0, options.hello_timeout};
+            const std::uint32_t gpus = r + options.with_gpu > options.workers ? 1 : 0;
+            group::WorkerOptions own{Rank(r), "sim", "node" + std::to_string(r / 4), gpus, options.hello_timeout};
             nodes_[r].worker = std::make_unique<group::WorkerMachine>(
                 own, nodes_[r], [this, r](const wire::Welcome&) { return world_.make_runner(Rank(r)); }, log_, now_);
         }

@@ -22,6 +22,7 @@ namespace ranktune::sim {
 
 struct ClusterOptions {
     std::uint32_t workers = 4;
+    std::uint32_t with_gpu = 0; ///< the last so many workers have a GPU each
     std::uint64_t seed = 1;
     base::Incarnation incarnation{1};
     FaultPlan wires;      ///< delays and faults of every link; its `seed` and `death` are not used

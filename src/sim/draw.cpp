@@ -122,6 +122,20 @@ ClusterOptions draw_life(RngStream& rng, std::uint32_t workers) {
     return life;
 }
 
+void draw_gpus(RngStream& rng, study::StudySpec& spec, std::vector<ClusterOptions>& lives) {
+    if (spec.resources.ranks_parameter.empty()) return;
+    const std::uint32_t most = spec.max_ranks_per_trial();
+    spec.resources.gpus = study::GpuUse::some;
+    spec.resources.ranks = pick(rng, {1U, 1U, 2U});
+    std::vector<space::Parameter> parameters = spec.space.parameters();
+    parameters.back().domain = space::IntRange{0, most, false, 1};
+    spec.space = space::SearchSpace(std::move(parameters));
+    for (ClusterOptions& life : lives) {
+        life.workers = std::max(life.workers, most + spec.resources.ranks);
+        life.with_gpu = most + static_cast<std::uint32_t>(rng.below(life.workers - most - spec.resources.ranks + 1));
+    }
+}
+
 void draw_deaths(RngStream& rng, ClusterOptions& life) {
     if (chance(rng, 0.4)) {
         const std::uint64_t deaths = 1 + rng.below(1 + life.workers / 2);

@@ -3,6 +3,7 @@
 // Random studies and random lives of their clusters, for the campaigns.
 
 #include <string>
+#include <vector>
 
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/spec.hpp"
@@ -12,6 +13,8 @@ namespace ranktune::sim {
 
 /// Any scheduler, searcher and stopper; at most three ranks per trial, and no more than `workers`.
 [[nodiscard]] study::StudySpec draw_spec(base::RngStream& rng, std::uint32_t workers);
+/// Lets a study whose trials differ in size have trials without GPUs, too, and gives its lives workers of both kinds.
+void draw_gpus(base::RngStream& rng, study::StudySpec& spec, std::vector<ClusterOptions>& lives);
 /// For descriptions: "asha promote".
 [[nodiscard]] std::string scheduler_text(const study::SchedulerSpec& scheduler);
 /// Draws delays and faults of the wires and the behaviour of trials, without deaths.
