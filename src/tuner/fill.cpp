@@ -178,7 +178,8 @@ bool Tuner::ranks_are_left_over(StudyTime now) const {
     // Free ranks are not for others while a trial reserves them, or while too many trials wait.
     if (too_many_wait() || !state_.pace.is_time_for_another(now)) return false;
     return std::ranges::any_of(kinds_of_workers(), [&](WorkerKind kind) {
-        return state_.placement.free(kind) > 0 && std::ranges::none_of(state_.trials.waiting(), [&](TrialId id) {
+        const std::uint32_t fewest = kind == WorkerKind::without_gpu ? spec_.resources.ranks : 1;
+        return state_.placement.free(kind) >= fewest && std::ranges::none_of(state_.trials.waiting(), [&](TrialId id) {
                    const TrialState& t = state_.trials[id];
                    const bool reserves = t.overtaken >= max_overtaken && is_possible(t);
                    return t.workers == kind && (fits(t) || reserves) && in_time(id, now);
