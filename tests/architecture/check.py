@@ -49,6 +49,7 @@ READERS_OF_MODE = {
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change
     "src/study/parse/parse_algorithm.cpp": EVERYWHERE,
     "src/study/parse/parse_scheduler.cpp": EVERYWHERE,   # which schedulers do not go with it
+    "src/study/parse/parse_resources.cpp": {"parse_some_gpus"},
     "src/study/parse/parse_stop.cpp": EVERYWHERE,              # refuses keys that contradict it
     "src/study/parse/parse_study_table.cpp": EVERYWHERE,
     "src/study/resolve.cpp": EVERYWHERE,                 # writes it

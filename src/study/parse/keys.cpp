@@ -52,8 +52,8 @@ constexpr KeyInfo all_keys[] = {
      "condition."},
     {"resources.cpus_per_rank", "integer >= 1", "1", "Threads of a rank, for BLAS and the like."},
     {"resources.gpus", "integer >= 0, share from 0.02 to 0.5, `\"{parameter}\"`", "the granted GPUs",
-     "N: N ranks with one GPU each; omit `ranks`. 0.25: one rank, four of them on a GPU. 0: trials see no GPU. A "
-     "parameter that may be 0: such trials have `ranks` ranks on workers without a GPU."},
+     "N: N ranks with one GPU each. 0.25: four ranks share a GPU. 0: none. A parameter may be 0: then `ranks` ranks "
+     "without GPUs."},
     {"resources.gpu_metrics", "boolean", "false",
      "Reports have three more metrics: `gpu/peak_MB`, `gpu/busy` and `gpu/joules`, of the trial's GPUs on the node of "
      "its rank 0."},

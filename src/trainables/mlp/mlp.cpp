@@ -64,9 +64,7 @@ study::TrainableInfo described() {
                 {"device",
                  Kind::string,
                  false,
-                 "where to compute: cpu, or gpu, the one that the rank was granted; auto: gpu if all ranks of the "
-                 "trial "
-                 "were granted one (cpu)",
+                 "cpu; gpu: the one that the rank was granted; auto: gpu if all ranks of the trial have one (cpu)",
                  {"cpu", "gpu", "auto"}},
                 {"precision",
                  Kind::string,
