@@ -112,8 +112,8 @@ std::string refusal_of_some(const study::StudySpec& spec, const Layout& layout) 
     const std::uint32_t gpus = spec.max_ranks_per_trial(study::WorkerKind::with_gpu);
     const std::uint32_t ranks = spec.max_ranks_per_trial(study::WorkerKind::without_gpu);
     if (with_gpu < gpus)
-        return "resources.gpus: a trial may ask for " + base::counted(gpus, "GPU") + ", and " +
-               base::counted(with_gpu, "worker") + " of this job have one" +
+        return "resources.gpus: a trial may ask for " + base::counted(gpus, "GPU") + ", and this job has " +
+               base::counted(with_gpu, "worker") + " with one" +
                (layout.gpu_problem.empty() ? "" : "\n  " + layout.gpu_problem);
     if (without_gpu < ranks)
         return "resources.gpus: a trial may ask for none, and then for " + base::counted(ranks, "worker") +

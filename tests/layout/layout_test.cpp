@@ -107,7 +107,7 @@ TEST_CASE("A study with GPU and CPU trials needs workers of both kinds", "[layou
     layout.seen.assign(5, rank);
     layout.share_gpus(1);
     CHECK(layout::gpu_refusal(spec, layout)
-              .starts_with("resources.gpus: a trial may ask for 2 GPUs, and 1 worker of this job have one\n"));
+              .starts_with("resources.gpus: a trial may ask for 2 GPUs, and this job has 1 worker with one\n"));
 }
 
 TEST_CASE("Programs take the GPUs that they see, so they do not start where two would see the same one", "[layout]") {
