@@ -110,6 +110,24 @@ def gpu_programs(launcher):
     return case
 
 
+def gpus_for_some(launcher):
+    def case(folder):
+        study = PROGRAM_STUDY.replace("[space]\n", "[space]\ngpus = [0, 1, 2]\n")
+        job = Job(folder, template("gpu"), "--nodes=2", "--nodelist=n[1-2]", "--ntasks-per-node=6", study=study,
+                  resources='ranks = 2\ngpus = "{gpus}"', variables={"LAUNCHER": launcher})
+        expect(job, "COMPLETED", 0, exit=0)
+        done = subprocess.run([PROGRAM, "export", "study", "--format", "json"], cwd=job.folder, capture_output=True, text=True, check=True)
+        wanted = [trial["configuration"]["gpus"] for trial in json.loads(done.stdout)["trials"]]
+        assert set(wanted) == {0, 1, 2}, wanted
+        for trial, gpus in enumerate(wanted):
+            seen = json.loads((job.folder / f"seen-{trial}-0.json").read_text())
+            devices = [device for device in (seen["CUDA_VISIBLE_DEVICES"] or "").split(",") if device]
+            assert (len(devices), seen["WORLD_SIZE"]) == (gpus, str(gpus or 2)), (gpus, seen)
+    case.__name__ = f"gpus_for_some_{launcher}"
+    case.__doc__ = "trials with GPUs, and trials on the workers that have none"
+    return case
+
+
 def gpu_private_names(folder):
     """As with a cgroup per task: each task calls its own GPU 0 and sees no other. Programs get theirs, as LOCAL_RANK 0."""
     script = "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=3 --gpus-per-task=1\n" \
@@ -242,7 +260,7 @@ def tutorial_slurm(folder):
 def cases():
     found = [layout_case(name, launcher, nodes)
              for nodes in (1, 2, 3) for name in ("cpu", "gpu") for launcher in ("srun", "mpirun")]
-    found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpu_programs("srun"),
+    found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpus_for_some("srun"), gpus_for_some("mpirun"), gpu_programs("srun"),
               gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
               broken_launch("pmi2")]
     return found + endings.cases() + chains.cases() + faults.cases() + [tutorial, tutorial_job, tutorial_slurm]
