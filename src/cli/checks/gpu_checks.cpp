@@ -167,7 +167,7 @@ std::vector<std::string> socket_interfaces(const NcclNetwork& network) {
     std::vector<std::string> found;
     for (const std::string& each : network.interfaces)
         if (network.wanted.empty() ? !is_docker(each) : fits(each, network.wanted)) found.push_back(each);
-    std::ranges::stable_partition(found, [](const std::string& each) { return each.starts_with("ib"); });
+    std::stable_partition(found.begin(), found.end(), [](const std::string& each) { return each.starts_with("ib"); });
     return found;
 }
 
