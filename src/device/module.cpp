@@ -20,16 +20,6 @@ std::optional<int> whole_number(std::string_view text) {
     return value;
 }
 
-std::vector<std::string_view> items(std::string_view list) {
-    std::vector<std::string_view> result;
-    while (!list.empty()) {
-        const std::size_t comma = std::min(list.find(','), list.size());
-        result.push_back(list.substr(0, comma));
-        list.remove_prefix(std::min(comma + 1, list.size()));
-    }
-    return result;
-}
-
 std::optional<int> with_uuid(std::string_view name, const std::vector<DeviceFacts>& devices) {
     std::optional<int> found;
     for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -60,6 +50,16 @@ Opened load_module() {
 }
 
 } // namespace
+
+std::vector<std::string_view> items(std::string_view list) {
+    std::vector<std::string_view> result;
+    while (!list.empty()) {
+        const std::size_t comma = std::min(list.find(','), list.size());
+        result.push_back(list.substr(0, comma));
+        list.remove_prefix(std::min(comma + 1, list.size()));
+    }
+    return result;
+}
 
 std::string built_with() { return built::libraries; }
 

@@ -58,6 +58,9 @@ struct Opened {
 /// Requires devices: throws base::UsageError with Opened::why otherwise.
 [[nodiscard]] Runtime& require_devices();
 
+/// What stands between the commas of a list in the environment. Views of `list`.
+[[nodiscard]] std::vector<std::string_view> items(std::string_view list);
+
 /// The number in this process of the device that a launcher granted as `name` ("1", "GPU-5ca1ab1e", as
 /// CUDA_VISIBLE_DEVICES names it). `visible`: the value of that variable in this process, if it is set. nullopt: this
 /// process cannot see it. As CUDA does, a prefix of the UUID is enough if it fits one device alone.

@@ -31,7 +31,8 @@ Case draw_case(std::uint64_t seed) {
     RngStream gpus(seed, base::Purpose::fault, of_gpus);
     if (gpus.uniform() < 0.3) draw_gpus(gpus, drawn.spec, drawn.lives);
     drawn.description = scheduler_text(drawn.spec.scheduler) + ", " + std::to_string(drawn.spec.num_trials) +
-                        " trials, R " + std::to_string(drawn.spec.max_iterations) + ", " + std::to_string(workers) +
+                        " trials, R " + std::to_string(drawn.spec.max_iterations) + ", " +
+                        std::to_string(drawn.lives.front().workers) +
                         " workers, <= " + std::to_string(drawn.spec.max_ranks_per_trial()) + " ranks per trial";
     return drawn;
 }

@@ -52,19 +52,16 @@ WorkerKind StudySpec::workers_for(const space::Configuration& configuration) con
     return configuration.at(resources.ranks_parameter).as_int() == 0 ? WorkerKind::without_gpu : WorkerKind::with_gpu;
 }
 
-std::uint32_t StudySpec::max_ranks_per_trial() const {
-    if (resources.ranks_parameter.empty()) return resources.ranks;
+std::uint32_t StudySpec::max_ranks_per_trial() const { return max_ranks_per_trial(WorkerKind::any); }
+
+std::uint32_t StudySpec::max_ranks_per_trial(WorkerKind kind) const {
+    if (resources.ranks_parameter.empty() || kind == WorkerKind::without_gpu) return resources.ranks;
     const space::Parameter* parameter = space.find(resources.ranks_parameter);
     if (parameter == nullptr)
         throw base::UsageError("resources.ranks: the space has no parameter '" + resources.ranks_parameter + "'");
     const std::uint32_t most = checked_ranks(parameter->name, largest(parameter->domain));
-    return resources.gpus == GpuUse::some ? std::max(most, resources.ranks) : most;
-}
-
-std::uint32_t StudySpec::max_ranks_per_trial(WorkerKind kind) const {
-    if (kind == WorkerKind::any) return max_ranks_per_trial();
-    if (kind == WorkerKind::without_gpu) return resources.ranks;
-    return checked_ranks(resources.ranks_parameter, largest(space.find(resources.ranks_parameter)->domain));
+    const bool of_both = kind == WorkerKind::any && resources.gpus == GpuUse::some;
+    return of_both ? std::max(most, resources.ranks) : most;
 }
 
 } // namespace ranktune::study

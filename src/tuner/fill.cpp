@@ -142,10 +142,9 @@ Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) co
 /// How many suggestions to prepare ahead; 0: none.
 std::size_t Tuner::tickets_wanted() const {
     const std::uint32_t size = std::max(1U, spec_.resources.ranks);
-    const std::uint32_t fit =
-        spec_.resources.gpus == study::GpuUse::some
-            ? state_.placement.alive(WorkerKind::with_gpu) + state_.placement.alive(WorkerKind::without_gpu) / size
-            : state_.placement.alive() / size;
+    std::uint32_t fit = 0;
+    for (const WorkerKind kind : kinds_of_workers())
+        fit += state_.placement.alive(kind) / (kind == WorkerKind::with_gpu ? 1U : size);
     const auto groups = occupancy_.groups(spec_, fit);
     const std::size_t repeats = spec_.searcher.repeats; // so many groups take the same suggestion
     return searcher_->prepares_ahead(static_cast<std::uint32_t>((groups + repeats - 1) / repeats));

@@ -103,7 +103,7 @@ void Tuner::restore(study::Decoder& in) {
     Reader read{in};
     state_fields(read, state_);
     state_.trials.restore(read);
-    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
+    for (std::uint32_t i = 0; state_.placement.keeps_kinds_apart() && i < state_.trials.size(); ++i) {
         TrialState& t = trial(TrialId{i});
         t.workers = spec_.workers_for(t.configuration);
     }

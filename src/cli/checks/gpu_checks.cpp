@@ -128,13 +128,11 @@ bool fits(const std::string& interface, std::string_view words) {
     if (others) words.remove_prefix(1);
     const bool exactly = words.starts_with('=');
     if (exactly) words.remove_prefix(1);
-    bool named = false;
-    while (!words.empty()) {
-        const std::size_t end = std::min(words.find(','), words.size());
-        const std::string_view word = words.substr(0, std::min(end, words.find(':'))); // without a port
-        named |= !word.empty() && (exactly ? interface == word : interface.starts_with(word));
-        words.remove_prefix(std::min(end + 1, words.size()));
-    }
+    const auto list = device::items(words);
+    const bool named = std::ranges::any_of(list, [&](std::string_view word) {
+        word = word.substr(0, word.find(':')); // a port
+        return !word.empty() && (exactly ? interface == word : interface.starts_with(word));
+    });
     return named != others;
 }
 

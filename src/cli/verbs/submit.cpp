@@ -158,29 +158,26 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
 }
 
 /// The layout and cost of the job.
-std::string plan_text(const JobScript& script, const study::StudySpec& spec, std::uint32_t gpus_per_node,
-                      std::uint32_t chain) {
+std::string plan_text(const JobScript& script, const study::StudySpec& spec, std::uint32_t chain) {
     const std::uint32_t workers = script.nodes * script.workers_per_node;
-    const std::uint32_t with_gpu = std::min(workers, script.nodes * gpus_per_node);
+    const std::uint32_t without_gpu = script.nodes * script.workers_without_gpu; // where others have one
     const std::uint32_t size = spec.max_ranks_per_trial();
-    const bool some = spec.resources.gpus == study::GpuUse::some;
     std::string text =
         fmt::format("layout    {} on {}: the head and {} on the first node", report::counted(workers + 1, "task"),
                     report::counted(script.nodes, "node"), report::counted(script.workers_per_node, "worker"));
     if (script.nodes > 1)
         text += fmt::format(", {} on every other", report::counted(script.workers_per_node, "worker"));
-    if (some)
+    if (without_gpu > 0)
         text += fmt::format("\ntrials    {} with GPUs and {} without at a time\n",
-                            with_gpu / spec.max_ranks_per_trial(study::WorkerKind::with_gpu),
-                            (workers - with_gpu) / spec.max_ranks_per_trial(study::WorkerKind::without_gpu));
+                            (workers - without_gpu) / spec.max_ranks_per_trial(study::WorkerKind::with_gpu),
+                            without_gpu / spec.max_ranks_per_trial(study::WorkerKind::without_gpu));
     else
         text += fmt::format("\ntrials    {} at a time, of {}\n", workers / size,
                             report::counted(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
     const bool gpus = !script.gpus.text.empty();
     const double hours = static_cast<double>(script.time.count()) / 3600.0;
-    const std::uint32_t units = some   ? with_gpu
-                                : gpus ? workers / script.ranks_per_gpu
-                                       : workers * script.cpus_per_worker;
+    const std::uint32_t units =
+        gpus ? (workers - without_gpu) / script.ranks_per_gpu : workers * script.cpus_per_worker;
     text += fmt::format("cost      at most {} x {} = {:.6g} {}-hours", report::counted(units, gpus ? "GPU" : "core"),
                         slurm::time_limit_text(script.time), units * hours, gpus ? "GPU" : "core");
     if (chain > 1) text += fmt::format(" for each of {} jobs, {:.6g} in all", chain, units * hours * chain);
@@ -234,7 +231,7 @@ int submit_study(const SubmitArguments& arguments, const Invocation& invocation)
     const auto opened = studydir::open_study(storage::posix_file_system(), directory, input.spec, {});
     if (opened.finished) return say_finished(arguments.study, directory, opened.tuner->state().outcome);
     const JobScript script = script_for(arguments, input, directory, invocation.program);
-    const std::string plan = plan_text(script, input.spec, arguments.gpus_per_node, arguments.chain);
+    const std::string plan = plan_text(script, input.spec, arguments.chain);
     if (arguments.print) {
         std::cout << slurm::render(script) << std::flush;
         std::cerr << plan << "nothing was submitted (--print)\n";

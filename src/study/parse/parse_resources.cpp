@@ -43,18 +43,11 @@ bool gives_ranks(const space::Domain& domain, std::int64_t lowest) {
     return false;
 }
 
-bool may_be_zero(const space::Domain& domain) {
-    const auto is_zero = [](const space::Value& value) { return value.is_int() && value.as_int() == 0; };
-    if (const auto* range = std::get_if<space::IntRange>(&domain)) return range->lower == 0;
-    if (const auto* choice = std::get_if<space::Choice>(&domain)) return std::ranges::any_of(choice->values, is_zero);
-    if (const auto* grid = std::get_if<space::Grid>(&domain)) return std::ranges::any_of(grid->values, is_zero);
-    return false;
-}
-
 /// `gpus = "{name}"`, which may be 0.
 bool gives_gpus_to_some(const ParseContext& context, const std::string& parameter) {
     const auto entry = std::ranges::find(context.entries, parameter, &SpaceEntry::name);
-    return entry != context.entries.end() && entry->domain && may_be_zero(*entry->domain);
+    return entry != context.entries.end() && entry->domain && gives_ranks(*entry->domain, 0) &&
+           space::contains(*entry->domain, space::Value(0));
 }
 
 bool gives_gpus_to_some(const ParseContext& context) {

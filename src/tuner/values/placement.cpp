@@ -78,7 +78,8 @@ void Placement::begin(const std::vector<RankInfo>& workers) {
 
 void Placement::take(TrialId trial, const std::vector<Rank>& ranks) {
     for (const Rank rank : ranks) {
-        if (!are_free({rank})) impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
+        if (!knows(rank) || !ledger_of(worker(rank)).is_free(rank))
+            impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
         WorkerState& worker = workers_[rank.value() - 1];
         worker.trial = trial;
         ledger_of(worker).take(rank);
@@ -131,7 +132,8 @@ void Placement::take_out_of_service(bool& retired, OfPlace of_place) {
 void Placement::reset_ledgers() {
     std::vector<RankInfo> infos;
     std::vector<RankInfo> without_gpu;
-    for (const auto& worker : workers_) (apart_ && worker.info.gpus == 0 ? without_gpu : infos).push_back(worker.info);
+    for (const auto& worker : workers_)
+        (&ledger_of(worker) == &without_gpu_ ? without_gpu : infos).push_back(worker.info);
     ledger_.reset(infos);
     without_gpu_.reset(without_gpu);
 }
