@@ -74,6 +74,8 @@ Where where_to_compute(const trainables::TrialContext& context) {
     if (const std::string why = clash(cuda_facts()); !why.empty()) throw base::UsageError(why);
     const auto number = device::number_of(granted.front(), runtime.visible(), runtime.devices());
     device::Accelerator& accelerator = device::open_granted(granted.front()); // explains a device that is not there
+    if (device::memory_share() < 1.0)
+        limit_memory_of_libtorch(static_cast<int>(number.value()), device::memory_share());
     return {::torch::Device(::torch::kCUDA, static_cast<c10::DeviceIndex>(number.value())), base::Place(accelerator)};
 }
 

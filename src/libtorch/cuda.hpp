@@ -18,5 +18,7 @@ struct CudaFacts {
 [[nodiscard]] std::string clash(const CudaFacts& facts);
 /// As loaded now. Opens libranktune-cuda.so.
 [[nodiscard]] CudaFacts cuda_facts();
+/// LibTorch's tensors on device `ordinal` take at most this share of its memory. Nothing without CUDA.
+void limit_memory_of_libtorch(int ordinal, double share);
 
 } // namespace ranktune::libtorch

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // With a LibTorch that has CUDA.
 
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <torch/types.h>
+
+#include "libtorch/cuda.hpp"
 #include "libtorch/streams.hpp"
 
 namespace ranktune::libtorch {
@@ -34,6 +38,12 @@ class CudaStreams final : public CurrentStreams {
 CurrentStreams& streams_of_libtorch() {
     static CudaStreams streams;
     return streams;
+}
+
+void limit_memory_of_libtorch(int ordinal, double share) {
+    const auto device = static_cast<c10::DeviceIndex>(ordinal);
+    static_cast<void>(::torch::empty({1}, ::torch::Device(::torch::kCUDA, device))); // makes LibTorch's allocator
+    c10::cuda::CUDACachingAllocator::setMemoryFraction(share, device);
 }
 
 } // namespace ranktune::libtorch

@@ -10,6 +10,7 @@
 
 #include "libtorch/device_memory.hpp"
 #include "libtorch/optimizer_state.hpp"
+#include "libtorch/precision.hpp"
 #include "libtorch/streams.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
@@ -73,6 +74,7 @@ struct ModuleTrainable::Impl {
         : training(std::move(t)),
           group(context.group()),
           parallel(group, training.module, where_to_compute(context), parallel_options(training, choice)),
+          precision(precision_of(context)),
           parts(static_cast<int>(choice.accumulate)),
           samples(count_of(training.train, "train")),
           validated(count_of(training.val, "val")),
@@ -88,6 +90,11 @@ struct ModuleTrainable::Impl {
         return to_device({training.train.inputs.index_select(0, index), training.train.targets.index_select(0, index)});
     }
 
+    [[nodiscard]] Tensor loss_of(const Samples& some) const {
+        const Autocast narrow(precision, parallel.where().device.type());
+        const Tensor loss = training.loss(some);
+        return loss.scalar_type() == ::torch::kBFloat16 ? loss.to(::torch::kFloat32) : loss;
+    }
     /// Returns this rank's sum of the losses of its samples.
     double train_batch(data::Range range) {
         const data::Range mine = data::shard(range, group.rank(), group.size());
@@ -96,7 +103,7 @@ struct ModuleTrainable::Impl {
             const data::Range some = data::shard(mine, part, parts);
             const double share = static_cast<double>(some.size()) / static_cast<double>(range.size());
             std::function<Tensor()> loss;
-            if (some.size() > 0) loss = [&] { return training.loss(chosen(some)); };
+            if (some.size() > 0) loss = [&] { return loss_of(chosen(some)); };
             const bool last = part + 1 == parts;
             const double mean = last ? parallel.step(loss, share) : parallel.accumulate(loss, share);
             losses += mean * static_cast<double>(some.size());
@@ -131,6 +138,7 @@ struct ModuleTrainable::Impl {
     trainables::Metrics validate() {
         if (validated == 0) return {};
         const ::torch::NoGradGuard no_gradients;
+        const Autocast narrow(precision, parallel.where().device.type());
         training.module->eval();
         const data::Range mine = data::shard({0, validated}, group.rank(), group.size());
         const std::size_t at_once = std::max<std::size_t>(batch / static_cast<std::size_t>(group.size()), 1);
@@ -159,6 +167,7 @@ struct ModuleTrainable::Impl {
     Training training;
     ddp::Group& group;
     DataParallel parallel;
+    Precision precision;
     int parts; ///< of a rank's share of a batch
     std::size_t samples;
     std::size_t validated;
@@ -173,6 +182,7 @@ ModuleTrainable::~ModuleTrainable() = default;
 
 void ModuleTrainable::setup(trainables::TrialContext& context) {
     ::torch::set_num_threads(context.cpus_per_rank());
+    set_float32_products(precision_of(context));
     telling_of_memory([&] {
         Training training = seeded(context, make_);
         require_complete(training);

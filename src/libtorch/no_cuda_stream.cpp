@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // With a LibTorch without CUDA, which never computes on a GPU.
 
+#include "libtorch/cuda.hpp"
 #include "libtorch/streams.hpp"
 #include "ranktune/base/error.hpp"
 
@@ -9,5 +10,7 @@ namespace ranktune::libtorch {
 CurrentStreams& streams_of_libtorch() {
     throw base::UsageError("libranktune-torch was built with a LibTorch that has no CUDA");
 }
+
+void limit_memory_of_libtorch(int, double) {}
 
 } // namespace ranktune::libtorch

@@ -30,7 +30,12 @@ study::TrainableInfo describe() {
                      .required = true,
                      .description = "shared library with the model, linked to libranktune-torch.so",
                      .check = [](const std::string&) { return why_no_torch(); }},
-                    {.name = "data", .kind = Kind::path, .description = "file that the library reads (none)"}},
+                    {.name = "data", .kind = Kind::path, .description = "file that the library reads (none)"},
+                    {.name = "precision",
+                     .kind = Kind::string,
+                     .description = "bf16: autocast; fp32, tf32: of float32 products on a GPU (LibTorch's)",
+                     .accepted = {"fp32", "tf32", "bf16"},
+                     .may_change = true}},
         .any_option = true,
     };
     std::ranges::move(gradient_options(), std::back_inserter(info.options)); // read by ModuleTrainable

@@ -108,6 +108,67 @@ TEST_CASE("a moment that the state lacks begins at zero, and another kind of opt
               .failure.find("has the state of the optimizer SGD, and the trial uses Adam") != std::string::npos);
 }
 
+TEST_CASE("precision bf16 computes the model in bfloat16, and keeps parameters, optimizer and results in float32",
+          "[libtorch]") {
+    std::vector<torch::Dtype> seen;
+    const auto watched = [&seen](TrialContext& context) {
+        Training training = make(context);
+        training.loss = [loss = training.loss, module = training.module, &seen](const Samples& batch) {
+            seen.push_back(module->as<torch::nn::SequentialImpl>()->forward(batch.inputs).scalar_type());
+            return loss(batch);
+        };
+        return training;
+    };
+    const auto run_with = [&](const char* precision) {
+        TrialOptions chosen = options("adam", 1, 0.01, false);
+        if (precision != nullptr)
+            chosen.configuration =
+                Configuration({{"optimizer", "adam"}, {"lr", 0.01}, {"normalised", false}, {"precision", precision}});
+        seen.clear();
+        return run_trial(registered(watched), chosen);
+    };
+    const TrialRun plain = run_with(nullptr);
+    REQUIRE(plain.failure.empty());
+    CHECK(std::ranges::count(seen, torch::kFloat32) == std::ssize(seen));
+    for (const char* same : {"fp32", "tf32"}) { // differ on GPUs alone
+        const TrialRun run = run_with(same);
+        REQUIRE(run.failure.empty());
+        CHECK(torch::equal(tensor_of(run.checkpoint().state, "0.weight"),
+                           tensor_of(plain.checkpoint().state, "0.weight")));
+    }
+    const TrialRun narrow = run_with("bf16");
+    REQUIRE(narrow.failure.empty());
+    CHECK_FALSE(seen.empty());
+    CHECK(std::ranges::count(seen, torch::kBFloat16) == std::ssize(seen));
+    for (const auto& tensor : narrow.checkpoint().state.stored_tensors())
+        if (tensor.info.name == "0.weight" || tensor.info.name == "optimizer.exp_avg.0.weight")
+            CHECK(tensor.info.type == base::DType::float32);
+    CHECK(narrow.last("train_loss") != plain.last("train_loss"));
+    CHECK(narrow.last("train_loss") == Approx(plain.last("train_loss")).epsilon(0.05));
+}
+
+TEST_CASE("a trial in bf16 resumes bit for bit, and on two ranks trains what one does", "[libtorch]") {
+    const auto chosen = [](int ranks) {
+        TrialOptions result = options("momentum", ranks, 0.01, false);
+        result.configuration =
+            Configuration({{"optimizer", "momentum"}, {"lr", 0.01}, {"normalised", false}, {"precision", "bf16"}});
+        return result;
+    };
+    CHECK(resume_difference(registered(make), chosen(1), 2).empty());
+    const TrialRun one = run_trial(registered(make), chosen(1));
+    const TrialRun two = run_trial(registered(make), chosen(2));
+    REQUIRE(two.failure.empty());
+    CHECK(two.last("val_loss") == Approx(one.last("val_loss")).epsilon(0.02));
+}
+
+TEST_CASE("an unknown precision is refused", "[libtorch]") {
+    TrialOptions wrong = options("sgd", 1);
+    wrong.configuration =
+        Configuration({{"optimizer", "sgd"}, {"lr", 0.01}, {"normalised", false}, {"precision", "fp8"}});
+    CHECK(run_trial(registered(make), wrong).failure.find(R"(torch.precision must be "fp32", "tf32" or "bf16")") !=
+          std::string::npos);
+}
+
 TEST_CASE("names in a checkpoint are those of PyTorch", "[libtorch]") {
     const TrialRun run = run_trial(registered(make), options("adamw", 1));
     REQUIRE(run.failure.empty());
