@@ -100,6 +100,11 @@ std::vector<study::AlgorithmOption> gp_options() {
          .description = "The model holds at most so many results: the best and the newest.",
          .low = 20.0,
          .high = 2000.0},
+        {.name = "all_iterations",
+         .kind = Kind::boolean,
+         .standard = false,
+         .description = "Learn from the results at all iterations at which trials stopped, with the iteration as an "
+                        "input, as MOBSTER does; otherwise at the largest one with enough results."},
     };
 }
 
@@ -112,8 +117,11 @@ void check_gp(const study::AlgorithmCheck& check) {
 std::unique_ptr<Searcher> make_gp(const study::StudySpec& spec) {
     const space::Configuration& options = spec.searcher.options;
     const auto whole = [&](std::string_view name) { return static_cast<std::size_t>(options.at(name).as_int()); };
+    const bool all_iterations = options.at("all_iterations").as_bool();
     return std::make_unique<GpSearcher>(spec.space, spec.seed,
-                                        GpOptions{.startup = whole("startup"), .max_results = whole("max_results")});
+                                        GpOptions{.startup = whole("startup"),
+                                                  .max_results = whole("max_results"),
+                                                  .max_iterations = all_iterations ? spec.max_iterations : 0});
 }
 
 } // namespace

@@ -216,4 +216,103 @@ TEST_CASE("gp learns at the largest iteration with enough results, in the order 
     CHECK(data.under_way() == std::vector<std::uint64_t>{3});
 }
 
+TEST_CASE("gp with all_iterations learns from every stop, too, in the order of the reports", "[searchers][gp]") {
+    const space::SearchSpace space = cube(1);
+    Table table(space);
+    std::vector<TrialId> trials;
+    for (int i = 0; i < 6; ++i) trials.push_back(table.ask(space.decode(std::vector{0.1 * i})));
+    GpData data(2, true);
+    using Seen = std::vector<std::pair<std::uint64_t, base::Iteration>>;
+    const auto results = [&] {
+        data.read(table.seen);
+        Seen all;
+        for (const GpData::Result& each : data.results()) all.push_back({each.number, each.iteration});
+        return all;
+    };
+    table.seen.reported(trials[0], 1, 0.1);
+    table.seen.paused(trials[0], 1);
+    CHECK(results().empty());
+    table.seen.reported(trials[1], 1, 0.2);
+    table.seen.paused(trials[1], 1);
+    CHECK(results() == Seen{{0, 1}, {1, 1}}); // stops at the iteration in use count once
+    table.seen.reported(trials[2], 1, 0.3);
+    table.seen.reported(trials[2], 2, 0.4); // goes on: no stop
+    table.seen.reported(trials[2], 3, 0.5);
+    table.seen.paused(trials[2], 3);
+    CHECK(data.iteration() == 1);
+    CHECK(results() == Seen{{0, 1}, {1, 1}, {2, 1}, {2, 3}});
+    table.seen.reported(trials[3], 1, 0.6);
+    table.seen.over(trials[3], 1, study::TrialPhase::failed);
+    table.seen.reported(trials[1], 3, 0.7);                           // promoted
+    CHECK(results() == Seen{{0, 1}, {1, 1}, {2, 3}, {3, 3}, {1, 3}}); // a failure is worst at the iteration in use
+    CHECK(data.iteration() == 3);
+    table.seen.reported(trials[1], 4, 0.8);
+    table.seen.over(trials[1], 4, study::TrialPhase::stopped);
+    CHECK(results() == Seen{{0, 1}, {1, 1}, {2, 3}, {3, 3}, {1, 3}, {1, 4}});
+    CHECK(data.results().back().score == 0.8);
+}
+
+TEST_CASE("gp with all_iterations needs fewer long trials, by what many short ones say", "[searchers][gp]") {
+    // Four trials get to iteration 9, twenty stop at iteration 1, where losses are larger, and lie along the same
+    // valley. The best of the next four.
+    const auto best_of_next = [](const space::SearchSpace& space, std::uint64_t seed, bool all_iterations) {
+        auto spec = study_with("gp", space, seed, {{"startup", 4}, {"all_iterations", all_iterations}});
+        spec.max_iterations = 9;
+        Learner learner(spec);
+        const auto finish = [&](TrialId trial) {
+            learner.seen.reported(trial, 9, -valley(learner.trials[trial.value()]));
+            learner.seen.over(trial, 9, study::TrialPhase::finished);
+        };
+        for (std::uint32_t i = 0; i < 24; ++i) {
+            const TrialId trial = learner.create(space.sample(seed, TrialId(i)), {study::Origin::Kind::user, 0, 0});
+            learner.seen.reported(trial, 1, -valley(learner.trials[i]) - 3.0);
+            if (i < 4)
+                finish(trial);
+            else
+                learner.seen.paused(trial, 1);
+        }
+        double best = infinite;
+        for (int i = 0; i < 4; ++i) {
+            const TrialId trial = learner.create_prepared();
+            best = std::min(best, valley(learner.trials[trial.value()]));
+            finish(trial);
+        }
+        return best;
+    };
+    const space::SearchSpace space = cube(2);
+    double with = 0.0;
+    double without = 0.0;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        with += best_of_next(space, seed, true);
+        without += best_of_next(space, seed, false);
+    }
+    UNSCOPED_INFO(with << " " << without);
+    CHECK(with < 0.02);
+    CHECK(with < 0.5 * without);
+}
+
+TEST_CASE("gp with all_iterations suggests the same, whatever was computed before", "[searchers][gp]") {
+    auto spec = study_with("gp", mixed(), 5, {{"max_results", 20}, {"startup", 5}, {"all_iterations", true}});
+    spec.max_iterations = 9;
+    Learner learner(spec);
+    for (std::uint32_t i = 0; i < 40; ++i) {
+        const TrialId trial = learner.create_prepared();
+        const double loss = mixed_loss(learner.trials[trial.value()]);
+        learner.seen.reported(trial, 1, -loss - 1.0);
+        if (i % 3 != 0) {
+            learner.seen.paused(trial, 1);
+        } else {
+            learner.seen.reported(trial, 3, -loss);
+            if (i % 9 == 0)
+                learner.seen.over(trial, 3, study::TrialPhase::failed);
+            else
+                learner.seen.paused(trial, 3);
+        }
+        if (i % 8 != 7) continue;
+        const Observations seen = learner.seen.first(learner.seen.size());
+        CHECK(make_searcher(*learner.spec)->prepare(1000, seen)().configuration ==
+              learner.searcher->prepare(1000, seen)().configuration);
+    }
+}
+
 } // namespace gp_test

@@ -2,8 +2,18 @@
 #include "searchers/gp/gp_data.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace ranktune::searchers {
+namespace {
+
+/// Whether it keeps the constraints or not.
+double score_of(const Observation& report) {
+    const auto& values = report.score.values();
+    return values.empty() ? -std::numeric_limits<double>::infinity() : values.front();
+}
+
+} // namespace
 
 void GpData::read(const Observations& table) {
     std::size_t line = reading_.next(table);
@@ -11,6 +21,8 @@ void GpData::read(const Observations& table) {
         lines_.clear();
         ends_.clear();
         training_.clear();
+        last_.clear();
+        stops_.clear();
     }
     for (; line < table.size(); ++line) read(table[line], line);
     budget_.read(table);
@@ -25,28 +37,39 @@ void GpData::read(const Observation& line, std::size_t number) {
         case Observation::Kind::reported:
             training_[line.trial] = line.point;
             lines_.try_emplace({line.iteration, line.trial}, number);
+            if (all_stops_) last_[line.trial] = {line.point, score_of(line), number, line.iteration};
             break;
         case Observation::Kind::paused:
             training_.erase(line.trial);
+            stop(line.trial);
             break;
         case Observation::Kind::over:
             training_.erase(line.trial);
+            if (line.phase == study::TrialPhase::failed) last_.erase(line.trial);
+            stop(line.trial);
             ends_[line.trial] = number;
             break;
     }
 }
 
+void GpData::stop(base::TrialId trial) {
+    const auto last = last_.find(trial);
+    if (last == last_.end()) return;
+    stops_.push_back(last->second);
+    last_.erase(last);
+}
+
 std::vector<GpData::Result> GpData::results() const {
-    std::vector<std::pair<std::size_t, Result>> ordered;
+    std::vector<Result> all;
     for (const LargestBudget::Point& point : budget_.points()) {
         const auto reported = lines_.find({budget_.iteration(), point.trial});
         const std::size_t line = reported != lines_.end() ? reported->second : ends_.at(point.trial);
-        ordered.push_back({line, {point.number, point.score, line}});
+        all.push_back({point.number, point.score, line, budget_.iteration()});
     }
-    std::ranges::sort(ordered, {}, &std::pair<std::size_t, Result>::first);
-    std::vector<Result> all;
-    all.reserve(ordered.size());
-    for (const auto& [line, result] : ordered) all.push_back(result);
+    if (all.empty()) return all;
+    for (const Result& stop : stops_)
+        if (stop.iteration != budget_.iteration()) all.push_back(stop);
+    std::ranges::sort(all, {}, &Result::line);
     return all;
 }
 

@@ -13,21 +13,26 @@
 
 namespace ranktune::searchers {
 
-/// Follows a table. Its results are those of LargestBudget, where `startup` finite ones are enough.
+/// Follows a table. Its results are those of LargestBudget, where `startup` finite ones are enough; if wanted, also
+/// those at other iterations at which a trial stopped: was paused, finished or was stopped.
 class GpData {
   public:
     struct Result {
-        std::uint64_t number = 0; ///< see Observations::point
-        double score = 0.0;       ///< larger is better, whether it keeps the constraints or not; -infinity: failed
-        std::size_t line = 0;     ///< of the table: its report, or the end of a trial that failed
+        std::uint64_t number = 0;      ///< see Observations::point
+        double score = 0.0;            ///< larger is better, whether it keeps the constraints or not; -infinity: failed
+        std::size_t line = 0;          ///< of the table: its report, or the end of a trial that failed
+        base::Iteration iteration = 0; ///< of a trial that failed: `iteration()` below
         friend bool operator==(const Result&, const Result&) = default;
     };
 
-    explicit GpData(std::size_t startup)
-        : budget_([startup](std::size_t, std::size_t finite) { return finite >= startup; },
+    explicit GpData(std::size_t startup, bool all_stops = false)
+        : all_stops_(all_stops),
+          budget_([startup](std::size_t, std::size_t finite) { return finite >= startup; },
                   LargestBudget::Violators::as_reported) {}
 
     void read(const Observations& table);
+    /// The largest iteration with enough results; 0: none yet.
+    [[nodiscard]] base::Iteration iteration() const { return budget_.iteration(); }
     /// In the order in which they came. Empty: not enough.
     [[nodiscard]] std::vector<Result> results() const;
     /// Points of the trials that train and have no result yet, ascending.
@@ -35,13 +40,19 @@ class GpData {
 
   private:
     void read(const Observation& line, std::size_t number);
+    /// A trial goes no further for now: its last report counts.
+    void stop(base::TrialId trial);
 
+    bool all_stops_;
     Reading reading_;
     LargestBudget budget_;
     std::map<std::pair<base::Iteration, base::TrialId>, std::size_t>
         lines_;                                       ///< first report of a trial at an iteration
     std::map<base::TrialId, std::size_t> ends_;       ///< line of the end of a trial
     std::map<base::TrialId, std::uint64_t> training_; ///< point of a trial that trains
+    // With all_stops_ only:
+    std::map<base::TrialId, Result> last_; ///< report of a trial that trains
+    std::vector<Result> stops_;            ///< in the order of the stops
 };
 
 } // namespace ranktune::searchers

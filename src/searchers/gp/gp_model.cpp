@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -35,23 +36,6 @@ std::size_t last_fit(std::size_t results, const GpOptions& options) {
     }
 }
 
-/// `count` of the results: the best half, and others, which `pick(others, how many)` chooses; in their order.
-template <class Pick>
-std::vector<GpData::Result> best_and_others(std::span<const GpData::Result> all, std::size_t count, Pick pick) {
-    if (all.size() <= count) return {all.begin(), all.end()};
-    std::vector<std::size_t> order(all.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return all[a].score > all[b].score; });
-    std::vector<std::size_t> rest(order.begin() + static_cast<std::ptrdiff_t>(count / 2), order.end());
-    order.resize(count / 2);
-    std::ranges::sort(rest);
-    for (const std::size_t each : pick(rest, count - count / 2)) order.push_back(each);
-    std::ranges::sort(order);
-    std::vector<GpData::Result> chosen;
-    for (const std::size_t each : order) chosen.push_back(all[each]);
-    return chosen;
-}
-
 std::vector<std::size_t> newest(std::span<const std::size_t> all, std::size_t count) {
     return {all.end() - static_cast<std::ptrdiff_t>(count), all.end()};
 }
@@ -61,6 +45,11 @@ std::vector<std::size_t> evenly(std::span<const std::size_t> all, std::size_t co
     return some;
 }
 
+/// log i / log R.
+double level(base::Iteration at, base::Iteration largest) {
+    return std::log(static_cast<double>(std::max<base::Iteration>(at, 1))) / std::log(static_cast<double>(largest));
+}
+
 } // namespace
 
 GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
@@ -68,7 +57,7 @@ GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOp
       seed_(seed),
       options_(options),
       axes_(axes_of(space_)),
-      data_(options.startup),
+      data_(options.startup, options.max_iterations > 1),
       tried_(space_),
       limits_(std::vector<bool>{}) {
     for (const space::Parameter& parameter : space_.parameters()) plain_ = plain_ && !parameter.condition;
@@ -79,19 +68,25 @@ GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOp
         finite_ = finite_ && axes_[j].values != 0;
     }
     plain_ = plain_ && active_.size() == axes_.size();
-    std::vector<bool> categories;
-    for (const std::size_t j : active_) categories.push_back(axes_[j].category);
-    limits_ = GpLimits(std::move(categories));
+    limits_ = GpLimits(categories());
+}
+
+std::vector<bool> GpModel::categories() const {
+    std::vector<bool> all;
+    for (const std::size_t j : active_) all.push_back(axes_[j].category);
+    if (options_.max_iterations > 1) all.push_back(false);
+    return all;
 }
 
 std::vector<double> GpModel::coordinates(const space::Configuration& configuration) const {
     return coordinates_of(space_, configuration);
 }
 
-std::vector<double> GpModel::varying(const Point& point) const {
+std::vector<double> GpModel::varying(const Point& point, base::Iteration at) const {
     std::vector<double> some;
-    some.reserve(active_.size());
+    some.reserve(active_.size() + 1);
     for (const std::size_t j : active_) some.push_back(point[j]);
+    if (options_.max_iterations > 1) some.push_back(level(at, options_.max_iterations));
     return some;
 }
 
@@ -153,20 +148,36 @@ GpModel::Targets GpModel::targets(std::span<const GpData::Result> results, doubl
     return {std::move(values), of_scores, of_powers};
 }
 
+template <class Pick>
+std::vector<GpData::Result> GpModel::best_and_others(std::span<const GpData::Result> all, std::size_t count,
+                                                     Pick pick) const {
+    if (all.size() <= count) return {all.begin(), all.end()};
+    const auto rank = [&](std::size_t i) { return std::pair(all[i].iteration == data_.iteration(), all[i].score); };
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, std::ranges::greater{}, rank);
+    std::vector<std::size_t> rest(order.begin() + static_cast<std::ptrdiff_t>(count / 2), order.end());
+    order.resize(count / 2);
+    std::ranges::sort(rest);
+    for (const std::size_t each : pick(rest, count - count / 2)) order.push_back(each);
+    std::ranges::sort(order);
+    std::vector<GpData::Result> chosen;
+    for (const std::size_t each : order) chosen.push_back(all[each]);
+    return chosen;
+}
+
 /// Fits the kernel to the results that `fitted_` names.
 void GpModel::fit(const Observations& seen) {
     const auto some = best_and_others(fitted_, most_fitted, evenly);
     power_ = models::most_normal_power(targets(some, 1.0).values);
     std::vector<double> points;
     for (const GpData::Result& each : some) {
-        const std::vector<double> point = varying(seen.point(each.number));
+        const std::vector<double> point = varying(seen.point(each.number), each.iteration);
         points.insert(points.end(), point.begin(), point.end());
     }
-    std::vector<bool> categories;
-    for (const std::size_t j : active_) categories.push_back(axes_[j].category);
     const models::GpKernel kernel =
-        models::fit_kernel(categories, points, targets(some, power_).values, fit_evaluations);
-    surface_.emplace(GpSurface{models::GaussianProcess(std::move(categories), kernel)});
+        models::fit_kernel(categories(), points, targets(some, power_).values, fit_evaluations);
+    surface_.emplace(GpSurface{models::GaussianProcess(categories(), kernel)});
     limits_.fit(limited(seen, some));
 }
 
@@ -182,7 +193,7 @@ void GpModel::learn(const Observations& seen, std::span<const space::Configurati
     held.insert(held.end(), all.begin() + static_cast<std::ptrdiff_t>(at), all.end());
 
     std::vector<Point> points;
-    for (const GpData::Result& each : held) points.push_back(varying(seen.point(each.number)));
+    for (const GpData::Result& each : held) points.push_back(varying(seen.point(each.number), each.iteration));
     std::vector<std::uint64_t> under_way = data_.under_way();
     if (under_way.size() > most_under_way)
         under_way.erase(under_way.begin(), under_way.end() - static_cast<std::ptrdiff_t>(most_under_way));
@@ -202,7 +213,7 @@ GpLimits::Results GpModel::limited(const Observations& seen, std::span<const GpD
     for (const GpData::Result& each : results) {
         std::vector<double> distances = seen.distances(each.line);
         if (distances.empty()) continue;
-        known.points.push_back(varying(seen.point(each.number)));
+        known.points.push_back(varying(seen.point(each.number), each.iteration));
         known.distances.push_back(std::move(distances));
     }
     return known;
@@ -210,13 +221,15 @@ GpLimits::Results GpModel::limited(const Observations& seen, std::span<const GpD
 
 void GpModel::take_best(const Observations& seen, std::span<const GpData::Result> held) {
     const std::vector<double> smooth = surface_->process.smoothed();
-    std::vector<std::size_t> order;
+    std::vector<std::size_t> all; // at the iteration of suggestions
     for (std::size_t i = 0; i < held.size(); ++i)
-        if (seen[held[i].line].score.feasible) order.push_back(i);
+        if (held[i].iteration == data_.iteration()) all.push_back(i);
+    std::vector<std::size_t> order;
+    std::ranges::copy_if(all, std::back_inserter(order),
+                         [&](std::size_t i) { return seen[held[i].line].score.feasible; });
     any_feasible_ = !order.empty();
     const auto violation = [&](std::size_t i) { return seen[held[i].line].score.violation; };
-    if (!any_feasible_)
-        for (std::size_t i = 0; i < held.size(); ++i) order.push_back(i);
+    if (!any_feasible_) order = std::move(all);
     const std::size_t few = std::min<std::size_t>(3, order.size());
     std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(few),
                               [&](std::size_t a, std::size_t b) {
@@ -248,9 +261,10 @@ double GpModel::acquisition(const Point& point) const {
 
 void GpModel::evaluate(std::vector<Candidate>& candidates) const {
     std::vector<double> points;
-    points.reserve(candidates.size() * active_.size());
-    for (const Candidate& each : candidates)
-        for (const std::size_t j : active_) points.push_back(each.point[j]);
+    for (const Candidate& each : candidates) {
+        const std::vector<double> point = varying(each.point);
+        points.insert(points.end(), point.begin(), point.end());
+    }
     const std::vector<double> kept = limits_.log_probabilities(points, candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition = kept[i];
     if (!any_feasible_) return;

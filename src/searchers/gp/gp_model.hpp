@@ -24,12 +24,17 @@ namespace ranktune::searchers {
 struct GpOptions {
     std::size_t startup = 10;      ///< finite results at an iteration that make a model
     std::size_t max_results = 500; ///< that the model holds
+    /// 0: one iteration. Otherwise the iteration at which a result was seen is an input, and this is the largest one.
+    base::Iteration max_iterations = 0;
 };
 
 /// The work of the searcher `gp`: the configuration with the largest expected improvement of a Gaussian process over
 /// the results at the largest iteration with enough of them (GpData).
 ///
 /// - Coordinates are those of SearchSpace::encode with more than one value, absent ones absent (models::GpKernel).
+/// - With `max_iterations` R, results at other iterations at which trials stopped count, too, and log i / log R is one
+///   more coordinate, at which suggestions have that of the largest iteration with enough results (Klein et al.,
+///   "Model-based asynchronous hyperparameter and neural architecture search", 2020, with a joint Matern kernel).
 /// - Scores are turned into a normal shape by a power (Yeo and Johnson, Biometrika 2000), then standardised. Failed
 /// trials have
 ///   the worst finite score.
@@ -88,8 +93,16 @@ class GpModel {
     [[nodiscard]] static Targets targets(std::span<const GpData::Result> results, double power);
     /// As in a table of observations.
     [[nodiscard]] Point coordinates(const space::Configuration& configuration) const;
-    /// Only the coordinates that vary.
-    [[nodiscard]] std::vector<double> varying(const Point& point) const;
+    /// Only the coordinates that vary, at an iteration.
+    [[nodiscard]] std::vector<double> varying(const Point& point, base::Iteration at) const;
+    /// At the iteration of suggestions.
+    [[nodiscard]] std::vector<double> varying(const Point& point) const { return varying(point, data_.iteration()); }
+    [[nodiscard]] std::vector<bool> categories() const;
+    /// `count` of the results: those at the iteration of suggestions first, of these the best half, and others, which
+    /// `pick(others, how many)` chooses; in their order.
+    template <class Pick>
+    [[nodiscard]] std::vector<GpData::Result> best_and_others(std::span<const GpData::Result> all, std::size_t count,
+                                                              Pick pick) const;
     /// The point that the configuration of `point` has: values in the middle of their intervals, absent parameters
     /// absent.
     [[nodiscard]] Point canonical(Point point, std::uint64_t ticket) const;
