@@ -245,6 +245,17 @@ TEST_CASE("mistakes of [resources]", "[study]") {
     }
 }
 
+TEST_CASE("trials with and without GPUs do not wait for each other", "[study]") {
+    Parts parts = free_parts();
+    parts.space = "gpus = [0, 2]\nlr = \"uniform(0, 1)\"\n";
+    parts.rest = "[resources]\ngpus = \"{gpus}\"\n[scheduler]\ntype = \"pbt\"\ninterval = 3\nexplore.lr = [0.8, 1.2]\n";
+    CHECK(
+        mistakes(parts.text()) ==
+        std::vector<std::string>{"13:8 resources.gpus: may be 0, which does not go with scheduler.type = \"pbt\": its "
+                                 "trials wait for each other and take over each other's states; give each of them "
+                                 "GPUs, or none"});
+}
+
 TEST_CASE("mistakes of [space], whatever the trainable", "[study]") {
     const std::vector<Case> cases = {
         {"a = \"uniform(1, 0)\"\n", "10:5 space.a: uniform needs low <= high, got 1.0 > 0.0:  \"uniform(1, 0)\""},

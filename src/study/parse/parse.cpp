@@ -100,6 +100,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const Known& k
     parse_searcher(context);
     parse_scheduler(context);
     check_repeats(context);
+    check_kinds_of_workers(context);
     parse_stop(context);
     parse_checkpoint(context);
     parse_limits(context);

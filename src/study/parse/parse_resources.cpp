@@ -201,4 +201,15 @@ void parse_resources(ParseContext& context) {
     table.finish();
 }
 
+void check_kinds_of_workers(ParseContext& context) {
+    if (context.spec.resources.gpus != GpuUse::some || !context.has_scheduler) return;
+    if (!context.spec.scheduler.algorithm->explores) return;
+    const Node& gpus = *context.root.find("resources")->find("gpus");
+    context.mistakes.value(
+        gpus, "resources.gpus",
+        "may be 0, which does not go with scheduler.type = " + in_quotes(context.spec.scheduler.algorithm->name) +
+            ": its trials wait for each other and take over each other's states; give each of them "
+            "GPUs, or none");
+}
+
 } // namespace ranktune::study

@@ -55,6 +55,8 @@ void parse_program(ParseContext& context, TableReader& table);
 void parse_space(ParseContext& context);
 /// After parse_space: `ranks` may name a parameter.
 void parse_resources(ParseContext& context);
+/// Call after parse_scheduler.
+void check_kinds_of_workers(ParseContext& context);
 /// After all of the above: compares [space] with the options of the trainable.
 void check_space_against_trainable(ParseContext& context);
 /// After parse_space: the placeholders of a command are hyper-parameters.
