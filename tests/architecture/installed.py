@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The installed headers need no other header of the project (that each compiles alone is seen in every build), and each is
+"""The installed headers need no other header of the project (that each compiles alone is the slow test `each header`), and each is
 shown by an example, which compiles with nothing but them.
 
 usage: installed.py SOURCE_ROOT HEADER... -- COMPILER...
