@@ -23,7 +23,7 @@ def main():
     digits = load_digits()
     x = digits.data.astype(np.uint8)
     assert (x == digits.data).all() and x.shape == (1797, 64)
-    convert.write(output, x, digits.target.astype(np.uint8), val_share=0.225 if test else 0.2, seed=1, test_share=0.5 * test, attributes={
+    convert.write(output, x, digits.target.astype(np.uint8), val_share=0.5 if test else 0.2, seed=1, test_share=test / 3, attributes={
         "title": "Optical Recognition of Handwritten Digits (the test part of the UCI data set)",
         "source": "E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, 1998, doi:10.24432/C50P49; "
                   "as shipped with scikit-learn (sklearn.datasets.load_digits)",
