@@ -44,7 +44,9 @@ void Tuner::step(const study::Event& event, Output& out) {
             constexpr bool frees_ranks =
                 std::is_same_v<Body, study::Began> || std::is_same_v<Body, study::AttemptOver> ||
                 std::is_same_v<Body, study::RankGone> || std::is_same_v<Body, study::SteerAsked>;
-            constexpr bool ends = std::is_same_v<Body, study::TimerFired> || std::is_same_v<Body, study::StopRequested>;
+            constexpr bool ends = std::is_same_v<Body, study::TimerFired> ||
+                                  std::is_same_v<Body, study::StopRequested> ||
+                                  std::is_same_v<Body, study::Prepared>; // what it held up may have ended the study
             if constexpr (frees_ranks || ends) round.push(End{});
             if constexpr (frees_ranks) round.push(Fill{});
         },

@@ -37,6 +37,7 @@ class Steering(Long):
         process = self.start()
         out, _ = self.steer("pause", "long", "0")
         self.assertRegex(out, r"^accepted  pause trial #0\n$")
+        self.steer("cancel", "long", "1")
         self.wait_until(lambda: self.trial(0)["state"] == "waiting", "the pause")
         done = self.trial(0)["iterations"] if "iterations" in self.trial(0) else None
         self.assertRegex(self.ranktune("explain", "long", "0")[0], r"(?s)now +paused by a user.*ranktune resume long 0")
@@ -49,8 +50,7 @@ class Steering(Long):
         self.assertRegex(status(), r"requests \S+Z \S+@\S+: pause trial #0: accepted ")
         requests = json.loads(self.ranktune("status", "long", "--json")[0])["requests"]
         self.assertEqual([(each["what"], each["accepted"]) for each in requests],
-                         [("pause trial #0", True), ("pause trial #0", False), ("cancel trial #17", False)])
-        self.steer("cancel", "long", "1")
+                         [("pause trial #0", True), ("cancel trial #1", True), ("pause trial #0", False), ("cancel trial #17", False)])
         self.wait_for(1, "stopped")
         self.assertIn("cancelled by a user", self.ranktune("logs", "long", "1")[0] + self.ranktune("explain", "long", "1")[0])
         self.steer("resume", "long", "0")

@@ -40,7 +40,7 @@ type = "random"
 
 
 def ranktune(*words, directory):
-    done = subprocess.run([RANKTUNE, *words], cwd=directory, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([RANKTUNE, *words], cwd=directory, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         raise RuntimeError(f"{words}: {done.stderr}")
     return done.stdout

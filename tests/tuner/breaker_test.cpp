@@ -12,6 +12,7 @@
 #include "ranktune/study/parse.hpp"
 #include "support/catch.hpp"
 #include "support/known.hpp"
+#include "tuner/small_core.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::tuner::breaker_test {
@@ -144,6 +145,30 @@ TEST_CASE("A study whose trials all fail from some point on loses none of them",
         CHECK(state.outcome == StudyOutcome::ok);
         CHECK(state.in(TrialPhase::finished) == 2000);
     }
+}
+
+TEST_CASE("A study that drains when a suggestion arrives ends then", "[tuner]") {
+    // Deterministic: the failures wait for their turn, which waits for a suggestion. Then no attempt is left to end.
+    testing::SmallCore core(testing::small_study("max_iterations = 1\ndeterministic = true\nmax_concurrent = 2\n",
+                                                 "[searcher]\ntype = \"tpe\"\n[failure]\nin_a_row = 2\n"));
+    core.began({"n0", "n1"});
+    const auto answer_oldest = [&] {
+        const Ticket* ticket = core.state().tickets.oldest();
+        REQUIRE(ticket != nullptr);
+        core.step(study::Prepared{ticket->number, (*core.core().preparation(ticket->number))().configuration, ""});
+    };
+    answer_oldest();
+    answer_oldest();
+    REQUIRE(core.state().in(TrialPhase::running) == 2);
+    core.over(1, AttemptOutcome::failed, {"no such file"});
+    core.over(0, AttemptOutcome::failed, {"no such file"});
+    CHECK_FALSE(core.state().draining);
+    CHECK(core.state().in(TrialPhase::running) == 0);
+    answer_oldest();
+    CHECK(core.state().draining);
+    CHECK(core.state().ended);
+    CHECK(core.state().end_reason == Reason::failures_in_a_row);
+    CHECK(core.state().in(TrialPhase::failed) == 0);
 }
 
 } // namespace ranktune::tuner::breaker_test
