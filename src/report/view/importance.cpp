@@ -18,31 +18,36 @@ constexpr std::uint64_t most_cells = 50; // as in Optuna
 struct Cells {
     std::size_t count = 1;
     models::Scale scale = models::Scale::numbers;
+    const std::vector<space::Value>* each = nullptr; ///< a cell for each of these; null: by position
+    double values = 0.0;                             ///< of a finite domain with a cell for each; 0: another one
 };
 
 Cells cells_of(const space::Domain& domain) {
     const auto* choice = std::get_if<space::Choice>(&domain);
     const auto* grid = std::get_if<space::Grid>(&domain);
-    if (grid != nullptr) return {grid->values.size(), models::Scale::categories};
-    const std::uint64_t values = space::cardinality(domain).value_or(most_cells);
-    if (choice != nullptr && !choice->ordered) return {static_cast<std::size_t>(values), models::Scale::categories};
-    return {static_cast<std::size_t>(std::min(values, most_cells)), models::Scale::numbers};
+    if (grid != nullptr) return {grid->values.size(), models::Scale::categories, &grid->values};
+    const auto cardinality = space::cardinality(domain);
+    const std::uint64_t values = cardinality.value_or(most_cells);
+    if (choice != nullptr && (!choice->ordered || values <= most_cells))
+        return {choice->values.size(), choice->ordered ? models::Scale::numbers : models::Scale::categories,
+                &choice->values};
+    const bool finite = cardinality && values <= most_cells;
+    return {static_cast<std::size_t>(std::min(values, most_cells)), models::Scale::numbers, nullptr,
+            finite ? static_cast<double>(values) : 0.0};
 }
 
 /// The cell of a value; nothing for a value outside the domain (explored by a population).
 std::optional<std::size_t> cell_of_value(const space::Domain& domain, const Cells& cells, const space::Value& value) {
-    if (const auto* grid = std::get_if<space::Grid>(&domain)) {
-        const auto found = std::ranges::find(grid->values, value);
-        if (found == grid->values.end()) return std::nullopt;
-        return static_cast<std::size_t>(found - grid->values.begin());
+    if (cells.each != nullptr) {
+        const auto found = std::ranges::find(*cells.each, value);
+        if (found == cells.each->end()) return std::nullopt;
+        return static_cast<std::size_t>(found - cells.each->begin());
     }
     if (!space::contains(domain, value)) return std::nullopt;
     const double unit = space::encode(domain, value);
-    const auto values = space::cardinality(domain);
     const auto last = static_cast<double>(cells.count - 1);
     // A small finite domain has a cell for each value; otherwise the nearest of equally spaced points, ties downwards.
-    const double at = values && *values <= cells.count ? std::floor(unit * static_cast<double>(*values))
-                                                       : std::ceil(unit * last - 0.5);
+    const double at = cells.values > 0.0 ? std::floor(unit * cells.values) : std::ceil(unit * last - 0.5);
     return static_cast<std::size_t>(std::clamp(at, 0.0, last));
 }
 
