@@ -103,8 +103,8 @@ std::vector<study::AlgorithmOption> gp_options() {
         {.name = "all_iterations",
          .kind = Kind::boolean,
          .standard = false,
-         .description = "Learn from the results at all iterations at which trials stopped, with the iteration as an "
-                        "input, as MOBSTER does; otherwise at the largest one with enough results."},
+         .description = "Learn from results at all iterations at which trials stopped, as MOBSTER does; otherwise "
+                        "at the largest with enough results."},
     };
 }
 
