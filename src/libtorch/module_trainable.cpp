@@ -70,11 +70,11 @@ ParallelOptions parallel_options(const Training& training, trainables::GradientC
 } // namespace
 
 struct ModuleTrainable::Impl {
-    Impl(Training t, trainables::TrialContext& context, const trainables::GradientChoice& choice)
+    Impl(Training t, trainables::TrialContext& context, const trainables::GradientChoice& choice, Precision products)
         : training(std::move(t)),
           group(context.group()),
           parallel(group, training.module, where_to_compute(context), parallel_options(training, choice)),
-          precision(precision_of(context)),
+          precision(products),
           parts(static_cast<int>(choice.accumulate)),
           samples(count_of(training.train, "train")),
           validated(count_of(training.val, "val")),
@@ -182,12 +182,13 @@ ModuleTrainable::~ModuleTrainable() = default;
 
 void ModuleTrainable::setup(trainables::TrialContext& context) {
     ::torch::set_num_threads(context.cpus_per_rank());
-    set_float32_products(precision_of(context));
+    const Precision precision = precision_of(context);
+    set_float32_products(precision);
     telling_of_memory([&] {
         Training training = seeded(context, make_);
         require_complete(training);
         impl_ = std::make_unique<Impl>(std::move(training), context,
-                                       trainables::gradient_choice(context.configuration(), "torch"));
+                                       trainables::gradient_choice(context.configuration(), "torch"), precision);
     });
     if (!context.devices().empty() && impl_->parallel.where().place.is_host())
         context.log("this LibTorch has no CUDA: the trial computes on the cores, and leaves its GPU idle");

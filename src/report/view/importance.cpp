@@ -19,7 +19,7 @@ struct Cells {
     std::size_t count = 1;
     models::Scale scale = models::Scale::numbers;
     const std::vector<space::Value>* each = nullptr; ///< a cell for each of these; null: by position
-    double values = 0.0;                             ///< of a finite domain with a cell for each; 0: another one
+    bool finite = false;                             ///< by position: a cell for each value
 };
 
 Cells cells_of(const space::Domain& domain) {
@@ -32,8 +32,7 @@ Cells cells_of(const space::Domain& domain) {
         return {choice->values.size(), choice->ordered ? models::Scale::numbers : models::Scale::categories,
                 &choice->values};
     const bool finite = cardinality && values <= most_cells;
-    return {static_cast<std::size_t>(std::min(values, most_cells)), models::Scale::numbers, nullptr,
-            finite ? static_cast<double>(values) : 0.0};
+    return {static_cast<std::size_t>(std::min(values, most_cells)), models::Scale::numbers, nullptr, finite};
 }
 
 /// The cell of a value; nothing for a value outside the domain (explored by a population).
@@ -45,10 +44,10 @@ std::optional<std::size_t> cell_of_value(const space::Domain& domain, const Cell
     }
     if (!space::contains(domain, value)) return std::nullopt;
     const double unit = space::encode(domain, value);
-    const auto last = static_cast<double>(cells.count - 1);
+    const auto count = static_cast<double>(cells.count);
     // A small finite domain has a cell for each value; otherwise the nearest of equally spaced points, ties downwards.
-    const double at = cells.values > 0.0 ? std::floor(unit * cells.values) : std::ceil(unit * last - 0.5);
-    return static_cast<std::size_t>(std::clamp(at, 0.0, last));
+    const double at = cells.finite ? std::floor(unit * count) : std::ceil(unit * (count - 1.0) - 0.5);
+    return static_cast<std::size_t>(std::clamp(at, 0.0, count - 1.0));
 }
 
 } // namespace

@@ -2,18 +2,8 @@
 #include "searchers/gp/gp_data.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace ranktune::searchers {
-namespace {
-
-/// Whether it keeps the constraints or not.
-double score_of(const Observation& report) {
-    const auto& values = report.score.values();
-    return values.empty() ? -std::numeric_limits<double>::infinity() : values.front();
-}
-
-} // namespace
 
 void GpData::read(const Observations& table) {
     std::size_t line = reading_.next(table);
@@ -37,7 +27,7 @@ void GpData::read(const Observation& line, std::size_t number) {
         case Observation::Kind::reported:
             training_[line.trial] = line.point;
             lines_.try_emplace({line.iteration, line.trial}, number);
-            if (all_stops_) last_[line.trial] = {line.point, score_of(line), number, line.iteration};
+            if (all_stops_) last_[line.trial] = {line.point, reported_value(line), number, line.iteration};
             break;
         case Observation::Kind::paused:
             training_.erase(line.trial);

@@ -27,8 +27,7 @@ void LargestBudget::read(const Observation& line) {
     failed_.erase(line.trial);
     if (line.kind == Observation::Kind::reported) {
         const bool ordered = violators_ == Violators::ordered;
-        const double value = line.score.values().empty() ? worst : line.score.values().front();
-        enter(line.iteration, {ordered ? line.score.order() : value, line.trial, line.point});
+        enter(line.iteration, {ordered ? line.score.order() : reported_value(line), line.trial, line.point});
     } else if (line.phase == study::TrialPhase::failed) {
         failed_[line.trial] = {line.point, line.iteration + 1};
         enter(line.iteration + 1, {worst, line.trial, line.point});

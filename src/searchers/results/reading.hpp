@@ -3,11 +3,18 @@
 // How far a searcher has read the table of observations.
 
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "ranktune/searchers/observations.hpp"
 
 namespace ranktune::searchers {
+
+/// The value of a report, whether it keeps the constraints or not: larger is better; -infinity: none.
+[[nodiscard]] inline double reported_value(const Observation& report) {
+    const auto& values = report.score.values();
+    return values.empty() ? -std::numeric_limits<double>::infinity() : values.front();
+}
 
 /// A searcher that keeps what follows from the lines that it has read needs to read each line only once. What it keeps
 /// is no state: another table is read from its beginning.
