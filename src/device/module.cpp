@@ -70,7 +70,7 @@ const Opened& open_module() {
 
 Runtime& require_devices() {
     const Opened& opened = open_module();
-    if (!opened.why.empty()) throw base::UsageError(opened.why);
+    if (!opened.why.empty()) throw NoDeviceError(opened.why);
     return *opened.runtime;
 }
 
@@ -111,10 +111,10 @@ Accelerator& open_granted(std::string_view name) {
     Runtime& runtime = require_devices();
     const auto number = number_of(name, runtime.visible(), runtime.devices());
     if (!number)
-        throw base::UsageError("this rank was granted the GPU " + std::string(name) + ", but CUDA shows it " +
-                               std::to_string(runtime.devices().size()) + " without that one" +
-                               (runtime.visible() ? " (CUDA_VISIBLE_DEVICES=" + *runtime.visible() + ")" : "") +
-                               "; ranktune doctor on that node shows what there is");
+        throw NoDeviceError("this rank was granted the GPU " + std::string(name) + ", but CUDA shows it " +
+                            std::to_string(runtime.devices().size()) + " without that one" +
+                            (runtime.visible() ? " (CUDA_VISIBLE_DEVICES=" + *runtime.visible() + ")" : "") +
+                            "; ranktune doctor on that node shows what there is");
     Accelerator& opened = runtime.open(*number);
     if (std::ranges::find(opened_devices(), &opened) == opened_devices().end()) {
         opened_devices().push_back(&opened);

@@ -55,7 +55,13 @@ struct Opened {
 /// Opens the module; the first call does the work. Not for threads at the same time.
 [[nodiscard]] const Opened& open_module();
 
-/// Requires devices: throws base::UsageError with Opened::why otherwise.
+/// This process cannot use the device that it was to use.
+class NoDeviceError : public base::UsageError {
+  public:
+    using UsageError::UsageError;
+};
+
+/// Requires devices: throws NoDeviceError with Opened::why otherwise.
 [[nodiscard]] Runtime& require_devices();
 
 /// What stands between the commas of a list in the environment. Views of `list`.
@@ -72,7 +78,7 @@ struct Opened {
 void set_memory_share(double share);
 [[nodiscard]] double memory_share();
 
-/// Opens the device that a launcher granted as `name`. Throws base::UsageError when there is no such device.
+/// Opens the device that a launcher granted as `name`. Throws NoDeviceError when there is no such device.
 [[nodiscard]] Accelerator& open_granted(std::string_view name);
 
 /// What the devices that open_granted has opened say when they do not answer this process any more (DeviceError::lost);

@@ -123,6 +123,20 @@ std::string refusal_of_some(const study::StudySpec& spec, const Layout& layout) 
     return {};
 }
 
+/// What also has to change where one trial wants more GPUs than all workers see; empty: nothing.
+std::string too_few_gpus(const study::StudySpec& spec, const Layout& layout) {
+    if (layout.seen.empty()) return {};
+    std::set<std::pair<std::string, std::string>> seen;
+    for (std::size_t r = 1; r < layout.seen.size(); ++r)
+        for (const auto& gpu : layout.seen[r].gpus.identities) seen.emplace(layout.seen[r].node, gpu);
+    if (seen.empty()) return "\n  or, for trials on cores: resources.gpus=0 resources.ranks=N";
+    const std::uint32_t wanted = spec.max_ranks_per_trial();
+    if (seen.size() * spec.resources.ranks_per_gpu() >= wanted) return {};
+    return "\n  and a trial may ask for " + base::counted(wanted, "GPU") + ", of which there " +
+           (seen.size() == 1 ? "is 1" : "are " + std::to_string(seen.size())) +
+           ": let it ask for fewer, resources.gpus=" + std::to_string(seen.size());
+}
+
 } // namespace
 
 std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
@@ -132,7 +146,7 @@ std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
     if (spec.resources.gpus == GpuUse::one_per_rank)
         return std::string("resources.gpus: not every worker has ") +
                (spec.resources.ranks_per_gpu() > 1 ? "its share of a GPU" : "a GPU of its own") + "\n  " +
-               layout.gpu_problem;
+               layout.gpu_problem + too_few_gpus(spec, layout);
     // The study does not mention GPUs: a C++ trainable may need none, but a program uses every GPU it sees.
     if (!layout.job_has_gpus || !spec.trainable.program) return {};
     return "two trials would use the same GPU\n  " + layout.gpu_problem +

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "device/device.hpp"
+#include "device/module.hpp"
 #include "process/spawn.hpp"
 
 namespace ranktune::trial {
@@ -17,6 +18,8 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
     } catch (const CheckpointError& known) {
         return known.outcome();
     } catch (const process::SetUpError&) {
+        return AttemptOutcome::unstarted;
+    } catch (const device::NoDeviceError&) {
         return AttemptOutcome::unstarted;
     } catch (const DisturbedError&) {
         return AttemptOutcome::disturbed;

@@ -46,9 +46,9 @@ class OversizedError : public base::Error {
                                                                         : study::AttemptOutcome::unreachable;
 }
 
-/// The outcome of an attempt in which a rank threw this: as said above; `unstarted` for a SetUpError; `disturbed` for
-/// errors that the machine may have caused (memory, files, the system, a GPU); `oversized` when the memory of a GPU is
-/// full; `failed` for all others.
+/// The outcome of an attempt in which a rank threw this: as said above; `unstarted` for a SetUpError, and where a rank
+/// cannot use its GPU; `disturbed` for errors that the machine may have caused (memory, files, the system, a GPU);
+/// `oversized` when the memory of a GPU is full; `failed` for all others.
 [[nodiscard]] study::AttemptOutcome outcome_of(const std::exception_ptr& error);
 
 /// Its what().

@@ -123,6 +123,26 @@ TEST_CASE("doctor says how to mend GPUs that CUDA cannot use", "[device]") {
     CHECK(named(cli::gpu_checks(found), "cuda").state == cli::Check::State::good); // a login node
 }
 
+TEST_CASE("doctor finds names of GPUs that the driver does not show", "[device]") {
+    auto found = healthy();
+    found.named_by = "CUDA_VISIBLE_DEVICES=0,GPU-5c,MIG-7,1";
+    found.named = {"0", "GPU-5c", "MIG-7", "1"};
+    CHECK(named(cli::gpu_checks(found), "gpus named").text == found.named_by + ": the driver shows 1 of 4 not");
+    found.survey = {"this machine has no NVIDIA driver", "", {}};
+    found.named = {"0"};
+    CHECK(named(cli::gpu_checks(found), "gpus named").state == cli::Check::State::wrong);
+    CHECK(named(cli::gpu_checks(found), "gpus named").text == found.named_by + ": the driver shows no GPU");
+    const auto counts = [&] {
+        return std::ranges::count_if(cli::gpu_checks(found),
+                                     [](const auto& check) { return check.name == "gpus named"; });
+    };
+    found.other_driver = true;
+    CHECK(counts() == 0);
+    found = healthy();
+    found.named = {"0", "GPU-5c"};
+    CHECK(counts() == 0);
+}
+
 TEST_CASE("doctor notes a narrow link, an exclusive GPU, an old NCCL, and a build without CUDA", "[device]") {
     auto found = healthy();
     found.survey.gpus[0].pcie_width = 4;

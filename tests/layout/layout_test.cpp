@@ -87,6 +87,24 @@ TEST_CASE("Workers share GPUs as the study says", "[layout]") {
     CHECK(layout::gpu_refusal(spec, layout).starts_with("resources.gpus: not every worker has its share of a GPU\n"));
 }
 
+TEST_CASE("Where one trial wants more GPUs than there are, fewer workers are not enough", "[layout]") {
+    Layout layout;
+    layout.nodes = {"n1", "n1", "n1", "n1", "n1"};
+    slurm::RankOnNode rank{"n1", {}};
+    rank.gpus.devices = rank.gpus.identities = {"0"};
+    layout.seen.assign(5, rank);
+    layout.share_gpus(1);
+    study::StudySpec spec = asks_for(study::GpuUse::one_per_rank);
+    CHECK(layout::gpu_refusal(spec, layout).ends_with("start one worker for each GPU: --local 1"));
+    spec.resources.ranks = 2;
+    CHECK(layout::gpu_refusal(spec, layout)
+              .ends_with("--local 1\n  and a trial may ask for 2 GPUs, of which there is 1: let it ask for fewer, "
+                         "resources.gpus=1"));
+    layout.seen.assign(5, slurm::RankOnNode{"n1", {}});
+    layout.share_gpus(1);
+    CHECK(layout::gpu_refusal(spec, layout).ends_with("or, for trials on cores: resources.gpus=0 resources.ranks=N"));
+}
+
 TEST_CASE("A study with GPU and CPU trials needs workers of both kinds", "[layout]") {
     study::StudySpec spec = asks_for(study::GpuUse::some);
     spec.space = space::SearchSpace({{"gpus", space::Choice{{0, 1, 2}, true}, {}}});

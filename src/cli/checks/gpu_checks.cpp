@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include "process/environment.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/screens/text.hpp"
+#include "slurm/gpus.hpp"
 
 namespace ranktune::cli {
 
@@ -108,6 +110,20 @@ Check gpu_check(std::size_t number, const device::SurveyedGpu& gpu) {
     return check;
 }
 
+/// Of the GPUs that the environment names, those that the driver does not show; nullopt: it shows all.
+std::optional<Check> names_check(const GpuFindings& found) {
+    const auto unknown = std::ranges::count_if(found.named, [&](const std::string& name) {
+        // (Slices have names that are not in the survey.)
+        return !name.starts_with("MIG-") && device::position_of(name, found.survey.gpus) == found.survey.gpus.size();
+    });
+    if (unknown == 0 || found.other_driver) return std::nullopt;
+    return Check{
+        "gpus named", State::wrong,
+        fmt::format("{}: the driver shows {}", found.named_by,
+                    found.survey.gpus.empty() ? "no GPU" : fmt::format("{} of {} not", unknown, found.named.size())),
+        "a study that computes on them ends at its first trial: name GPUs that nvidia-smi -L lists, or none"};
+}
+
 Check mps_check(bool runs) {
     if (runs) return {"gpu sharing", State::good, "MPS runs: processes on one GPU run at the same time"};
     return {"gpu sharing", State::good,
@@ -179,6 +195,10 @@ GpuFindings find_gpus() {
         if (opened.why.empty()) found.visible = opened.runtime->devices();
     }
     found.survey = device::survey_gpus();
+    slurm::VisibleGpus named = slurm::visible_gpus(process::environment_variables());
+    found.named_by = std::move(named.by);
+    found.named = std::move(named.devices);
+    found.other_driver = access("/dev/kfd", F_OK) == 0;
     found.network = find_network();
     found.mps = mps_runs();
     return found;
@@ -189,6 +209,7 @@ std::vector<Check> gpu_checks(const GpuFindings& found) {
     if (found.libraries.cuda_runtime != 0) checks.push_back(nccl_check(found));
     if (!found.survey.driver.empty()) checks.push_back({"gpu driver", State::good, "NVIDIA " + found.survey.driver});
     for (std::size_t i = 0; i < found.survey.gpus.size(); ++i) checks.push_back(gpu_check(i, found.survey.gpus[i]));
+    if (auto check = names_check(found)) checks.push_back(*std::move(check));
     if (!found.survey.gpus.empty() && found.libraries.nccl != 0) checks.push_back(network_check(found.network));
     if (!found.survey.gpus.empty()) checks.push_back(mps_check(found.mps));
     return checks;

@@ -30,6 +30,9 @@ struct GpuFindings {
     device::LibraryVersions libraries; ///< of the module; zeros when it cannot be loaded
     std::vector<device::DeviceFacts> visible;
     device::Survey survey;
+    std::string named_by;           ///< slurm::VisibleGpus::by, if the environment names GPUs
+    std::vector<std::string> named; ///< these
+    bool other_driver = false;      ///< AMD's: then the names may be of its GPUs
     NcclNetwork network;
     bool mps = false; ///< NVIDIA's Multi-Process Service runs
 };
