@@ -89,6 +89,12 @@ TEST_CASE("values that are not finite are null, and numbers are rounded to six d
     CHECK(data.at("trials").at("last") == Json{0.123457});
 }
 
+TEST_CASE("best values keep all digits, as trials are ranked by them", "[report]") {
+    StudyView view = long_curve(1);
+    view.trials[0].best = 0.9999999999994;
+    CHECK(data_of(view).at("trials").at("best") == Json{0.9999999999994});
+}
+
 TEST_CASE("names and messages of users cannot leave the data of the page", "[report]") {
     StudyView view = long_curve(1);
     view.name = "</script><script>alert(1)</script>";

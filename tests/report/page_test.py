@@ -122,6 +122,10 @@ class Page(unittest.TestCase):
         better = sum(value > rung["value"][rung["trial"].index(best["trial"])] for value in rung["value"])
         self.assertRegex(self.text("#places"), rf": {better + 1} of {len(rung['trial'])} at iteration {rung['iteration']}[,.]")
         self.assertIn("One run of each", self.text("#best-so-far"))
+        trials = json.loads(ranktune("export", "asha", "--format", "json", directory=self.directory))["trials"]
+        order = sorted((trial for trial in trials if trial["best"]), key=lambda trial: -trial["best"]["value"])
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('#best-so-far tbody tr')].slice(0, 5).map(row => row.firstChild.textContent)"),
+                         [f"#{trial['id']}" for trial in order[:5]])
         self.assertIn("simulated", self.text(".warning"))
 
     def test_the_copied_study_file_is_what_replay_prints(self):

@@ -54,11 +54,14 @@ function decodeTrials(raw, texts, phases) {
   };
 }
 
-// Trials in the order of their best values; those without one come last.
-function byRank(trials, sign) {
+// Trials in the order of their best values; those without one come last. Of equal ones the study's best is first.
+function byRank(trials, sign, best) {
   const order = Array.from({ length: trials.count }, (_, t) => t);
   const score = Float64Array.from(trials.best, (value) => (isNaN(value) ? -Infinity : sign * value));
-  return order.sort((a, b) => score[b] - score[a] || a - b);
+  return order.sort((a, b) => {
+    if (score[a] !== score[b]) return score[b] > score[a] ? 1 : -1;
+    return (b === best) - (a === best) || a - b;
+  });
 }
 
 function decodeStudy(raw, phases) {
@@ -76,7 +79,7 @@ function decodeStudy(raw, phases) {
                      length: seconds(raw.attempts.length), outcome: raw.attempts.outcome.map((n) => raw.texts[n]),
                      message: raw.attempts.message.map((n) => raw.texts[n]) };
   study.generations = Object.assign({}, raw.generations, { values: raw.generations.values.map(numbers) });
-  study.rank = byRank(study.trials, study.sign);
+  study.rank = byRank(study.trials, study.sign, study.best);
   return study;
 }
 

@@ -60,6 +60,13 @@ class Column {
         else
             raw("null");
     }
+    /// For values that are compared.
+    void add_all_digits(double value) {
+        if (std::isfinite(value))
+            print(value);
+        else
+            raw("null");
+    }
     void add(const Json& value) { raw(text_of(value)); }
     void raw(std::string_view json) { text_.append(std::exchange(separator_, ",")).append(json); }
     [[nodiscard]] std::string take() { return std::move(text_) + "]"; }
@@ -283,7 +290,7 @@ class StudyJson {
             why.add(texts_.number(trial.why));
             message.add(texts_.number(trial.message));
             iterations.add(trial.iterations);
-            best.add(trial.best);
+            best.add_all_digits(trial.best);
             best_iteration.add(trial.best_iteration);
             last.add(trial.last);
             seconds.add(trial.seconds);
