@@ -78,7 +78,8 @@ class Jobs(Kills, Case):
 
     def test_asha_pauses_and_promotes_and_the_weights_can_be_exported(self):
         self.ranktune("run", self.job("resnet"), "--local", "2", "-o", "asha", "study.num_trials=6", "study.max_iterations=3",
-                      "trainable.width=4", "resources.ranks=1", "failure.tolerate=1.0")
+                      "trainable.width=4", "resources.ranks=1", "failure.tolerate=1.0", "study.deterministic=true", "study.max_concurrent=2",
+                      "searcher.type=random", "study.seed=6")  # one pauses before it is promoted
         attempts = [attempt for trial in self.exported("asha")["trials"] for attempt in trial["attempts"]]
         self.assertTrue(any(attempt["from_iteration"] > 0 for attempt in attempts), attempts)
         self.ranktune("checkpoint", "asha", "best", "-o", "best.safetensors")
