@@ -29,8 +29,6 @@ constexpr auto queue_patience = 40s;       // asked up to three times
 /// In the list of jobs: those above it were there when a person asked for a stop, those below came after.
 constexpr std::string_view stop_mark = "stop";
 
-std::string list_of(const std::string& directory) { return directory + "/submit/jobs"; }
-
 /// The program's own error message.
 std::string complaint(const process::CommandOutput& done) {
     if (!done.error.empty()) return done.error;
@@ -41,8 +39,8 @@ std::string complaint(const process::CommandOutput& done) {
 /// Throws if the list exists and cannot be read: that is not an empty list.
 std::string list_text(const std::string& directory) {
     auto& files = storage::posix_file_system();
-    if (!files.exists(list_of(directory))) return {};
-    return storage::read_text(files, list_of(directory));
+    if (!files.exists(studydir::StudyDirectory{directory}.job_list())) return {};
+    return storage::read_text(files, studydir::StudyDirectory{directory}.job_list());
 }
 
 /// The lines of the list.
@@ -57,7 +55,7 @@ std::vector<std::string> list_lines(const std::string& directory) {
 void write_list(const std::string& directory, const std::vector<std::string>& lines) {
     std::string text;
     for (const auto& line : lines) text += line + "\n";
-    studydir::publish_text(storage::posix_file_system(), list_of(directory), text, false);
+    studydir::publish_text(storage::posix_file_system(), studydir::StudyDirectory{directory}.job_list(), text, false);
 }
 
 /// One line per job of this user: its name (1200_7 for an array's task), the job id in its environment, its state.
@@ -144,7 +142,7 @@ std::vector<std::string> living_jobs(const std::string& directory) {
             "squeue does not say which of this study's jobs still wait or run ({}), so nothing was submitted\n"
             "  submitted  {}\n"
             "  next       the same line again when squeue answers; or, if none of them is left: rm {}",
-            queue.trouble, base::join(known), list_of(directory)));
+            queue.trouble, base::join(known), studydir::StudyDirectory{directory}.job_list()));
     std::erase_if(known, [&](const std::string& id) { return std::ranges::find(queue.ids, id) == queue.ids.end(); });
     return known;
 }

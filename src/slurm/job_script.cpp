@@ -24,7 +24,7 @@ std::string title(const JobScript& script) {
                                                               : "A study on GPUs, one rank per GPU";
     if (!is_template(script))
         return "# " + what + ", written by `ranktune submit`. The same command again, or `sbatch " + script.file +
-               "`, continues the study.\n";
+               "`, continues the study.\n# With more trials: sbatch " + script.file + " study.num_trials=200\n";
     return "# " + what + ":   sbatch " + script.file +
            R"( STUDY.toml [options of `ranktune run`]
 # Submit it from the folder in which to create the study directory (on a shared file system if nodes > 1).
@@ -143,7 +143,7 @@ if [ $# -eq 0 ]; then
 fi
 )";
     return "\n# Arguments of `ranktune run`, and the study directory.\nset -- " + script.arguments +
-           "\ndirectory=" + script.directory + "\n";
+           " \"$@\"\ndirectory=" + script.directory + "\n";
 }
 
 constexpr std::string_view launch = R"(

@@ -61,16 +61,17 @@ std::string change_text(const study::KeyChange& change) {
 }
 
 std::string fewer_trials_text(std::size_t created, std::uint32_t before, const study::StudySpec& spec,
-                              const std::string& directory) {
+                              const std::string& directory, const std::vector<std::string>& command) {
     const std::string number = std::to_string(before);
     return "study.num_trials: " + std::to_string(created) + " trials have been created in '" + directory +
            "' already, so it cannot be " + std::to_string(spec.num_trials) +
-           ". To go on with the study as it is: " + study::shell_text({"ranktune", "run", directory}) +
+           ". To go on with the study as it is: " + study::shell_text(command) +
            "; with its study file: num_trials = " + number + " under [study] there, or study.num_trials=" + number +
            " on the command line";
 }
 
-void refuse_changes(const OpenedStudy& opened, const study::StudySpec& spec, const std::string& directory) {
+void refuse_changes(storage::FileSystem& files, const OpenedStudy& opened, const study::StudySpec& spec,
+                    const std::string& directory) {
     std::string text;
     for (const auto& change : opened.changes)
         if (!change.may_change) text += change_text(change);
@@ -81,7 +82,8 @@ void refuse_changes(const OpenedStudy& opened, const study::StudySpec& spec, con
                                "-o ANOTHER_DIRECTORY, or --fresh, which moves the old directory aside");
     const auto created = opened.tuner->state().trials.size();
     if (spec.num_trials < created)
-        throw base::UsageError(fewer_trials_text(created, opened.tuner->spec().num_trials, spec, directory));
+        throw base::UsageError(fewer_trials_text(created, opened.tuner->spec().num_trials, spec, directory,
+                                                 command_that_goes_on(files, {directory}, "ranktune")));
 }
 
 bool budget_grew(const study::StudySpec& before, const study::StudySpec& now) {
@@ -190,7 +192,7 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     const study::StudySpec wanted = with_steering(*opened.tuner, with_its_searcher(*opened.tuner, spec));
     opened.resolved = study::resolved_toml(wanted);
     opened.changes = study::differences(opened.tuner->spec(), wanted);
-    refuse_changes(opened, wanted, directory);
+    refuse_changes(files, opened, wanted, directory);
     if (request.errored != OpenRequest::Errored::leave)
         for (std::uint32_t i = 0; i < state.trials.size(); ++i)
             if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);

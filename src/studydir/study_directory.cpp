@@ -155,6 +155,12 @@ void create_study_directory(storage::FileSystem& files, const StudyDirectory& di
     publish_text(files, path, study, true);
 }
 
+std::vector<std::string> command_that_goes_on(storage::FileSystem& files, const StudyDirectory& directory,
+                                              const std::string& program) {
+    if (files.exists(directory.job_list())) return {"sbatch", directory.job_script()};
+    return {program, "run", directory.path};
+}
+
 bool is_number(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }

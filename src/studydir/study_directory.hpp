@@ -8,6 +8,7 @@
 //   status          what a running study is doing           stop            made by `ranktune stop`
 //   python/         ranktune.py, where the trials are programs (on their PYTHONPATH)
 //   lease           who runs it (storage)              attempts/       what programs need while they run
+//   submit/         the job script and the jobs of `ranktune submit`
 //   control/        requests of users, and the answers (studydir/control.hpp)
 //   logs/<job or start>.log, logs/<job or start>.env.json, logs/workers-<host>.log,
 //   logs/crash-<start>-<rank>: which trial a rank died of (studydir/crash_note.hpp)
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/file_system.hpp"
@@ -43,6 +45,9 @@ struct StudyDirectory {
     [[nodiscard]] std::string python_module() const { return python() + "/ranktune.py"; }
     [[nodiscard]] std::string stop_file() const { return path + "/stop"; }
     [[nodiscard]] std::string control() const { return path + "/control"; }
+    /// Of `ranktune submit`: the script, and the numbers of the jobs that it submitted.
+    [[nodiscard]] std::string job_script() const { return path + "/submit/job.sbatch"; }
+    [[nodiscard]] std::string job_list() const { return path + "/submit/jobs"; }
     [[nodiscard]] std::string logs() const { return path + "/logs"; }
     /// `start` names a start of the head: `job-81234-start-2` under Slurm, otherwise `start-2`.
     [[nodiscard]] std::string head_log(const std::string& start) const { return logs() + "/" + start + ".log"; }
@@ -105,6 +110,10 @@ void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, st
 /// user's: it is kept as study.toml~N. Throws base::IoError.
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
                             bool is_new);
+/// The command that goes on with the study: `run` followed by its directory, or sbatch with its job script, if jobs
+/// were submitted for it. `program`: "ranktune". Overrides may follow.
+[[nodiscard]] std::vector<std::string> command_that_goes_on(storage::FileSystem& files, const StudyDirectory& directory,
+                                                            const std::string& program);
 /// Digits only, as in the names of trial folders.
 [[nodiscard]] bool is_number(std::string_view text);
 /// The first entry that ranktune did not write and that may not be in the directory of a new study (hidden files,

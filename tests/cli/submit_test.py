@@ -94,7 +94,7 @@ def printed():
         f"# from {site}:3:\n#SBATCH --account=proj\n", "#SBATCH --partition=mine\n", f"# from {site}:6:\n#SBATCH --constraint=x\n",
         "#SBATCH --qos=high --mail-type END '--comment=a b'\n", f"# from {site}:7:\nmodule load openmpi\n",
         f"# from {site}:7:\nmodule load ranktune\n", f"# from {site}:9:\nexport MODE='a b'\n",
-        f"set -- {place.path}/study.toml study.seed=7 -o {place.path}/long\n")
+        f"set -- {place.path}/study.toml study.seed=7 -o {place.path}/long \"$@\"\n")
     assert "--partition=site" not in done.stdout
     has(done.stderr, "9 tasks on 2 nodes: the head and 4 workers on the first node, 4 workers on every other",
         "4 at a time, of 2 ranks", "8 GPUs x 04:00:00 = 32 GPU-hours for each of 3 jobs, 96 in all")

@@ -101,7 +101,7 @@ class Words(Case):
             (self.cwd / name).write_text("#!/bin/sh\nexit 1\n")
             (self.cwd / name).chmod(0o755)
         more = ["study.num_trials=60", "trainable.seconds=0.3", "slurm.requeue=false"]
-        goes_on, again = "next      squeue --jobs=8       # job 8 goes on by itself\n", "next      ranktune run tiny     # goes on\n"
+        goes_on, again = "next      squeue --jobs=8       # job 8 goes on by itself\n", "next      sbatch tiny/submit/job.sbatch  # goes on\n"
         for job, sent, noted, steps in (("7", signal.SIGUSR1, "6\n7\n8\n", goes_on), ("8", signal.SIGUSR1, "6\n7\n8\n", again),
                                         ("7", signal.SIGINT, "6\n7\n8\n", again), ("7", signal.SIGINT, "6\n7\nstop\n8\n", goes_on)):
             jobs.write_text(noted)
@@ -119,6 +119,11 @@ class Words(Case):
             out, _ = process.communicate(timeout=TIMEOUT)
             self.assertEqual(process.returncode, 75, out)
             self.assertIn(steps, out)
+        for answer, said in (("echo 9 8 PENDING", "stopped; job 9 (pending) is in Slurm's queue and goes on with the study"),
+                             ("exit 0", "stopped, goes on with: sbatch tiny/submit/job.sbatch")):
+            (self.cwd / "squeue").write_text(f"#!/bin/sh\n{answer}\n")
+            text = self.ranktune("status", "tiny", PATH=f"{self.cwd}:{os.environ['PATH']}")[0]
+            self.assertIn(said, " ".join(text.split()))
 
     def test_a_script_that_reports_on_rank_0_alone_is_told_what_that_costs(self):
         (self.cwd / "train.py").write_text("import os, ranktune, time\nif os.environ['RANK'] != '0':\n    time.sleep(1000)\n"
@@ -168,6 +173,33 @@ class Words(Case):
         (self.cwd / "new" / "submit" / "jobs").write_text("103\n")
         queue("echo 103 103 PENDING")
         self.assertIn("job 103 (pending) is in Slurm's queue", stop("new"))
+
+    def test_status_knows_the_jobs_that_would_start_the_study(self):
+        def queue(text):
+            (self.cwd / "squeue").write_text(f"#!/bin/sh\n{text}\n")
+            (self.cwd / "squeue").chmod(0o755)
+
+        slurm = {"PATH": f"{self.cwd}:{os.environ['PATH']}"}
+        (self.cwd / "tiny" / "submit").mkdir(parents=True)
+        (self.cwd / "tiny" / "submit" / "jobs").write_text("103\n")
+        queue("echo 103 103 PENDING")
+        waits = "job 103 (pending) is in Slurm's queue and goes on with the study"
+        self.assertEqual(self.ranktune("status", "tiny", **slurm)[0], f"no trial yet: {waits}\n")
+        watch = subprocess.Popen([PROGRAM, "status", "--watch", "tiny"], cwd=self.cwd, env=environment(**slurm),
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        self.assertEqual(watch.stdout.readline(), f"no trial yet: {waits}\n")
+        self.run_tiny("-q", **slurm)  # what the job does
+        rest, _ = watch.communicate(timeout=TIMEOUT)
+        self.assertIn("6/6 trials", rest)
+        # Of a study that was submitted, the commands are those of jobs.
+        out = self.ranktune("run", "tiny", "study.num_trials=4", code=2, **slurm)[1]
+        self.assertIn("To go on with the study as it is: sbatch ", out)
+        out = self.ranktune("run", "tiny", "--local", "1")[0]
+        self.assertRegex(" ".join(out.split()), r"sbatch \S*tiny/submit/job.sbatch study.num_trials=12 # 6 more")
+        queue("exit 0")
+        self.assertIn("holds no study", self.ranktune("status", "other", code=2, **slurm)[1])
 
     def test_a_rank_that_was_killed_is_not_called_a_signal_to_the_study(self):
         self.write()

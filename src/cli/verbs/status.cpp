@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/checks/missing_records.hpp"
+#include "cli/queued_jobs.hpp"
 #include "cli/study_summary.hpp"
 #include "cli/terminal/picture.hpp"
 #include "cli/terminal/terminal.hpp"
@@ -57,9 +58,13 @@ std::string remarks_of(const report::FollowedStudy& study, const report::Live& l
     std::string text = report::lone_reports_text(studydir::lone_reports(live.directory), style);
     const auto& state = study.tuner().state();
     const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
-    if (stopped && state.simulation.empty())
-        text += report::paragraph(
-            "stopped, goes on with: " + report::unbroken(report::command_text({"run", live.directory})), style);
+    if (stopped && state.simulation.empty()) {
+        const std::string queued = queued_for_study(storage::posix_file_system(), live.directory).text;
+        text += queued.empty()
+                    ? report::paragraph("stopped, goes on with: " + report::unbroken(report::going_on(live.directory)),
+                                        style)
+                    : report::paragraph("stopped; " + report::printable(queued), style);
+    }
     if (study.journal().cut_bytes > 0)
         text += report::prose(
             "journal",
@@ -69,24 +74,51 @@ std::string remarks_of(const report::FollowedStudy& study, const report::Live& l
     return text;
 }
 
-/// Follows the study until it has ended or nobody runs it. A terminal is redrawn; elsewhere a line says what is new.
+/// Whether there is a study to look at. Where there is none yet, says so, and that a job of it is queued; with `wait`,
+/// waits until that job has begun it. Throws as report::require_study when no job is to begin it.
+bool has_begun(storage::FileSystem& files, const std::string& directory, bool wait) {
+    QueueWatch queue(files, directory);
+    std::string said;
+    while (!storage::has_journal(files, directory)) {
+        const std::string text = queue.text();
+        if (text.empty()) report::require_study(files, directory);
+        if (text != said) std::cout << "no trial yet: " << report::escaped(text) << std::endl;
+        said = text;
+        if (!wait || !std::cout) return false;
+        std::this_thread::sleep_for(watch_pause);
+    }
+    return true;
+}
+
+/// Follows the study until it has ended, or nobody runs it and no job of it is queued. A terminal is redrawn; elsewhere
+/// a line says what is new.
 void watch_study(report::FollowedStudy& study, report::TableRequest request, const std::string& directory) {
     Terminal terminal = detect_terminal();
     Picture picture;
+    QueueWatch queue(storage::posix_file_system(), directory);
+    std::string said;
     bool changed = true;
     while (true) {
         const report::Live live = live_of(study.tuner().state(), directory);
-        const bool over = study.tuner().state().ended || live.interrupted;
+        const auto& state = study.tuner().state();
+        const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
+        const std::string waits = stopped ? queue.text() : std::string();
+        const bool over = (state.ended || stopped) && waits.empty();
         measure_again(terminal);
         if (terminal.interactive && !terminal.narrow && !over) {
             // A picture that is taller than the terminal could not be drawn over. Head, titles and hints take 12 lines.
             const std::string answers = report::answers_text(live, terminal.style);
             const auto others = 12 + static_cast<std::size_t>(std::ranges::count(answers, '\n'));
             request.max_rows = terminal.rows > others + 1 ? terminal.rows - others : 1;
-            picture.draw(std::cout, terminal, screen_of(study, request, live, terminal.style));
+            picture.draw(std::cout, terminal,
+                         screen_of(study, request, live, terminal.style) +
+                             (waits.empty() ? "" : report::paragraph(report::printable(waits), terminal.style)));
+        } else if (!over && !waits.empty()) {
+            if (waits != said) std::cout << report::escaped(waits) << std::endl;
         } else if (!over && changed) {
             std::cout << report::status_line(study.tuner(), live, terminal.style) << std::flush;
         }
+        said = waits;
         if (over || !std::cout) break;
         std::this_thread::sleep_for(watch_pause);
         try {
@@ -112,6 +144,7 @@ int status(const StatusArguments& arguments) {
         print(summary(load_state(directory), directory));
         return 0;
     }
+    if (!has_begun(storage::posix_file_system(), directory, arguments.watch)) return 0;
     const MissingRecords missing(directory);
     report::FollowedStudy study(storage::posix_file_system(), directory);
     missing.tell(study.journal());

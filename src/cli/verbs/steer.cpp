@@ -48,8 +48,8 @@ study::StudySpec spec_of(storage::FileSystem& files, const std::string& director
 void refuse_finished(storage::FileSystem& files, const std::string& directory) {
     const auto outcome = studydir::read_outcome(files, {directory});
     if (!outcome || outcome->cause != studydir::EndCause::over) return;
-    throw base::UsageError("the study in '" + directory + "' is over. More trials: " +
-                           report::command_text({"run", directory}) + " study.num_trials=N");
+    throw base::UsageError("the study in '" + directory + "' is over. More trials: " + report::going_on(directory) +
+                           " study.num_trials=N");
 }
 
 bool is_run(storage::FileSystem& files, const std::string& directory) {
@@ -107,7 +107,7 @@ int steer(const SteerArguments& arguments) {
     if (is_run(files, directory)) return wait_for_answer(files, directory, name, ask);
     std::cout << report::escaped("noted     " + study::describe(ask)) << "\n"
               << "nothing runs there now: it takes effect when the study goes on: "
-              << report::escaped(report::command_text({"run", directory})) << "\n";
+              << report::escaped(report::going_on(directory)) << "\n";
     return 0;
 }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // stop: ends a running study through a file in its directory, for sites where signals do not arrive.
 
-#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "cli/queued_jobs.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/job_chain.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
-#include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/explain/endings.hpp"
+#include "report/explain/next_steps.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/load.hpp"
 #include "storage/journal/lease.hpp"
@@ -32,37 +32,10 @@ std::optional<report::LoadedStudy> state_of(storage::FileSystem& files, const st
     }
 }
 
-/// Jobs that may start the study by themselves: those that `submit` has recorded, and a requeued one.
-std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& directory) {
-    auto jobs = launch::noted_jobs(directory);
-    const auto outcome = studydir::read_outcome(files, {directory});
-    if (!outcome || outcome->requeue != "yes") return jobs;
-    const auto study = state_of(files, directory);
-    if (study && !study->journal.job.empty() && std::ranges::find(jobs, study->journal.job) == jobs.end())
-        jobs.push_back(study->journal.job);
-    return jobs;
-}
-
 /// About queued jobs of a study that does not run: ", but job 101 (pending) ...", or empty.
 std::string jobs_text(storage::FileSystem& files, const std::string& directory) {
-    const auto jobs = jobs_of(files, directory);
-    if (jobs.empty()) return {};
-    const launch::QueuedJobs queue = launch::queued_jobs(jobs);
-    const auto keeps = [](const std::vector<std::string>& ids) {
-        return fmt::format(" To keep {} from that: scancel {}", ids.size() == 1 ? "it" : "them", base::join(ids, " "));
-    };
-    const auto counted = [](const std::vector<std::string>& items) {
-        return (items.size() == 1 ? "job " : "jobs ") + base::join(items);
-    };
-    if (!queue.trouble.empty())
-        return fmt::format(", but {} may start it yet: squeue does not say whether {} still in the queue ({}).{}",
-                           counted(jobs), jobs.size() == 1 ? "it is" : "they are", queue.trouble, keeps(jobs));
-    if (queue.ids.empty()) return {};
-    std::vector<std::string> items;
-    for (std::size_t i = 0; i < queue.ids.size(); ++i)
-        items.push_back(fmt::format("{} ({})", queue.ids[i], queue.states[i]));
-    return fmt::format(", but {} {} in Slurm's queue and go{} on with the study.{}", counted(items),
-                       items.size() == 1 ? "is" : "are", items.size() == 1 ? "es" : "", keeps(queue.ids));
+    const QueuedForStudy queued = queued_for_study(files, directory);
+    return queued.text.empty() ? std::string() : ", but " + queued.text + ". " + queued.prevention;
 }
 
 [[noreturn]] void nobody_runs(storage::FileSystem& files, const std::string& directory) {
@@ -118,8 +91,8 @@ int stop(const std::string& directory) {
         return 0;
     }
     std::cout << "asked " << report::escaped(describe(*holder))
-              << " to stop: running trials checkpoint at their next report; then `ranktune run "
-              << report::escaped(directory) << "` goes on\n";
+              << " to stop: running trials checkpoint at their next report\nthen      "
+              << report::escaped(report::going_on(directory)) << "  # goes on\n";
     return 0;
 }
 

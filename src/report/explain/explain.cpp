@@ -167,7 +167,7 @@ std::string now_text(const StudyView& view, study::TrialId id, const std::string
     if (trial.on_hold)
         return "paused by a user; it goes on with: " +
                unbroken(command_text({"resume", directory, std::to_string(id.value())}));
-    if (!is_run) return "nobody runs the study; it goes on with: " + unbroken(command_text({"run", directory}));
+    if (!is_run) return "nobody runs the study; it goes on with: " + unbroken(going_on(directory));
     switch (trial.phase) {
         case TrialPhase::waiting:
             return waiting_text(view, trial);
@@ -185,7 +185,7 @@ std::string study_now_text(const StudyView& view, const std::string& directory, 
     if (view.ended && view.exit_code != 75) return "over" + (view.end.empty() ? "" : ": " + printable(view.end));
     if (!is_run)
         return (view.end.empty() ? "nobody runs it" : printable(view.end)) +
-               "; it goes on with: " + unbroken(command_text({"run", directory}));
+               "; it goes on with: " + unbroken(going_on(directory));
     std::array<std::uint64_t, study::phase_count> in{};
     std::uint64_t held = 0;
     for (const TrialView& each : view.trials) {

@@ -9,6 +9,8 @@
 #include "ranktune/study/parse.hpp"
 #include "report/explain/endings.hpp"
 #include "report/explain/plan.hpp"
+#include "storage/file_system.hpp"
+#include "studydir/study_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -149,9 +151,14 @@ std::string command_text(std::vector<std::string> words) {
 
 void name_program(std::string name) { this_program() = std::move(name); }
 
+std::string going_on(const std::string& directory, const std::vector<std::string>& overrides) {
+    auto words = studydir::command_that_goes_on(storage::posix_file_system(), {directory}, this_program());
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    return study::shell_text(words);
+}
+
 std::vector<NextStep> steps_to_go_on(const std::string& directory) {
-    return {run_step(command_text({"run", directory}), "goes on"),
-            {command_text({"status", directory}), "what there is"}};
+    return {run_step(going_on(directory), "goes on"), {command_text({"status", directory}), "what there is"}};
 }
 
 std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& files) {
@@ -198,10 +205,10 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     if (no_trial_succeeded(state)) { // more trials would fail as well
         add_second_chance(steps, tuner, files);
     } else if (out_of_time(state)) {
-        steps.push_back(run_step(command_text({"run", files.directory, more_time(spec)}),
+        steps.push_back(run_step(going_on(files.directory, {more_time(spec)}),
                                  "more time: the budget counts from the first start"));
     } else if (state.best && more > spec.num_trials) {
-        steps.push_back(run_step(command_text({"run", files.directory, fmt::format("study.num_trials={}", more)}),
+        steps.push_back(run_step(going_on(files.directory, {fmt::format("study.num_trials={}", more)}),
                                  fmt::format("{} more", more - state.trials.size())));
     }
     if (!no_trial_succeeded(state)) add_retries(steps, tuner, files.directory);

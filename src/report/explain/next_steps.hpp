@@ -24,6 +24,8 @@ struct NextStep {
 /// Names this program in commands from now on: once, before threads begin.
 void name_program(std::string name);
 
+/// The command that goes on with the study in a directory (studydir::command_that_goes_on), to be typed.
+[[nodiscard]] std::string going_on(const std::string& directory, const std::vector<std::string>& overrides = {});
 /// After a resumable stop.
 [[nodiscard]] std::vector<NextStep> steps_to_go_on(const std::string& directory);
 /// For the end screen. Commands that go on with the study name its directory, which holds all its settings; commands

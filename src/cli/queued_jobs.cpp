@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/queued_jobs.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "launch/job_chain.hpp"
+#include "ranktune/base/text.hpp"
+#include "report/view/load.hpp"
+#include "studydir/study_directory.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+constexpr auto pause = std::chrono::seconds(20);
+
+/// The job that ran the study last; empty: none, or the journal cannot be read.
+std::string last_job(storage::FileSystem& files, const std::string& directory) {
+    try {
+        return report::load_state(files, directory).journal.job;
+    } catch (const std::exception&) { // stopping works without it
+        return {};
+    }
+}
+
+std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& directory) {
+    auto jobs = launch::noted_jobs(directory);
+    const auto outcome = studydir::read_outcome(files, {directory});
+    if (!outcome || outcome->requeue != "yes") return jobs;
+    const std::string last = last_job(files, directory);
+    if (!last.empty() && std::ranges::find(jobs, last) == jobs.end()) jobs.push_back(last);
+    return jobs;
+}
+
+} // namespace
+
+QueuedForStudy queued_for_study(storage::FileSystem& files, const std::string& directory) {
+    const auto jobs = jobs_of(files, directory);
+    if (jobs.empty()) return {};
+    const launch::QueuedJobs queue = launch::queued_jobs(jobs);
+    const auto prevention = [](const std::vector<std::string>& ids) {
+        return fmt::format("To keep {} from that: scancel {}", ids.size() == 1 ? "it" : "them", base::join(ids, " "));
+    };
+    const auto counted = [](const std::vector<std::string>& items) {
+        return (items.size() == 1 ? "job " : "jobs ") + base::join(items);
+    };
+    if (!queue.trouble.empty())
+        return {fmt::format("{} may start it yet: squeue does not say whether {} still in the queue ({})",
+                            counted(jobs), jobs.size() == 1 ? "it is" : "they are", queue.trouble),
+                prevention(jobs)};
+    if (queue.ids.empty()) return {};
+    std::vector<std::string> items;
+    for (std::size_t i = 0; i < queue.ids.size(); ++i)
+        items.push_back(fmt::format("{} ({})", queue.ids[i], queue.states[i]));
+    return {fmt::format("{} {} in Slurm's queue and go{} on with the study", counted(items),
+                        items.size() == 1 ? "is" : "are", items.size() == 1 ? "es" : ""),
+            prevention(queue.ids)};
+}
+
+const std::string& QueueWatch::text() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!asked_ || now - *asked_ >= pause) {
+        text_ = queued_for_study(files_, directory_).text;
+        asked_ = std::chrono::steady_clock::now();
+    }
+    return text_;
+}
+
+} // namespace ranktune::cli
