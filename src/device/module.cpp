@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 
 #include "device/built.hpp"
@@ -97,8 +98,9 @@ std::vector<Accelerator*>& opened_devices() {
     return all;
 }
 
-double& share_of_memory() {
-    static double share = 1.0;
+/// Set by the worker, read by the thread of its trial. (In tests several workers of a process set it.)
+std::atomic<double>& share_of_memory() {
+    static std::atomic<double> share{1.0};
     return share;
 }
 

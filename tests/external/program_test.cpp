@@ -13,6 +13,7 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
+#include "support/spawned.hpp"
 
 namespace ranktune::external::testing {
 namespace {
@@ -87,7 +88,9 @@ TEST_CASE("a program that ends, says nothing or answers wrongly is named", "[ext
     CHECK(failure(program, study.question(2)) ==
           "the program 'cat > /dev/null' gave no answer within 200ms (searcher.timeout)");
     study.setting->directory = "/nowhere";
-    CHECK(failure(program, study.question(3)).starts_with("the program 'cat > /dev/null' cannot be started: "));
+    const std::string unstarted = failure(program, study.question(3));
+    CHECK(unstarted.starts_with("the program 'cat > /dev/null' cannot be started: ") ==
+          ranktune::testing::children_tell_errors);
     study.setting->directory = "/";
     study.setting->timeout = 30s;
     study.setting->command = counting();

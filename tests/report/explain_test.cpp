@@ -80,6 +80,22 @@ TEST_CASE("trials of a running study say why they do not train", "[report]") {
     CHECK_THAT(explained(view, 0, false), Contains("nobody runs the study; it goes on with: ranktune run small"));
 }
 
+TEST_CASE("a trial that waits for ranks of one kind counts those alone", "[report]") {
+    StudyByHand study(small_study(9));
+    study.began(3);
+    StudyView view = view_of(study);
+    view.trials[2].phase = study::TrialPhase::waiting;
+    std::erase_if(view.attempts, [](const AttemptView& attempt) { return attempt.trial.value() == 2; });
+    CHECK_THAT(explained(view, 2), Contains("now       waits for 1 rank; 1 free of 3, 1 trial waits\n"));
+    view.ranks_with_gpu = 1;
+    view.trials[0].workers = study::WorkerKind::with_gpu;
+    view.trials[1].workers = study::WorkerKind::without_gpu;
+    view.trials[2].workers = study::WorkerKind::with_gpu;
+    CHECK_THAT(explained(view, 2), Contains("waits for 1 rank with a GPU; 0 free of 1, 1 trial waits for such\n"));
+    view.trials[2].workers = study::WorkerKind::without_gpu;
+    CHECK_THAT(explained(view, 2), Contains("waits for 1 rank without a GPU; 1 free of 2, 1 trial waits for such\n"));
+}
+
 TEST_CASE("a failed trial explains itself with its message", "[report]") {
     StudyByHand study(small_study(9));
     study.began(1);

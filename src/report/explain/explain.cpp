@@ -145,19 +145,32 @@ std::string attempts_explained(const StudyView& view, study::TrialId id, const S
     return text;
 }
 
-/// Workers that no attempt holds.
-std::uint64_t free_ranks(const StudyView& view) {
+std::uint64_t ranks_of(const StudyView& view, study::WorkerKind kind) {
+    if (kind == study::WorkerKind::any) return view.ranks;
+    return kind == study::WorkerKind::with_gpu ? view.ranks_with_gpu : view.ranks - view.ranks_with_gpu;
+}
+
+/// Workers of this kind that no attempt holds. (Trials that can use one kind alone hold no others.)
+std::uint64_t free_ranks(const StudyView& view, study::WorkerKind kind = study::WorkerKind::any) {
     std::uint64_t held = 0;
     for (const AttemptView& attempt : view.attempts)
-        if (attempt.runs) held += attempt.ranks.size();
-    return view.ranks - std::min(view.ranks, held);
+        if (attempt.runs && (kind == study::WorkerKind::any || view.trials[attempt.trial.value()].workers == kind))
+            held += attempt.ranks.size();
+    const std::uint64_t all = ranks_of(view, kind);
+    return all - std::min(all, held);
 }
 
 std::string waiting_text(const StudyView& view, const TrialView& trial) {
-    std::uint64_t others = 0;
-    for (const TrialView& each : view.trials) others += each.phase == TrialPhase::waiting ? 1 : 0;
-    return fmt::format("waits for {}; {} free of {}, {} wait", counted(trial.ranks, "rank"), free_ranks(view),
-                       view.ranks, counted(others, "trial"));
+    using study::WorkerKind;
+    std::uint64_t waiting = 0;
+    for (const TrialView& each : view.trials)
+        waiting += each.phase == TrialPhase::waiting && each.workers == trial.workers ? 1 : 0;
+    const char* kind = trial.workers == WorkerKind::any        ? ""
+                       : trial.workers == WorkerKind::with_gpu ? " with a GPU"
+                                                               : " without a GPU";
+    return fmt::format("waits for {}{}; {} free of {}, {} wait{}{}", counted(trial.ranks, "rank"), kind,
+                       free_ranks(view, trial.workers), ranks_of(view, trial.workers), counted(waiting, "trial"),
+                       waiting == 1 ? "s" : "", *kind == 0 ? "" : " for such");
 }
 
 /// Why it does not train now, or that it does.

@@ -66,6 +66,7 @@ TrialView trial_view(const TrialState& t, study::TrialId id, const History& hist
     view.others = t.others;
     view.attempts = t.attempt.value();
     view.ranks = t.wanted_ranks;
+    view.workers = t.workers;
     view.bracket = t.bracket;
     view.on_hold = t.on_hold;
     view.created_s = seconds_of_time(t.created);
@@ -287,7 +288,11 @@ StudyView view_without_curves(const LoadedStudy& study, const History& history) 
     view.versions = history.versions();
     view.rungs = rungs_of(study, history);
     view.attempts = attempts_of(study, history);
-    if (!study.workers.empty()) view.hosts = hosts_of(study.workers.back());
+    if (!study.workers.empty()) {
+        view.hosts = hosts_of(study.workers.back());
+        view.ranks_with_gpu = static_cast<std::uint64_t>(
+            std::ranges::count_if(study.workers.back(), [](const study::RankInfo& rank) { return rank.gpus > 0; }));
+    }
     view.ranks = view.starts.empty() ? 0 : view.starts.back().ranks;
     view.cost = cost_of(view, study);
     view.cost.spent_s = history.rank_time().seconds();

@@ -36,7 +36,8 @@ struct TrialView {
     double seconds = 0.0;       ///< of training
     std::vector<double> others; ///< further objectives at the best iteration; empty: none
     std::uint32_t attempts = 0;
-    std::uint32_t ranks = 1; ///< wanted
+    std::uint32_t ranks = 1;                            ///< wanted
+    study::WorkerKind workers = study::WorkerKind::any; ///< that it can use
     std::uint32_t bracket = 0;
     bool on_hold = false; ///< a user has paused it
     double created_s = 0.0;
@@ -147,7 +148,8 @@ struct StudyView {
     std::vector<std::string> versions;
     Training training;
     CostView cost;
-    std::uint64_t ranks = 0; ///< workers of the newest start
+    std::uint64_t ranks = 0;          ///< workers of the newest start
+    std::uint64_t ranks_with_gpu = 0; ///< of these
 };
 
 /// The view of a study as of its newest record. `history` must have seen the records that `study` was made of.

@@ -328,8 +328,10 @@ void Population::arrived(TrialId trial, Iteration iteration, double score) {
         set_phase(trial, Phase::running); // out of its queue, whose order changes
         at.iteration = iteration;
         set_phase(trial, phase);
-        if (at.window.size() == options_.window) at.window.erase(at.window.begin());
-        at.window.push_back(score);
+        if (options_.selection == Selection::t_test) {
+            if (at.window.size() == options_.window) at.window.erase(at.window.begin());
+            at.window.push_back(score);
+        }
     }
     if (is_ready_point(iteration) && iteration > at.judged) ranked(at, trial, iteration, score);
 }

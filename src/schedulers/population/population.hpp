@@ -115,7 +115,7 @@ class Population final : public Scheduler {
         std::vector<base::TrialId> donors;        ///< of each generation but the first
         std::vector<base::TrialId> unreadable;    ///< donors at `judged` whose state could not be read
         std::vector<Saved> saved;                 ///< committed and not released, the oldest first
-        std::vector<double> window;               ///< last scores of this generation, the oldest first
+        std::vector<double> window;               ///< t_test: last scores of this generation, the oldest first
         base::Iteration iteration = 0;            ///< highest that was reported
         base::Iteration judged = 0;               ///< its newest ready point; 0: none
         std::uint32_t judged_as = 0;              ///< its generation there
