@@ -81,11 +81,11 @@ void WorkerMachine::send(base::Rank to, const T& what) {
 void WorkerMachine::finish(study::StudyOutcome outcome, std::string text, bool clean, bool at_once) {
     if (!end_) end_ = WorkerEnd{outcome, std::move(text), clean, at_once};
 }
-/// Ends the worker on its own initiative and tells the head why.
+/// Ends the worker on its own initiative and tells the head why. `guilty`: requires a current part, which is to blame.
 void WorkerMachine::give_up(const std::string& why, bool at_once, bool guilty) {
     if (end_) return;
     log_.write(base::LogLevel::error, "worker", {{"rank", std::to_string(options_.rank.value())}, {"reason", why}});
-    send(base::head_rank, wire::Bye{why, guilty});
+    send(base::head_rank, wire::Bye{why, guilty ? current_->key : wire::AttemptKey{}});
     finish(study::StudyOutcome::runtime_error, why, false, at_once);
     end_->guilty = guilty;
 }
@@ -465,7 +465,7 @@ void WorkerMachine::watch(StudyTime now) {
 void WorkerMachine::lose_head() {
     const std::string why = "no sign of life of the head for " + study_seconds(head_timeout());
     log_.write(base::LogLevel::error, "worker", {{"rank", std::to_string(options_.rank.value())}, {"reason", why}});
-    send(base::head_rank, wire::Bye{why, false, true});
+    send(base::head_rank, wire::Bye{why, {}, true});
     finish(study::StudyOutcome::resumable, why, false, true);
     end_->lost_head = true;
 }

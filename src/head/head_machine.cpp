@@ -289,7 +289,9 @@ void HeadMachine::on(Rank from, wire::Bye& m) {
     } else {
         if (m.head_silent) ++deserters_;
         longest_gap_ = std::max(longest_gap_, now_ - last_tick_);
-        lose(from, m.why.empty() ? "it left unasked" : m.why, m.guilty);
+        // An attempt whose leader is gone is over for the head, and the others of its ranks may have a new one.
+        const bool guilty = m.hung.attempt != base::Attempt{} && m.hung == table_.held_by(from);
+        lose(from, m.why.empty() ? "it left unasked" : m.why, guilty);
     }
 }
 

@@ -155,12 +155,12 @@ void get(Decoder& in, GroupOver& m) {
 
 void put(Encoder& out, const Bye& m) {
     out.string(m.why);
-    out.boolean(m.guilty);
+    put_key(out, m.hung);
     out.boolean(m.head_silent);
 }
 void get(Decoder& in, Bye& m) {
     get_string(in, m.why);
-    m.guilty = in.boolean();
+    get_key(in, m.hung);
     m.head_silent = in.boolean();
 }
 

@@ -44,7 +44,7 @@ namespace ranktune::wire {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 7;
+inline constexpr std::uint16_t protocol_version = 8;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
@@ -98,7 +98,7 @@ struct GroupOver {
 /// Last message of a worker: the answer to Leave, or (with a reason) the notice that it ends by itself.
 struct Bye {
     std::string why;          ///< empty: as requested by Leave
-    bool guilty = false;      ///< user code is at fault: it hung
+    AttemptKey hung = {};     ///< the attempt whose user code is at fault; attempt zero: none
     bool head_silent = false; ///< it judged the head dead; a head that reads this was only blocked
     friend bool operator==(const Bye&, const Bye&) = default;
 };

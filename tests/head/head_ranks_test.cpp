@@ -69,7 +69,7 @@ TEST_CASE("A worker that ends by the fault of its trial costs the trial a failur
     h.join(2);
     const auto start = h.out.take<study::StartTrial>(one);
     h.out.drop<study::StartTrial>();
-    h.from(one, Bye{"no report for 5s", true}, 1s);
+    h.from(one, Bye{"no report for 5s", key_of(start)}, 1s);
     h.tick(1s);
     REQUIRE(h.sink.count<study::RankLost>() == 1);
     const auto& trial = h.tuner.state().trial(start.trial);
@@ -77,6 +77,32 @@ TEST_CASE("A worker that ends by the fault of its trial costs the trial a failur
     CHECK(trial.losses == 0);
     CHECK(trial.failures == 1);
     CHECK(trial.failure.message == "no report for 5s");
+}
+
+TEST_CASE("Ranks that all hang charge the trial that hung, not the one that the head has given them since", "[head]") {
+    auto spec = small_study(2);
+    spec.num_trials = 3;
+    HeadFixture h(4, spec);
+    h.join(4);
+    const auto first = h.out.take<study::StartTrial>(one);
+    const auto second = h.out.take<study::StartTrial>(Rank(3));
+    h.out.drop<study::StartTrial>();
+    h.from(one, Bye{"no report for 5s", key_of(first)}, 5s);
+    h.from(Rank(3), Bye{"no report for 5s", key_of(second)}, 5s);
+    h.tick(5s);
+    h.out.drop<study::Abandon>();
+    const auto third = h.out.take<study::StartTrial>(two); // their leaders are gone
+    CHECK(third.ranks == std::vector<Rank>{two, Rank(4)});
+    h.out.drop<study::StartTrial>();
+    h.from(two, Bye{"no report for 5s", key_of(first)}, 6s);
+    h.from(Rank(4), Bye{"no report for 5s", key_of(second)}, 6s);
+    h.tick(6s);
+    for (const auto& [start, failures] : {std::pair{first, 1U}, {second, 1U}, {third, 0U}}) {
+        const auto& trial = h.tuner.state().trial(start.trial);
+        CHECK(trial.failures == failures);
+        CHECK(trial.losses == 1 - failures);
+    }
+    CHECK(h.tuner.state().trial(third.trial).phase == study::TrialPhase::waiting);
 }
 
 TEST_CASE("A message that cannot be read costs its sender, not the study", "[head]") {
@@ -152,7 +178,7 @@ TEST_CASE("A head that comes back to workers that have left says that it was hel
     h.out.drop<study::StartTrial>();
     h.tick(1s);
     CHECK(h.machine->desertion().empty());
-    for (const Rank rank : {one, two}) h.from(rank, Bye{"no sign of life of the head for 60 s", false, true}, 86s);
+    for (const Rank rank : {one, two}) h.from(rank, Bye{"no sign of life of the head for 60 s", {}, true}, 86s);
     h.tick(86s);
     REQUIRE(h.machine->end().has_value());
     CHECK(h.machine->end()->outcome == StudyOutcome::resumable);
@@ -167,7 +193,7 @@ TEST_CASE("One worker that took the head for dead does not end the study of the 
     h.join(2);
     h.out.drop<study::StartTrial>();
     for (auto second = 1s; second < 5s; ++second) h.tick(second);
-    h.from(one, Bye{"no sign of life of the head for 60 s", false, true}, 5s); // a network lost messages
+    h.from(one, Bye{"no sign of life of the head for 60 s", {}, true}, 5s); // a network lost messages
     h.tick(5s);
     CHECK_FALSE(h.machine->end().has_value());
     CHECK(h.machine->gone() == std::vector<Rank>{one});

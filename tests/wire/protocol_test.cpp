@@ -53,9 +53,9 @@ TEST_CASE("Every message survives encoding and decoding", "[wire]") {
     check_round_trip(StopAsked{study::Asker::sigterm});
     check_round_trip(CheckpointMissed{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, "no space"});
     check_round_trip(ReportsTaken{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, 192});
-    check_round_trip(Bye{"out of memory", false});
-    check_round_trip(Bye{"hung", true});
-    check_round_trip(Bye{"no sign of life of the head for 60 s", false, true});
+    check_round_trip(Bye{"out of memory"});
+    check_round_trip(Bye{"hung", {base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}});
+    check_round_trip(Bye{"no sign of life of the head for 60 s", {}, true});
     check_round_trip(Welcome{Incarnation(7), "[study]\n", "/data/study", 1s, 60s, 30s, 5s});
     check_round_trip(start());
     check_round_trip(study::Decide{key.trial, key.attempt, key.incarnation, 3,
