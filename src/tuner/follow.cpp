@@ -2,6 +2,7 @@
 // What follows from a record: commands to the driver, and tasks for the rest of the round. Changes no state.
 
 #include <algorithm>
+#include <ranges>
 
 #include "tuner/causes.hpp"
 #include "tuner/outcomes.hpp"
@@ -22,10 +23,10 @@ std::optional<TrialId> trial_of(const study::Record& record) {
         record);
 }
 
+/// The newest first.
 std::vector<TrialId> donors_of(const TrialState& trial) {
     std::vector<TrialId> donors;
-    if (trial.takeovers.empty()) return donors;
-    for (const Donor* donor : depends_on(trial)) donors.push_back(donor->trial);
+    for (const Takeover& each : depends_on(trial) | std::views::reverse) donors.push_back(each.donor.trial);
     return donors;
 }
 

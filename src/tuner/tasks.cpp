@@ -47,8 +47,8 @@ Tuner::Next Tuner::decide(Retain& task, Round&) const {
     // Only the mean of all repeats says which configuration is the best.
     const bool undecided = spec_.searcher.repeats > 1 && t.phase != TrialPhase::failed &&
                            !repetitions_of(task.trial, state_.trials, spec_).complete;
-    const auto* checkpoint = state_.retention.of_no_use(t, spec_, hopeless, undecided || state_.is_result(task.trial),
-                                                        scheduler_->donated(task.trial));
+    const auto* checkpoint = state_.retention.of_no_use(
+        task.trial, t, spec_, hopeless, undecided || state_.is_result(task.trial), scheduler_->donated(task.trial));
     if (checkpoint == nullptr) return {};
     return study::CheckpointReleased{task.trial, checkpoint->path, false};
 }
@@ -57,7 +57,8 @@ Tuner::Next Tuner::decide(Release& task, Round&) const {
     const auto& all = state_.trials[task.trial].checkpoints;
     const auto found =
         task.path.empty()
-            ? std::ranges::find_if(all, [&](const auto& each) { return !state_.retention.is_pinned(each.path); })
+            ? std::ranges::find_if(all,
+                                   [&](const auto& each) { return !state_.retention.is_pinned(task.trial, each.path); })
             : std::ranges::find(all, task.path, &CheckpointRef::path);
     if (found == all.end()) return {};
     return study::CheckpointReleased{task.trial, found->path, task.stays};

@@ -2,6 +2,7 @@
 #include "tuner/values/retention.hpp"
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 
 #include "ranktune/study/objective.hpp"
@@ -45,6 +46,18 @@ std::size_t newest_kept(const TrialState& t, bool hopeless) {
     }
 }
 
+/// Without the empty ones at the end.
+template <class T>
+std::vector<std::vector<T>> trimmed(std::vector<std::vector<T>> lists) {
+    while (!lists.empty() && lists.back().empty()) lists.pop_back();
+    return lists;
+}
+template <class T>
+std::vector<std::vector<T>> sorted(std::vector<std::vector<T>> lists) {
+    for (auto& each : lists) std::ranges::sort(each);
+    return trimmed(std::move(lists));
+}
+
 bool is_evictable(const TrialState& t) { return t.phase == TrialPhase::paused && !t.checkpoints.empty(); }
 
 } // namespace
@@ -53,7 +66,7 @@ const CheckpointRef* best_checkpoint(const TrialState& trial, const Objective& o
     return trial.checkpoints.empty() ? nullptr : ranked(trial, objective).front();
 }
 
-const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
+const CheckpointRef* Retention::of_no_use(TrialId id, const TrialState& t, const study::StudySpec& spec, bool hopeless,
                                           bool is_result, std::optional<Iteration> donated) const {
     const auto& all = t.checkpoints;
     const std::size_t newest = newest_kept(t, hopeless);
@@ -65,7 +78,8 @@ const CheckpointRef* Retention::of_no_use(const TrialState& t, const study::Stud
     if (best > 0) kept = ranked(t, spec.objective);
     kept.resize(std::min(kept.size(), best));
     for (std::size_t i = 0; i + newest < all.size(); ++i)
-        if (std::ranges::find(kept, &all[i]) == kept.end() && all[i].iteration != donated && !is_pinned(all[i].path))
+        if (std::ranges::find(kept, &all[i]) == kept.end() && all[i].iteration != donated &&
+            !is_pinned(id, all[i].path))
             return &all[i];
     return nullptr;
 }
@@ -76,7 +90,7 @@ std::optional<TrialId> Retention::to_evict(const study::StudySpec& spec, const T
     if (!spec.checkpoint.max_bytes || bytes_ <= *spec.checkpoint.max_bytes) return {};
     for (const Evictable& next : evictable_) {
         if (next.trial == best || next.trial == keeper_) continue; // the result is what the study is for
-        if (!is_pinned(trials[next.trial].checkpoints.front().path) && !(donates && donates(next.trial)))
+        if (!is_pinned(next.trial, trials[next.trial].checkpoints.front().path) && !(donates && donates(next.trial)))
             return next.trial;
     }
     return {};
@@ -96,25 +110,44 @@ void Retention::released(TrialState& t, const std::string& path) {
     if (t.checkpoints.empty()) t.checkpoints.shrink_to_fit(); // most trials of a large study end without any
 }
 
+bool Retention::is_pinned(TrialId of, const std::string& path) const {
+    return of.value() < pins_.size() &&
+           std::ranges::find(pins_[of.value()], path, &Pin::path) != pins_[of.value()].end();
+}
+
 void Retention::pin(TrialId id, const TrialState& t) {
-    const std::vector<const Donor*> donors = depends_on(t);
-    const auto path_of = [](const Donor* donor) -> const std::string& { return donor->checkpoint.path; };
-    const auto before = pinned_by_.find(id);
-    if (before == pinned_by_.end() && donors.empty()) return;
-    if (before != pinned_by_.end() && std::ranges::equal(before->second, donors, {}, {}, path_of)) return;
-    for (const Donor* donor : donors) ++pins_[path_of(donor)];
-    if (before != pinned_by_.end()) {
-        for (const std::string& path : before->second)
-            if (const auto pin = pins_.find(path); --pin->second == 0) pins_.erase(pin);
-        pinned_by_.erase(before);
+    const std::span<const Takeover> needed = depends_on(t);
+    if (id.value() >= depends_.size()) {
+        if (needed.empty()) return;
+        depends_.resize(id.value() + 1);
     }
-    if (donors.empty()) return;
-    std::vector<std::string>& paths = pinned_by_[id];
-    for (const Donor* donor : donors) paths.push_back(path_of(donor));
+    std::vector<Dependence>& noted = depends_[id.value()];
+    const auto is_noted = [](const Takeover& takeover, const Dependence& dependence) {
+        return takeover.donor.trial == dependence.on && takeover.donor.checkpoint.path == dependence.path;
+    };
+    if (std::ranges::equal(needed, noted, is_noted)) return;
+    for (const auto& [on, path] : noted) {
+        std::vector<Pin>& pins = pins_[on.value()];
+        const auto pin = std::ranges::find(pins, path, &Pin::path);
+        if (--pin->trials == 0) pins.erase(pin);
+    }
+    noted.clear();
+    for (const Takeover& each : needed) {
+        const TrialId on = each.donor.trial;
+        const std::string& path = each.donor.checkpoint.path;
+        if (on.value() >= pins_.size()) pins_.resize(on.value() + 1);
+        std::vector<Pin>& pins = pins_[on.value()];
+        const auto pin = std::ranges::find(pins, path, &Pin::path);
+        if (pin == pins.end())
+            pins.push_back({path, 1});
+        else
+            ++pin->trials;
+        noted.push_back({on, path});
+    }
 }
 
 void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {
-    if (!t.takeovers.empty() || pinned_by_.contains(id)) pin(id, t);
+    if (!t.takeovers.empty() || id.value() < depends_.size()) pin(id, t);
     if (!spec.checkpoint.max_bytes) return;
     // Depends only on the state, so that a restored head has the same list. (The order does not change while a trial is
     // paused.)
@@ -128,7 +161,7 @@ void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& sp
 void Retention::list_all(const Trials& trials, const study::StudySpec& spec) {
     evictable_.clear();
     pins_.clear();
-    pinned_by_.clear();
+    depends_.clear();
     for (std::uint32_t i = 0; i < trials.size(); ++i) list(TrialId{i}, trials[i], spec);
 }
 
@@ -140,7 +173,7 @@ void Retention::check_invariants(const Trials& trials, const study::StudySpec& s
         for (const auto& checkpoint : t.checkpoints) bytes += checkpoint.bytes;
     if (bytes != bytes_) throw std::logic_error("the bytes of all checkpoints are off");
     const auto same = [](const Evictable& a, const Evictable& b) { return !(a < b) && !(b < a); };
-    if (pins_ != again.pins_ || pinned_by_ != again.pinned_by_)
+    if (sorted(pins_) != sorted(again.pins_) || trimmed(depends_) != trimmed(again.depends_))
         throw std::logic_error("the list of checkpoints that other trials go on from is off");
     if (!std::ranges::equal(evictable_, again.evictable_, same))
         throw std::logic_error("the list of trials whose checkpoints may go is not what a restored head would make");

@@ -2,12 +2,12 @@
 #pragma once
 // Which checkpoints are kept. Every query looks at the list of one trial, so its cost does not grow with the study.
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "ranktune/study/spec.hpp"
@@ -27,8 +27,8 @@ class Retention {
     /// (`hopeless`) keeps none. A trial that trains, and the study's result, also keep the best checkpoint.keep by the
     /// objective. A failed trial keeps its newest (--resume-errored). `donated`: the iteration of one that others may
     /// want.
-    [[nodiscard]] const CheckpointRef* of_no_use(const TrialState& t, const study::StudySpec& spec, bool hopeless,
-                                                 bool is_result, std::optional<Iteration> donated) const;
+    [[nodiscard]] const CheckpointRef* of_no_use(TrialId id, const TrialState& t, const study::StudySpec& spec,
+                                                 bool hopeless, bool is_result, std::optional<Iteration> donated) const;
     /// If checkpoint.max_bytes is exceeded, the paused trial whose checkpoints are released next. Running and starting
     /// trials need theirs. An evicted trial that is promoted after all starts from scratch.
     struct Evictable {
@@ -45,8 +45,8 @@ class Retention {
                                                   const std::optional<TrialId>& best,
                                                   const std::function<bool(TrialId)>& donates = {}) const;
 
-    /// Whether another trial goes on from this checkpoint.
-    [[nodiscard]] bool is_pinned(const std::string& path) const { return pins_.contains(path); }
+    /// Whether another trial goes on from this checkpoint of trial `of`.
+    [[nodiscard]] bool is_pinned(TrialId of, const std::string& path) const;
 
     // ---- mutators
     void committed(TrialState& t, const CheckpointRef& checkpoint);
@@ -67,15 +67,27 @@ class Retention {
     void check_invariants(const Trials& trials, const study::StudySpec& spec) const;
 
   private:
+    struct Pin {
+        std::string path;
+        std::uint32_t trials = 0; ///< that depend on it
+        friend auto operator<=>(const Pin&, const Pin&) = default;
+    };
+    struct Dependence {
+        TrialId on;
+        std::string path;
+        friend bool operator==(const Dependence&, const Dependence&) = default;
+    };
     void pin(TrialId id, const TrialState& t);
 
     std::optional<TrialId> keeper_;
     bool ever_saved_ = false;
     std::uint64_t bytes_ = 0;
     // Derived.
-    std::set<Evictable> evictable_;                       ///< empty without checkpoint.max_bytes
-    std::unordered_map<std::string, std::uint32_t> pins_; ///< how often trials depend on a checkpoint, by its path
-    std::unordered_map<TrialId, std::vector<std::string>> pinned_by_; ///< the paths that a trial depends on, if any
+    std::set<Evictable> evictable_; ///< empty without checkpoint.max_bytes
+    /// By trial, as far as needed: those of its checkpoints that others depend on, and the checkpoints of others that
+    /// it depends on.
+    std::vector<std::vector<Pin>> pins_;
+    std::vector<std::vector<Dependence>> depends_;
 };
 
 } // namespace ranktune::tuner

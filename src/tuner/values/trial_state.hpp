@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -101,9 +102,9 @@ struct Start {
     Iteration iteration = 0; ///< of the trial
 };
 [[nodiscard]] Start start_of(const TrialState& trial);
-/// Donors' checkpoints that this trial needs until it has two of its own, the newest first. The others are used when
-/// the newest cannot be read.
-[[nodiscard]] std::vector<const Donor*> depends_on(const TrialState& trial);
+/// The takeovers whose donors' checkpoints this trial needs until it has two of its own, the oldest first. The others
+/// are used when the newest cannot be read.
+[[nodiscard]] std::span<const Takeover> depends_on(const TrialState& trial);
 /// The state that the trial took over last is lost: neither the trial nor the donor has a checkpoint of it.
 [[nodiscard]] bool is_stranded(const TrialState& trial);
 

@@ -24,12 +24,12 @@ Start start_of(const TrialState& trial) {
     return {trial.takeovers.back().donor, trial.takeovers.back().iteration};
 }
 
-std::vector<const Donor*> depends_on(const TrialState& trial) {
-    std::vector<const Donor*> donors;
-    if (trial.phase == TrialPhase::finished || trial.phase == TrialPhase::stopped) return donors;
-    for (auto each = trial.takeovers.rbegin(); each != trial.takeovers.rend() && !each->settled; ++each)
-        donors.push_back(&each->donor);
-    return donors;
+std::span<const Takeover> depends_on(const TrialState& trial) {
+    const std::span<const Takeover> all(trial.takeovers);
+    if (trial.phase == TrialPhase::finished || trial.phase == TrialPhase::stopped) return {};
+    std::size_t unsettled = 0;
+    while (unsettled < all.size() && !all[all.size() - 1 - unsettled].settled) ++unsettled;
+    return all.last(unsettled);
 }
 
 bool is_stranded(const TrialState& trial) {
