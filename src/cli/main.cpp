@@ -325,8 +325,9 @@ class App {
         number("--gpus-per-node", submit_.gpus_per_node, "GPUs of each node: one worker for each");
         number("--workers-per-node", submit_.workers_per_node, "Without GPUs: workers of each node (default 4)");
         number("--cpus-per-worker", submit_.cpus_per_worker, "Cores of each worker (default: resources.cpus_per_rank)");
-        verb->add_option("-t,--time", submit_.time, "Time limit of the job: 4:00:00, 90m, 1-12:00:00")
-            ->required()
+        verb->add_option("-t,--time", submit_.time,
+                         "Time limit of the job: 4:00:00, 90m, 1-12:00:00. Without, STUDY is a "
+                         "directory, and the job is that of its last submission")
             ->type_name("TIME");
         verb->add_option("-A,--account", submit_.account, "Account, over the site file's")->type_name("NAME");
         verb->add_option("-p,--partition", submit_.partition, "Partition, over the site file's")->type_name("NAME");

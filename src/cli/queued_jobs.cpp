@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -51,13 +53,26 @@ QueuedForStudy queued_for_study(storage::FileSystem& files, const std::string& d
         return {fmt::format("{} may start it yet: squeue does not say whether {} still in the queue ({})",
                             counted(jobs), jobs.size() == 1 ? "it is" : "they are", queue.trouble),
                 prevention(jobs)};
-    if (queue.ids.empty()) return {};
+    std::vector<std::string> ids;
     std::vector<std::string> items;
-    for (std::size_t i = 0; i < queue.ids.size(); ++i)
+    for (std::size_t i = 0; i < queue.ids.size(); ++i) {
+        if (queue.states[i] == "completing") continue; // it has ended, and Slurm cleans up
+        ids.push_back(queue.ids[i]);
         items.push_back(fmt::format("{} ({})", queue.ids[i], queue.states[i]));
+    }
+    if (ids.empty()) return {};
     return {fmt::format("{} {} in Slurm's queue and go{} on with the study", counted(items),
                         items.size() == 1 ? "is" : "are", items.size() == 1 ? "es" : ""),
-            prevention(queue.ids)};
+            prevention(ids)};
+}
+
+bool submitted_since(const std::string& directory) {
+    const studydir::StudyDirectory place{directory};
+    std::error_code error;
+    const auto jobs = std::filesystem::last_write_time(place.job_list(), error);
+    if (error) return false;
+    const auto end = std::filesystem::last_write_time(place.outcome_file(), error);
+    return !error && jobs > end;
 }
 
 const std::string& QueueWatch::text() {

@@ -19,6 +19,8 @@ struct QueuedForStudy {
     std::string prevention;
 };
 [[nodiscard]] QueuedForStudy queued_for_study(storage::FileSystem& files, const std::string& directory);
+/// Whether jobs were submitted for the study since it last ended: only then a study that is over has some to come.
+[[nodiscard]] bool submitted_since(const std::string& directory);
 
 /// The same, for views that look again and again: asks Slurm rarely, for its controller's sake.
 class QueueWatch {

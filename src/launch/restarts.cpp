@@ -56,9 +56,6 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
             if (facts.code == resumable) return end(resumable);
             return std::nullopt;
         case studydir::EndCause::storage:
-            return end(resumable,
-                       "it is not started again before there is room, or the file system works; then the "
-                       "same command goes on");
         case studydir::EndCause::trials:
             return end(
                 resumable,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "slurm/job_script.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 
@@ -24,7 +25,7 @@ std::string title(const JobScript& script) {
                                                               : "A study on GPUs, one rank per GPU";
     if (!is_template(script))
         return "# " + what + ", written by `ranktune submit`. The same command again, or `sbatch " + script.file +
-               "`, continues the study.\n# With more trials: sbatch " + script.file + " study.num_trials=200\n";
+               "`, continues the study.\n";
     return "# " + what + ":   sbatch " + script.file +
            R"( STUDY.toml [options of `ranktune run`]
 # Submit it from the folder in which to create the study directory (on a shared file system if nodes > 1).
@@ -143,7 +144,7 @@ if [ $# -eq 0 ]; then
 fi
 )";
     return "\n# Arguments of `ranktune run`, and the study directory.\nset -- " + script.arguments +
-           " \"$@\"\ndirectory=" + script.directory + "\n";
+           "\ndirectory=" + script.directory + "\n";
 }
 
 constexpr std::string_view launch = R"(
@@ -265,6 +266,14 @@ exit $code
 )";
 
 } // namespace
+
+std::string with_arguments(std::string text, const std::string& arguments) {
+    const std::string begin = "\nset -- ";
+    const auto at = text.find(begin);
+    if (at == std::string::npos) return {};
+    const auto from = at + begin.size();
+    return text.replace(from, std::min(text.find('\n', from), text.size()) - from, arguments);
+}
 
 std::string render(const JobScript& script) {
     std::string text = "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\n" + title(script);

@@ -41,6 +41,9 @@ struct JobScript {
 
 /// The text of the whole script.
 [[nodiscard]] std::string render(const JobScript& script);
+/// Such a text, which is not a template's, with other arguments of `ranktune run`, in words of a shell; the rest stays
+/// as it is, also what people have changed. Empty: it has no line with arguments.
+[[nodiscard]] std::string with_arguments(std::string text, const std::string& arguments);
 /// slurm/cpu.sbatch and slurm/gpu.sbatch.
 [[nodiscard]] JobScript cpu_template();
 [[nodiscard]] JobScript gpu_template();

@@ -157,8 +157,7 @@ void create_study_directory(storage::FileSystem& files, const StudyDirectory& di
 
 std::vector<std::string> command_that_goes_on(storage::FileSystem& files, const StudyDirectory& directory,
                                               const std::string& program) {
-    if (files.exists(directory.job_list())) return {"sbatch", directory.job_script()};
-    return {program, "run", directory.path};
+    return {program, files.exists(directory.job_list()) ? "submit" : "run", directory.path};
 }
 
 bool is_number(std::string_view text) {

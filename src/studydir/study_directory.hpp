@@ -110,8 +110,8 @@ void ask_to_stop(storage::FileSystem& files, const StudyDirectory& directory, st
 /// user's: it is kept as study.toml~N. Throws base::IoError.
 void create_study_directory(storage::FileSystem& files, const StudyDirectory& directory, const std::string& study,
                             bool is_new);
-/// The command that goes on with the study: `run` followed by its directory, or sbatch with its job script, if jobs
-/// were submitted for it. `program`: "ranktune". Overrides may follow.
+/// The command that goes on with the study: `run` with its directory, or `submit`, if jobs were submitted for it.
+/// `program`: "ranktune". Overrides may follow.
 [[nodiscard]] std::vector<std::string> command_that_goes_on(storage::FileSystem& files, const StudyDirectory& directory,
                                                             const std::string& program);
 /// Digits only, as in the names of trial folders.

@@ -94,7 +94,7 @@ def printed():
         f"# from {site}:3:\n#SBATCH --account=proj\n", "#SBATCH --partition=mine\n", f"# from {site}:6:\n#SBATCH --constraint=x\n",
         "#SBATCH --qos=high --mail-type END '--comment=a b'\n", f"# from {site}:7:\nmodule load openmpi\n",
         f"# from {site}:7:\nmodule load ranktune\n", f"# from {site}:9:\nexport MODE='a b'\n",
-        f"set -- {place.path}/study.toml study.seed=7 -o {place.path}/long \"$@\"\n")
+        f"set -- {place.path}/study.toml study.seed=7 -o {place.path}/long\n")
     assert "--partition=site" not in done.stdout
     has(done.stderr, "9 tasks on 2 nodes: the head and 4 workers on the first node, 4 workers on every other",
         "4 at a time, of 2 ranks", "8 GPUs x 04:00:00 = 32 GPU-hours for each of 3 jobs, 96 in all")
@@ -189,6 +189,28 @@ def chain():
     done = place.submit(*words[:4])
     has(done.stdout, "job       104 submitted, to begin when job 103 of this study has ended")
     assert "--dependency=afterany:103" in place.asked()[-1] and jobs.read_text().split() == ["102", "103", "104"]
+
+
+def again():
+    """The directory alone: a job like that of the last submission, with the study file as it is now."""
+    place = Place()
+    place.submit("--time", "90m", "--workers-per-node", "4", "--nodes", "2")
+    script = place.path / "long" / "submit" / "job.sbatch"
+    edited = script.read_text().replace("#SBATCH --requeue\n", "#SBATCH --requeue\n#SBATCH --comment=mine\n")
+    script.write_text(edited)
+    place.run("run", "study.toml", "--local", "4", "-q")
+    has(place.run("submit", "long").stdout, "is complete, so nothing was submitted")
+    (place.path / "queue").write_text("101\n")
+    done = place.run("submit", "long", "study.num_trials=30")
+    has(done.stdout, "job       102 submitted, to begin when job 101 of this study has ended", "log       long-102.log")
+    line = f"set -- {place.path}/study.toml -o {place.path}/long\n"
+    assert line in edited and script.read_text() == edited.replace(line, f"set -- {place.path}/long study.num_trials=30\n")
+    assert len(place.asked()) == 2
+    for words in (("study.toml",), ("long", "--nodes", "3"), ("nowhere",)):
+        has(place.run("submit", *words, code=2).stderr, "--time is required")
+    script.write_text("#!/bin/sh\n")
+    has(place.run("submit", "long", "study.num_trials=30", code=2).stderr, "has no line `set -- ...`")
+    has(place.run("submit", "long", "study.num_trials=30", "--time", "1h", "--print").stdout, "#SBATCH --time=01:00:00\n")
 
 
 def a_queue_that_does_not_answer():
@@ -427,7 +449,7 @@ def a_study_that_ended():
 
 
 if __name__ == "__main__":
-    for case in (printed, shared_gpus, gpus_of_some_trials, gpus_of_a_script, hosts, chain, a_study_that_ended, a_queue_that_does_not_answer,
+    for case in (printed, shared_gpus, gpus_of_some_trials, gpus_of_a_script, hosts, chain, again, a_study_that_ended, a_queue_that_does_not_answer,
                  a_chain_that_is_refused_halfway, followers, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)

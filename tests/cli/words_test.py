@@ -101,7 +101,7 @@ class Words(Case):
             (self.cwd / name).write_text("#!/bin/sh\nexit 1\n")
             (self.cwd / name).chmod(0o755)
         more = ["study.num_trials=60", "trainable.seconds=0.3", "slurm.requeue=false"]
-        goes_on, again = "next      squeue --jobs=8       # job 8 goes on by itself\n", "next      sbatch tiny/submit/job.sbatch  # goes on\n"
+        goes_on, again = "next      squeue --jobs=8       # job 8 goes on by itself\n", "next      ranktune submit tiny  # goes on\n"
         for job, sent, noted, steps in (("7", signal.SIGUSR1, "6\n7\n8\n", goes_on), ("8", signal.SIGUSR1, "6\n7\n8\n", again),
                                         ("7", signal.SIGINT, "6\n7\n8\n", again), ("7", signal.SIGINT, "6\n7\nstop\n8\n", goes_on)):
             jobs.write_text(noted)
@@ -120,7 +120,7 @@ class Words(Case):
             self.assertEqual(process.returncode, 75, out)
             self.assertIn(steps, out)
         for answer, said in (("echo 9 8 PENDING", "stopped; job 9 (pending) is in Slurm's queue and goes on with the study"),
-                             ("exit 0", "stopped, goes on with: sbatch tiny/submit/job.sbatch")):
+                             ("exit 0", "stopped, goes on with: ranktune submit tiny")):
             (self.cwd / "squeue").write_text(f"#!/bin/sh\n{answer}\n")
             text = self.ranktune("status", "tiny", PATH=f"{self.cwd}:{os.environ['PATH']}")[0]
             self.assertIn(said, " ".join(text.split()))
@@ -195,9 +195,9 @@ class Words(Case):
         self.assertIn("6/6 trials", rest)
         # Of a study that was submitted, the commands are those of jobs.
         out = self.ranktune("run", "tiny", "study.num_trials=4", code=2, **slurm)[1]
-        self.assertIn("To go on with the study as it is: sbatch ", out)
+        self.assertIn("To go on with the study as it is: ranktune submit ", out)
         out = self.ranktune("run", "tiny", "--local", "1")[0]
-        self.assertRegex(" ".join(out.split()), r"sbatch \S*tiny/submit/job.sbatch study.num_trials=12 # 6 more")
+        self.assertRegex(" ".join(out.split()), r"ranktune submit tiny study.num_trials=12 # 6 more")
         queue("exit 0")
         self.assertIn("holds no study", self.ranktune("status", "other", code=2, **slurm)[1])
 

@@ -55,7 +55,7 @@ TEST_CASE("A script for one study says what it runs, and marks what a site file 
     CHECK(has(text, "while sleep 300; do\n"));
     CHECK(has(text, "# from /etc/ranktune/site.toml:3:\n#SBATCH --partition=long\n#SBATCH --qos=high\n"));
     CHECK(has(text, "# from /etc/ranktune/site.toml:4:\nmodule load openmpi\n"));
-    CHECK(has(text, "set -- /data/my.toml study.seed=3 -o '/data/a b' \"$@\"\n"));
+    CHECK(has(text, "set -- /data/my.toml study.seed=3 -o '/data/a b'\n"));
     CHECK(has(text, "directory='/data/a b'\n"));
     CHECK_FALSE(has(text, "usage:"));
     // Every directive must come before the first command, where Slurm stops reading.

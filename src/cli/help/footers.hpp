@@ -43,6 +43,7 @@ inline constexpr const char* submit_footer = R"(Examples:
   ranktune submit digits.toml --time 1:00:00        one node, 4 workers
   ranktune submit bert.toml --nodes 2 --gpus-per-node 4 --time 8h --chain 3
   ranktune submit bert.toml --time 8h --print -- --qos=long --mail-type=END
+  ranktune submit bert study.num_trials=120         a job like the last one
 
 The same line again goes on with the study. Accounts, modules and the like stand
 in a site file: /etc/ranktune/site.toml (or $RANKTUNE_SITE) and

@@ -53,17 +53,24 @@ std::string screen_of(report::FollowedStudy& study, const report::TableRequest& 
            report::answers_text(live, style);
 }
 
+/// Whether a job may be about to go on with the study.
+bool may_be_queued(const tuner::State& state, const report::Live& live) {
+    if (!state.ended) return live.interrupted;
+    return !tuner::is_over(state) || submitted_since(live.directory);
+}
+
 /// What stands below the table, once.
 std::string remarks_of(const report::FollowedStudy& study, const report::Live& live, const report::Style& style) {
     std::string text = report::lone_reports_text(studydir::lone_reports(live.directory), style);
     const auto& state = study.tuner().state();
     const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
-    if (stopped && state.simulation.empty()) {
+    if (may_be_queued(state, live) && state.simulation.empty()) {
         const std::string queued = queued_for_study(storage::posix_file_system(), live.directory).text;
-        text += queued.empty()
-                    ? report::paragraph("stopped, goes on with: " + report::unbroken(report::going_on(live.directory)),
-                                        style)
-                    : report::paragraph("stopped; " + report::printable(queued), style);
+        if (!queued.empty())
+            text += report::paragraph((stopped ? "stopped; " : "ended; ") + report::printable(queued), style);
+        else if (stopped)
+            text += report::paragraph("stopped, goes on with: " + report::unbroken(report::going_on(live.directory)),
+                                      style);
     }
     if (study.journal().cut_bytes > 0)
         text += report::prose(
@@ -101,9 +108,8 @@ void watch_study(report::FollowedStudy& study, report::TableRequest request, con
     while (true) {
         const report::Live live = live_of(study.tuner().state(), directory);
         const auto& state = study.tuner().state();
-        const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
-        const std::string waits = stopped ? queue.text() : std::string();
-        const bool over = (state.ended || stopped) && waits.empty();
+        const std::string waits = may_be_queued(state, live) ? queue.text() : std::string();
+        const bool over = (state.ended || live.interrupted) && waits.empty();
         measure_again(terminal);
         if (terminal.interactive && !terminal.narrow && !over) {
             // A picture that is taller than the terminal could not be drawn over. Head, titles and hints take 12 lines.

@@ -184,19 +184,19 @@ std::string plan_text(const JobScript& script, const study::StudySpec& spec, std
     return text + "\n";
 }
 
-void submit_all(const JobScript& script, const std::string& directory, std::uint32_t chain) {
-    const std::string file = directory + "/submit/" + script.file;
+void submit_all(const std::string& script, const std::string& name, const std::string& directory, std::uint32_t chain) {
+    const std::string file = studydir::StudyDirectory{directory}.job_script();
     auto& files = storage::posix_file_system();
     files.make_directories(directory + "/submit");
     const auto before = launch::living_jobs(directory);
-    studydir::publish_text(files, file, slurm::render(script), false);
+    studydir::publish_text(files, file, script, false);
     const auto jobs = launch::submit_chain(directory, file, before, chain);
     std::cout << "job       " << jobs.front() << " submitted";
     if (!before.empty()) std::cout << ", to begin when job " << before.back() << " of this study has ended";
     if (chain > 1)
         std::cout << ", then " << base::join(std::vector<std::string>(jobs.begin() + 1, jobs.end()))
                   << " one after the other, until the study is complete";
-    std::cout << "\nscript    " << report::escaped(file) << "\nlog       " << report::escaped(script.name) << "-"
+    std::cout << "\nscript    " << report::escaped(file) << "\nlog       " << report::escaped(name) << "-"
               << jobs.front() << ".log\n"
               << "next      ranktune status " << study::shell_text({directory}) << "; scancel ";
     for (const auto& id : before) std::cout << id << " ";
@@ -221,7 +221,41 @@ int say_finished(const std::string& study, const std::string& directory, study::
     return static_cast<int>(outcome);
 }
 
+/// Without --time: a job like the last one of the study, by the script of that submission.
+int submit_again(const SubmitArguments& arguments) {
+    const studydir::StudyDirectory place{fs::absolute(arguments.study).lexically_normal().string()};
+    const bool says_more = arguments.nodes > 1 || arguments.gpus_per_node > 0 || arguments.workers_per_node ||
+                           arguments.cpus_per_worker || !arguments.account.empty() || !arguments.partition.empty() ||
+                           !arguments.sbatch.empty() || !arguments.directory.empty();
+    auto& files = storage::posix_file_system();
+    if (says_more || !fs::is_directory(place.path) || !files.exists(place.job_script()))
+        throw base::UsageError(
+            "--time is required: the time limit of the job, such as --time 4:00:00. Only the directory of a study that "
+            "was submitted before may stand alone, as in `ranktune submit DIR`: its job is then that of the last "
+            "submission");
+    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    const auto opened = studydir::open_study(files, place.path, input.spec, {});
+    if (opened.finished) return say_finished(arguments.study, place.path, opened.tuner->state().outcome);
+    std::vector<std::string> words{place.path}; // with all changes of the study file since then
+    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+    const std::string script =
+        slurm::with_arguments(storage::read_text(files, place.job_script()), study::shell_text(words));
+    if (script.empty())
+        throw base::UsageError(
+            "'" + place.job_script() +
+            "' has no line `set -- ...` with the arguments of `ranktune run`: say --time and the rest, "
+            "and the script is written anew");
+    if (arguments.print) {
+        std::cout << script << std::flush;
+        std::cerr << "nothing was submitted (--print)\n";
+        return 0;
+    }
+    submit_all(script, input.spec.name, place.path, arguments.chain);
+    return 0;
+}
+
 int submit_study(const SubmitArguments& arguments, const Invocation& invocation) {
+    if (arguments.time.empty()) return submit_again(arguments);
     const StudyInput input = read_study(arguments.study, arguments.overrides, ranks_of(arguments));
     std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
     if (directory.empty()) directory = input.spec.name;
@@ -238,7 +272,7 @@ int submit_study(const SubmitArguments& arguments, const Invocation& invocation)
         return 0;
     }
     std::cout << plan;
-    submit_all(script, directory, arguments.chain);
+    submit_all(slurm::render(script), script.name, directory, arguments.chain);
     return 0;
 }
 

@@ -67,7 +67,7 @@ struct SubmitArguments {
     std::uint32_t gpus_per_node = 0;
     std::optional<std::uint32_t> workers_per_node; ///< without GPUs
     std::optional<std::uint32_t> cpus_per_worker;  ///< nothing: as the study says
-    std::string time;                              ///< a duration of the study file
+    std::string time;                              ///< a duration of the study file; empty: the last submission's job
     std::string account;
     std::string partition;
     std::uint32_t chain = 1;         ///< number of jobs; each begins when the one before has ended
