@@ -72,7 +72,7 @@ bool submitted_since(const std::string& directory) {
     const auto jobs = std::filesystem::last_write_time(place.job_list(), error);
     if (error) return false;
     const auto end = std::filesystem::last_write_time(place.outcome_file(), error);
-    return !error && jobs > end;
+    return error || jobs > end; // a start removes what the one before has written
 }
 
 const std::string& QueueWatch::text() {

@@ -100,7 +100,7 @@ class FullDisk(Disk):
         words = " ".join(out.split())
         self.assertIn(self.why, words)
         self.assertNotIn("a rank ended before the study did", words)
-        self.assertIn("not started again before there is room", words)
+        self.assertIn("not started again before the cause is mended", words)
         self.assertEqual({k: self.outcome("long")[k] for k in ("exit", "start", "cause")},
                          {"exit": "75", "start": "1", "cause": "storage"})
         self.make_room()
