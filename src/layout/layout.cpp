@@ -153,10 +153,10 @@ std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
            "\n  or, for programs that use none: resources.gpus = 0";
 }
 
-std::string layout_words(const Layout& layout, const std::string& dot) {
+std::string layout_words(const Layout& layout, const std::string& dot, bool uses_gpus) {
     const std::size_t nodes = layout.node_count();
     std::string text = nodes == 1 ? layout.nodes.front() : std::to_string(nodes) + " nodes";
-    const std::size_t gpus = layout.gpu_count();
+    const std::size_t gpus = uses_gpus ? layout.gpu_count() : 0;
     if (gpus > 0) text += dot + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
     return text;
 }

@@ -46,7 +46,8 @@ void share_as_head(Layout& layout, const comm::mpi::Environment& environment, st
 [[nodiscard]] std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout);
 
 /// "n1", or "3 nodes", with the number of GPUs that workers have, if any: "3 nodes · 8 GPUs" with `dot` between.
-[[nodiscard]] std::string layout_words(const Layout& layout, const std::string& dot);
+/// `uses_gpus`: false: the study uses none, and they are not named.
+[[nodiscard]] std::string layout_words(const Layout& layout, const std::string& dot, bool uses_gpus = true);
 
 struct Binding;
 /// By node: [{"node": "n1", "ranks": [0, 1], "gpus": ["", "0"], "cpus": ["0", "1-7"]}]. `cpus`: after binding;

@@ -43,6 +43,7 @@ TEST_CASE("The start screen names one node, or counts nodes and GPUs", "[layout]
     layout.gpus = {{}, {"0"}, {"0"}, {"0"}};
     layout.gpu_names = {"", "4", "4", "4"}; // two ranks of n1 share one; that of n2 is another
     CHECK(layout::layout_words(layout, " - ") == "2 nodes - 2 GPUs");
+    CHECK(layout::layout_words(layout, " - ", false) == "2 nodes");
     layout.gpu_names.clear();
     layout.nodes = {"n1", "n1"};
     layout.gpus = {{}, {"0"}};

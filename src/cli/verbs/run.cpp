@@ -247,7 +247,8 @@ class RunScreens {
         options.layout.share_gpus(input.spec.resources.ranks_per_gpu());
         if (const std::string refusal = layout::gpu_refusal(input.spec, options.layout); !refusal.empty())
             throw base::UsageError(refusal);
-        layout_ = layout::layout_words(options.layout, std::string(terminal_.style.dot()));
+        layout_ = layout::layout_words(options.layout, std::string(terminal_.style.dot()),
+                                       input.spec.resources.gpus != study::GpuUse::none);
         // A study that has begun has its earlier results in the journal.
         if (arguments_.fresh || !storage::has_journal(storage::posix_file_system(), directory_))
             options.earlier =
