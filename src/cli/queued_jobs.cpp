@@ -2,16 +2,15 @@
 #include "cli/queued_jobs.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "cli/study_summary.hpp"
 #include "launch/job_chain.hpp"
 #include "ranktune/base/text.hpp"
-#include "report/view/load.hpp"
 #include "studydir/study_directory.hpp"
 
 namespace ranktune::cli {
@@ -19,21 +18,13 @@ namespace {
 
 constexpr auto pause = std::chrono::seconds(20);
 
-/// The job that ran the study last; empty: none, or the journal cannot be read.
-std::string last_job(storage::FileSystem& files, const std::string& directory) {
-    try {
-        return report::load_state(files, directory).journal.job;
-    } catch (const std::exception&) { // stopping works without it
-        return {};
-    }
-}
-
 std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& directory) {
     auto jobs = launch::noted_jobs(directory);
     const auto outcome = studydir::read_outcome(files, {directory});
     if (!outcome || outcome->requeue != "yes") return jobs;
-    const std::string last = last_job(files, directory);
-    if (!last.empty() && std::ranges::find(jobs, last) == jobs.end()) jobs.push_back(last);
+    const auto study = readable_state(files, directory);
+    if (study && !study->journal.job.empty() && std::ranges::find(jobs, study->journal.job) == jobs.end())
+        jobs.push_back(study->journal.job);
     return jobs;
 }
 

@@ -92,6 +92,14 @@ report::LoadedStudy load_state(const std::string& directory) {
     return study;
 }
 
+std::optional<report::LoadedStudy> readable_state(storage::FileSystem& files, const std::string& directory) {
+    try {
+        return report::load_state(files, directory);
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
+}
+
 report::Live live_of(const tuner::State& state, const std::string& directory) {
     const Standing standing = standing_of(state, directory);
     report::Live live;

@@ -17,6 +17,10 @@ namespace ranktune::cli {
 /// Loads the state, and warns when the newest records are missing. Throws as report::load_state.
 [[nodiscard]] report::LoadedStudy load_state(const std::string& directory);
 
+/// The state as of the newest record; nothing when the journal cannot be read: for what works without it.
+[[nodiscard]] std::optional<report::LoadedStudy> readable_state(storage::FileSystem& files,
+                                                                const std::string& directory);
+
 /// How the study goes, for the screens.
 [[nodiscard]] report::Live live_of(const tuner::State& state, const std::string& directory);
 

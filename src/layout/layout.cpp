@@ -123,18 +123,15 @@ std::string refusal_of_some(const study::StudySpec& spec, const Layout& layout) 
     return {};
 }
 
-/// What also has to change where one trial wants more GPUs than all workers see; empty: nothing.
+/// What also has to change where one trial wants more GPUs than all workers have; empty: nothing.
 std::string too_few_gpus(const study::StudySpec& spec, const Layout& layout) {
-    if (layout.seen.empty()) return {};
-    std::set<std::pair<std::string, std::string>> seen;
-    for (std::size_t r = 1; r < layout.seen.size(); ++r)
-        for (const auto& gpu : layout.seen[r].gpus.identities) seen.emplace(layout.seen[r].node, gpu);
-    if (seen.empty()) return "\n  or, for trials on cores: resources.gpus=0 resources.ranks=N";
+    if (!layout.job_has_gpus) return "\n  or, for trials on cores: resources.gpus=0 resources.ranks=N";
+    const std::size_t gpus = layout.gpu_count();
     const std::uint32_t wanted = spec.max_ranks_per_trial();
-    if (seen.size() * spec.resources.ranks_per_gpu() >= wanted) return {};
+    if (gpus * spec.resources.ranks_per_gpu() >= wanted) return {};
     return "\n  and a trial may ask for " + base::counted(wanted, "GPU") + ", of which there " +
-           (seen.size() == 1 ? "is 1" : "are " + std::to_string(seen.size())) +
-           ": let it ask for fewer, resources.gpus=" + std::to_string(seen.size());
+           (gpus == 1 ? "is 1" : "are " + std::to_string(gpus)) +
+           ": let it ask for fewer, resources.gpus=" + std::to_string(gpus);
 }
 
 } // namespace

@@ -297,9 +297,12 @@ class Studies(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         reports = self.reports("measured")
         self.assertEqual(len(reports), 2)
-        for row in reports.values():  # one bucket a step
+        steps, before = 3, 0.0  # of 480 examples, with one bucket each
+        for row in reports.values():
             self.assertGreater(float(row["comm/exposed_ms"]), 140)
-            self.assertLess(float(row["comm/exposed_ms"]), 1000 * float(row["seconds"]))
+            # Counted once: with what the step computes, it fits into the time of the iteration.
+            self.assertLess(steps * float(row["comm/exposed_ms"]), 1000 * (float(row["seconds"]) - before))
+            before = float(row["seconds"])
 
     def test_compressed_gradients_train_on_devices(self):
         for kind in ("bf16", "topk"):

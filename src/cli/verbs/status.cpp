@@ -53,17 +53,20 @@ std::string screen_of(report::FollowedStudy& study, const report::TableRequest& 
            report::answers_text(live, style);
 }
 
+/// Nobody runs it, and it is not over.
+bool is_stopped(const tuner::State& state, const report::Live& live) {
+    return state.ended ? !tuner::is_over(state) : live.interrupted;
+}
 /// Whether a job may be about to go on with the study.
 bool may_be_queued(const tuner::State& state, const report::Live& live) {
-    if (!state.ended) return live.interrupted;
-    return !tuner::is_over(state) || submitted_since(live.directory);
+    return is_stopped(state, live) || (state.ended && submitted_since(live.directory));
 }
 
 /// What stands below the table, once.
 std::string remarks_of(const report::FollowedStudy& study, const report::Live& live, const report::Style& style) {
     std::string text = report::lone_reports_text(studydir::lone_reports(live.directory), style);
     const auto& state = study.tuner().state();
-    const bool stopped = state.ended ? !tuner::is_over(state) : live.interrupted;
+    const bool stopped = is_stopped(state, live);
     if (may_be_queued(state, live) && state.simulation.empty()) {
         const std::string queued = queued_for_study(storage::posix_file_system(), live.directory).text;
         if (!queued.empty())

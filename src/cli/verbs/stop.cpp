@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/queued_jobs.hpp"
+#include "cli/study_summary.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/job_chain.hpp"
 #include "process/environment.hpp"
@@ -22,15 +23,6 @@
 
 namespace ranktune::cli {
 namespace {
-
-/// The state as of the newest record; nothing when the journal cannot be read.
-std::optional<report::LoadedStudy> state_of(storage::FileSystem& files, const std::string& directory) {
-    try {
-        return report::load_state(files, directory);
-    } catch (const std::exception&) { // stopping works without it
-        return std::nullopt;
-    }
-}
 
 /// About queued jobs of a study that does not run: ", but job 101 (pending) ...", or empty.
 std::string jobs_text(storage::FileSystem& files, const std::string& directory) {
@@ -85,7 +77,7 @@ int stop(const std::string& directory) {
     const auto me = storage::this_holder(process::slurm_job(), process::slurm_restart_count());
     if (storage::judge(*holder, me, storage::process_start) == storage::LeaseState::stale)
         head_is_dead(files, directory, *holder);
-    if (const auto study = state_of(files, directory);
+    if (const auto study = readable_state(files, directory);
         study && study->tuner->state().draining && !study->tuner->state().ended) {
         std::cout << report::escaped(stopping_already(*study, *holder));
         return 0;

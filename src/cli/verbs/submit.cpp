@@ -224,11 +224,13 @@ int say_finished(const std::string& study, const std::string& directory, study::
 /// Without --time: a job like the last one of the study, by the script of that submission.
 int submit_again(const SubmitArguments& arguments) {
     const studydir::StudyDirectory place{fs::absolute(arguments.study).lexically_normal().string()};
-    const bool says_more = arguments.nodes > 1 || arguments.gpus_per_node > 0 || arguments.workers_per_node ||
-                           arguments.cpus_per_worker || !arguments.account.empty() || !arguments.partition.empty() ||
-                           !arguments.sbatch.empty() || !arguments.directory.empty();
+    SubmitArguments alone; // what may be said
+    alone.study = arguments.study;
+    alone.overrides = arguments.overrides;
+    alone.chain = arguments.chain;
+    alone.print = arguments.print;
     auto& files = storage::posix_file_system();
-    if (says_more || !fs::is_directory(place.path) || !files.exists(place.job_script()))
+    if (arguments != alone || !fs::is_directory(place.path) || !files.exists(place.job_script()))
         throw base::UsageError(
             "--time is required: the time limit of the job, such as --time 4:00:00. Only the directory of a study that "
             "was submitted before may stand alone, as in `ranktune submit DIR`: its job is then that of the last "

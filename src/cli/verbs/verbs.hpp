@@ -73,6 +73,7 @@ struct SubmitArguments {
     std::uint32_t chain = 1;         ///< number of jobs; each begins when the one before has ended
     bool print = false;              ///< print the script, submit nothing
     std::vector<std::string> sbatch; ///< further options, after `--`
+    friend bool operator==(const SubmitArguments&, const SubmitArguments&) = default;
 };
 
 /// Prints the host of each task of this Slurm job, one per line: the first node for the head, then each node once per

@@ -54,24 +54,19 @@ std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 class Column {
   public:
     void add(std::integral auto value) { print(value); }
-    void add(double value) {
-        if (std::isfinite(value))
-            print(value, std::chars_format::general, digits);
-        else
-            raw("null");
-    }
-    /// For values that are compared.
-    void add_all_digits(double value) {
-        if (std::isfinite(value))
-            print(value);
-        else
-            raw("null");
-    }
+    void add(double value) { add_number(value, std::chars_format::general, digits); }
+    void add_all_digits(double value) { add_number(value); } ///< for values that are compared
     void add(const Json& value) { raw(text_of(value)); }
     void raw(std::string_view json) { text_.append(std::exchange(separator_, ",")).append(json); }
     [[nodiscard]] std::string take() { return std::move(text_) + "]"; }
 
   private:
+    void add_number(double value, auto... format) {
+        if (std::isfinite(value))
+            print(value, format...);
+        else
+            raw("null");
+    }
     void print(auto... value) {
         char text[32];
         const auto end = std::to_chars(text, text + sizeof text, value...).ptr;
