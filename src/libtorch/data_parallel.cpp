@@ -10,10 +10,11 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/nn/utils/clip_grad.h>
 
 #include "device/device.hpp"
+#include "libtorch/clip.hpp"
 #include "libtorch/device_memory.hpp"
+#include "libtorch/loss_reader.hpp"
 #include "libtorch/optimizer_state.hpp"
 #include "libtorch/streams.hpp"
 #include "libtorch/tensors.hpp"
@@ -107,13 +108,13 @@ struct DataParallel::Impl {
     /// A parameter that is trained, and its gradient.
     struct Gradient {
         Named parameter;
-        Tensor sum; ///< in the bucket, with the parameter's shape
+        Tensor sum; ///< in the bucket, with the parameter's shape; undefined on one rank
         bool arrived = false;
         Accumulator accumulator; ///< keeps the hook
     };
 
     Impl(ddp::Group& g, std::shared_ptr<::torch::nn::Module> m, const Where& w, ParallelOptions o)
-        : group(g), module(std::move(m)), where(w), options(std::move(o)) {
+        : group(g), module(std::move(m)), where(w), options(std::move(o)), losses(w) {
         const auto scope = stream();
         module->to(where.device);
         parameters = without_repetitions(module->named_parameters());
@@ -122,12 +123,13 @@ struct DataParallel::Impl {
         const base::DType type = dtype_of(trainable.front().tensor, trainable.front().name);
         broadcast(group, parameters);
         broadcast(group, buffers);
+        for (const Named& parameter : trainable) gradients.push_back({parameter, {}, false, {}});
+        if (group.size() == 1) return;
         const std::size_t limit = std::max<std::size_t>(options.bucket_bytes / base::size_of(type), 1);
         reducer = std::make_unique<ddp::GradientReducer>(
             group, padded_sizes(trainable),
             ddp::ReducerSettings{limit, type, where.place, options.gradients.compression, matrices_of(trainable)});
         if (options.gradients.metrics) meter.watch(*reducer);
-        for (const Named& parameter : trainable) gradients.push_back({parameter, {}, false, {}});
         find_gradients();
     }
 
@@ -153,9 +155,11 @@ struct DataParallel::Impl {
         const auto scope = stream(); // autograd may have its own thread, and the accumulator another stream
         const ::torch::NoGradGuard no_gradients;
         Tensor& own = gradient.parameter.tensor.mutable_grad();
-        gradient.sum.copy_(own.is_sparse() ? own.to_dense() : own);
-        own = gradient.sum;
+        if (own.is_sparse()) own = own.to_dense();
         gradient.arrived = true;
+        if (!reducer) return;
+        gradient.sum.copy_(own);
+        own = gradient.sum;
         reducer->ready(i);
         reducer->poll();
     }
@@ -163,6 +167,7 @@ struct DataParallel::Impl {
     void begin() {
         for (Gradient& gradient : gradients) {
             gradient.arrived = false;
+            if (adding) continue;
             gradient.parameter.tensor.mutable_grad() = Tensor(); // autograd then moves its result there
         }
         if (to_plan) follow_order();
@@ -189,10 +194,11 @@ struct DataParallel::Impl {
             const Collecting scope_of_hooks(collecting);
             telling_of_memory([&] {
                 const Tensor mean = loss();
+                losses.read(mean);
                 (share == 1.0 ? mean : mean * share).backward();
-                value = mean.item<double>();
+                value = losses.wait([&] { check_sums(); });
             });
-            reducer->check_sums(); // that was a wait for the GPU
+            check_sums(); // that was a wait for the GPU
             if (!std::isfinite(value))
                 throw base::Error(std::string("loss is ") + (std::isnan(value) ? "NaN" : "infinite"));
         }
@@ -200,13 +206,34 @@ struct DataParallel::Impl {
         return value;
     }
 
-    /// On a GPU without waiting for it, but for types that the reducer does not clip there.
+    void check_sums() const {
+        if (reducer) reducer->check_sums();
+    }
+
+    /// Calls `compute_gradients` as a step, or as a part of one.
+    template <class ComputeGradients>
+    void run(bool whole, ComputeGradients&& compute_gradients) {
+        if (reducer)
+            return whole ? ddp::run_step(*reducer, compute_gradients)
+                         : ddp::run_micro_step(*reducer, compute_gradients);
+        group.barrier(); // looks whether the trial goes on
+        try {
+            compute_gradients();
+        } catch (...) {
+            adding = false;
+            throw;
+        }
+        adding = !whole;
+    }
+
+    /// Without waiting for a GPU.
     void clip(double most) {
-        const Tensor& first = gradients.front().sum;
-        if (where.place.is_host() || first.scalar_type() == ::torch::kFloat32) return reducer->clip_norm(most);
-        std::vector<Tensor> trained_ones;
-        for (const Gradient& gradient : gradients) trained_ones.push_back(gradient.parameter.tensor);
-        ::torch::nn::utils::clip_grad_norm_(trained_ones, most);
+        const bool in_buckets =
+            reducer && (where.place.is_host() || gradients.front().sum.scalar_type() == ::torch::kFloat32);
+        if (in_buckets) return reducer->clip_norm(most);
+        std::vector<Tensor> all;
+        for (const Gradient& gradient : gradients) all.push_back(gradient.parameter.tensor.grad());
+        clip_together(all, most);
     }
 
     /// The gradients that the step did not compute are zero.
@@ -214,9 +241,14 @@ struct DataParallel::Impl {
         for (std::size_t i = gradients.size(); i-- > 0;) {
             Gradient& gradient = gradients[i];
             if (gradient.arrived) continue;
-            gradient.sum.zero_();
-            gradient.parameter.tensor.mutable_grad() = gradient.sum;
             gradient.arrived = true;
+            Tensor& own = gradient.parameter.tensor.mutable_grad();
+            if (!reducer) {
+                if (!own.defined()) own = ::torch::zeros_like(gradient.parameter.tensor);
+                continue;
+            }
+            gradient.sum.zero_();
+            own = gradient.sum;
             reducer->ready(i);
         }
     }
@@ -227,12 +259,14 @@ struct DataParallel::Impl {
     ParallelOptions options;
     std::vector<Named> parameters; ///< all
     std::vector<Named> buffers;
-    std::unique_ptr<ddp::GradientReducer> reducer;
-    std::vector<Gradient> gradients;  ///< in the order of `parameters`
-    std::vector<std::uint64_t> order; ///< in which they become ready; empty: not known yet
-    bool to_plan = false;             ///< the reducer has another order
+    std::unique_ptr<ddp::GradientReducer> reducer; ///< null on one rank: gradients stay where autograd puts them
+    std::vector<Gradient> gradients;               ///< in the order of `parameters`
+    std::vector<std::uint64_t> order;              ///< in which they become ready; empty: not known yet
+    bool to_plan = false;                          ///< the reducer has another order
     ddp::CommMeter meter;
+    LossReader losses;
     bool collecting = false;
+    bool adding = false; ///< without a reducer: the gradients of the parts of a step, so far
 };
 
 DataParallel::DataParallel(ddp::Group& group, std::shared_ptr<::torch::nn::Module> module, const Where& where,
@@ -267,10 +301,10 @@ double DataParallel::step(const std::function<Tensor()>& loss, double share) {
     const auto scope = s.stream();
     double value = 0.0;
     s.begin();
-    ddp::run_step(*s.reducer, [&] { value = s.compute(loss, share); });
+    s.run(true, [&] { value = s.compute(loss, share); });
     s.learn_order();
     const trainables::GradientChoice& choice = s.options.gradients;
-    if (choice.metrics) s.meter.after_step(*s.reducer);
+    if (choice.metrics && s.reducer) s.meter.after_step(*s.reducer);
     if (choice.clip_norm > 0.0) s.clip(choice.clip_norm);
     return value;
 }
@@ -280,13 +314,13 @@ double DataParallel::accumulate(const std::function<Tensor()>& loss, double shar
     const auto scope = s.stream();
     double value = 0.0;
     s.begin();
-    ddp::run_micro_step(*s.reducer, [&] { value = s.compute(loss, share); });
+    s.run(false, [&] { value = s.compute(loss, share); });
     return value;
 }
 
 std::vector<std::pair<std::string, double>> DataParallel::take_comm_metrics() {
     if (!impl_->options.gradients.metrics) return {};
-    return impl_->meter.take(*impl_->reducer);
+    return impl_->reducer ? impl_->meter.take(*impl_->reducer) : ddp::CommMeter::of_one_rank();
 }
 
 void DataParallel::share_buffers() {
@@ -323,7 +357,7 @@ void DataParallel::save(study::StateSink& sink, const ::torch::optim::Optimizer&
     for (const Named& buffer : impl_->buffers) put(sink, buffer);
     save_optimizer(sink, optimizer, impl_->parameters);
     if (!impl_->order.empty()) sink.put<std::uint64_t>(saved_order, impl_->order);
-    impl_->reducer->save(sink);
+    if (impl_->reducer) impl_->reducer->save(sink);
 }
 
 void DataParallel::load(study::StateSource& source, ::torch::optim::Optimizer& optimizer) {
@@ -339,7 +373,7 @@ void DataParallel::load(study::StateSource& source, ::torch::optim::Optimizer& o
         source.get<std::uint64_t>(saved_order, impl_->order);
         impl_->to_plan = impl_->group.size() > 1;
     }
-    impl_->reducer->load(source);
+    if (impl_->reducer) impl_->reducer->load(source);
 }
 
 ::torch::nn::Module& DataParallel::module() const { return *impl_->module; }

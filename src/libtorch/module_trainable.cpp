@@ -8,7 +8,10 @@
 
 #include <torch/utils.h>
 
+#include "device/device.hpp"
+#include "device/module.hpp"
 #include "libtorch/device_memory.hpp"
+#include "libtorch/fused_step.hpp"
 #include "libtorch/optimizer_state.hpp"
 #include "libtorch/precision.hpp"
 #include "libtorch/streams.hpp"
@@ -78,16 +81,49 @@ struct ModuleTrainable::Impl {
           parts(static_cast<int>(choice.accumulate)),
           samples(count_of(training.train, "train")),
           validated(count_of(training.val, "val")),
-          batch(static_cast<std::size_t>(training.batch_size)) {}
+          batch(static_cast<std::size_t>(training.batch_size)) {
+        move_samples();
+    }
 
     [[nodiscard]] Samples to_device(const Samples& some) const {
         return {some.inputs.to(parallel.where().device), some.targets.to(parallel.where().device)};
     }
+    /// Samples of this epoch's order, where the rank computes.
     [[nodiscard]] Samples chosen(data::Range range) const {
-        std::vector<std::int64_t> rows;
-        for (std::size_t i = range.begin; i < range.end; ++i) rows.push_back(static_cast<std::int64_t>(order[i]));
-        const Tensor index = ::torch::tensor(rows, ::torch::kInt64);
-        return to_device({training.train.inputs.index_select(0, index), training.train.targets.index_select(0, index)});
+        const Tensor rows =
+            order.narrow(0, static_cast<std::int64_t>(range.begin), static_cast<std::int64_t>(range.size()));
+        const auto of = [&](const Tensor& all) {
+            const Tensor some = all.index_select(0, rows);
+            // Page-locked memory is copied while the GPU works.
+            return some.device() == parallel.where().device ? some
+                                                            : some.pin_memory().to(parallel.where().device, true);
+        };
+        return {of(training.train.inputs), of(training.train.targets)};
+    }
+
+    /// A small data set moves to the GPU as a whole, once.
+    void move_samples() {
+        device::Accelerator* const on = device::accelerator_of(parallel.where().place);
+        if (on == nullptr || !parallel.where().device.is_cuda()) return;
+        std::size_t bytes = 0;
+        for (const Samples* some : {&training.train, &training.val})
+            for (const Tensor* tensor : {&some->inputs, &some->targets})
+                if (tensor->defined()) bytes += tensor->nbytes();
+        constexpr double share_of_memory = 0.1;
+        const double memory = static_cast<double>(on->facts().memory_bytes) * device::memory_share();
+        if (static_cast<double>(bytes) > share_of_memory * memory) return;
+        const auto scope = stream_scope(parallel.where());
+        training.train = to_device(training.train);
+        if (validated > 0) training.val = to_device(training.val);
+    }
+
+    /// The order of this epoch, where the samples are.
+    void shuffle(const trainables::TrialContext& context) {
+        std::vector<std::uint32_t> numbers;
+        data::shuffle_epoch(numbers, samples, context.seed(), context.trial().value(), epoch);
+        order = ::torch::empty({static_cast<std::int64_t>(samples)}, ::torch::kInt64);
+        std::ranges::copy(numbers, order.data_ptr<std::int64_t>());
+        order = order.to(training.train.inputs.device());
     }
 
     [[nodiscard]] Tensor loss_of(const Samples& some) const {
@@ -111,14 +147,14 @@ struct ModuleTrainable::Impl {
         if (training.learning_rate)
             for (auto& parameters : training.optimizer->param_groups())
                 parameters.options().set_lr(training.learning_rate(steps));
-        training.optimizer->step();
+        if (!parallel.where().device.is_cuda() || !fused_step(*training.optimizer)) training.optimizer->step();
         ++steps;
         return losses;
     }
 
     double train_epoch(const trainables::TrialContext& context) {
         training.module->train();
-        data::shuffle_epoch(order, samples, context.seed(), context.trial().value(), epoch);
+        shuffle(context);
         seed_generator(context, base::Purpose::dropout, epoch, group.rank());
         const data::Batches batches(samples, batch);
         double loss = 0.0;
@@ -172,7 +208,7 @@ struct ModuleTrainable::Impl {
     std::size_t samples;
     std::size_t validated;
     std::size_t batch;
-    std::vector<std::uint32_t> order;
+    Tensor order;            ///< of the samples in this epoch: int64
     std::uint64_t epoch = 0; ///< complete ones
     std::uint64_t steps = 0;
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trials of LibTorch modules: state, resumption, changed hyper-parameters.
 
+#include "libtorch/clip.hpp"
 #include "libtorch/cuda.hpp"
+#include "libtorch/fused_step.hpp"
 #include "models.hpp"
 
 namespace module_trainable_test {
@@ -293,6 +295,58 @@ TEST_CASE("two versions of CUDA, or two copies of NCCL, are refused with the men
     const std::string two = clash({13000, 13000, {"/usr/lib/libnccl.so.2", "/opt/torch/lib/libtorch_cuda.so"}});
     CHECK(two.find("/usr/lib/libnccl.so.2") != std::string::npos);
     CHECK(two.find("LD_LIBRARY_PATH") != std::string::npos);
+}
+
+TEST_CASE("a step in one kernel is LibTorch's, also after it", "[libtorch]") {
+    torch::optim::SGDOptions plain(0.1);
+    plain.momentum(0.9).weight_decay(0.01).nesterov(true);
+    const auto make_optimizer = [&](int kind, const std::vector<torch::Tensor>& parameters) {
+        std::unique_ptr<optim::Optimizer> result;
+        if (kind == 0) result = std::make_unique<optim::SGD>(parameters, plain);
+        if (kind == 1) result = std::make_unique<optim::SGD>(parameters, optim::SGDOptions(0.1));
+        if (kind == 2) result = std::make_unique<optim::Adam>(parameters, optim::AdamOptions(0.1).weight_decay(0.01));
+        if (kind == 3) result = std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions(0.1).amsgrad(true));
+        return result;
+    };
+    for (int kind = 0; kind < 4; ++kind) {
+        torch::manual_seed(3);
+        std::vector<torch::Tensor> ours;
+        std::vector<torch::Tensor> theirs;
+        for (int i = 0; i < 3; ++i) {
+            ours.push_back(torch::randn({4, 3 + i}).requires_grad_());
+            theirs.push_back(ours.back().detach().clone().requires_grad_());
+        }
+        const auto mine = make_optimizer(kind, ours);
+        const auto reference = make_optimizer(kind, theirs);
+        for (int step = 0; step < 6; ++step) {
+            for (std::size_t i = 0; i < ours.size(); ++i) {
+                if (i == 2 && step < 2) continue; // begins later
+                const torch::Tensor gradient = torch::randn_like(ours[i].detach());
+                ours[i].mutable_grad() = gradient.clone();
+                theirs[i].mutable_grad() = gradient.clone();
+            }
+            reference->step();
+            if (step == 4) // LibTorch goes on with the state
+                mine->step();
+            else if (!libtorch::fused_step(*mine))
+                return; // an older LibTorch
+        }
+        INFO(kind);
+        for (std::size_t i = 0; i < ours.size(); ++i) CHECK(torch::allclose(ours[i], theirs[i], 1e-5, 1e-6));
+    }
+    const std::vector<torch::Tensor> wide{torch::ones({2}, torch::kFloat64).requires_grad_()};
+    wide[0].mutable_grad() = torch::ones({2}, torch::kFloat64);
+    CHECK_FALSE(libtorch::fused_step(*make_optimizer(0, wide)));
+    CHECK(wide[0].equal(torch::ones({2}, torch::kFloat64)));
+}
+
+TEST_CASE("gradients that lie apart are clipped together", "[libtorch]") {
+    std::vector<torch::Tensor> gradients{torch::full({2, 2}, 3.0F), torch::full({5}, -2.0F)};
+    libtorch::clip_together(gradients, 100.0); // the norm is sqrt(36 + 20)
+    CHECK(gradients[0].equal(torch::full({2, 2}, 3.0F)));
+    libtorch::clip_together(gradients, 1.0);
+    CHECK(torch::cat({gradients[0].flatten(), gradients[1]}).norm().item<double>() == Approx(1.0).epsilon(1e-5));
+    CHECK(gradients[0][0][0].item<float>() == Approx(3.0 / std::sqrt(56.0)).epsilon(1e-5));
 }
 
 } // namespace module_trainable_test

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <string>
 
 #include "comm/groups/group_factory.hpp"
@@ -17,7 +19,9 @@
 #include "device/module.hpp"
 #include "mpi_world.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
+#include "ranktune/study/state.hpp"
 #include "support/catch.hpp"
+#include "trainables/mlp/trainer.hpp"
 
 namespace device_test {
 
@@ -76,7 +80,70 @@ int wrong_sums(Devices& devices, ddp::Group& group, ddp::GradientReducer& reduce
     return static_cast<int>(sums.count() - static_cast<std::size_t>(std::count(found, found + sums.count(), expected)));
 }
 
+/// Ten clouds of points.
+std::shared_ptr<data::Dataset> clouds() {
+    auto data = std::make_shared<data::Dataset>();
+    data->features = 40;
+    data->outputs = 10;
+    data->classification = true;
+    data->x_scale.shift.assign(data->features, 0.0F);
+    data->x_scale.factor.assign(data->features, 1.0F);
+    std::mt19937 generator(1);
+    std::normal_distribution<float> normal;
+    for (auto* split : {&data->train, &data->val}) {
+        split->count = split == &data->train ? 1000 : 100;
+        for (std::size_t i = 0; i < split->count; ++i) {
+            split->classes.push_back(static_cast<std::int32_t>(i % data->outputs));
+            for (std::size_t c = 0; c < data->features; ++c)
+                split->x.push_back(normal(generator) + (c % data->outputs == i % data->outputs ? 1.0F : 0.0F));
+        }
+    }
+    return data;
+}
+
+/// The parameters after some epochs, one after the other.
+std::vector<float> trained(ddp::Group& group, device::Accelerator& on) {
+    trainables::mlp::TrainerOptions options;
+    options.hidden = {128, 64};
+    options.batch = 100;
+    options.lr = 0.05;
+    options.optimizer.momentum = 0.9;
+    options.bucket_floats = 4000;
+    options.device = &on;
+    trainables::mlp::Trainer trainer(clouds(), options, group);
+    for (int epoch = 0; epoch < 5; ++epoch) static_cast<void>(trainer.train_epoch());
+    study::MemoryState state;
+    trainer.save(state);
+    std::vector<float> parameters;
+    for (const auto& tensor : trainer.tensors()) {
+        std::vector<float> values(tensor.size);
+        state.get<float>(tensor.name, values, tensor.shape);
+        parameters.insert(parameters.end(), values.begin(), values.end());
+    }
+    return parameters;
+}
+
 } // namespace
+
+TEST_CASE("processes train to the parameters of one, whatever their number", "[mpi][device]") {
+    Devices devices;
+    if (devices.on == nullptr) return;
+    const auto group = devices.group();
+    const auto alone = ddp::make_self_group();
+    const std::vector<float> expected = trained(*alone, *devices.on);
+    const std::vector<float> found = trained(*group, *devices.on);
+    REQUIRE(found.size() == expected.size());
+    double difference = 0.0;
+    double length = 0.0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        difference += std::pow(static_cast<double>(found[i]) - static_cast<double>(expected[i]), 2);
+        length += std::pow(static_cast<double>(expected[i]), 2);
+    }
+    if (group->rank() == 0)
+        std::printf("%d ranks, 50 steps: parameters differ from those of one rank by %.1e\n", group->size(),
+                    std::sqrt(difference / length));
+    CHECK(std::sqrt(difference / length) <= 1e-4);
+}
 
 TEST_CASE("processes sum gradients on their devices, trial after trial", "[mpi][device]") {
     Devices devices;

@@ -8,7 +8,7 @@ each pair counts: ours / theirs, in samples per second; above 1 ranktune is fast
 distribution, whose PyTorch is the LibTorch that ranktune was built with.
 
 usage: tools/bench/torch_vs_ddp.py BUILD_DIR [--python PYTHON] [--seconds S] [--pairs N] [--only resnet|transformer]
-       (ninja -C BUILD_DIR tools/bench/bench_torch_epochs tests/libtorch/resnet.so tests/libtorch/transformer.so first)
+       (ninja -C BUILD_DIR tools/bench/bench_epochs tests/libtorch/resnet.so tests/libtorch/transformer.so first)
 """
 
 import argparse
@@ -31,10 +31,8 @@ WINDOW, HEADS = 32, 4
 # ---- PyTorch: one rank ------------------------------------------------------------------------------------------------
 
 
-def resnet(o):
-    import h5py
-    import torch
-    from torch import nn
+def resnet_of(width):
+    from torch import nn, relu
 
     def convolution(i, out, kernel, stride):
         return nn.Conv2d(i, out, kernel, stride, kernel // 2, bias=False)
@@ -47,27 +45,33 @@ def resnet(o):
             self.shortcut = nn.Sequential(convolution(i, out, 1, stride), nn.BatchNorm2d(out)) if stride != 1 or i != out else None
 
         def forward(self, x):
-            return torch.relu(self.path(x) + (x if self.shortcut is None else self.shortcut(x)))
+            return relu(self.path(x) + (x if self.shortcut is None else self.shortcut(x)))
 
-    layers = [convolution(1, o["width"], 3, 1), nn.BatchNorm2d(o["width"]), nn.ReLU()]
-    channels = o["width"]
+    layers = [convolution(1, width, 3, 1), nn.BatchNorm2d(width), nn.ReLU()]
+    channels = width
     for stage in range(4):
         for block in range(2):
-            out = o["width"] << stage
+            out = width << stage
             layers.append(Block(channels, out, 2 if stage > 0 and block == 0 else 1))
             channels = out
-    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
+
+
+def resnet(o):
+    import h5py
+    import torch
+    from torch import nn
+
     with h5py.File(ROOT / o["data"]) as file:
         read = lambda name: (torch.tensor(file[name]["x"][:], dtype=torch.float32).view(-1, 1, 8, 8) / 16,
                              torch.tensor(file[name]["y"][:]).long())
         train, val = read("train"), read("val")
-    model = nn.Sequential(*layers)
     optimizer = lambda parameters: torch.optim.SGD(parameters, lr=o["lr"], momentum=o["momentum"], weight_decay=o["weight_decay"])
     loss = lambda outputs, y: nn.functional.cross_entropy(outputs, y)
-    return model, optimizer, loss, train, val, True, None
+    return resnet_of(o["width"]), optimizer, loss, train, val, True, None
 
 
-def transformer(o):
+def gpt_of(width, layers, dropout):
     import math
 
     import torch
@@ -76,11 +80,10 @@ def transformer(o):
     class Layer(nn.Module):
         def __init__(self):
             super().__init__()
-            width = o["width"]
             self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
             self.query_key_value, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.network = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(o["dropout"]))
-            self.drop = nn.Dropout(o["dropout"])
+            self.network = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(dropout))
+            self.drop = nn.Dropout(dropout)
 
         def forward(self, x, later):
             rows, window, width = x.shape
@@ -95,9 +98,9 @@ def transformer(o):
     class Gpt(nn.Module):
         def __init__(self):
             super().__init__()
-            self.letters, self.places = nn.Embedding(256, o["width"]), nn.Embedding(WINDOW, o["width"])
-            self.layers = nn.ModuleList(Layer() for _ in range(o["layers"]))
-            self.norm, self.head = nn.LayerNorm(o["width"]), nn.Linear(o["width"], 256)
+            self.letters, self.places = nn.Embedding(256, width), nn.Embedding(WINDOW, width)
+            self.layers = nn.ModuleList(Layer() for _ in range(layers))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 256)
             self.later = torch.ones(WINDOW, WINDOW, dtype=torch.bool).triu(1)  # no buffer: gloo does not copy booleans
 
         def forward(self, text):
@@ -106,16 +109,30 @@ def transformer(o):
                 x = layer(x, self.later)
             return self.head(self.norm(x))
 
-    text = (ROOT / o["data"]).read_bytes()
+    return Gpt()
+
+
+def text_windows(text):
+    """Training and validation: windows of the text, and the same one letter further."""
+    import torch
+
     split = len(text) * 9 // 10
 
     def windows(part, step):
         every = torch.tensor(list(part)).unfold(0, WINDOW + 1, step)
         return every[:, :-1].contiguous(), every[:, 1:].contiguous()
 
+    return windows(text[:split], WINDOW // 4), windows(text[split:], WINDOW)
+
+
+def transformer(o):
+    import torch
+    from torch import nn
+
+    train, val = text_windows((ROOT / o["data"]).read_bytes())
     optimizer = lambda parameters: torch.optim.AdamW(parameters, lr=o["lr"], weight_decay=o["weight_decay"])
     loss = lambda outputs, y: nn.functional.cross_entropy(outputs.flatten(0, 1), y.flatten())
-    return Gpt(), optimizer, loss, windows(text[:split], WINDOW // 4), windows(text[split:], WINDOW), False, 1.0
+    return gpt_of(o["width"], o["layers"], o["dropout"]), optimizer, loss, train, val, False, 1.0
 
 
 def torch_rank(rank, size, port, name, seconds, queue):
@@ -204,7 +221,7 @@ def last_json(command):
 def ours(build, name, ranks, seconds):
     options = dict(MODELS[name], library=build / f"tests/libtorch/{name}.so", data=ROOT / MODELS[name]["data"])
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return last_json(["mpirun", *root, "-n", ranks, "--bind-to", "core", build / "tools/bench/bench_torch_epochs", seconds,
+    return last_json(["mpirun", *root, "-n", ranks, "--bind-to", "core", build / "tools/bench/bench_epochs", seconds, "builtin=torch",
                       *(f"{key}={value}" for key, value in options.items())])
 
 
@@ -238,7 +255,7 @@ def main():
     if not arguments.build:
         parser.error("the build directory is missing")
     build = arguments.build.resolve()
-    for file in ("tools/bench/bench_torch_epochs", "tests/libtorch/resnet.so", "tests/libtorch/transformer.so"):
+    for file in ("tools/bench/bench_epochs", "tests/libtorch/resnet.so", "tests/libtorch/transformer.so"):
         if not (build / file).exists():
             parser.error(f"{build / file} is missing: ninja -C {build} {file}")
     for name in [arguments.only] if arguments.only else MODELS:

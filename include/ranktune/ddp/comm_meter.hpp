@@ -25,6 +25,8 @@ class CommMeter {
     /// - `comm/GBps`: 1e9 bytes sent per second in which a reduction was in flight; 0 when there was none
     /// - `comm/MB`: 1e6 bytes sent in all steps, as GradientReducer::Traffic counts them
     [[nodiscard]] std::vector<std::pair<std::string, double>> take(const GradientReducer& reducer);
+    /// The same of a trial on one rank, which has no reducer: zeros.
+    [[nodiscard]] static std::vector<std::pair<std::string, double>> of_one_rank();
 
   private:
     GradientReducer::Timing taken_; ///< of earlier calls

@@ -42,9 +42,9 @@ struct ParallelOptions {
 /// The parameters of a module, kept equal on all ranks of a trial.
 ///
 /// A gradient is copied into its bucket as soon as autograd has accumulated it, and the bucket is summed while
-/// back-propagation goes on (ddp::GradientReducer). In the first step buckets are filled from the last registered
-/// parameter to the first, then in the order in which rank 0's gradients became ready in that step. The order is part
-/// of the state.
+/// back-propagation goes on (ddp::GradientReducer). On one rank there are no buckets: gradients stay where they are. In
+/// the first step buckets are filled from the last registered parameter to the first, then in the order in which rank
+/// 0's gradients became ready in that step. The order is part of the state.
 ///
 /// *Parameters* that do not require gradients when this object is made are left alone. A parameter that a step does not
 /// use counts as used with a gradient of zero, on every rank: an optimizer still applies its momentum and weight decay.

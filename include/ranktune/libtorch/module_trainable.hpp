@@ -13,8 +13,8 @@
 
 namespace ranktune::libtorch {
 
-/// Samples: the first extent counts them, in both tensors. In memory of the host as a dataset, and where the rank
-/// computes as a batch.
+/// Samples: the first extent counts them, in both tensors. A batch is where the rank computes. A dataset is made in
+/// memory of the host, and moves to the GPU once if it takes up to a tenth of its memory.
 struct Samples {
     ::torch::Tensor inputs;
     ::torch::Tensor targets;
@@ -47,7 +47,8 @@ using MakeTraining = std::function<Training(trainables::TrialContext& context)>;
 
 /// One iteration is one epoch: the samples in an order keyed by (seed, trial, epoch), global batches split over the
 /// ranks, then validation. Metrics: `train_loss`, and what `validate` returns. The configuration may have the options
-/// of trainables::gradient_options: compression, accumulation, clipping, metrics of the communication.
+/// of trainables::gradient_options: compression, accumulation, clipping, metrics of the communication. On a GPU, SGD,
+/// Adam and AdamW step in one kernel (PyTorch's `fused=True`).
 ///
 /// A resumed trial is bit-identical on the same number of ranks. LibTorch's generator is seeded at the beginning of
 /// each epoch with (seed, trial, epoch, rank), so that is true of dropout, too. On another number of ranks a trial goes

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libtorch/clip.hpp"
+
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <torch/torch.h>
+#include <torch/version.h>
+
+namespace ranktune::libtorch {
+
+void clip_together(const std::vector<::torch::Tensor>& gradients, double most) {
+    const ::torch::NoGradGuard no_gradients;
+    const ::torch::Tensor norm = ::torch::stack(at::_foreach_norm(gradients, 2)).norm();
+    const ::torch::Tensor factor = (most / (norm + 1e-6)).clamp_max(1.0);
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
+    at::_foreach_mul_(gradients, factor);
+#else
+    for (const ::torch::Tensor& gradient : gradients) gradient.mul_(factor);
+#endif
+}
+
+} // namespace ranktune::libtorch
