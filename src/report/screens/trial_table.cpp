@@ -185,7 +185,8 @@ const Field& TrialTable::field(const std::string& name, const std::string& where
         for (const Field& each : *fields) known.push_back(each.name);
     throw base::UsageError(where + ": '" + name + "' is no metric, hyper-parameter or column of this study" +
                            base::suggestion(name, std::span<const std::string>(known)) + " (" + base::join(known) +
-                           ")");
+                           ")" +
+                           (tuner_.state().metrics.empty() ? "; more metrics are known when a trial reports" : ""));
 }
 
 void TrialTable::choose_columns() {
