@@ -368,7 +368,7 @@ TEST_CASE("what NCCL fails at is a lost group with a cause; the next trial forms
     if (!testing::is_stand_in(testing::runtime_or_skip())) return;
     using Cause = ddp::GroupLost::Cause;
     for (const char* fault : {"1:next:fail", "1:next:async", "1:next:hang"}) {
-        Ranks ranks(2, std::chrono::milliseconds(300));
+        Ranks ranks(2);
         const bool hangs = std::string(fault).ends_with("hang");
         std::atomic<int> lost{0};
         std::atomic<int> told{0};
@@ -428,7 +428,7 @@ int lost_in_time(Ranks& ranks, bool looks) {
     std::atomic<int> lost{0};
     std::atomic<int> told{0};
     ranks.trial([&](Member me) {
-        me.group.limit_waits(std::chrono::milliseconds(300));
+        me.group.limit_waits(std::chrono::seconds(1));
         ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
         const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
         ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
@@ -491,7 +491,7 @@ TEST_CASE("after a sum that was given up no operation of the group passes on wha
     Ranks ranks(2);
     std::atomic<int> refused{0};
     ranks.trial([&](Member me) {
-        me.group.limit_waits(std::chrono::milliseconds(200));
+        me.group.limit_waits(std::chrono::seconds(1));
         ddp::GradientReducer reducer(me.group, {100}, 400, DType::float32, base::Place(me.on));
         me.group.barrier();
         if (me.rank == 0) setenv("RANKTUNE_STAND_IN_NCCL", "1:next:hang", 1);
