@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include <wordexp.h>
+
 namespace ranktune::slurm {
 namespace {
 
@@ -267,12 +269,31 @@ exit $code
 
 } // namespace
 
-std::string with_arguments(std::string text, const std::string& arguments) {
+namespace {
+
+/// Where the arguments of `ranktune run` are in a text; empty: nowhere.
+std::string_view arguments_in(const std::string& text) {
     const std::string begin = "\nset -- ";
     const auto at = text.find(begin);
     if (at == std::string::npos) return {};
     const auto from = at + begin.size();
-    return text.replace(from, std::min(text.find('\n', from), text.size()) - from, arguments);
+    return std::string_view(text).substr(from, std::min(text.find('\n', from), text.size()) - from);
+}
+
+} // namespace
+
+std::string with_arguments(std::string text, const std::string& arguments) {
+    const std::string_view before = arguments_in(text);
+    if (before.empty()) return {};
+    return text.replace(static_cast<std::size_t>(before.data() - text.data()), before.size(), arguments);
+}
+
+std::vector<std::string> arguments_of(const std::string& text) {
+    wordexp_t words{};
+    if (wordexp(std::string(arguments_in(text)).c_str(), &words, WRDE_NOCMD) != 0) return {};
+    std::vector<std::string> result(words.we_wordv, words.we_wordv + words.we_wordc);
+    wordfree(&words);
+    return result;
 }
 
 std::string render(const JobScript& script) {

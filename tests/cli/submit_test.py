@@ -182,7 +182,7 @@ def chain():
                              f"--parsable --chdir={place.path} --dependency=afterany:101 {script}",
                              f"--parsable --chdir={place.path} --dependency=afterany:102 {script}"], place.asked()
     has(done.stdout, "job       101 submitted, then 102, 103 one after the other", "log       long-101.log",
-        "; scancel 101 102 103\n")
+        "next      ranktune status", "\n          scancel 101 102 103  # takes it back\n")
     jobs = place.path / "long" / "submit" / "jobs"
     assert jobs.read_text().split() == ["101", "102", "103"]
     (place.path / "queue").write_text("7\n102\n103\n")
@@ -211,6 +211,24 @@ def again():
     script.write_text("#!/bin/sh\n")
     has(place.run("submit", "long", "study.num_trials=30", code=2).stderr, "has no line `set -- ...`")
     has(place.run("submit", "long", "study.num_trials=30", "--time", "1h", "--print").stdout, "#SBATCH --time=01:00:00\n")
+
+
+def again_before_the_first_start():
+    """No job has begun the study: the directory alone submits what was submitted."""
+    place = Place()
+    place.submit("--time", "90m", "--workers-per-node", "4", "study.seed=7")
+    script = place.path / "long" / "submit" / "job.sbatch"
+    (place.path / "queue").write_text("101\n")
+    has(place.run("submit", "long").stdout, "job       102 submitted, to begin when job 101 of this study has ended")
+    assert f"\nset -- {place.path}/study.toml study.seed=7 -o {place.path}/long\n" in script.read_text()
+    (place.path / "queue").write_text("")
+    has(place.run("status", "long", code=2).stderr, "was submitted, but no job of it has started, and none is in Slurm's queue; again:",
+        f"ranktune submit long")
+    has(place.run("submit", "long", "study.num_trials=3").stdout, "job       103 submitted\n")
+    assert f"\nset -- {place.path}/study.toml study.seed=7 -o {place.path}/long study.num_trials=3\n" in script.read_text()
+    has(place.run("submit", "long", "study.num_trials=many", code=2).stderr, "study.num_trials")
+    (place.path / "study.toml").unlink()
+    has(place.run("submit", "long", code=2).stderr, "study.toml")
 
 
 def a_queue_that_does_not_answer():
@@ -449,7 +467,7 @@ def a_study_that_ended():
 
 
 if __name__ == "__main__":
-    for case in (printed, shared_gpus, gpus_of_some_trials, gpus_of_a_script, hosts, chain, again, a_study_that_ended, a_queue_that_does_not_answer,
+    for case in (printed, shared_gpus, gpus_of_some_trials, gpus_of_a_script, hosts, chain, again, again_before_the_first_start, a_study_that_ended, a_queue_that_does_not_answer,
                  a_chain_that_is_refused_halfway, followers, options_that_submit_sets_itself, refusals, site_mistakes, doctor, support):
         case()
         print("ok", case.__name__)

@@ -58,6 +58,10 @@ TEST_CASE("A script for one study says what it runs, and marks what a site file 
     CHECK(has(text, "set -- /data/my.toml study.seed=3 -o '/data/a b'\n"));
     CHECK(has(text, "directory='/data/a b'\n"));
     CHECK_FALSE(has(text, "usage:"));
+    CHECK(arguments_of(text) == std::vector<std::string>{"/data/my.toml", "study.seed=3", "-o", "/data/a b"});
+    CHECK(has(with_arguments(text, "other"), "\nset -- other\n"));
+    CHECK(arguments_of("#!/bin/sh\nset -- $(reboot)\n").empty());
+    CHECK(arguments_of("#!/bin/sh\n").empty());
     // Every directive must come before the first command, where Slurm stops reading.
     CHECK(text.rfind("\n#SBATCH") < text.find("module load"));
 }

@@ -25,6 +25,7 @@
 #include "report/screens/trial_table.hpp"
 #include "report/view/followed_study.hpp"
 #include "studydir/lone_reports.hpp"
+#include "studydir/study_directory.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -91,6 +92,11 @@ bool has_begun(storage::FileSystem& files, const std::string& directory, bool wa
     std::string said;
     while (!storage::has_journal(files, directory)) {
         const std::string text = queue.text();
+        if (text.empty() && files.exists(studydir::StudyDirectory{directory}.job_script()))
+            throw base::UsageError(
+                "'" + directory +
+                "' was submitted, but no job of it has started, and none is in Slurm's queue; again: " +
+                report::command_text({"submit", directory}));
         if (text.empty()) report::require_study(files, directory);
         if (text != said) std::cout << "no trial yet: " << report::escaped(text) << std::endl;
         said = text;

@@ -198,9 +198,9 @@ void submit_all(const std::string& script, const std::string& name, const std::s
                   << " one after the other, until the study is complete";
     std::cout << "\nscript    " << report::escaped(file) << "\nlog       " << report::escaped(name) << "-"
               << jobs.front() << ".log\n"
-              << "next      ranktune status " << study::shell_text({directory}) << "; scancel ";
+              << "next      ranktune status " << study::shell_text({directory}) << "\n          scancel ";
     for (const auto& id : before) std::cout << id << " ";
-    std::cout << base::join(jobs, " ") << "\n";
+    std::cout << base::join(jobs, " ") << "  # takes it back\n";
 }
 
 /// For a finished study: prints so, and returns the study's exit code as `ranktune run` does.
@@ -221,6 +221,24 @@ int say_finished(const std::string& study, const std::string& directory, study::
     return static_cast<int>(outcome);
 }
 
+/// The settings among the arguments of `ranktune run`, after the study.
+std::vector<std::string> overrides_in(const std::vector<std::string>& words) {
+    std::vector<std::string> overrides;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        if (words[i] == "-o")
+            ++i;
+        else if (!words[i].starts_with("-"))
+            overrides.push_back(words[i]);
+    }
+    return overrides;
+}
+
+[[noreturn]] void refuse_script(const std::string& path) {
+    throw base::UsageError("'" + path +
+                           "' has no line `set -- ...` with the arguments of `ranktune run`: say --time and the rest, "
+                           "and the script is written anew");
+}
+
 /// Without --time: a job like the last one of the study, by the script of that submission.
 int submit_again(const SubmitArguments& arguments) {
     const studydir::StudyDirectory place{fs::absolute(arguments.study).lexically_normal().string()};
@@ -235,18 +253,17 @@ int submit_again(const SubmitArguments& arguments) {
             "--time is required: the time limit of the job, such as --time 4:00:00. Only the directory of a study that "
             "was submitted before may stand alone, as in `ranktune submit DIR`: its job is then that of the last "
             "submission");
-    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    const std::string before = storage::read_text(files, place.job_script());
+    const bool begun = storage::has_journal(files, place.path);
+    std::vector<std::string> words{place.path}; // with all changes of the study file since then
+    if (!begun) words = slurm::arguments_of(before);
+    if (!begun && words.empty()) refuse_script(place.job_script());
+    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+    const StudyInput input = read_study(words.front(), overrides_in(words));
     const auto opened = studydir::open_study(files, place.path, input.spec, {});
     if (opened.finished) return say_finished(arguments.study, place.path, opened.tuner->state().outcome);
-    std::vector<std::string> words{place.path}; // with all changes of the study file since then
-    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
-    const std::string script =
-        slurm::with_arguments(storage::read_text(files, place.job_script()), study::shell_text(words));
-    if (script.empty())
-        throw base::UsageError(
-            "'" + place.job_script() +
-            "' has no line `set -- ...` with the arguments of `ranktune run`: say --time and the rest, "
-            "and the script is written anew");
+    const std::string script = slurm::with_arguments(before, study::shell_text(words));
+    if (script.empty()) refuse_script(place.job_script());
     if (arguments.print) {
         std::cout << script << std::flush;
         std::cerr << "nothing was submitted (--print)\n";
