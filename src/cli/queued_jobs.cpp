@@ -11,6 +11,7 @@
 #include "cli/study_summary.hpp"
 #include "launch/job_chain.hpp"
 #include "ranktune/base/text.hpp"
+#include "storage/journal/journal.hpp"
 #include "studydir/study_directory.hpp"
 
 namespace ranktune::cli {
@@ -52,8 +53,10 @@ QueuedForStudy queued_for_study(storage::FileSystem& files, const std::string& d
         items.push_back(fmt::format("{} ({})", queue.ids[i], queue.states[i]));
     }
     if (ids.empty()) return {};
-    return {fmt::format("{} {} in Slurm's queue and go{} on with the study", counted(items),
-                        items.size() == 1 ? "is" : "are", items.size() == 1 ? "es" : ""),
+    const bool one = items.size() == 1;
+    const bool begun = storage::has_journal(files, directory);
+    return {fmt::format("{} {} in Slurm's queue and {} the study", counted(items), one ? "is" : "are",
+                        begun ? (one ? "goes on with" : "go on with") : (one ? "begins" : "begin")),
             prevention(ids)};
 }
 

@@ -183,7 +183,7 @@ class Words(Case):
         (self.cwd / "tiny" / "submit").mkdir(parents=True)
         (self.cwd / "tiny" / "submit" / "jobs").write_text("103\n")
         queue("echo 103 103 PENDING")
-        waits = "job 103 (pending) is in Slurm's queue and goes on with the study"
+        waits = "job 103 (pending) is in Slurm's queue and begins the study"
         self.assertEqual(self.ranktune("status", "tiny", **slurm)[0], f"no trial yet: {waits}\n")
         watch = subprocess.Popen([PROGRAM, "status", "--watch", "tiny"], cwd=self.cwd, env=environment(**slurm),
                                  stdout=subprocess.PIPE, text=True)

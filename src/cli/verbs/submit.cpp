@@ -198,9 +198,8 @@ void submit_all(const std::string& script, const std::string& name, const std::s
                   << " one after the other, until the study is complete";
     std::cout << "\nscript    " << report::escaped(file) << "\nlog       " << report::escaped(name) << "-"
               << jobs.front() << ".log\n"
-              << "next      ranktune status " << study::shell_text({directory}) << "\n          scancel ";
-    for (const auto& id : before) std::cout << id << " ";
-    std::cout << base::join(jobs, " ") << "  # takes it back\n";
+              << "next      ranktune status " << study::shell_text({directory}) << "\n          scancel "
+              << base::join(jobs, " ") << "  # takes it back\n";
 }
 
 /// For a finished study: prints so, and returns the study's exit code as `ranktune run` does.
