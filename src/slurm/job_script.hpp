@@ -44,8 +44,8 @@ struct JobScript {
 /// Such a text, which is not a template's, with other arguments of `ranktune run`, in words of a shell; the rest stays
 /// as it is, also what people have changed. Empty: it has no line with arguments.
 [[nodiscard]] std::string with_arguments(std::string text, const std::string& arguments);
-/// The arguments of `ranktune run` in such a text, as the shell of the job will read them. Empty: there is no such line,
-/// or it runs commands.
+/// The arguments of `ranktune run` in such a text, as the shell of the job will read them. Empty: there is no such
+/// line, or it runs commands.
 [[nodiscard]] std::vector<std::string> arguments_of(const std::string& text);
 /// slurm/cpu.sbatch and slurm/gpu.sbatch.
 [[nodiscard]] JobScript cpu_template();
