@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libtorch/fused_step.hpp"
 
-#include <torch/version.h>
+#include "libtorch/version.hpp"
 
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+#if RANKTUNE_LIBTORCH_AT_LEAST(2, 4)
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <vector>

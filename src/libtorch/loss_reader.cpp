@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libtorch/loss_reader.hpp"
 
-#include "ddp/collective/core_wait.hpp"
-
 namespace ranktune::libtorch {
 
 LossReader::LossReader(const Where& where) {
@@ -22,12 +20,7 @@ void LossReader::read(const ::torch::Tensor& loss) {
 
 double LossReader::wait(const std::function<void()>& look) {
     if (on_ == nullptr) return loss_.item<double>();
-    ddp::CoreWait core;
-    core.begin();
-    while (!copied_->reached()) {
-        look();
-        core.turn();
-    }
+    core_.until([&] { return copied_->reached(); }, look);
     return *static_cast<const double*>(pinned_.get());
 }
 

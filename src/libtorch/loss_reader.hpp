@@ -7,6 +7,7 @@
 
 #include <torch/types.h>
 
+#include "ddp/collective/core_wait.hpp"
 #include "device/device.hpp"
 #include "ranktune/libtorch/data_parallel.hpp"
 
@@ -27,6 +28,7 @@ class LossReader {
     ::torch::Tensor loss_;              ///< float64
     std::shared_ptr<void> pinned_;      ///< one double
     std::unique_ptr<device::Event> copied_;
+    ddp::CoreWait core_;
 };
 
 } // namespace ranktune::libtorch

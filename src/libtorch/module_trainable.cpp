@@ -103,14 +103,15 @@ struct ModuleTrainable::Impl {
 
     /// A small data set moves to the GPU as a whole, once.
     void move_samples() {
-        device::Accelerator* const on = device::accelerator_of(parallel.where().place);
-        if (on == nullptr || !parallel.where().device.is_cuda()) return;
+        if (!parallel.where().device.is_cuda()) return;
         std::size_t bytes = 0;
         for (const Samples* some : {&training.train, &training.val})
             for (const Tensor* tensor : {&some->inputs, &some->targets})
                 if (tensor->defined()) bytes += tensor->nbytes();
         constexpr double share_of_memory = 0.1;
-        const double memory = static_cast<double>(on->facts().memory_bytes) * device::memory_share();
+        const double memory =
+            static_cast<double>(device::accelerator_of(parallel.where().place)->facts().memory_bytes) *
+            device::memory_share();
         if (static_cast<double>(bytes) > share_of_memory * memory) return;
         const auto scope = stream_scope(parallel.where());
         training.train = to_device(training.train);

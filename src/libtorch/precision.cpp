@@ -5,8 +5,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
-#include <torch/version.h>
 
+#include "libtorch/version.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::libtorch {
@@ -16,7 +16,7 @@ namespace {
 namespace autocast = at::autocast;
 
 // LibTorch 2.4 made one function of those for CUDA and for cores.
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+#if RANKTUNE_LIBTORCH_AT_LEAST(2, 4)
 bool is_enabled(::torch::DeviceType where) { return autocast::is_autocast_enabled(where); }
 void enable(::torch::DeviceType where, bool on) { autocast::set_autocast_enabled(where, on); }
 ::torch::Dtype type_of(::torch::DeviceType where) { return autocast::get_autocast_dtype(where); }

@@ -267,10 +267,6 @@ constexpr std::string_view last_words = R"(
 exit $code
 )";
 
-} // namespace
-
-namespace {
-
 /// Where the arguments of `ranktune run` are in a text; empty: nowhere.
 std::string_view arguments_in(const std::string& text) {
     const std::string begin = "\nset -- ";

@@ -328,8 +328,10 @@ TEST_CASE("a step in one kernel is LibTorch's, also after it", "[libtorch]") {
             reference->step();
             if (step == 4) // LibTorch goes on with the state
                 mine->step();
-            else if (!libtorch::fused_step(*mine))
-                return; // an older LibTorch
+            else if (!libtorch::fused_step(*mine)) {
+                WARN("this LibTorch has no fused steps");
+                return;
+            }
         }
         INFO(kind);
         for (std::size_t i = 0; i < ours.size(); ++i) CHECK(torch::allclose(ours[i], theirs[i], 1e-5, 1e-6));

@@ -55,7 +55,6 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: bench_epochs SECONDS builtin=NAME [gpu=N] OPTION=VALUE...\n");
         return 2;
     }
-    const bench::TrialOptions options = bench::trial_options({argv + 2, argv + argc});
     const comm::mpi::Environment environment;
     comm::GroupFactory factory(environment);
     std::vector<base::Rank> ranks;
@@ -65,7 +64,7 @@ int main(int argc, char** argv) {
     ddp::DeviceGroups groups({.host = host != nullptr ? host : "here"});
     const auto group = ddp::form_mpi_collective(factory, ranks, 1, abort, &groups, "bench");
     try {
-        run(*group, options, std::atof(argv[1]));
+        run(*group, bench::trial_options({argv + 2, argv + argc}), std::atof(argv[1]));
     } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_epochs: %s\n", error.what());
         return 1;

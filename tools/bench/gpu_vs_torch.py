@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+import torch_vs_ddp  # beside this file
+
 SGD = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4}
 CASES = {
     "mlp 64-256-256-10": {"model": "mlp", "features": 64, "hidden": 256, "batch_size": 256, "samples": 25600, **SGD},
@@ -31,7 +33,7 @@ CASES = {
                            "letters": 72000},
 }
 PRECISIONS = {"mlp": ("fp32", "tf32", "bf16"), "resnet": ("tf32", "bf16"), "transformer": ("tf32", "bf16")}
-WINDOW, HEADS = 32, 4
+WINDOW = torch_vs_ddp.WINDOW
 
 
 def write_data(case, folder):
@@ -80,9 +82,6 @@ def network(case):
     if case["model"] == "mlp":
         h = case["hidden"]
         return nn.Sequential(nn.Linear(case["features"], h), nn.ReLU(), nn.Linear(h, h), nn.ReLU(), nn.Linear(h, 10))
-    sys.path.insert(0, str(pathlib.Path(__file__).parent))
-    import torch_vs_ddp
-
     if case["model"] == "resnet":
         return torch_vs_ddp.resnet_of(case["width"])
     return torch_vs_ddp.gpt_of(case["width"], case["layers"], case["dropout"])
@@ -93,9 +92,6 @@ def data_of(case, path):
     import torch
 
     if case["model"] == "transformer":
-        sys.path.insert(0, str(pathlib.Path(__file__).parent))
-        import torch_vs_ddp
-
         return torch_vs_ddp.text_windows(path.read_bytes())
     shape = (-1, 1, 32, 32) if case["model"] == "resnet" else (-1, case["features"])
     with h5py.File(path) as file:

@@ -2,15 +2,14 @@
 #pragma once
 // A trial outside of a study, with the options of a command line.
 
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "options.hpp"
 #include "ranktune/ddp/group.hpp"
 #include "ranktune/space/configuration.hpp"
 #include "ranktune/trainables/context.hpp"
@@ -23,31 +22,18 @@ struct TrialOptions {
     space::Configuration configuration;
 };
 
-inline space::Value value_of(const std::string& text) {
-    const char* const end = text.data() + text.size();
-    std::int64_t whole = 0;
-    if (const auto [stop, error] = std::from_chars(text.data(), end, whole); error == std::errc() && stop == end)
-        return space::Value(whole);
-    double number = 0.0;
-    if (const auto [stop, error] = std::from_chars(text.data(), end, number); error == std::errc() && stop == end)
-        return space::Value(number);
-    if (text == "true" || text == "false") return space::Value(text == "true");
-    return space::Value(text);
-}
-
 /// From arguments OPTION=VALUE.
 inline TrialOptions trial_options(const std::vector<std::string>& arguments) {
     TrialOptions options;
     for (const std::string& argument : arguments) {
-        const std::size_t sign = argument.find('=');
-        const std::string key = argument.substr(0, sign);
-        const std::string value = sign == std::string::npos ? std::string() : argument.substr(sign + 1);
-        if (key == "builtin")
-            options.builtin = value;
-        else if (key == "gpu")
-            options.gpus = {value};
-        else
-            options.configuration.set(key, value_of(value));
+        if (argument.starts_with("builtin="))
+            options.builtin = argument.substr(8);
+        else if (argument.starts_with("gpu="))
+            options.gpus = {argument.substr(4)};
+        else {
+            study::OptionValue option = option_of(argument);
+            options.configuration.set(option.option, std::move(option.value));
+        }
     }
     return options;
 }

@@ -253,10 +253,10 @@ int submit_again(const SubmitArguments& arguments) {
             "was submitted before may stand alone, as in `ranktune submit DIR`: its job is then that of the last "
             "submission");
     const std::string before = storage::read_text(files, place.job_script());
-    const bool begun = storage::has_journal(files, place.path);
-    std::vector<std::string> words{place.path}; // with all changes of the study file since then
-    if (!begun) words = slurm::arguments_of(before);
-    if (!begun && words.empty()) refuse_script(place.job_script());
+    // A study that has begun goes on with all changes of its study file since then.
+    auto words =
+        storage::has_journal(files, place.path) ? std::vector<std::string>{place.path} : slurm::arguments_of(before);
+    if (words.empty()) refuse_script(place.job_script());
     words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
     const StudyInput input = read_study(words.front(), overrides_in(words));
     const auto opened = studydir::open_study(files, place.path, input.spec, {});

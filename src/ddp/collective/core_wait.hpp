@@ -14,6 +14,15 @@ class CoreWait {
     void begin();
     /// Waits for one turn, after a test found nothing.
     void turn();
+    /// Waits until `done()`; calls `look`, which may throw, between tests.
+    template <class Done, class Look>
+    void until(Done&& done, Look&& look) {
+        begin();
+        while (!done()) {
+            look();
+            turn();
+        }
+    }
 
   private:
     static constexpr unsigned spins = 100;             ///< tests without a yield: about 50 us of MPI_Test

@@ -103,11 +103,7 @@ struct GradientReducer::Impl final : OpenStep {
     void wait(std::size_t count) {
         const double begin = clock ? clock() : 0.0;
         const auto since = std::chrono::steady_clock::now();
-        core.begin();
-        while (!advance(count)) {
-            collective.check_wait(since);
-            core.turn();
-        }
+        core.until([&] { return advance(count); }, [&] { collective.check_wait(since); });
         if (!clock) return;
         const double end = clock();
         if (timeline != nullptr) timeline->waited("wait", begin, end);

@@ -203,11 +203,9 @@ class DeviceEngine final : public Engine {
     /// Waits for the device, and looks after the group meanwhile.
     template <class Done>
     void await(Done&& done) {
-        wait_.begin();
-        while (!done()) {
+        wait_.until(done, [&] {
             if (sums_ != nullptr) sums_->look();
-            wait_.turn();
-        }
+        });
     }
 
     /// Puts the rows, their samples' numbers, classes or targets, and the masks where the device reads them.
