@@ -2,6 +2,7 @@
 #include "models/kernel_density.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -12,14 +13,16 @@ namespace ranktune::models {
 namespace {
 
 constexpr double below_one = 1.0 - 0x1p-53;
+constexpr std::size_t at_a_time = 64; ///< kernels at a time
+constexpr double lost = 40.0;         ///< e^-40 of a sum is lost in its rounding
 
-/// Standard deviation of column j, with the divisor n.
-double spread(std::span<const double> rows, std::size_t j, std::size_t columns) {
-    const auto n = static_cast<double>(rows.size() / columns);
+/// Standard deviation, with the divisor n.
+double spread(std::span<const double> values) {
+    const auto n = static_cast<double>(values.size());
     double mean = 0.0;
-    for (std::size_t at = j; at < rows.size(); at += columns) mean += rows[at] / n;
+    for (const double value : values) mean += value / n;
     double squares = 0.0;
-    for (std::size_t at = j; at < rows.size(); at += columns) squares += (rows[at] - mean) * (rows[at] - mean);
+    for (const double value : values) squares += (value - mean) * (value - mean);
     return std::sqrt(squares / n);
 }
 
@@ -27,16 +30,17 @@ double normal_below(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2)
 
 } // namespace
 
-KernelDensity::KernelDensity(std::vector<double> rows, std::vector<std::uint32_t> levels, double min_bandwidth)
-    : rows_(std::move(rows)), levels_(std::move(levels)), size_(rows_.size() / levels_.size()) {
-    assert(size_ > 0 && rows_.size() % levels_.size() == 0);
+KernelDensity::KernelDensity(const std::vector<double>& rows, std::vector<std::uint32_t> levels, double min_bandwidth)
+    : levels_(std::move(levels)), size_(rows.size() / levels_.size()) {
+    assert(size_ > 0 && rows.size() % levels_.size() == 0);
     const auto n = static_cast<double>(size_);
     const double shrink = std::pow(n, -1.0 / (4.0 + static_cast<double>(levels_.size())));
     log_scale_ = -std::log(n);
     for (std::size_t j = 0; j < levels_.size(); ++j) {
-        double width = std::max(1.06 * spread(rows_, j, levels_.size()) * shrink, min_bandwidth);
-        const double count = levels_[j];
         Coordinate coordinate;
+        for (std::size_t at = j; at < rows.size(); at += levels_.size()) coordinate.values.push_back(rows[at]);
+        double width = std::max(1.06 * spread(coordinate.values) * shrink, min_bandwidth);
+        const double count = levels_[j];
         if (levels_[j] == 0) {
             coordinate.inverse = 1.0 / width;
             log_scale_ -= std::log(width) + 0.5 * std::log(2.0 * std::numbers::pi);
@@ -46,7 +50,25 @@ KernelDensity::KernelDensity(std::vector<double> rows, std::vector<std::uint32_t
             if (levels_[j] > 1) coordinate.other = std::log(width / (count - 1.0));
         }
         bandwidths_.push_back(width);
-        coordinates_.push_back(coordinate);
+        coordinates_.push_back(std::move(coordinate));
+    }
+}
+
+void KernelDensity::exponents(std::span<const double> point, std::size_t begin, std::span<double> result) const {
+    std::ranges::fill(result, 0.0);
+    for (std::size_t j = 0; j < point.size(); ++j) {
+        const Coordinate& coordinate = coordinates_[j];
+        const double here = point[j];
+        const double* at = &coordinate.values[begin];
+        if (levels_[j] == 0) {
+            for (std::size_t i = 0; i < result.size(); ++i) {
+                const double z = (here - at[i]) * coordinate.inverse;
+                result[i] -= 0.5 * z * z;
+            }
+        } else {
+            for (std::size_t i = 0; i < result.size(); ++i)
+                result[i] += here == at[i] ? coordinate.same : coordinate.other;
+        }
     }
 }
 
@@ -54,34 +76,32 @@ double KernelDensity::log_density(std::span<const double> point) const {
     // The sum of exponentials, each relative to the largest exponent so far.
     double largest = -std::numeric_limits<double>::infinity();
     double sum = 0.0;
-    for (std::size_t i = 0; i < size_; ++i) {
-        const std::span<const double> at = row(i);
-        double exponent = 0.0;
-        for (std::size_t j = 0; j < at.size(); ++j) {
-            const Coordinate& coordinate = coordinates_[j];
-            const double z = (point[j] - at[j]) * coordinate.inverse; // 0 for a category
-            exponent -= 0.5 * z * z;
-            exponent += point[j] == at[j] ? coordinate.same : coordinate.other; // 0 for a number
-        }
-        if (exponent <= largest) {
-            sum += std::exp(exponent - largest);
-        } else {
-            sum = sum * std::exp(largest - exponent) + 1.0;
-            largest = exponent;
+    std::array<double, at_a_time> kernels;
+    for (std::size_t begin = 0; begin < size_; begin += at_a_time) {
+        const auto some = std::span(kernels).first(std::min(at_a_time, size_ - begin));
+        exponents(point, begin, some);
+        for (const double exponent : some) {
+            if (exponent > largest) {
+                sum = sum * std::exp(largest - exponent) + 1.0;
+                largest = exponent;
+            } else if (exponent > largest - lost) {
+                sum += std::exp(exponent - largest);
+            }
         }
     }
     return log_scale_ + largest + std::log(sum);
 }
 
 std::vector<double> KernelDensity::draw_near(base::RngStream& random, double widening) const {
-    const std::span<const double> centre = row(random.below(size_));
-    std::vector<double> point(centre.begin(), centre.end());
-    for (std::size_t j = 0; j < point.size(); ++j) {
+    const std::size_t centre = random.below(size_);
+    std::vector<double> point;
+    for (std::size_t j = 0; j < coordinates_.size(); ++j) {
+        const double value = coordinates_[j].values[centre];
         const double u = random.uniform_open();
         if (levels_[j] == 0)
-            point[j] = truncated_normal(u, centre[j], widening * bandwidths_[j]);
-        else if (u >= 1.0 - bandwidths_[j])
-            point[j] = static_cast<double>(random.below(levels_[j]));
+            point.push_back(truncated_normal(u, value, widening * bandwidths_[j]));
+        else
+            point.push_back(u < 1.0 - bandwidths_[j] ? value : static_cast<double>(random.below(levels_[j])));
     }
     return point;
 }

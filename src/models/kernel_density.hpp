@@ -21,7 +21,7 @@ class KernelDensity {
     /// `rows`: one point after the other, each of levels.size() coordinates; at least one point. `levels[j]` is 0 if
     /// coordinate j is a number in [0, 1], and the number c of its levels if it is a category 0, 1, ..., c - 1.
     /// `min_bandwidth` > 0 is the smallest bandwidth.
-    KernelDensity(std::vector<double> rows, std::vector<std::uint32_t> levels, double min_bandwidth);
+    KernelDensity(const std::vector<double>& rows, std::vector<std::uint32_t> levels, double min_bandwidth);
 
     /// Number of points.
     [[nodiscard]] std::size_t size() const { return size_; }
@@ -35,11 +35,9 @@ class KernelDensity {
     [[nodiscard]] std::vector<double> draw_near(base::RngStream& random, double widening) const;
 
   private:
-    [[nodiscard]] std::span<const double> row(std::size_t i) const {
-        return std::span(rows_).subspan(i * levels_.size(), levels_.size());
-    }
+    /// Logarithms of the kernels from `begin` on at the point, without log_scale_.
+    void exponents(std::span<const double> point, std::size_t begin, std::span<double> result) const;
 
-    std::vector<double> rows_;
     std::vector<std::uint32_t> levels_;
     std::size_t size_;
     std::vector<double> bandwidths_;
@@ -47,6 +45,7 @@ class KernelDensity {
     /// What a coordinate adds to the logarithm of a kernel. Number: -(distance x inverse)^2 / 2. Category: `same` or
     /// `other`.
     struct Coordinate {
+        std::vector<double> values; ///< of the points
         double inverse = 0.0;
         double same = 0.0;
         double other = 0.0;
