@@ -14,21 +14,8 @@ namespace ranktune::searchers {
 
 study::SearcherInfo describe_auto();
 
-namespace {
-
-/// Results before there is a model.
-std::size_t startup_of(const space::SearchSpace& space) { return std::max<std::size_t>(10, 2 * space.dimensions()); }
-
-TpeOptions tpe_options_for(const space::SearchSpace& space) {
-    TpeOptions options;
-    options.n_startup_trials = static_cast<std::uint32_t>(startup_of(space));
-    return options;
-}
-
-} // namespace
-
-bool suits_gp(const space::SearchSpace& space) {
-    constexpr std::size_t most = 20;
+std::uint64_t gp_trials_on(const space::SearchSpace& space, std::uint64_t gp_trials) {
+    constexpr std::size_t most_parameters = 20;
     const bool conditional =
         std::ranges::any_of(space.parameters(), [](const auto& parameter) { return parameter.condition.has_value(); });
     std::size_t active = 0;
@@ -37,12 +24,13 @@ bool suits_gp(const space::SearchSpace& space) {
         if (axis.values != 1) ++active;
         if (axis.category) ++categories;
     }
-    return !conditional && active > 0 && active <= most && 4 * categories <= active;
+    if (active == 0 || active > most_parameters) return 0;
+    return conditional || 4 * categories > active ? gp_trials / 5 : gp_trials;
 }
 
 AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials)
-    : tpe_(space, seed, tpe_options_for(space)), gp_trials_(gp_trials) {
-    if (suits_gp(space)) gp_.emplace(space, seed, GpOptions{.startup = startup_of(space)});
+    : tpe_(space, seed, TpeOptions{}), gp_trials_(gp_trials_on(space, gp_trials)) {
+    if (gp_trials_ > 0) gp_.emplace(space, seed, GpOptions{});
 }
 
 Searcher::Preparation AutoSearcher::prepare(std::uint64_t ticket, Observations seen) const {
@@ -71,12 +59,14 @@ study::SearcherInfo describe_auto() {
     study::SearcherInfo info;
     info.name = "auto";
     info.description =
-        "`gp` for the first trials if the space suits it (at most 20 parameters, no conditions, few categories), "
-        "otherwise and later `tpe`. For several objectives `nsga2`.";
+        "`gp` for the first trials if the space has at most 20 parameters, then `tpe`, which gets away from a local "
+        "optimum more easily. For several objectives `nsga2`.";
     info.options = {{.name = "gp_trials",
                      .kind = study::OptionInfo::Kind::integer,
                      .standard = 300,
-                     .description = "So many trials `gp` suggests before `tpe` takes over.",
+                     .description =
+                         "So many trials `gp` suggests before `tpe` takes over; a fifth of them where parameters "
+                         "have conditions, or more than a quarter of them are lists without an order.",
                      .low = 0.0,
                      .high = 1000.0}};
     info.uses_earlier_results = true;

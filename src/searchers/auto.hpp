@@ -12,14 +12,14 @@
 
 namespace ranktune::searchers {
 
-/// Whether a Gaussian process suits the space: no conditions, 1 to 20 parameters of several values, and at most a
-/// quarter of them lists of several values without an order.
-[[nodiscard]] bool suits_gp(const space::SearchSpace& space);
+/// How many trials of a study on the space `gp` suggests: `gp_trials`, where the space has 1 to 20 parameters of
+/// several values; a fifth of that with conditions, or if more than a quarter of them are lists without an order: there
+/// a Gaussian process finds a good region first, but often not the best (`mixcond` of tools/bench/search.py).
+[[nodiscard]] std::uint64_t gp_trials_on(const space::SearchSpace& space, std::uint64_t gp_trials);
 
-/// A ticket is prepared by `gp` if the space suits it and at most `gp_trials` trials had been created when the ticket
-/// was opened, and otherwise by `tpe`. Both begin with points of a Sobol sequence, until max(10, 2 d) results are
-/// there, where d counts the coordinates of the space. Stopgaps come from `gp` if the space
-/// suits it, otherwise from `tpe`: those of `tpe` would repeat the points that `gp` begins with.
+/// A ticket is prepared by `gp` if at most so many trials had been created when the ticket was opened, and otherwise
+/// by `tpe`, each with its default options. Stopgaps come from `gp` where it suggests any: those of `tpe` would repeat
+/// the points that `gp` begins with.
 class AutoSearcher final : public Searcher {
   public:
     /// `space` must outlive it, but not the preparations.
@@ -42,7 +42,7 @@ class AutoSearcher final : public Searcher {
 
   private:
     TpeSearcher tpe_;
-    std::optional<GpSearcher> gp_; ///< nullopt: does not suit the space
+    std::optional<GpSearcher> gp_; ///< nullopt: suggests nothing on this space
     std::uint64_t gp_trials_;
 };
 

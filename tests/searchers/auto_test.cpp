@@ -30,18 +30,20 @@ void train(Learner& learner, int count) {
 
 } // namespace
 
-TEST_CASE("auto: a Gaussian process suits few numbers and fewer categories without conditions", "[searchers][auto]") {
-    CHECK(suits_gp(cube(1)));
-    CHECK(suits_gp(cube(20)));
-    CHECK_FALSE(suits_gp(cube(21)));
-    CHECK(suits_gp(with_categories(1, 3)));
-    CHECK_FALSE(suits_gp(with_categories(1, 2)));
-    CHECK_FALSE(suits_gp(with_categories(2, 0)));
-    CHECK(suits_gp(space_of({{"x", "randint(0, 9)"}, {"one", "choice(['a'])"}})));
-    CHECK_FALSE(suits_gp(space_of({{"one", "choice(['a'])"}})));
+TEST_CASE("auto: a Gaussian process suggests few trials with conditions or categories, none of many parameters",
+          "[searchers][auto]") {
+    CHECK(gp_trials_on(cube(1), 300) == 300);
+    CHECK(gp_trials_on(cube(20), 300) == 300);
+    CHECK(gp_trials_on(cube(21), 300) == 0);
+    CHECK(gp_trials_on(with_categories(1, 3), 300) == 300);
+    CHECK(gp_trials_on(with_categories(1, 2), 300) == 60);
+    CHECK(gp_trials_on(with_categories(2, 0), 300) == 60);
+    CHECK(gp_trials_on(with_categories(11, 10), 300) == 0);
+    CHECK(gp_trials_on(space_of({{"x", "randint(0, 9)"}, {"one", "choice(['a'])"}}), 300) == 300);
+    CHECK(gp_trials_on(space_of({{"one", "choice(['a'])"}}), 300) == 0);
     space::Parameter conditional{"y", space::parse_domain("uniform(0, 1)"), space::Condition::parse("x > 3")};
-    CHECK_FALSE(suits_gp(
-        space::SearchSpace({{"x", space::parse_domain("randint(0, 9)"), std::nullopt}, std::move(conditional)})));
+    const space::SearchSpace space({{"x", space::parse_domain("randint(0, 9)"), std::nullopt}, std::move(conditional)});
+    CHECK(gp_trials_on(space, 300) == 60);
 }
 
 TEST_CASE("auto: the first trials are those of gp, later ones those of tpe", "[searchers][auto]") {
@@ -60,8 +62,8 @@ TEST_CASE("auto: the first trials are those of gp, later ones those of tpe", "[s
     }
 }
 
-TEST_CASE("auto: on other spaces all trials are those of tpe", "[searchers][auto]") {
-    const space::SearchSpace space = with_categories(2, 1);
+TEST_CASE("auto: with many parameters all trials are those of tpe", "[searchers][auto]") {
+    const space::SearchSpace space = cube(21);
     Learner learner(study_with("auto", space, 5));
     Learner tpe(study_with("tpe", space, 5));
     train(learner, 30);
