@@ -47,12 +47,12 @@ std::pair<std::uint64_t, std::uint64_t> share(int k, int n) {
 /// A rank with its checkpoints on disk and in memory, and its service thread. Ends on all ranks together.
 class Node {
   public:
-    explicit Node(const std::string& name)
+    explicit Node(const std::string& name, std::uint64_t keep_bytes = 1 << 20)
         : directory("peer_io_" + std::to_string(test::world().size()) + "_" + name),
           world_(comm::mpi::Communicator::world().duplicate()),
           exchange_(test::world(), {4096, 4, 5s}),
           disk_(storage::posix_file_system(), std::filesystem::absolute(directory).string()),
-          io(disk_, exchange_, 1 << 20, [this](std::string_view line) { lines.emplace_back(line); }),
+          io(disk_, exchange_, keep_bytes, [this](std::string_view line) { lines.emplace_back(line); }),
           thread_([this] {
               while (!quit_.load())
                   if (!exchange_.serve()) std::this_thread::sleep_for(50us);
@@ -206,6 +206,71 @@ TEST_CASE("shards that are gone from memory in the middle are read from disk", "
     std::vector<double> all(rows * columns);
     source->get_rows<double>("weights", std::span(all), {rows, columns}, 0, rows);
     CHECK(all == rows_of(0, rows));
+}
+
+namespace {
+
+// 128 MiB.
+constexpr std::uint64_t large_rows = 32;
+constexpr std::uint64_t large_columns = std::uint64_t{1} << 20;
+
+std::vector<float> large_rows_of(std::uint64_t first, std::uint64_t count) {
+    std::vector<float> values(count * large_columns);
+    for (std::uint64_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(((first * large_columns + i) * 2654435761U) % 1000003U);
+    return values;
+}
+
+/// The rows of member k of n, as a shard.
+std::shared_ptr<study::MemoryState> large_shard(const std::vector<float>& values, int k, int n) {
+    const auto first = large_rows * static_cast<std::uint64_t>(k) / static_cast<std::uint64_t>(n);
+    auto state = std::make_shared<study::MemoryState>();
+    state->put_rows<float>("weights", std::span<const float>(values), {large_rows, large_columns}, first,
+                           values.size() / large_columns);
+    return state;
+}
+
+} // namespace
+
+TEST_CASE("128 MiB of 1, 3 and 2 ranks reach 3, 1 and 2 others from memory, unchanged", "[peer-io][mpi]") {
+    const int rank = test::world().rank();
+    for (const auto& [donors, takers] : {std::pair{1, 3}, std::pair{3, 1}, std::pair{2, 2}}) {
+        if (donors + takers > test::world().size()) continue;
+        CAPTURE(donors, takers);
+        Node node("large" + std::to_string(donors), std::uint64_t{256} << 20);
+        const auto share_of = [](int k, int n) {
+            const auto first = large_rows * static_cast<std::uint64_t>(k) / static_cast<std::uint64_t>(n);
+            return std::pair{first,
+                             large_rows * static_cast<std::uint64_t>(k + 1) / static_cast<std::uint64_t>(n) - first};
+        };
+        if (rank < donors) {
+            const auto [first, count] = share_of(rank, donors);
+            auto key = key_at(5);
+            key.shard = static_cast<std::uint32_t>(rank);
+            key.shards = static_cast<std::uint32_t>(donors);
+            static_cast<void>(node.io.save(key, large_shard(large_rows_of(first, count), rank, donors)));
+        }
+        // What every donor's shard is, as all ranks know it.
+        std::vector<study::CheckpointRef> shards;
+        for (int k = 0; k < donors; ++k) {
+            const auto [first, count] = share_of(k, donors);
+            const auto state = large_shard(large_rows_of(first, count), k, donors);
+            shards.push_back({5, {}, state->bytes(), state->digest()});
+        }
+        node.barrier();
+        if (rank == 0) std::filesystem::remove_all(node.directory + "/checkpoints");
+        node.barrier();
+        if (rank >= donors) {
+            const int k = rank - donors;
+            const auto [first, count] = share_of(k, takers);
+            const auto source = node.io.open(storage::join_shards(key_at(5), shards), first_ranks(donors));
+            std::vector<float> mine(count * large_columns);
+            source->get_rows<float>("weights", std::span(mine), {large_rows, large_columns}, first, count);
+            CHECK(large_shard(mine, k, takers)->digest() ==
+                  large_shard(large_rows_of(first, count), k, takers)->digest());
+            CHECK(node.says("comes from the memory of"));
+        }
+    }
 }
 
 } // namespace peer_io_test
