@@ -27,9 +27,13 @@ Case draw_case(std::uint64_t seed) {
         if (i < 3) draw_deaths(rng, drawn.lives.back());
     }
     drawn.lives.back().curve.stuck_rate = 0.0;
-    constexpr std::uint32_t of_gpus = 1; // draws of their own: the other cases stay what they are
+    constexpr std::uint32_t of_breadth = 2; // draws of their own: the other cases stay what they are
+    RngStream breadth(seed, base::Purpose::fault, of_breadth);
+    if (breadth.uniform() < 0.4) draw_breadth(breadth, drawn.spec);
+    constexpr std::uint32_t of_gpus = 1;
     RngStream gpus(seed, base::Purpose::fault, of_gpus);
-    if (gpus.uniform() < 0.3) draw_gpus(gpus, drawn.spec, drawn.lives);
+    const bool alike = drawn.spec.scheduler.algorithm->name == "pbt"; // members have GPUs, or none has
+    if (!alike && gpus.uniform() < 0.3) draw_gpus(gpus, drawn.spec, drawn.lives);
     drawn.description = scheduler_text(drawn.spec.scheduler) + ", " + std::to_string(drawn.spec.num_trials) +
                         " trials, R " + std::to_string(drawn.spec.max_iterations) + ", " +
                         std::to_string(drawn.lives.front().workers) +

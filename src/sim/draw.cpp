@@ -59,11 +59,13 @@ std::string scheduler_text(const study::SchedulerSpec& scheduler) {
     const auto is = [&](const char* option, const char* word) {
         return scheduler.options.at(option).as_string() == word;
     };
-    std::string text = scheduler.algorithm->name;
-    if (text == "median") return text + (scheduler.options.at("hard_stop").as_bool() ? "" : " pause");
-    if (text != "asha") return text;
-    if (is("variant", "promote")) return "asha promote";
-    return is("rule", "floor") ? "asha stop" : "asha stop ray";
+    const std::string& name = scheduler.algorithm->name;
+    if (name == "pbt") return name + (scheduler.options.at("synchronous").as_bool() ? " synchronous" : "");
+    if (name == "median") return name + (scheduler.options.at("hard_stop").as_bool() ? "" : " pause");
+    if (name != "asha") return name;
+    if (scheduler.options.at("delayed").as_bool()) return "asha delayed";
+    const std::string rule = is("allotment", "budget") ? " budget" : is("rule", "ray") ? " ray" : "";
+    return (is("variant", "promote") ? "asha promote" : "asha stop") + rule;
 }
 
 study::StudySpec draw_spec(RngStream& rng, std::uint32_t workers) {
@@ -134,6 +136,51 @@ void draw_gpus(RngStream& rng, study::StudySpec& spec, std::vector<ClusterOption
         life.workers = std::max(life.workers, most + spec.resources.ranks);
         life.with_gpu = most + static_cast<std::uint32_t>(rng.below(life.workers - most - spec.resources.ranks + 1));
     }
+}
+
+namespace {
+
+study::SchedulerSpec draw_population(RngStream& rng) {
+    const bool synchronous = chance(rng, 0.4);
+    const bool latest = !synchronous && chance(rng, 0.5);
+    auto scheduler = schedulers::chosen("pbt", {{"interval", static_cast<std::int64_t>(1 + rng.below(4))},
+                                                {"selection", pick(rng, {"truncation", "tournament", "t_test"})},
+                                                {"synchronous", synchronous},
+                                                {"compare", latest ? "latest" : "equal_iteration"}});
+    scheduler.explore = {{"lr", {0.8, 1.2}}};
+    return scheduler;
+}
+
+study::SchedulerSpec draw_brackets(RngStream& rng) {
+    using schedulers::chosen;
+    const auto eta = pick<std::int64_t>(rng, {2, 3, 4});
+    const bool restart_paused = chance(rng, 0.1);
+    switch (rng.below(5)) {
+        case 0:
+            return chosen("hyperband", {{"eta", eta}, {"table", pick(rng, {"floor", "formula"})}});
+        case 1:
+            return chosen("topk", {{"first", pick<std::int64_t>(rng, {1, 2})},
+                                   {"k", pick<std::int64_t>(rng, {1, 3})},
+                                   {"restart_paused", restart_paused}});
+        case 2:
+            return chosen(
+                "pasha",
+                {{"eta", eta}, {"ranking", pick(rng, {"soft", "soft", "fixed"})}, {"restart_paused", restart_paused}});
+        case 3:
+            return chosen("asha", {{"eta", eta}, {"delayed", true}, {"restart_paused", restart_paused}});
+        default:
+            return chosen(
+                "asha",
+                {{"variant", pick(rng, {"stop", "promote"})}, {"brackets", std::int64_t{2}}, {"allotment", "budget"}});
+    }
+}
+
+} // namespace
+
+void draw_breadth(RngStream& rng, study::StudySpec& spec) {
+    spec.num_trials = std::max(spec.num_trials, 3U);
+    spec.max_iterations = std::max<base::Iteration>(spec.max_iterations, 9);
+    spec.scheduler = chance(rng, 0.4) ? draw_population(rng) : draw_brackets(rng);
 }
 
 void draw_deaths(RngStream& rng, ClusterOptions& life) {

@@ -11,8 +11,10 @@
 
 namespace ranktune::sim {
 
-/// Any scheduler, searcher and stopper; at most three ranks per trial, and no more than `workers`.
+/// `fifo`, `asha` or `median`, any stopper; at most three ranks per trial, and no more than `workers`.
 [[nodiscard]] study::StudySpec draw_spec(base::RngStream& rng, std::uint32_t workers);
+/// Gives the study one of the other schedulers, populations among them.
+void draw_breadth(base::RngStream& rng, study::StudySpec& spec);
 /// Lets a study whose trials differ in size have trials without GPUs, too, and gives its lives workers of both kinds.
 void draw_gpus(base::RngStream& rng, study::StudySpec& spec, std::vector<ClusterOptions>& lives);
 /// For descriptions: "asha promote".

@@ -225,10 +225,14 @@ std::vector<study::Record> take_up(OpenedStudy& opened, const OpenRequest& reque
 std::vector<std::string> orphans_of(storage::FileSystem& files, const std::string& directory,
                                     const tuner::State& state) {
     std::set<std::string> kept;
-    for (const auto& trial : state.trials)
-        for (const auto& checkpoint : trial.checkpoints)
-            for (auto& path : storage::paths_of(checkpoint.path, checkpoint.shards.size()))
-                kept.insert(std::move(path));
+    const auto keep = [&kept](const study::CheckpointRef& checkpoint) {
+        for (auto& path : storage::paths_of(checkpoint.path, checkpoint.shards.size())) kept.insert(std::move(path));
+    };
+    for (const auto& trial : state.trials) {
+        for (const auto& checkpoint : trial.checkpoints) keep(checkpoint);
+        // A donor that could not read it has released it; the trial that took it over tries, too.
+        for (const auto& takeover : tuner::depends_on(trial)) keep(takeover.donor.checkpoint);
+    }
     std::vector<std::string> found;
     const std::string all = StudyDirectory{directory}.checkpoints();
     for (const std::string& trial : files.list(all)) {

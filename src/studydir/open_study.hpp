@@ -67,12 +67,12 @@ struct OpenedStudy {
 /// The state of a tuner as a record.
 [[nodiscard]] study::Record snapshot_of(const tuner::Tuner& tuner);
 
-/// Paths of the checkpoints that no journal record names.
+/// Paths of the checkpoints that no trial has or will take over.
 [[nodiscard]] std::vector<std::string> orphans_of(storage::FileSystem& files, const std::string& directory,
                                                   const tuner::State& state);
 
-/// Removes checkpoints that no journal record names (of attempts killed before their commit), and the folders of killed
-/// programs. Returns the number of checkpoints. What cannot be removed stays.
+/// Removes orphans_of, mostly of attempts that were killed before their commit, and the folders of killed programs.
+/// Returns the number of checkpoints. What cannot be removed stays.
 std::uint64_t remove_orphans(storage::FileSystem& files, const std::string& directory, const tuner::State& state);
 
 /// Whether the directory holds a study, or the remains of one.

@@ -248,6 +248,7 @@ void Tuner::apply_one(const study::Reported& r) {
             t.window.push_back(metric.value);
         }
     }
+    if (t.phase == TrialPhase::paused) state_.retention.list(r.trial, t, spec_); // its report was held
     const bool trains_on = r.verdict.verb == Verb::go_on || r.verdict.verb == Verb::exploit;
     if (trains_on && t.phase == TrialPhase::paused) // it had given its ranks back at a barrier
         return set_phase(r.trial, TrialPhase::waiting);

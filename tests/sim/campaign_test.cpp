@@ -23,6 +23,17 @@ TEST_CASE("Random studies with random faults end, and their journals replay to t
     CHECK(killed > 10);
 }
 
+TEST_CASE("Synchronous populations with bounded checkpoints, and with hosts taken out of service, keep their lists",
+          "[sim]") {
+    for (const std::uint64_t seed : {2617U, 2652U, 9431U, 10138U}) { // wrong once
+        const CaseResult result = run_case(seed);
+        INFO("seed " << seed << ": " << result.description);
+        for (const std::string& problem : result.problems) UNSCOPED_INFO(problem);
+        CHECK(result.problems.empty());
+        CHECK(result.description.starts_with("pbt synchronous"));
+    }
+}
+
 TEST_CASE("A case runs the same way twice", "[sim]") {
     for (const std::uint64_t seed : {1U, 2U, 3U, 17U}) {
         const CaseResult first = run_case(seed);

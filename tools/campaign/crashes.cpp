@@ -61,7 +61,8 @@ class RecordedLife final : public study::RecordSink {
         records_ = journal_.first_record() + journal_.statistics().records;
         note();
         for (const auto& record : batch) {
-            if (const auto* released = std::get_if<study::CheckpointReleased>(&record))
+            const auto* released = std::get_if<study::CheckpointReleased>(&record);
+            if (released != nullptr && !released->stays)
                 journal_.when_synced([this, path = home + "/" + released->path] { files_.remove(path); });
             if (std::holds_alternative<study::StudyEnded>(record)) ended_at = files_.operations();
         }
@@ -159,7 +160,7 @@ class Campaign {
 
     void wrong(const std::string& what) {
         ++wrong_;
-        std::printf("case %llu, crash %llu: %s\n", ull(seed_), ull(total_), what.c_str());
+        std::printf("case %llu (%s), crash %llu: %s\n", ull(seed_), description_.c_str(), ull(total_), what.c_str());
     }
 
     static void make_deterministic(study::StudySpec& spec, std::uint64_t seed) {
@@ -170,11 +171,14 @@ class Campaign {
     }
 
     /// Reports and ends of the trials are then the same, however often the study is cut.
-    static void as_in_every_life(sim::ClusterOptions& life, const sim::ClusterOptions& front, std::uint64_t seed) {
+    static void as_in_every_life(sim::ClusterOptions& life, const sim::ClusterOptions& front,
+                                 const study::StudySpec& spec, std::uint64_t seed) {
         life.curve.fate = seed;
         life.curve.throw_rate = front.curve.throw_rate;
         life.curve.nan_rate = front.curve.nan_rate;
         life.curve.done_rate = front.curve.done_rate;
+        // Whether a donor's state can be read changes what becomes of a population.
+        if (spec.scheduler.algorithm->name == "pbt") life.curve.unreadable_rate = life.curve.unreachable_rate = 0.0;
     }
 
     static std::uint64_t logical_digest(CrashFileSystem& files) {
@@ -196,8 +200,9 @@ class Campaign {
             return;
         }
         deterministic_ = seed % 2 == 1;
+        description_ = drawn.description;
         for (auto& life : drawn.lives) {
-            if (deterministic_) as_in_every_life(life, drawn.lives.front(), seed);
+            if (deterministic_) as_in_every_life(life, drawn.lives.front(), drawn.spec, seed);
             life.workers = std::min(life.workers, 8U);
             life.workers = std::max(life.workers, drawn.spec.max_ranks_per_trial());
             std::erase_if(life.deaths, [&](const auto& d) { return d.first.value() > life.workers; });
@@ -256,10 +261,22 @@ class Campaign {
         if (number > 1) cluster = drawn.lives.back();
         cluster.incarnation = opened.incarnation;
         std::set<std::string> there;
-        for (const auto& trial : opened.tuner->state().trials)
-            for (const auto& checkpoint : trial.checkpoints) there.insert(checkpoint.path);
+        for (const std::string& name : files.list_below(home + "/checkpoints"))
+            there.insert(name.substr(home.size() + 1));
         if (!opened.finished) {
             const auto result = sim::run_cluster(cluster, *opened.tuner, sink, there);
+            if (!result.problems.empty() && getenv("DBG")) {
+                int i = 0;
+                for (const auto& t : opened.tuner->state().trials) {
+                    std::printf("DBG trial %d phase %s it %d att %d\n", i++, std::string(study::name(t.phase)).c_str(),
+                                (int)t.iteration, (int)t.attempt.value());
+                    for (auto& c : t.checkpoints) std::printf("    cp %s gen %u\n", c.path.c_str(), c.generation);
+                    for (auto& c : t.takeovers)
+                        std::printf("    takeover at %d from %u %s settled %d\n", (int)c.iteration,
+                                    c.donor.trial.value(), c.donor.checkpoint.path.c_str(), (int)c.settled);
+                }
+                for (auto& p2 : there) std::printf("DBG there %s\n", p2.c_str());
+            }
             for (const auto& problem : result.problems) throw std::runtime_error(problem);
         }
         journal.close();
@@ -281,7 +298,7 @@ class Campaign {
             throw std::runtime_error("record " + std::to_string(verified.difference_at) + ": " + verified.difference);
     }
 
-    /// Every checkpoint that the state names exists and is intact, and there are no others.
+    /// Every checkpoint that the state names exists and is intact, and there are no others but damaged ones.
     void check_checkpoints(CrashFileSystem& files, const tuner::State& state) {
         storage::CheckpointStore store(files, home);
         std::size_t named = 0;
@@ -299,11 +316,15 @@ class Campaign {
                 ++verified_;
             }
         }
+        // Damaged ones that a donor has released, and that others will try to read.
+        std::set<std::string> released;
+        for (const auto& trial : state.trials)
+            for (const auto& takeover : tuner::depends_on(trial)) released.insert(takeover.donor.checkpoint.path);
+        for (const auto& trial : state.trials)
+            for (const auto& checkpoint : trial.checkpoints) released.erase(checkpoint.path);
         std::size_t there = 0;
-        for (const auto& name : files.list_below(home + "/checkpoints")) {
-            static_cast<void>(name);
-            ++there;
-        }
+        for (const auto& name : files.list_below(home + "/checkpoints"))
+            if (!released.contains(name.substr(home.size() + 1))) ++there;
         if (there != named)
             throw std::runtime_error(std::to_string(there) + " checkpoint files, but " + std::to_string(named) +
                                      " named");
@@ -366,6 +387,7 @@ class Campaign {
 
     base::NullLog log_;
     std::uint64_t seed_ = 0;
+    std::string description_;
     bool deterministic_ = false;    ///< whether this case is
     std::uint64_t undisturbed_ = 0; ///< logical digest of its run without a crash
     std::uint64_t cut_again_ = 0, compared_ = 0;

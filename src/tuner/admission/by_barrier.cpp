@@ -113,9 +113,10 @@ void ByBarrier::apply(const study::Record& record) {
         absent_.clear(); // all were lost
         returning_ = 0;
     }
-    const bool about_ranks =
-        std::holds_alternative<study::IncarnationBegan>(record) || std::holds_alternative<study::RankLost>(record);
-    if (about_ranks) refresh_all();
+    const bool about_many = std::holds_alternative<study::IncarnationBegan>(record) ||
+                            std::holds_alternative<study::RankLost>(record) ||
+                            std::holds_alternative<study::HostRetired>(record); // excuses trials
+    if (about_many) refresh_all();
     if (about) refresh(*about);
 }
 

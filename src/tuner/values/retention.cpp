@@ -149,17 +149,18 @@ void Retention::pin(TrialId id, const TrialState& t) {
 void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {
     if (!t.takeovers.empty() || id.value() < depends_.size()) pin(id, t);
     if (!spec.checkpoint.max_bytes) return;
-    // Depends only on the state, so that a restored head has the same list. (The order does not change while a trial is
-    // paused.)
-    const Evictable entry{t.iteration, study::score(t.last, spec.objective.mode), id};
+    if (id.value() >= listed_.size()) listed_.resize(id.value() + 1);
+    std::optional<Evictable>& listed = listed_[id.value()];
+    if (listed) evictable_.erase(*listed);
+    listed.reset();
+    // Depends only on the state, so that a restored head has the same list.
     if (is_evictable(t))
-        evictable_.insert(entry);
-    else
-        evictable_.erase(entry);
+        listed = *evictable_.insert({t.iteration, study::score(t.last, spec.objective.mode), id}).first;
 }
 
 void Retention::list_all(const Trials& trials, const study::StudySpec& spec) {
     evictable_.clear();
+    listed_.clear();
     pins_.clear();
     depends_.clear();
     for (std::uint32_t i = 0; i < trials.size(); ++i) list(TrialId{i}, trials[i], spec);

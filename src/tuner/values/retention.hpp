@@ -53,7 +53,7 @@ class Retention {
     /// Throws base::FormatError when there is no such checkpoint.
     void released(TrialState& t, const std::string& path);
     void keep(TrialId id) { keeper_ = id; }
-    /// Call whenever the phase or the checkpoints of a trial have changed.
+    /// Call whenever the phase or the checkpoints of a trial have changed, or the last report of a paused one.
     void list(TrialId id, const TrialState& t, const study::StudySpec& spec);
     void list_all(const Trials& trials, const study::StudySpec& spec);
 
@@ -83,7 +83,8 @@ class Retention {
     bool ever_saved_ = false;
     std::uint64_t bytes_ = 0;
     // Derived.
-    std::set<Evictable> evictable_; ///< empty without checkpoint.max_bytes
+    std::set<Evictable> evictable_;                ///< empty without checkpoint.max_bytes
+    std::vector<std::optional<Evictable>> listed_; ///< by trial, its entry among them
     /// By trial, as far as needed: those of its checkpoints that others depend on, and the checkpoints of others that
     /// it depends on.
     std::vector<std::vector<Pin>> pins_;
