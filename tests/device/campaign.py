@@ -8,6 +8,7 @@ DELAYS runs: the streams are late by other times in every run. FAULTS runs: a ra
 reports an error of another rank, at random places; the study is started again until it is complete. Depends on the number
 of the run alone (and on the machine's timing). Every second run replays CUDA graphs. The last lines have the figures; the exit code is 0 when nothing went wrong.
 """
+import contextlib
 import os
 import random
 import signal
@@ -81,7 +82,8 @@ class Campaign:
             time.sleep(chance.uniform(0.2, 4.0))
             workers = [pid for pid, command in commands_of(run.pid).items() if "ranktune" in command and pid != run.pid]
             if workers:
-                os.kill(chance.choice(sorted(workers)), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # the study ended meanwhile
+                    os.kill(chance.choice(sorted(workers)), signal.SIGKILL)
         output = ""
         for _ in range(4):
             part, _ = run.communicate(timeout=300)
