@@ -75,7 +75,7 @@ class Campaign:
         if kind == "sticky":
             variables["RANKTUNE_STAND_IN_STICKY"] = f"{rank}:{chance.randrange(1, 1500)}"
         elif kind != "kill":
-            variables["RANKTUNE_STAND_IN_NCCL"] = f"{rank}:{chance.randrange(0, 90)}:{kind}"
+            variables["RANKTUNE_STAND_IN_NCCL"] = f"{rank}:{chance.randrange(1, 90)}:{kind}"
         graphs = number % 2 == 1
         run = self.start(name, timeout="4s" if kind == "hang" else "1m", graphs=graphs, **variables)
         if kind == "kill":

@@ -16,7 +16,7 @@ function; with several objectives the area that the results do not cover yet) af
 searcher the ratio of its median to that of each peer, with a 95 % interval from 2,000 bootstrap samples of the seeds, and the
 median of these ratios over the functions. "worse" and "better" mean that the interval excludes 1. With `auto` and some of tpe,
 gp and cmaes also whether `auto` is within 1.1 times the best of these. A searcher that refuses a space (cmaes: lists) is left out
-there. A peer is NAME or NAME@PYTHON, PYTHON an interpreter or a virtual environment. plot_search.py draws the file of --raw.
+there. A peer is NAME or NAME@PYTHON, PYTHON an interpreter or a virtual environment. tools/docs/plot_search.py draws the file of --raw.
 
 --quick is a test of a few seconds: the functions agree, and TPE finds better values than random search.
 """

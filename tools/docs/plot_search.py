@@ -36,6 +36,7 @@ def main():
     for panel in panels.flat[len(functions):]:
         panel.set_visible(False)
     for panel, function in zip(panels.flat, functions):
+        all_marks = sorted({int(mark) for each in results if each["function"] == function for mark in each["regrets"]})
         for result in (each for each in results if each["function"] == function):
             name = result["searcher"]
             marks = sorted(map(int, result["regrets"]))
@@ -46,7 +47,7 @@ def main():
             panel.plot(marks, middle, "s--" if is_peer[name] else "o-", color=colours[name], markersize=3, linewidth=1.2, label=name)
         panel.set_xscale("log")
         panel.set_yscale("log")
-        panel.set_xticks(marks, [str(mark) for mark in marks])
+        panel.set_xticks(all_marks, [str(mark) for mark in all_marks])
         panel.minorticks_off()
         panel.set_title(function, fontsize=9)
         panel.grid(axis="y", color="#dddddd", linewidth=0.6)
