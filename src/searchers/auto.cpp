@@ -61,14 +61,15 @@ study::SearcherInfo describe_auto() {
     info.description =
         "`gp` for the first trials if the space has at most 20 parameters, then `tpe`, which gets away from a local "
         "optimum more easily. For several objectives `nsga2`.";
-    info.options = {{.name = "gp_trials",
-                     .kind = study::OptionInfo::Kind::integer,
-                     .standard = 300,
-                     .description =
-                         "So many trials `gp` suggests before `tpe` takes over; a fifth of them where parameters "
-                         "have conditions, or more than a quarter of them are lists without an order.",
-                     .low = 0.0,
-                     .high = 1000.0}};
+    info.options = {
+        {.name = "gp_trials",
+         .kind = study::OptionInfo::Kind::integer,
+         .standard = 300,
+         .description =
+             "So many trials `gp` suggests before `tpe` takes over; a fifth where parameters have conditions "
+             "or many are lists without order.",
+         .low = 0.0,
+         .high = 1000.0}};
     info.uses_earlier_results = true;
     info.several_objectives = true;
     info.make = [](const study::StudySpec& spec) -> std::unique_ptr<Searcher> {

@@ -94,7 +94,7 @@ def where_it_goes(cwd, study, whole):
 def main():
     with tempfile.TemporaryDirectory(prefix="ranktune-checkpoint-") as name:
         cwd = pathlib.Path(name)
-        ranktune(cwd, "run", DIGITS / "digits.toml", "--local", "2", "-o", "d", "study.num_trials=3",
+        ranktune(cwd, "run", DIGITS / "digits.toml", "--local", "2", "-o", "d", "study.num_trials=3", "space.lr=0.1",
                  "study.max_iterations=3")
         best = json.loads(ranktune(cwd, "best", "d", "--format", "json"))["best"]
         said = ranktune(cwd, "checkpoint", "d", "best", "--all", "-o", "all.safetensors")
