@@ -272,7 +272,9 @@ class Studies(unittest.TestCase):
     def test_a_bad_gpu_is_taken_out_of_service(self):
         (self.cwd / "train.py").write_text(
             "import os, sys, time, ranktune\n"
-            "if os.environ['CUDA_VISIBLE_DEVICES'] == '2': sys.exit('bad memory')\n"
+            "if os.environ['CUDA_VISIBLE_DEVICES'] == '2':\n"
+            "    time.sleep(0.6)  # another GPU has to be well first\n"
+            "    sys.exit('bad memory')\n"
             "for epoch in range(4): time.sleep(0.2); ranktune.report(val_accuracy=0.5)\n")
         (self.cwd / "bad.toml").write_text(STUDY.split("[trainable]")[0].replace("num_trials = 2", "num_trials = 8")
                                            + "[trainable]\ncommand = \"python3 train.py\"\n[space]\nlr = \"uniform(0, 1)\"\n")
