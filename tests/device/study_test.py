@@ -276,7 +276,7 @@ class Studies(unittest.TestCase):
             "    time.sleep(0.6)  # another GPU has to be well first\n"
             "    sys.exit('bad memory')\n"
             "for epoch in range(4): time.sleep(0.2); ranktune.report(val_accuracy=0.5)\n")
-        (self.cwd / "bad.toml").write_text(STUDY.split("[trainable]")[0].replace("num_trials = 2", "num_trials = 8")
+        (self.cwd / "bad.toml").write_text(STUDY.split("[trainable]")[0].replace("num_trials = 2", "num_trials = 24")
                                            + "[trainable]\ncommand = \"python3 train.py\"\n[space]\nlr = \"uniform(0, 1)\"\n")
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "0,1,2", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
                        "LD_LIBRARY_PATH": NVML}
@@ -291,7 +291,7 @@ class Studies(unittest.TestCase):
             self.assertIn(uuid, text)
         trials = json.loads(subprocess.run([PROGRAM, "export", "bad", "--format", "json"], cwd=self.cwd, capture_output=True,
                                            text=True, check=True).stdout)["trials"]
-        self.assertEqual([trial["state"] for trial in trials], ["finished"] * 8)
+        self.assertEqual([trial["state"] for trial in trials], ["finished"] * 24)
 
     def test_the_communication_of_trials_is_measured_on_devices(self):
         study = STUDY.replace('device = "{device}"', 'device = "{device}"\ncomm_metrics = true\nbatch_size = 480').replace("num_trials = 2", "num_trials = 1")
