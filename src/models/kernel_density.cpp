@@ -5,16 +5,16 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <utility>
+
+#include "models/log_sum.hpp"
 
 namespace ranktune::models {
 namespace {
 
 constexpr double below_one = 1.0 - 0x1p-53;
 constexpr std::size_t at_a_time = 64; ///< kernels at a time
-constexpr double lost = 40.0;         ///< e^-40 of a sum is lost in its rounding
 
 /// Standard deviation, with the divisor n.
 double spread(std::span<const double> values) {
@@ -73,23 +73,14 @@ void KernelDensity::exponents(std::span<const double> point, std::size_t begin, 
 }
 
 double KernelDensity::log_density(std::span<const double> point) const {
-    // The sum of exponentials, each relative to the largest exponent so far.
-    double largest = -std::numeric_limits<double>::infinity();
-    double sum = 0.0;
+    LogSum sum;
     std::array<double, at_a_time> kernels;
     for (std::size_t begin = 0; begin < size_; begin += at_a_time) {
         const auto some = std::span(kernels).first(std::min(at_a_time, size_ - begin));
         exponents(point, begin, some);
-        for (const double exponent : some) {
-            if (exponent > largest) {
-                sum = sum * std::exp(largest - exponent) + 1.0;
-                largest = exponent;
-            } else if (exponent > largest - lost) {
-                sum += std::exp(exponent - largest);
-            }
-        }
+        for (const double exponent : some) sum.add(exponent);
     }
-    return log_scale_ + largest + std::log(sum);
+    return log_scale_ + sum.value();
 }
 
 std::vector<double> KernelDensity::draw_near(base::RngStream& random, double widening) const {

@@ -18,8 +18,6 @@ constexpr double prior_width = 1.0;
 constexpr std::size_t newest = 25;
 /// Kernels are added in blocks, so that those of a block stay in the cache while all points are asked.
 constexpr std::size_t block = 128;
-/// A kernel that is smaller by this power of e than the largest one adds nothing to the sum.
-constexpr double negligible = 40.0;
 constexpr double least_mass = 1e-300;
 
 double standard_below(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
@@ -331,13 +329,13 @@ double ParzenEstimator::log_prior(const Question& question) const {
     return sum;
 }
 
-/// Adds `size` kernels from `begin` on to `sum`, which is relative to e^largest. `factors`: logarithms of what stands
+/// Adds `size` kernels from `begin` on to `sum`. `factors`: logarithms of what stands
 /// before their exponentials.
 void ParzenEstimator::add_block(const Question& question, std::size_t begin, std::size_t size,
-                                std::span<const double> factors, double& largest, double& sum) const {
+                                std::span<const double> factors, LogSum& sum) const {
     std::array<double, block> kernels;
     std::copy_n(factors.begin(), size, kernels.begin());
-    const auto matters = [&](double kernel) { return kernel > largest - negligible; };
+    const auto matters = [&](double kernel) { return sum.matters(kernel); };
     for (const auto& [j, table] : question.tables) {
         const std::uint32_t* row = &columns_[j].row[begin];
         for (std::size_t i = 0; i < size; ++i) kernels[i] += table[row[i]];
@@ -357,28 +355,18 @@ void ParzenEstimator::add_block(const Question& question, std::size_t begin, std
         const bool ask = at % 4 == 2 && at + 2 < question.numbers.size();
         if (ask && std::none_of(kernels.begin(), kernels.begin() + static_cast<std::ptrdiff_t>(size), matters)) return;
     }
-    for (std::size_t i = 0; i < size; ++i) {
-        if (!matters(kernels[i])) continue;
-        if (kernels[i] <= largest) {
-            sum += weights_[begin + i] * std::exp(kernels[i] - largest);
-        } else {
-            sum = sum * std::exp(largest - kernels[i]) + weights_[begin + i];
-            largest = kernels[i];
-        }
-    }
+    for (std::size_t i = 0; i < size; ++i) sum.add(kernels[i], weights_[begin + i]);
 }
 
 void ParzenEstimator::log_density(std::span<const double> points, std::span<double> result) const {
     const std::size_t width = columns_.size();
     assert(points.size() == width * result.size());
     std::vector<Question> questions;
-    std::vector<double> largest(result.size(), -std::numeric_limits<double>::infinity());
-    std::vector<double> sums(result.size(), 0.0);
+    std::vector<LogSum> sums(result.size());
     for (std::size_t q = 0; q < result.size(); ++q) {
         questions.push_back(question(points.subspan(q * width, width)));
         if (!has_prior()) continue;
-        largest[q] = log_prior(questions[q]);
-        sums[q] = prior_weight();
+        sums[q] = {log_prior(questions[q]), prior_weight()};
     }
     std::array<double, block> factors{};
     for (std::size_t begin = 0; begin < keys_.size(); begin += block) {
@@ -389,10 +377,10 @@ void ParzenEstimator::log_density(std::span<const double> points, std::span<doub
                 for (const std::size_t j : questions[q].numbers)
                     for (std::size_t i = 0; i < size; ++i) factors[i] += columns_[j].scale[begin + i];
             }
-            add_block(questions[q], begin, size, factors, largest[q], sums[q]);
+            add_block(questions[q], begin, size, factors, sums[q]);
         }
     }
-    for (std::size_t q = 0; q < result.size(); ++q) result[q] = largest[q] + std::log(sums[q]) - std::log(total_);
+    for (std::size_t q = 0; q < result.size(); ++q) result[q] = sums[q].value() - std::log(total_);
 }
 
 } // namespace ranktune::models

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/log_sum.hpp"
 #include "ranktune/base/rng.hpp"
 
 namespace ranktune::models {
@@ -108,7 +109,7 @@ class ParzenEstimator {
     [[nodiscard]] double draw(const Column& column, std::size_t kernel, base::RngStream& random) const;
     struct Question; ///< a point, prepared for all kernels
     void add_block(const Question& question, std::size_t begin, std::size_t size, std::span<const double> factors,
-                   double& largest, double& sum) const;
+                   LogSum& sum) const;
     [[nodiscard]] Question question(std::span<const double> point) const;
     [[nodiscard]] double log_prior(const Question& question) const;
 

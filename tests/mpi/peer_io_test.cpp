@@ -38,10 +38,10 @@ std::vector<double> rows_of(std::uint64_t first, std::uint64_t count) {
     return values;
 }
 
-/// The rows of rank `k` of `n`.
-std::pair<std::uint64_t, std::uint64_t> share(int k, int n) {
-    const auto begin = rows * static_cast<std::uint64_t>(k) / static_cast<std::uint64_t>(n);
-    return {begin, rows * static_cast<std::uint64_t>(k + 1) / static_cast<std::uint64_t>(n) - begin};
+/// The rows of rank `k` of `n`, of so many: the first one, and their number.
+std::pair<std::uint64_t, std::uint64_t> share(int k, int n, std::uint64_t all = rows) {
+    const auto begin = all * static_cast<std::uint64_t>(k) / static_cast<std::uint64_t>(n);
+    return {begin, all * static_cast<std::uint64_t>(k + 1) / static_cast<std::uint64_t>(n) - begin};
 }
 
 /// A rank with its checkpoints on disk and in memory, and its service thread. Ends on all ranks together.
@@ -223,10 +223,9 @@ std::vector<float> large_rows_of(std::uint64_t first, std::uint64_t count) {
 
 /// The rows of member k of n, as a shard.
 std::shared_ptr<study::MemoryState> large_shard(const std::vector<float>& values, int k, int n) {
-    const auto first = large_rows * static_cast<std::uint64_t>(k) / static_cast<std::uint64_t>(n);
     auto state = std::make_shared<study::MemoryState>();
-    state->put_rows<float>("weights", std::span<const float>(values), {large_rows, large_columns}, first,
-                           values.size() / large_columns);
+    const auto [first, count] = share(k, n, large_rows);
+    state->put_rows<float>("weights", std::span<const float>(values), {large_rows, large_columns}, first, count);
     return state;
 }
 
@@ -238,13 +237,8 @@ TEST_CASE("128 MiB of 1, 3 and 2 ranks reach 3, 1 and 2 others from memory, unch
         if (donors + takers > test::world().size()) continue;
         CAPTURE(donors, takers);
         Node node("large" + std::to_string(donors), std::uint64_t{256} << 20);
-        const auto share_of = [](int k, int n) {
-            const auto first = large_rows * static_cast<std::uint64_t>(k) / static_cast<std::uint64_t>(n);
-            return std::pair{first,
-                             large_rows * static_cast<std::uint64_t>(k + 1) / static_cast<std::uint64_t>(n) - first};
-        };
         if (rank < donors) {
-            const auto [first, count] = share_of(rank, donors);
+            const auto [first, count] = share(rank, donors, large_rows);
             auto key = key_at(5);
             key.shard = static_cast<std::uint32_t>(rank);
             key.shards = static_cast<std::uint32_t>(donors);
@@ -253,7 +247,7 @@ TEST_CASE("128 MiB of 1, 3 and 2 ranks reach 3, 1 and 2 others from memory, unch
         // What every donor's shard is, as all ranks know it.
         std::vector<study::CheckpointRef> shards;
         for (int k = 0; k < donors; ++k) {
-            const auto [first, count] = share_of(k, donors);
+            const auto [first, count] = share(k, donors, large_rows);
             const auto state = large_shard(large_rows_of(first, count), k, donors);
             shards.push_back({5, {}, state->bytes(), state->digest()});
         }
@@ -262,7 +256,7 @@ TEST_CASE("128 MiB of 1, 3 and 2 ranks reach 3, 1 and 2 others from memory, unch
         node.barrier();
         if (rank >= donors) {
             const int k = rank - donors;
-            const auto [first, count] = share_of(k, takers);
+            const auto [first, count] = share(k, takers, large_rows);
             const auto source = node.io.open(storage::join_shards(key_at(5), shards), first_ranks(donors));
             std::vector<float> mine(count * large_columns);
             source->get_rows<float>("weights", std::span(mine), {large_rows, large_columns}, first, count);

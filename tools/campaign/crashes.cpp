@@ -265,18 +265,6 @@ class Campaign {
             there.insert(name.substr(home.size() + 1));
         if (!opened.finished) {
             const auto result = sim::run_cluster(cluster, *opened.tuner, sink, there);
-            if (!result.problems.empty() && getenv("DBG")) {
-                int i = 0;
-                for (const auto& t : opened.tuner->state().trials) {
-                    std::printf("DBG trial %d phase %s it %d att %d\n", i++, std::string(study::name(t.phase)).c_str(),
-                                (int)t.iteration, (int)t.attempt.value());
-                    for (auto& c : t.checkpoints) std::printf("    cp %s gen %u\n", c.path.c_str(), c.generation);
-                    for (auto& c : t.takeovers)
-                        std::printf("    takeover at %d from %u %s settled %d\n", (int)c.iteration,
-                                    c.donor.trial.value(), c.donor.checkpoint.path.c_str(), (int)c.settled);
-                }
-                for (auto& p2 : there) std::printf("DBG there %s\n", p2.c_str());
-            }
             for (const auto& problem : result.problems) throw std::runtime_error(problem);
         }
         journal.close();
