@@ -122,6 +122,22 @@ TEST_CASE("gp keeps away from trials that run and from suggestions that wait", "
     CHECK(distance(second, at(104)) > 0.02);
 }
 
+TEST_CASE("gp: what trials that run are going to find is no improvement any more", "[searchers][gp]") {
+    Learner learner(study_with("gp", cube(2), 1));
+    for (std::uint32_t i = 0; i < 10; ++i) {
+        const TrialId trial = learner.create_prepared();
+        learner.finish(trial, -valley(learner.trials[i]));
+    }
+    // The logarithm of the expected improvement.
+    const auto next_gain = [&](std::uint64_t ticket) {
+        const Suggestion next = learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))();
+        learner.create(next.configuration, {study::Origin::Kind::ticket, ticket, 0});
+        return next.basis.gain.value();
+    };
+    const double first = next_gain(100);
+    CHECK(next_gain(101) < first - std::log(10.0));
+}
+
 TEST_CASE("gp: a suggestion is the same, whatever was computed before", "[searchers][gp]") {
     for (const bool conditional : {false, true}) {
         const space::SearchSpace space = conditional ? mixed() : cube(3);

@@ -22,6 +22,8 @@ constexpr std::size_t climbs = 5;
 /// Lists with more values are climbed like numbers.
 constexpr std::uint64_t short_list = 16;
 constexpr std::size_t most_under_way = 64;
+/// log P of a point that is more likely to keep the constraints than not.
+const double likely_kept = std::log(0.5);
 
 /// Candidates of one suggestion: fewer where each costs more.
 std::size_t candidates_for(std::size_t results) { return std::clamp<std::size_t>(100000 / (results + 1), 200, 1000); }
@@ -206,6 +208,7 @@ void GpModel::learn(const Observations& seen, std::span<const space::Configurati
     surface_->process.set_targets(targets_.values);
     if (!limits_.empty()) limits_.learn(limited(seen, held), trained);
     take_best(seen, held);
+    take_best_of(trained);
 }
 
 GpLimits::Results GpModel::limited(const Observations& seen, std::span<const GpData::Result> results) const {
@@ -238,6 +241,15 @@ void GpModel::take_best(const Observations& seen, std::span<const GpData::Result
     best_ = smooth[order.front()];
     best_points_.clear();
     for (std::size_t i = 0; i < few; ++i) best_points_.push_back(seen.point(held[order[i]].number));
+}
+
+/// An improvement on what is going to be found anyway is none.
+void GpModel::take_best_of(std::span<const Point> trained) {
+    std::vector<double> points;
+    for (const Point& point : trained)
+        if (limits_.log_probability(point) >= likely_kept) points.insert(points.end(), point.begin(), point.end());
+    if (points.empty()) return;
+    for (const models::GpPosterior& there : surface_->process.posteriors(points)) best_ = std::max(best_, there.mean);
 }
 
 // ---- the acquisition

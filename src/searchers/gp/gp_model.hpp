@@ -44,11 +44,13 @@ struct GpOptions {
 /// - At most `max_results` are in the process. When it is full, the next fit keeps nine tenths: the best half, and the
 /// newest
 ///   others.
-/// - Points that are being trained lower the variance (Kriging believer).
+/// - Points that are being trained count as if their predicted means had been observed: they lower the variance, and
+///   may be the best result (Kriging believer; Ginsbourger et al., "Kriging is well-suited to parallelize
+///   optimization", 2010).
 /// - With constraints, log EI is that over the best result that keeps them, plus the logarithm of the probability that
 /// the point keeps them (GpLimits); while no result keeps them, that probability alone.
-/// - log EI over the best smoothed result is searched among random points and points near the best results, then from
-/// the best
+/// - log EI over the best smoothed or predicted result is searched among random points and points near the best
+/// results, then from the best
 ///   of these by L-BFGS along numbers, and by trying all values of short lists.
 /// - In a finite space, neither what was tried (TriedConfigurations) nor `others` are suggested while there is another
 ///   configuration.
@@ -88,6 +90,7 @@ class GpModel {
     void fit(const Observations& seen);
     void learn(const Observations& seen, std::span<const space::Configuration> others);
     void take_best(const Observations& seen, std::span<const GpData::Result> held);
+    void take_best_of(std::span<const Point> trained);
     /// Those of the results whose distances from the constraints are known.
     [[nodiscard]] GpLimits::Results limited(const Observations& seen, std::span<const GpData::Result> results) const;
     [[nodiscard]] static Targets targets(std::span<const GpData::Result> results, double power);
@@ -135,7 +138,7 @@ class GpModel {
     GpLimits limits_;
     bool any_feasible_ = true;
     std::vector<Point> best_points_; ///< of the best smoothed results that keep the constraints
-    double best_ = 0.0;              ///< the best smoothed target of those
+    double best_ = 0.0;              ///< the best smoothed target of those, or mean of what is being trained
 };
 
 } // namespace ranktune::searchers
