@@ -273,8 +273,7 @@ void Tuner::apply_one(const study::CheckpointCommitted& r) {
     state_.retention.committed(t, r.checkpoint);
     if (exploits_) holders_[r.trial] = t.ranks;
     const auto own = std::ranges::count(t.checkpoints, t.generation(), &CheckpointRef::generation);
-    if (own >= 2)
-        for (Takeover& each : t.takeovers) each.settled = true;
+    if (own >= 2) t.unsettled = 0;
     state_.retention.list(r.trial, t, spec_);
     if (state_.best == r.trial) state_.retention.keep(r.trial);
 }
@@ -459,7 +458,8 @@ void Tuner::apply_one(const study::Exploited& r) {
     TrialState& t = trial(r.trial);
     if (r.generation != t.generation() + 1)
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
-    t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), false});
+    t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration)});
+    ++t.unsettled;
     t.configuration = r.configuration;
     if (!holds_ranks(t)) choose_workers(t); // otherwise at the end of its attempt
     state_.retention.list(r.trial, t, spec_);
@@ -472,6 +472,7 @@ void Tuner::apply_one(const study::ExploitUndone& r) {
     lose_determinism();
     t.configuration = std::move(t.takeovers.back().before);
     t.takeovers.pop_back();
+    if (t.unsettled > 0) --t.unsettled;
     choose_workers(t);
     state_.retention.list(r.trial, t, spec_);
 }

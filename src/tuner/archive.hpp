@@ -177,7 +177,7 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, LastResults::Entry>) {
         each(v.trial, v.result.score, v.result.distances);
     } else if constexpr (std::is_same_v<Plain, Takeover>) {
-        each(v.iteration, v.donor, v.before, v.settled);
+        each(v.iteration, v.donor, v.before);
     } else if constexpr (std::is_same_v<Plain, Ticket>) {
         each(v.number, v.seen, v.answered, v.configuration);
     } else if constexpr (std::is_same_v<Plain, FailureWords>) {
@@ -188,7 +188,7 @@ void Writer::fields(Self& self, T& v) {
              v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at,
              v.failure_digest, v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a,
              v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.failure, v.configuration,
-             v.winding, v.slot, v.origin, v.takeovers, v.on_hold, v.others);
+             v.winding, v.slot, v.origin, v.takeovers, v.unsettled, v.on_hold, v.others);
     }
 }
 

@@ -35,7 +35,8 @@ TEST_CASE("a checkpoint that its trial has released is no orphan while another t
     tuner::State state;
     state.trials.add({}); // it had 0/4 and 0/8
     tuner::TrialState other;
-    other.takeovers.push_back({4, {base::TrialId{0}, checkpoint("checkpoints/0/4-1.1.h5")}, {}, false});
+    other.takeovers.push_back({4, {base::TrialId{0}, checkpoint("checkpoints/0/4-1.1.h5")}, {}});
+    other.unsettled = 1;
     other.checkpoints.push_back(checkpoint("checkpoints/1/4-1.1.h5"));
     state.trials.add(other);
     const std::string orphan = home.path() + "/checkpoints/0/8-1.1.h5";
@@ -45,7 +46,7 @@ TEST_CASE("a checkpoint that its trial has released is no orphan while another t
     CHECK_FALSE(std::filesystem::exists(orphan));
 
     // With two states of its own it needs the donor's no longer.
-    state.trials.at(base::TrialId{1}).takeovers.front().settled = true;
+    state.trials.at(base::TrialId{1}).unsettled = 0;
     CHECK(studydir::orphans_of(storage::posix_file_system(), home.path(), state).size() == 1);
 }
 

@@ -24,7 +24,6 @@ struct Takeover {
     Iteration iteration = 0; ///< of the trial, as of the verdict
     Donor donor;
     space::Configuration before; ///< its own, up to `iteration`
-    bool settled = false;        ///< it has two checkpoints of its own since, and no longer needs the donor's
 };
 
 /// One trial. Fields that every report touches come first, so that a report touches one or two cache lines.
@@ -39,6 +38,7 @@ struct TrialState {
     Reason closed_by = Reason::none; ///< placed here to fill padding, as is `overtaken`
     Attempt attempt;                 ///< newest; zero: never started
     std::uint32_t overtaken = 0;     ///< by later trials, while it waits for ranks
+    std::uint32_t unsettled = 0;     ///< takeovers, the newest, since which it has less than two checkpoints of its own
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
     Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
     Iteration decision_point = 0;    ///< iteration at which the newest attempt waits for a verdict
@@ -102,8 +102,8 @@ struct Start {
     Iteration iteration = 0; ///< of the trial
 };
 [[nodiscard]] Start start_of(const TrialState& trial);
-/// The takeovers whose donors' checkpoints this trial needs until it has two of its own, the oldest first. The others
-/// are used when the newest cannot be read.
+/// The takeovers whose donors' checkpoints this trial needs until it has two of its own, the oldest first. Those before
+/// the newest are used when the newest cannot be read.
 [[nodiscard]] std::span<const Takeover> depends_on(const TrialState& trial);
 /// The state that the trial took over last is lost: neither the trial nor the donor has a checkpoint of it.
 [[nodiscard]] bool is_stranded(const TrialState& trial);

@@ -20,21 +20,17 @@ const CheckpointRef* own_checkpoint(const TrialState& trial, std::uint32_t gener
 
 Start start_of(const TrialState& trial) {
     if (const auto* own = own_checkpoint(trial, trial.generation())) return {*own, own->iteration};
-    if (trial.takeovers.empty() || trial.takeovers.back().settled) return {};
+    if (trial.unsettled == 0) return {};
     return {trial.takeovers.back().donor, trial.takeovers.back().iteration};
 }
 
 std::span<const Takeover> depends_on(const TrialState& trial) {
-    const std::span<const Takeover> all(trial.takeovers);
-    if (trial.phase == TrialPhase::finished || trial.phase == TrialPhase::stopped) return {};
-    std::size_t unsettled = 0;
-    while (unsettled < all.size() && !all[all.size() - 1 - unsettled].settled) ++unsettled;
-    return all.last(unsettled);
+    if (trial.unsettled == 0 || trial.phase == TrialPhase::finished || trial.phase == TrialPhase::stopped) return {};
+    return std::span(trial.takeovers).last(trial.unsettled);
 }
 
 bool is_stranded(const TrialState& trial) {
-    return !trial.takeovers.empty() && trial.takeovers.back().settled &&
-           own_checkpoint(trial, trial.generation()) == nullptr;
+    return !trial.takeovers.empty() && trial.unsettled == 0 && own_checkpoint(trial, trial.generation()) == nullptr;
 }
 
 void Trials::unknown(TrialId id) { impossible(named(id) + " was never created"); }
@@ -90,6 +86,9 @@ void Trials::check_invariants() const {
     if (on_hold_ != again.on_hold_) throw std::logic_error("the list of trials on hold is off");
     for (const TrialId id : on_hold_)
         if (is_final(at(id).phase)) throw std::logic_error("a trial that is over is on hold");
+    for (const TrialState& trial : table_)
+        if (trial.unsettled > trial.takeovers.size())
+            throw std::logic_error("a trial needs states of more donors than it took over");
 }
 
 } // namespace ranktune::tuner
