@@ -14,7 +14,7 @@ namespace ranktune::searchers {
 
 study::SearcherInfo describe_auto();
 
-std::uint64_t gp_trials_on(const space::SearchSpace& space, std::uint64_t gp_trials) {
+Beginner beginner_on(const space::SearchSpace& space) {
     constexpr std::size_t most_parameters = 20;
     const bool conditional =
         std::ranges::any_of(space.parameters(), [](const auto& parameter) { return parameter.condition.has_value(); });
@@ -24,17 +24,18 @@ std::uint64_t gp_trials_on(const space::SearchSpace& space, std::uint64_t gp_tri
         if (axis.values != 1) ++active;
         if (axis.category) ++categories;
     }
-    if (active == 0 || active > most_parameters) return 0;
-    return conditional || 4 * categories > active ? gp_trials / 5 : gp_trials;
+    if (active == 0 || active > most_parameters) return Beginner::tpe;
+    return conditional || 4 * categories > active ? Beginner::turns : Beginner::gp;
 }
 
 AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials)
-    : tpe_(space, seed, TpeOptions{}), gp_trials_(gp_trials_on(space, gp_trials)) {
-    if (gp_trials_ > 0) gp_.emplace(space, seed, GpOptions{});
+    : tpe_(space, seed, TpeOptions{}, computed_), gp_trials_(gp_trials), turns_(beginner_on(space) == Beginner::turns) {
+    if (gp_trials_ > 0 && beginner_on(space) != Beginner::tpe) gp_.emplace(space, seed, GpOptions{}, computed_);
 }
 
 Searcher::Preparation AutoSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    const bool by_gp = gp_ && seen.points() <= gp_trials_;
+    const bool by_turn = turns_ && ticket >= GpOptions{}.startup && ticket % 2 == 0;
+    const bool by_gp = gp_ && seen.points() <= gp_trials_ && !by_turn;
     return by_gp ? gp_->prepare(ticket, std::move(seen)) : tpe_.prepare(ticket, std::move(seen));
 }
 
@@ -59,17 +60,14 @@ study::SearcherInfo describe_auto() {
     study::SearcherInfo info;
     info.name = "auto";
     info.description =
-        "`gp` for the first trials if the space has at most 20 parameters, then `tpe`, which gets away from a local "
-        "optimum more easily. For several objectives `nsga2`.";
-    info.options = {
-        {.name = "gp_trials",
-         .kind = study::OptionInfo::Kind::integer,
-         .standard = 300,
-         .description =
-             "So many trials `gp` suggests before `tpe` takes over; a fifth where parameters have conditions "
-             "or many are lists without order.",
-         .low = 0.0,
-         .high = 1000.0}};
+        "`gp` for the first trials if the space has at most 20 parameters, in turns with `tpe` where parameters have "
+        "conditions or many are lists without order; then `tpe`. For several objectives `nsga2`.";
+    info.options = {{.name = "gp_trials",
+                     .kind = study::OptionInfo::Kind::integer,
+                     .standard = 300,
+                     .description = "After so many trials `tpe` suggests alone.",
+                     .low = 0.0,
+                     .high = 1000.0}};
     info.uses_earlier_results = true;
     info.several_objectives = true;
     info.make = [](const study::StudySpec& spec) -> std::unique_ptr<Searcher> {

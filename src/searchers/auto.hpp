@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The searcher `auto`: the Gaussian process where it learns most from few trials, TPE otherwise.
+// The searcher `auto`: the Gaussian process where it learns most from few trials, TPE otherwise, or both in turns.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "ranktune/searchers/searcher.hpp"
@@ -12,14 +13,19 @@
 
 namespace ranktune::searchers {
 
-/// How many trials of a study on the space `gp` suggests: `gp_trials`, where the space has 1 to 20 parameters of
-/// several values; a fifth of that with conditions, or if more than a quarter of them are lists without an order: there
-/// a Gaussian process finds a good region first, but often not the best (`mixcond` of tools/bench/search.py).
-[[nodiscard]] std::uint64_t gp_trials_on(const space::SearchSpace& space, std::uint64_t gp_trials);
+/// Who suggests the first trials of a study.
+enum class Beginner {
+    tpe,   ///< more than 20 parameters of several values, or none
+    turns, ///< parameters with conditions, or more than a quarter are lists without an order: there a Gaussian process
+           ///< finds the optimum of a region quickly, but seldom another region, and TPE the other way round
+    gp,
+};
+[[nodiscard]] Beginner beginner_on(const space::SearchSpace& space);
 
-/// A ticket is prepared by `gp` if at most so many trials had been created when the ticket was opened, and otherwise
-/// by `tpe`, each with its default options. Stopgaps come from `gp` where it suggests any: those of `tpe` would repeat
-/// the points that `gp` begins with.
+/// A ticket is prepared by `gp` if at most `gp_trials` trials had been created when the ticket was opened, and
+/// otherwise by `tpe`, each with its default options; in turns, the even tickets are those of `tpe` as soon as `gp` may
+/// have a model. Each keeps away from what the other one has suggested. Stopgaps come from `gp` where it suggests any:
+/// those of `tpe` would repeat the points that `gp` begins with.
 class AutoSearcher final : public Searcher {
   public:
     /// `space` must outlive it, but not the preparations.
@@ -41,9 +47,11 @@ class AutoSearcher final : public Searcher {
     void restore(study::Decoder& in) override;
 
   private:
+    std::shared_ptr<ComputedTickets> computed_ = std::make_shared<ComputedTickets>(); ///< by both
     TpeSearcher tpe_;
     std::optional<GpSearcher> gp_; ///< nullopt: suggests nothing on this space
     std::uint64_t gp_trials_;
+    bool turns_;
 };
 
 } // namespace ranktune::searchers

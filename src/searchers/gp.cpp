@@ -31,18 +31,20 @@ std::uint64_t other_seed(std::uint64_t seed) { return base::RngStream(seed, base
 } // namespace
 
 struct GpSearcher::Shared {
-    Shared(const space::SearchSpace& space, std::uint64_t study_seed, const GpOptions& options)
+    Shared(const space::SearchSpace& space, std::uint64_t study_seed, const GpOptions& options,
+           std::shared_ptr<ComputedTickets> tickets)
         : first(dimensions_with_directions(space), study_seed),
           model(space, study_seed, options),
           own(space),
-          seed(study_seed) {}
+          seed(study_seed),
+          computed(std::move(tickets)) {}
 
     Suggestion suggestion(std::uint64_t ticket, const Observations& seen,
                           const std::vector<SuggestedTickets::Open>& others) {
-        const std::vector<space::Configuration> open = computed.of(others);
+        const std::vector<space::Configuration> open = computed->of(others);
         auto answer = model.suggest(ticket, seen, open);
         if (!answer) answer = beginning(ticket, open);
-        computed.keep(ticket, answer->configuration);
+        computed->keep(ticket, answer->configuration);
         return *std::move(answer);
     }
     /// While there is no model.
@@ -56,13 +58,14 @@ struct GpSearcher::Shared {
     GpModel model;
     space::SearchSpace own;
     std::uint64_t seed;
-    ComputedTickets computed;
+    std::shared_ptr<ComputedTickets> computed;
 };
 
-GpSearcher::GpSearcher(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
+GpSearcher::GpSearcher(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options,
+                       std::shared_ptr<ComputedTickets> computed)
     : space_(space),
       stopgaps_(dimensions_with_directions(space), other_seed(seed)),
-      shared_(std::make_shared<Shared>(space, seed, options)),
+      shared_(std::make_shared<Shared>(space, seed, options, std::move(computed))),
       tried_(space),
       seed_(seed) {}
 

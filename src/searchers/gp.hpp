@@ -22,9 +22,10 @@ namespace ranktune::searchers {
 /// suggestion keeps away from the earlier ones, also after a restart.
 class GpSearcher final : public Searcher {
   public:
-    /// `space` must outlive it, but not the preparations. Throws base::UsageError for a space of more than
-    /// models::Sobol::max_dimensions coordinates.
-    GpSearcher(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options);
+    /// `space` must outlive it, but not the preparations. `computed`: shared by searchers that suggest for one study.
+    /// Throws base::UsageError for a space of more than models::Sobol::max_dimensions coordinates.
+    GpSearcher(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options,
+               std::shared_ptr<ComputedTickets> computed = std::make_shared<ComputedTickets>());
 
     [[nodiscard]] std::string_view name() const override { return "gp"; }
     [[nodiscard]] bool learns() const override { return true; }

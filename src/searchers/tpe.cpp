@@ -10,13 +10,14 @@ namespace ranktune::searchers {
 
 struct TpeSearcher::Shared {
     TpeModel model;
-    ComputedTickets computed;
+    std::shared_ptr<ComputedTickets> computed;
 };
 
-TpeSearcher::TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, const TpeOptions& options)
+TpeSearcher::TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, const TpeOptions& options,
+                         std::shared_ptr<ComputedTickets> computed)
     : space_(space),
       seed_(seed),
-      shared_(std::make_shared<Shared>(Shared{TpeModel(space, seed, options), {}})),
+      shared_(std::make_shared<Shared>(Shared{TpeModel(space, seed, options), std::move(computed)})),
       tried_(space) {
     if (space.dimensions() <= models::Sobol::max_dimensions) sequence_.emplace(space.dimensions(), seed);
 }
@@ -35,8 +36,8 @@ std::uint32_t TpeSearcher::prepares_ahead(std::uint32_t groups) const {
 
 Searcher::Preparation TpeSearcher::prepare(std::uint64_t ticket, Observations seen) const {
     return [shared = shared_, ticket, seen = std::move(seen), others = tickets_.others_of(ticket)] {
-        Suggestion suggestion = shared->model.suggest(ticket, seen, shared->computed.of(others));
-        shared->computed.keep(ticket, suggestion.configuration);
+        Suggestion suggestion = shared->model.suggest(ticket, seen, shared->computed->of(others));
+        shared->computed->keep(ticket, suggestion.configuration);
         return suggestion;
     };
 }

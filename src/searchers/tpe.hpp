@@ -16,8 +16,9 @@ namespace ranktune::searchers {
 /// tickets that no trial has taken, so that no suggestion comes twice.
 class TpeSearcher final : public Searcher {
   public:
-    /// `space` must outlive it, but not the preparations.
-    TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, const TpeOptions& options);
+    /// `space` must outlive it, but not the preparations. `computed`: shared by searchers that suggest for one study.
+    TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, const TpeOptions& options,
+                std::shared_ptr<ComputedTickets> computed = std::make_shared<ComputedTickets>());
 
     [[nodiscard]] std::string_view name() const override { return "tpe"; }
     [[nodiscard]] bool learns() const override { return true; }

@@ -30,20 +30,58 @@ void train(Learner& learner, int count) {
 
 } // namespace
 
-TEST_CASE("auto: a Gaussian process suggests few trials with conditions or categories, none of many parameters",
-          "[searchers][auto]") {
-    CHECK(gp_trials_on(cube(1), 300) == 300);
-    CHECK(gp_trials_on(cube(20), 300) == 300);
-    CHECK(gp_trials_on(cube(21), 300) == 0);
-    CHECK(gp_trials_on(with_categories(1, 3), 300) == 300);
-    CHECK(gp_trials_on(with_categories(1, 2), 300) == 60);
-    CHECK(gp_trials_on(with_categories(2, 0), 300) == 60);
-    CHECK(gp_trials_on(with_categories(11, 10), 300) == 0);
-    CHECK(gp_trials_on(space_of({{"x", "randint(0, 9)"}, {"one", "choice(['a'])"}}), 300) == 300);
-    CHECK(gp_trials_on(space_of({{"one", "choice(['a'])"}}), 300) == 0);
+TEST_CASE("auto: who begins follows from the space", "[searchers][auto]") {
+    CHECK(beginner_on(cube(1)) == Beginner::gp);
+    CHECK(beginner_on(cube(20)) == Beginner::gp);
+    CHECK(beginner_on(cube(21)) == Beginner::tpe);
+    CHECK(beginner_on(with_categories(1, 3)) == Beginner::gp);
+    CHECK(beginner_on(with_categories(1, 2)) == Beginner::turns);
+    CHECK(beginner_on(with_categories(2, 0)) == Beginner::turns);
+    CHECK(beginner_on(with_categories(11, 10)) == Beginner::tpe);
+    CHECK(beginner_on(space_of({{"x", "randint(0, 9)"}, {"one", "choice(['a'])"}})) == Beginner::gp);
+    CHECK(beginner_on(space_of({{"one", "choice(['a'])"}})) == Beginner::tpe);
     space::Parameter conditional{"y", space::parse_domain("uniform(0, 1)"), space::Condition::parse("x > 3")};
     const space::SearchSpace space({{"x", space::parse_domain("randint(0, 9)"), std::nullopt}, std::move(conditional)});
-    CHECK(gp_trials_on(space, 300) == 60);
+    CHECK(beginner_on(space) == Beginner::turns);
+}
+
+TEST_CASE("auto: with many lists gp and tpe take turns as soon as there is a model", "[searchers][auto]") {
+    const space::SearchSpace space = with_categories(2, 2);
+    Learner learner(study_with("auto", space, 5, {{"gp_trials", 30}}));
+    for (std::uint64_t ticket = 0; ticket < 36; ++ticket) {
+        const Suggestion next = learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))();
+        const bool by_tpe = ticket >= 10 && (ticket % 2 == 0 || ticket > 30);
+        CHECK(next.basis.model == (ticket < 10 ? "sobol" : by_tpe ? "tpe" : "gp"));
+        const TrialId trial = learner.create(next.configuration, {study::Origin::Kind::ticket, ticket, 0});
+        learner.finish(trial, -learner.unit(trial)[2]);
+    }
+}
+
+TEST_CASE("auto: gp keeps away from what tpe has suggested and no trial has taken", "[searchers][auto]") {
+    Learner learner(study_with("auto", with_categories(1, 1), 5));
+    train(learner, 12);
+    const auto prepare = [&](std::uint64_t ticket) { return learner.searcher->prepare(ticket, learner.seen)(); };
+    const auto open = [&](std::uint64_t ticket) {
+        study::TicketOpened record;
+        record.ticket = ticket;
+        record.seen = learner.seen.size();
+        learner.searcher->apply(record);
+    };
+    const Suggestion alone = prepare(13);
+    open(12);
+    open(15);
+    const Suggestion by_tpe = prepare(12);
+    REQUIRE(by_tpe.basis.model == "tpe");
+    const Suggestion after = prepare(15);
+    // The same as after a restart, where the suggestion is known from its record.
+    study::TicketPrepared prepared;
+    prepared.ticket = 12;
+    prepared.configuration = by_tpe.configuration;
+    learner.searcher->apply(prepared);
+    const Suggestion restored = learner.restored()->prepare(15, learner.seen)();
+    CHECK(restored.configuration == after.configuration);
+    CHECK(restored.basis.gain == after.basis.gain);
+    CHECK(after.basis.gain != alone.basis.gain);
 }
 
 TEST_CASE("auto: the first trials are those of gp, later ones those of tpe", "[searchers][auto]") {
