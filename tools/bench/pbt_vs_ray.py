@@ -4,10 +4,11 @@
 
 8 members, 20 ready points, 0.2 s of training between two (waiting, as for a device), 100 MiB of weights, which are saved at
 every ready point on both sides. Wall time of the whole command; for Ray also without the start of its services.
-ranktune twice: with the process kept alive (report(..., exploits=True)), and started again at each takeover. Installs the
-newest Ray from PyPI into a virtual environment on first use; both sides run its Python.
+ranktune twice: with the process kept alive (report(..., exploits=True)), and started again at each takeover. With --members
+BENCH_MEMBERS also the same in C++, whose weights go from memory to memory; that is no comparison. Installs the newest Ray from
+PyPI into a virtual environment on first use; both sides run its Python.
 
-usage: tools/bench/pbt_vs_ray.py RANKTUNE [--venv DIR] [--rounds N]     (a release build)
+usage: tools/bench/pbt_vs_ray.py RANKTUNE [--members BENCH_MEMBERS] [--venv DIR] [--rounds N]     (a release build)
 Ends with 1 unless ranktune is 3 times as fast with the process kept alive, and no slower with restarts.
 """
 import argparse
@@ -31,7 +32,7 @@ num_trials = {members}
 max_iterations = {intervals}
 seed = 1
 [trainable]
-command = "{python} {script} {side}"
+{trainable}
 [searcher]
 type = "random"
 [space]
@@ -155,14 +156,17 @@ def one(side, python, arguments):
             seconds, log = timed([python, script, "--side", "ray", "--storage", folder], folder)
             return seconds, float(log.rsplit("fit ", 1)[1].split()[0])
         os.environ["PYTHONPATH"] = str(script.parents[1] / "python")
-        (folder / "s.toml").write_text(STUDY.format(members=MEMBERS, intervals=INTERVALS, python=python, script=script, side="--side " + side))
-        seconds, _ = timed([arguments.ranktune, "run", "s.toml", "--local", MEMBERS], folder)
+        trainable = 'name = "member"' if side == "c++" else f'command = "{python} {script} --side {side}"'
+        (folder / "s.toml").write_text(STUDY.format(members=MEMBERS, intervals=INTERVALS, trainable=trainable))
+        program = arguments.members if side == "c++" else arguments.ranktune
+        seconds, _ = timed([program, "run", "s.toml", "--local", MEMBERS], folder)
         return seconds, seconds
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ranktune", nargs="?", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("--members", type=lambda path: pathlib.Path(path).resolve(), help="the program bench_members")
     parser.add_argument("--venv", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "ranktune-bench-ray")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--side", choices=("ray", "alive", "restarted"), help=argparse.SUPPRESS)
@@ -175,7 +179,7 @@ def main():
     if not arguments.ranktune:
         parser.error("name the ranktune to measure")
     python = prepare(arguments.venv)
-    times = {"alive": [], "restarted": [], "ray": []}
+    times = {side: [] for side in ("alive", "restarted", "ray", *(["c++"] if arguments.members else []))}
     for _ in range(arguments.rounds):  # one after the other, so that a slow phase of the machine affects all
         for side in times:
             times[side].append(one(side, python, arguments))
