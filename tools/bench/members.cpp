@@ -32,7 +32,8 @@ class Member final : public ranktune::Trainable {
 } // namespace
 
 int main(int argc, char** argv) {
-    const ranktune::OptionInfo lr{"lr", ranktune::OptionKind::number, true, "what weights grow by"};
+    const ranktune::OptionInfo lr{
+        .name = "lr", .required = true, .description = "what weights grow by", .may_change = true};
     ranktune::register_trainable<Member>({.name = "member", .options = {lr}, .metrics = {"score"}});
     return ranktune::run_program(argc, argv);
 }
