@@ -29,12 +29,12 @@ Beginner beginner_on(const space::SearchSpace& space) {
 }
 
 AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials)
-    : tpe_(space, seed, TpeOptions{}, computed_), gp_trials_(gp_trials), turns_(beginner_on(space) == Beginner::turns) {
-    if (gp_trials_ > 0 && beginner_on(space) != Beginner::tpe) gp_.emplace(space, seed, GpOptions{}, computed_);
+    : tpe_(space, seed, TpeOptions{}, computed_), gp_trials_(gp_trials), beginner_(beginner_on(space)) {
+    if (gp_trials_ > 0 && beginner_ != Beginner::tpe) gp_.emplace(space, seed, GpOptions{}, computed_);
 }
 
 Searcher::Preparation AutoSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    const bool by_turn = turns_ && ticket >= GpOptions{}.startup && ticket % 2 == 0;
+    const bool by_turn = beginner_ == Beginner::turns && ticket >= GpOptions{}.startup && ticket % 2 == 0;
     const bool by_gp = gp_ && seen.points() <= gp_trials_ && !by_turn;
     return by_gp ? gp_->prepare(ticket, std::move(seen)) : tpe_.prepare(ticket, std::move(seen));
 }

@@ -51,7 +51,7 @@ class AutoSearcher final : public Searcher {
     TpeSearcher tpe_;
     std::optional<GpSearcher> gp_; ///< nullopt: suggests nothing on this space
     std::uint64_t gp_trials_;
-    bool turns_;
+    Beginner beginner_;
 };
 
 } // namespace ranktune::searchers

@@ -61,23 +61,14 @@ TEST_CASE("auto: gp keeps away from what tpe has suggested and no trial has take
     Learner learner(study_with("auto", with_categories(1, 1), 5));
     train(learner, 12);
     const auto prepare = [&](std::uint64_t ticket) { return learner.searcher->prepare(ticket, learner.seen)(); };
-    const auto open = [&](std::uint64_t ticket) {
-        study::TicketOpened record;
-        record.ticket = ticket;
-        record.seen = learner.seen.size();
-        learner.searcher->apply(record);
-    };
     const Suggestion alone = prepare(13);
-    open(12);
-    open(15);
+    learner.open(12);
+    learner.open(15);
     const Suggestion by_tpe = prepare(12);
     REQUIRE(by_tpe.basis.model == "tpe");
     const Suggestion after = prepare(15);
     // The same as after a restart, where the suggestion is known from its record.
-    study::TicketPrepared prepared;
-    prepared.ticket = 12;
-    prepared.configuration = by_tpe.configuration;
-    learner.searcher->apply(prepared);
+    learner.prepared(12, by_tpe.configuration);
     const Suggestion restored = learner.restored()->prepare(15, learner.seen)();
     CHECK(restored.configuration == after.configuration);
     CHECK(restored.basis.gain == after.basis.gain);

@@ -52,13 +52,6 @@ double mixed_loss(const Configuration& c) {
     return 0.1 * lr * lr + layers * layers / 30.0 + width * width + momentum * momentum;
 }
 
-void open(Learner& learner, std::uint64_t ticket) {
-    study::TicketOpened record;
-    record.ticket = ticket;
-    record.seen = learner.seen.size();
-    learner.searcher->apply(record);
-}
-
 } // namespace
 
 TEST_CASE("gp: without a model, tickets and stopgaps get points of two sequences", "[searchers][gp]") {
@@ -94,10 +87,7 @@ TEST_CASE("gp searches spaces with integers, categories and conditions", "[searc
 
 TEST_CASE("gp keeps away from trials that run and from suggestions that wait", "[searchers][gp]") {
     Learner learner(study_with("gp", cube(2), 1));
-    for (std::uint32_t i = 0; i < 14; ++i) {
-        const TrialId trial = learner.create_prepared();
-        learner.finish(trial, -valley(learner.trials[i]));
-    }
+    search(learner, 14, 1, valley);
     const auto at = [&](std::uint64_t ticket) {
         return learner.spec->space.encode(
             learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))().configuration);
@@ -105,15 +95,12 @@ TEST_CASE("gp keeps away from trials that run and from suggestions that wait", "
     // Tickets that do not know each other ask for nearly the same point.
     const std::vector<double> first = at(100);
     CHECK(distance(first, at(101)) < 0.02);
-    open(learner, 102);
-    open(learner, 103);
+    learner.open(102);
+    learner.open(103);
     const std::vector<double> second = at(102);
     CHECK(distance(second, at(103)) > 0.02);
     // After a restart the first of two tickets is known from its record.
-    study::TicketPrepared prepared;
-    prepared.ticket = 102;
-    prepared.configuration = learner.spec->space.decode(second);
-    learner.searcher->apply(prepared);
+    learner.prepared(102, learner.spec->space.decode(second));
     const auto restored = learner.restored();
     CHECK(restored->prepare(103, learner.seen.first(learner.seen.size()))().configuration ==
           learner.spec->space.decode(at(103)));
@@ -124,10 +111,7 @@ TEST_CASE("gp keeps away from trials that run and from suggestions that wait", "
 
 TEST_CASE("gp: what trials that run are going to find is no improvement any more", "[searchers][gp]") {
     Learner learner(study_with("gp", cube(2), 1));
-    for (std::uint32_t i = 0; i < 10; ++i) {
-        const TrialId trial = learner.create_prepared();
-        learner.finish(trial, -valley(learner.trials[i]));
-    }
+    search(learner, 10, 1, valley);
     // The logarithm of the expected improvement.
     const auto next_gain = [&](std::uint64_t ticket) {
         const Suggestion next = learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))();

@@ -46,6 +46,20 @@ class Learner {
         const auto work = searcher->prepare(tickets, seen.first(seen.size()));
         return create(work().configuration, {study::Origin::Kind::ticket, tickets++, 0});
     }
+    /// The ticket is asked for.
+    void open(std::uint64_t ticket) {
+        study::TicketOpened record;
+        record.ticket = ticket;
+        record.seen = seen.size();
+        searcher->apply(record);
+    }
+    /// Its suggestion was recorded.
+    void prepared(std::uint64_t ticket, const Configuration& configuration) {
+        study::TicketPrepared record;
+        record.ticket = ticket;
+        record.configuration = configuration;
+        searcher->apply(record);
+    }
     TrialId create(const Configuration& configuration, const study::Origin& origin) {
         const TrialId trial(static_cast<std::uint32_t>(trials.size()));
         trials.push_back(configuration);
