@@ -105,7 +105,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
         studydir::note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
         device_groups.tend();
-        return exchange.serve();
+        return exchange.serve() == comm::BlockExchange::Served::by_hand;
     });
     keep_alive.stop();
     if (end.guilty) studydir::leave_crash_note(studydir::CrashCause::trial, end.message.c_str());

@@ -51,7 +51,7 @@ class Serving {
         });
         thread_ = std::thread([this] {
             while (!quit_.load())
-                if (!exchange.serve()) std::this_thread::sleep_for(50us);
+                if (exchange.serve() == comm::BlockExchange::Served::nothing) std::this_thread::sleep_for(50us);
         });
     }
     ~Serving() {

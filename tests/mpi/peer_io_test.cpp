@@ -55,7 +55,7 @@ class Node {
           io(disk_, exchange_, keep_bytes, [this](std::string_view line) { lines.emplace_back(line); }),
           thread_([this] {
               while (!quit_.load())
-                  if (!exchange_.serve()) std::this_thread::sleep_for(50us);
+                  if (exchange_.serve() == comm::BlockExchange::Served::nothing) std::this_thread::sleep_for(50us);
           }) {
         if (test::world().rank() == 0) std::filesystem::create_directories(directory);
         barrier();

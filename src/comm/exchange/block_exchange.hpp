@@ -47,9 +47,13 @@ class BlockExchange {
     // ---- the rank that has the bytes
     /// `find` is called by `serve`, which does nothing before that.
     void offer(Find find);
-    /// Answers what has arrived and returns at once. Whether a transfer is under way: call again after a short nap.
-    /// (Without a nap, this would take the core from a trial that trains.)
-    bool serve();
+    enum class Served : std::uint8_t {
+        nothing, ///< no transfer is under way
+        waits,   ///< receivers take the bytes from this memory by themselves
+        by_hand  ///< this call moved bytes: call again after a short nap, the transfer stands still meanwhile
+    };
+    /// Answers what has arrived and returns at once.
+    Served serve();
 
     // ---- the rank that wants them
     enum class Answer : std::uint8_t {
