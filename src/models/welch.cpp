@@ -29,21 +29,22 @@ struct Sample {
 
 } // namespace
 
-double welch_p_value(std::span<const double> a, std::span<const double> b) {
+WelchTest welch_test(std::span<const double> a, std::span<const double> b) {
     const Sample one(a);
     const Sample other(b);
-    if (one.count < 2 || other.count < 2) return 1.0;
+    if (one.count < 2 || other.count < 2) return {};
+    const double difference = one.mean - other.mean;
     const double variance = one.variance() + other.variance();
-    if (!(variance > 0.0)) return one.mean == other.mean ? 1.0 : 0.0;
-    const double t = (one.mean - other.mean) / std::sqrt(variance);
+    if (!(variance > 0.0)) return {difference, difference == 0.0 ? 1.0 : 0.0};
+    const double t = difference / std::sqrt(variance);
     const auto share = [&](const Sample& sample) {
         const double part = sample.variance() / variance;
         return part * part / static_cast<double>(sample.count - 1);
     };
     const double degrees = 1.0 / (share(one) + share(other)); // Welch-Satterthwaite
-    if (!std::isfinite(t) || !std::isfinite(degrees)) return 0.0;
+    if (!std::isfinite(t) || !std::isfinite(degrees)) return {difference, 0.0};
     const boost::math::students_t_distribution<double> distribution(degrees);
-    return 2.0 * boost::math::cdf(boost::math::complement(distribution, std::abs(t)));
+    return {difference, 2.0 * boost::math::cdf(boost::math::complement(distribution, std::abs(t)))};
 }
 
 } // namespace ranktune::models

@@ -442,6 +442,35 @@ TEST_CASE("The t-test compares as many scores as the study says", "[schedulers][
     }
 }
 
+TEST_CASE("The t-test takes over nobody who is worse, whatever the score at the ready point was", "[schedulers][pbt]") {
+    Members members(population_of(2, 100, {{"interval", 10}, {"selection", "t_test"}}));
+    for (Iteration iteration = 1; iteration <= 20; ++iteration) // good at 10, and then it collapses
+        members.report(0, iteration, (iteration > 10 ? -10.0 : 10.0) + 0.01 * static_cast<double>(iteration));
+    members.save(0, 20);
+    for (Iteration iteration = 1; iteration < 10; ++iteration)
+        members.report(1, iteration, 0.01 * static_cast<double>(iteration));
+    CHECK(members.report(1, 10, 0.1).verb == Verb::go_on);
+}
+
+TEST_CASE("Members that are over count once among those that have been at a ready point", "[schedulers][pbt]") {
+    const auto close = [](std::uint32_t trial, study::TrialPhase phase) {
+        return study::TrialClosed{TrialId(trial), {}, phase, Reason::trainable_done, 0.0, 0.0, {}};
+    };
+    for (const bool come : {true, false}) {
+        Members members(population_of(4, 100, {{"interval", 10}}));
+        for (std::uint32_t i = 2; i < 4; ++i) {
+            if (come) members.report(i, 10, i);
+            members.save(i, 10);
+            members.apply(close(i, study::TrialPhase::finished));
+        }
+        // #0 is still to come. Where the others have been at 10, #1 is the third of three; otherwise it is the first.
+        CHECK(members.report(1, 10, 1.0).verb == Verb::go_on);
+        members.save(1, 10);
+        members.replace_by_restored();
+        CHECK(members.report(0, 10, 0.0).verb == Verb::exploit); // nobody is still to come
+    }
+}
+
 namespace {
 
 /// Both parameters of the toy of the paper (section 4.1, figure 2) begin at 0.9, and a member climbs
@@ -504,6 +533,25 @@ TEST_CASE("A failed member is no score to beat, and a finished one stays a donor
     members.apply(study::TrialClosed{TrialId(2), {}, study::TrialPhase::failed, Reason::exception, 0.0, 0.0, {}});
     // Of three that are left the group is of one, and #1 is in the middle.
     CHECK(members.ask(TrialId(1), 20, 50.0).reason == Reason::kept);
+}
+
+TEST_CASE("A member that has failed is no donor, unless it is begun again", "[schedulers][pbt]") {
+    for (const char* compare : {"equal_iteration", "latest"}) {
+        Members members(population_of(4, 100, {{"interval", 10}, {"compare", compare}}));
+        for (std::uint32_t i = 3; i > 0; --i) {
+            members.report(i, 10, i);
+            members.save(i, 10);
+        }
+        members.apply(study::TrialClosed{TrialId(3), {}, study::TrialPhase::failed, Reason::exception, 0.0, 0.0, {}});
+        const Verdict verdict = members.ask(TrialId(0), 10, 0.0);
+        if (verdict.verb == Verb::exploit)
+            CHECK(members.scheduler().exploit({TrialId(0), 10, 0.0}).donor != TrialId(3));
+        else
+            CHECK(verdict.reason == Reason::unpublished);
+        members.apply(study::TrialReopened{TrialId(3), {}});
+        if (std::string_view(compare) == "equal_iteration")
+            CHECK(members.scheduler().exploit({TrialId(0), 10, 0.0}).donor == TrialId(3));
+    }
 }
 
 TEST_CASE("The number of ranks of a member is its own", "[schedulers][pbt]") {

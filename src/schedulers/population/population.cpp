@@ -84,13 +84,17 @@ Population::Standing Population::standing_of(const Report& report) const {
         --standing.members;
         if (study::better({own.score, report.trial}, entry)) --standing.position;
     }
-    const bool all = options_.compare == Compare::latest || own.held || standing.members + over_ >= options_.members;
+    const std::size_t point = report.iteration / options_.interval;
+    const std::size_t over_elsewhere = over_ - (point < over_there_.size() ? over_there_[point] : 0);
+    const bool all =
+        options_.compare == Compare::latest || own.held || standing.members + over_elsewhere >= options_.members;
     standing.group = group_size(standing.members, options_.quantile, all);
     return standing;
 }
 
 const Population::Saved* Population::publication(const Member& member) const {
     const Saved* newest = nullptr;
+    if (member.phase == Phase::failed) return newest;
     // (What it saves before its next ready point is a state that it has taken over itself.)
     if (options_.timing.saved_before_verdict && member.judged_as != member.generation()) return newest;
     for (const Saved& each : member.saved) {
@@ -108,11 +112,12 @@ base::RngStream Population::stream(base::Purpose purpose, const Report& report) 
 }
 
 bool Population::is_better(const study::Ranked& entry, const Report& report) const {
-    if (entry.trial == report.trial || !(entry.score > report.score.rank())) return false;
-    if (options_.selection != Selection::t_test) return true;
+    if (entry.trial == report.trial) return false;
+    if (options_.selection != Selection::t_test) return entry.score > report.score.rank();
     std::vector<double> own = member(report.trial).window;
     if (!member(report.trial).held) own.push_back(report.score.rank());
-    return models::welch_p_value(member(entry.trial).window, own) < level_of_t_test;
+    const models::WelchTest test = models::welch_test(member(entry.trial).window, own);
+    return test.difference > 0.0 && test.p_value < level_of_t_test;
 }
 
 bool Population::is_unreadable(const Report& report, TrialId donor) const {
@@ -265,10 +270,19 @@ Population::Queue* Population::queue_of(Phase phase) {
 void Population::set_phase(TrialId trial, Phase phase) {
     Member& at = member(trial);
     if (Queue* queue = queue_of(at.phase)) queue->erase({at.iteration, trial});
-    if (is_over(at.phase)) --over_;
+    if (is_over(at.phase)) count_over(at, -1);
     at.phase = phase;
     if (Queue* queue = queue_of(phase)) queue->insert({at.iteration, trial});
-    if (is_over(at.phase)) ++over_;
+    if (is_over(at.phase)) count_over(at, 1);
+}
+
+void Population::count_over(const Member& at, int change) {
+    over_ += static_cast<std::size_t>(change);
+    if (options_.compare == Compare::latest || at.judged == 0) return;
+    const std::size_t last = at.judged / options_.interval;
+    if (over_there_.size() <= last) over_there_.resize(last + 1);
+    for (std::size_t point = next_ready_point(0) / options_.interval; point <= last; ++point)
+        over_there_[point] += static_cast<std::size_t>(change);
 }
 
 void Population::apply(const study::Record& record) {
@@ -458,6 +472,7 @@ void Population::restore(study::Decoder& in) {
     waiting_.clear();
     paused_.clear();
     over_ = 0;
+    over_there_.clear();
     for (std::size_t n = in.count(); n > 0; --n) restore_member(in);
     for (const Member& at : members_)
         require_format(!at.choice.donor || at.choice.donor->value() < members_.size(), "pbt", "has an unknown donor");
@@ -503,7 +518,7 @@ void Population::restore_member(study::Decoder& in) {
     const TrialId trial{static_cast<std::uint32_t>(members_.size() - 1)};
     if (at.held) held_.insert({at.judged, trial});
     if (Queue* queue = queue_of(at.phase)) queue->insert({at.iteration, trial});
-    if (is_over(at.phase)) ++over_;
+    if (is_over(at.phase)) count_over(at, 1);
 }
 
 void Population::check_invariants() const {
@@ -527,6 +542,9 @@ void Population::check_invariants() const {
         for (std::size_t i = 0; i < ranking.size(); ++i)
             require(ranking[i].trial.value() < members_.size(), "pbt: a ranking names nobody");
     }
+    for (std::size_t point = 0; point < over_there_.size(); ++point)
+        require(point < rankings_.size() && over_there_[point] <= rankings_[point].size(), "pbt: at ready point ",
+                point * options_.interval, " more members are over than have been there");
     require(options_.compare != Compare::latest || rankings_.front().size() == judged,
             "pbt: a member is missing in the ranking");
     check_barrier();

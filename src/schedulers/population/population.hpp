@@ -49,7 +49,7 @@ class Population final : public Scheduler {
         truncation, ///< one of the lower group a member of the upper group; group size as in Ray: ceil(n q), n/2 at
                     ///< most
         tournament, ///< each a random other member, if that one is better
-        t_test      ///< the same, if Welch's test of their last Options::window scores says so at the level of 5 %
+        t_test      ///< the same, if the mean of its last Options::window scores is higher, by Welch's test at 5 %
     };
     /// Which scores are compared.
     enum class Compare : std::uint8_t {
@@ -149,7 +149,8 @@ class Population final : public Scheduler {
     [[nodiscard]] Exploit exploit_of(const Report& report, base::TrialId donor) const;
     /// The state of this other one could not be read when it was to be taken over at this ready point.
     [[nodiscard]] bool is_unreadable(const Report& report, base::TrialId donor) const;
-    /// Its newest one, or that of its ready point; null: nothing that others could take over.
+    /// Its newest one, or that of its ready point; null: nothing that others could take over. A member that has failed
+    /// has none: its state may be why.
     [[nodiscard]] const Saved* publication(const Member& member) const;
     /// Synchronous: it has yet to save its state of this ready point.
     [[nodiscard]] bool is_to_save(base::TrialId trial, base::Iteration iteration) const;
@@ -180,6 +181,8 @@ class Population final : public Scheduler {
     void attempt_over(base::TrialId trial);
     void set_phase(base::TrialId trial, Phase phase);
     [[nodiscard]] static bool is_over(Phase phase) { return phase >= Phase::closed; }
+    /// Adds `change` to `over_there_` at the ready points of a member that is over.
+    void count_over(const Member& at, int change);
     /// The queue that members of this phase stand in; null: none.
     [[nodiscard]] Queue* queue_of(Phase phase);
     void restore_member(study::Decoder& in);
@@ -194,7 +197,8 @@ class Population final : public Scheduler {
     std::vector<Ranking> rankings_; ///< equal_iteration: of each ready point; latest: one
     base::Iteration barrier_ = 0;   ///< newest whose verdicts have begun
     // Derived.
-    std::size_t over_ = 0; ///< members that are closed or have failed
+    std::size_t over_ = 0;                ///< members that are closed or have failed
+    std::vector<std::size_t> over_there_; ///< equal_iteration: of these, those in each ranking
     Queue waiting_;
     Queue paused_;
     Queue held_;                    ///< members whose report is held, by ready point
