@@ -2,14 +2,17 @@
 // What people see of a population: whose weights a trial has, and what they were trained with.
 #include "report/view/lineage.hpp"
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "report/explain/explain.hpp"
 #include "report/explain/life.hpp"
+#include "report/export/export.hpp"
 #include "report/replay/replay.hpp"
 #include "report/screens/screens.hpp"
+#include "report/screens/trial_table.hpp"
 #include "study_by_hand.hpp"
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
@@ -191,6 +194,42 @@ TEST_CASE("P15: a trial that repeats a member has its configurations at the same
     CHECK(screen.find("schedule  0-2  lr=") != std::string::npos);
     CHECK(screen.find("judge the") == std::string::npos);
     CHECK(live_table(again.tuner, {}, {}).find("took over") == std::string::npos);
+}
+
+TEST_CASE("The best value of a member is shown, and repeated, with the configuration that it was reached with",
+          "[report][pbt]") {
+    Taken study;
+    const std::string at_best = study.now(1);
+    for (const std::uint32_t trial : {0U, 2U, 3U}) study.report(trial, 5, 0.0);
+    report_all(study, 6, {0, 3, 2, 1}); // and #1 takes over #0 once more
+    study.over(1, study::AttemptOutcome::stopped);
+    REQUIRE(study.now(1) != at_best);
+    REQUIRE(study.tuner.state().best == base::TrialId(1));
+    REQUIRE(study.state(1).best_iteration == 5);
+
+    std::ostringstream csv;
+    export_trials_csv(
+        study.tuner, [](const auto&) {}, csv);
+    INFO(csv.str());
+    CHECK(csv.str().find(at_best) != std::string::npos);
+    CHECK(csv.str().find(study.now(1)) == std::string::npos);
+    std::ostringstream json;
+    export_json(
+        std::move(testing::Reread(study).loaded), [](const auto&) {}, json);
+    const auto trial = nlohmann::json::parse(json.str())["trials"][1];
+    CHECK(trial["configuration"]["lr"] == nlohmann::json::parse(at_best));
+    CHECK(trial["best"]["iteration"] == 5);
+    CHECK(trial["takeovers"][1]["configuration"]["lr"] == nlohmann::json::parse(study.now(1)));
+    const TrialTable table(study.tuner, {.columns = {"trial", "lr"}}, false, {});
+    const std::string shown = table.text({}, "population");
+    INFO(shown);
+    CHECK(shown.find(at_best.substr(0, 5)) != std::string::npos);
+    CHECK(shown.find(study.now(1).substr(0, 5)) == std::string::npos);
+
+    CHECK(repeated_best(study.tuner).max_iterations == 5);
+    CHECK(repeated(study.tuner, base::TrialId(1)).max_iterations == 6);
+    const std::string text = study::resolved_toml(repeated_best(study.tuner));
+    CHECK(text.find("[4, " + at_best + "]]\n") != std::string::npos);
 }
 
 TEST_CASE("A trial that took over nothing is repeated as it is", "[report][pbt]") {

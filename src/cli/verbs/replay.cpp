@@ -65,9 +65,10 @@ int verify(const ReplayArguments& arguments, const Replayed& study) {
 /// Returns the exit code.
 int print_schedule(const ReplayArguments& arguments, const Replayed& study) {
     const auto trial = report::trial_named(study.tuner->state(), arguments.schedule, arguments.directory);
-    const study::StudySpec spec = report::repeated(*study.tuner, trial);
-    std::cout << fmt::format("# Trains one trial from scratch as trial #{} of the study {} was trained.\n",
-                             trial.value(), study.tuner->spec().name);
+    const bool best = arguments.schedule == "best";
+    const study::StudySpec spec = best ? report::repeated_best(*study.tuner) : report::repeated(*study.tuner, trial);
+    std::cout << fmt::format("# Trains one trial from scratch as trial #{} of the study {} was trained{}.\n",
+                             trial.value(), study.tuner->spec().name, best ? " up to its best report" : "");
     if (const auto mark = report::simulated_text(study.tuner->state()); !mark.empty())
         std::cout << "# " << mark << "\n";
     std::cout << study::resolved_toml(spec);

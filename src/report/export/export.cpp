@@ -131,7 +131,7 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     const bool closed = study::is_final(t.phase);
     const study::Mode mode = study.tuner->spec().objective.mode;
     Json trial = {{"id", id.value()},
-                  {"configuration", configuration_json(t.configuration)},
+                  {"configuration", configuration_json(tuner::best_configuration(t))},
                   {"origin", origin_json(study.origins.of(id, t.origin, mode))},
                   {"state", study::name(t.phase)},
                   {"reason", study::describe(closed ? t.closed_by : t.verdict.reason, closed ? t.closed_a : t.verdict.a,
@@ -351,7 +351,7 @@ void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report,
         write_facts(out, state.trials[i]);
         if (!ranks.empty()) out << ',' << (ranks[i] < 0 ? "" : std::to_string(ranks[i]));
         for (const auto& parameter : parameters) {
-            const auto* value = state.trials[i].configuration.find(parameter.name);
+            const auto* value = tuner::best_configuration(state.trials[i]).find(parameter.name);
             out << ',' << (value == nullptr ? "" : csv(value->text()));
         }
         for (const std::size_t metric : others) {

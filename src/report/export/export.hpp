@@ -20,6 +20,8 @@ namespace ranktune::report {
 /// Calls `visit` for every report in the order of the journal, so that nobody keeps them all in memory.
 using EachReport = std::function<void(const std::function<void(const study::Reported&)>& visit)>;
 
+// The configuration of a trial is that of its best report: a member of a population may have another one since.
+
 /// One JSON object: schema, study, trials (id, configuration, state, reason, best and last metric, checkpoints,
 /// attempts with ranks and hosts, start and end), reports (trial, attempt, iteration, seconds, time, metrics).
 /// Non-finite numbers are the strings "nan", "inf", "-inf". Needs a study with its history (load_study). Trials and

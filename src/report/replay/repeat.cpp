@@ -67,14 +67,14 @@ std::string name_of(const std::string& study, study::TrialId trial) {
 
 } // namespace
 
-study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial) {
+study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial, std::optional<study::Iteration> until) {
     const tuner::State& state = tuner.state();
     if (trial.value() >= state.trials.size())
         throw base::UsageError("there is no trial #" + std::to_string(trial.value()) + "; the study has " +
                                std::to_string(state.trials.size()));
     const study::Iteration iteration = state.trial(trial).iteration;
     if (iteration == 0) throw base::UsageError("trial #" + std::to_string(trial.value()) + " has not reported yet");
-    const std::vector<Stretch> stretches = lineage(state, trial, iteration);
+    const std::vector<Stretch> stretches = lineage(state, trial, until.value_or(iteration));
     study::StudySpec spec = tuner.spec();
     spec.name = name_of(spec.name, trial);
     spec.num_trials = 1;
@@ -91,6 +91,11 @@ study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial) {
     spec.scheduler = schedulers::chosen(schedule.empty() ? "fifo" : "schedule");
     spec.scheduler.schedule = std::move(schedule);
     return spec;
+}
+
+study::StudySpec repeated_best(const tuner::Tuner& tuner) {
+    const tuner::State& state = tuner.state();
+    return repeated(tuner, *state.best, state.trial(*state.best).best_iteration);
 }
 
 } // namespace ranktune::report

@@ -126,11 +126,11 @@ void require_state(const std::string& word, const std::string& at) {
 Field parameter_field(const tuner::State* state, const std::string& name) {
     return {name,
             [=](TrialId id) {
-                const auto* value = state->trial(id).configuration.find(name);
+                const auto* value = tuner::best_configuration(state->trial(id)).find(name);
                 return value == nullptr ? std::string("-") : value_text(*value);
             },
             [=](TrialId id) -> std::optional<space::Value> {
-                const auto* value = state->trial(id).configuration.find(name);
+                const auto* value = tuner::best_configuration(state->trial(id)).find(name);
                 return value == nullptr ? std::nullopt : std::optional(*value);
             }};
 }

@@ -269,7 +269,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     const TrialState& best = state.trial(*state.best);
     for (const Stretch& stretch : lineage(state, *state.best, best.best_iteration))
         view.lineage.push_back({stretch.trial, stretch.from, stretch.to, *stretch.configuration});
-    view.again = study::resolved_toml(repeated(tuner, *state.best));
+    view.again = study::resolved_toml(repeated_best(tuner));
     if (spec.trainable.program) view.command = study::trial_command_text(spec, tuner::best_configuration(best));
 }
 
