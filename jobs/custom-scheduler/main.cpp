@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 `ranktune` with one more scheduler.
+// SPDX-License-Identifier: Apache-2.0
+// `ranktune` with one more scheduler.
 #include "mean_stopping.hpp"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A test of the scheduler: the contract of all schedulers, and its own rule. Any
-// test framework works.
+// SPDX-License-Identifier: Apache-2.0
+// A test of the scheduler: the contract of all schedulers, and its own rule. Any test framework works.
 #include <cstdio>
 #include <string>
 

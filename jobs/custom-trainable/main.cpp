@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 `ranktune` with one more trainable.
+// SPDX-License-Identifier: Apache-2.0
+// `ranktune` with one more trainable.
 #include "curve_fit.hpp"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A test of the trainable: two ranks, which are threads of this program; no MPI, no
-// study. Any test framework works.
+// SPDX-License-Identifier: Apache-2.0
+// A test of the trainable: two ranks, which are threads of this program; no MPI, no study. Any test framework works.
 #include <cstdio>
 
 #include <ranktune/testing/run_trial.hpp>

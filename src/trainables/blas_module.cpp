@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The only object that is linked to the BLAS: a separate library, which
-// trainables/blas.cpp opens when a trial computes. Loading a BLAS starts threads and reserves memory, which `ranktune
-// status` should not do.
+// SPDX-License-Identifier: Apache-2.0
+// The only object that is linked to the BLAS: a separate library, which trainables/blas.cpp opens when a trial
+// computes. Loading a BLAS starts threads and reserves memory, which `ranktune status` should not do.
 
 // Declared here because every library has its own header for it (cblas.h, mkl_cblas.h, flexiblas/cblas.h, ...); the
 // binary interface with 32-bit integers is the same in all of them, and the enumerations are ints.

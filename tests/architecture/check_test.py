@@ -32,6 +32,7 @@ cases = {
     "include/ranktune/trainables/torch.hpp": (licence + "#pragma once\n#include <torch/types.h>\n", "a public header includes torch"),
     "src/trainables/torch.cpp": (licence + "#include <c10/util/Half.h>\n", "trainables may not use torch"),
     "src/base/nolicence.cpp": ("int x;\n", "the licence line is missing"),
+    "src/base/glued.cpp": (licence.strip() + " What the file is.\nint x;\n", "the licence line is missing, or has more in it"),
     "src/base/long.cpp": (licence + "\n" * 700, "more than 600 lines"),
     "src/base/endless.cpp": (licence + "void f() {\n" + "    g();\n" * 61 + "}\n", "a function of more than 60 lines: 62"),
     "src/base/wrapped.cpp": (licence + "void Long::f(int a,\n             int b) const {\n" + "    g();\n" * 60 + "}\n", "a function of more than 60 lines: 62"),

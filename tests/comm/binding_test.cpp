@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Core binding for various node topologies and launchers.
+// SPDX-License-Identifier: Apache-2.0
+// Core binding for various node topologies and launchers.
 #include "comm/topology/binding.hpp"
 
 #include <set>

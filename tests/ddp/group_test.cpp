@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A group's public functions, over threads and alone.
+// SPDX-License-Identifier: Apache-2.0
+// A group's public functions, over threads and alone.
 #include "ranktune/ddp/group.hpp"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 One process: its start, what it inherits, its messages and its end, and that
-// nothing is left behind.
+// SPDX-License-Identifier: Apache-2.0
+// One process: its start, what it inherits, its messages and its end, and that nothing is left behind.
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The pages that messages name exist.
+// SPDX-License-Identifier: Apache-2.0
+// The pages that messages name exist.
 #include "process/pages.hpp"
 
 #include <fstream>

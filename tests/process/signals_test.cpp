@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Signals, including those delivered to a thread that was started before they were
-// blocked.
+// SPDX-License-Identifier: Apache-2.0
+// Signals, including those delivered to a thread that was started before they were blocked.
 
 #include "process/signals.hpp"
 

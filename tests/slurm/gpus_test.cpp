@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The environments below are those of tasks under Slurm 22.05, named after the
-// options that made them.
+// SPDX-License-Identifier: Apache-2.0
+// The environments below are those of tasks under Slurm 22.05, named after the options that made them.
 #include "slurm/gpus.hpp"
 #include "support/catch.hpp"
 

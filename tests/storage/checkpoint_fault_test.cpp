@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Checkpoints on a failing disk: full, over quota, read-only, broken, at each
-// operation of a save.
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints on a failing disk: full, over quota, read-only, broken, at each operation of a save.
 #include <cerrno>
 
 #include "ranktune/base/error.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Checkpoints that programs saved: adopted, verified, released; with crashes and
-// power losses in between.
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints that programs saved: adopted, verified, released; with crashes and power losses in between.
 
 #include <sys/stat.h>
 

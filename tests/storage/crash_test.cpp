@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Crashes and power losses at every point of a journal's life, followed by further
-// incarnations.
+// SPDX-License-Identifier: Apache-2.0
+// Crashes and power losses at every point of a journal's life, followed by further incarnations.
 #include <algorithm>
 
 #include "journal_fixture.hpp"

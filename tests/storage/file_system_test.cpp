@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 One contract, run on the real file system and on the recording one that the crash
-// tests use.
+// SPDX-License-Identifier: Apache-2.0
+// One contract, run on the real file system and on the recording one that the crash tests use.
 #include "storage/file_system.hpp"
 
 #include <cstdio>

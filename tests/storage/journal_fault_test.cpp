@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Failing and full disks, two heads at once, and the journal's two threads.
+// SPDX-License-Identifier: Apache-2.0
+// Failing and full disks, two heads at once, and the journal's two threads.
 #include <atomic>
 #include <thread>
 

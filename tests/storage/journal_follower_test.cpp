@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Following a journal that grows, is torn, damaged, taken over or replaced.
+// SPDX-License-Identifier: Apache-2.0
+// Following a journal that grows, is torn, damaged, taken over or replaced.
 #include "storage/journal/journal_follower.hpp"
 
 #include "journal_fixture.hpp"

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 What a head reads to continue: the newest snapshot and what follows it.
+// SPDX-License-Identifier: Apache-2.0
+// What a head reads to continue: the newest snapshot and what follows it.
 #include "journal_fixture.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"

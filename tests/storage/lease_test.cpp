@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The lease of a study directory, with simulated time and processes; tests/cli uses
-// real ones.
+// SPDX-License-Identifier: Apache-2.0
+// The lease of a study directory, with simulated time and processes; tests/cli uses real ones.
 #include "storage/journal/lease.hpp"
 
 #include <cerrno>

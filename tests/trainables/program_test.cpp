@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The environment and messages of programs.
+// SPDX-License-Identifier: Apache-2.0
+// The environment and messages of programs.
 
 #include <algorithm>
 #include <cmath>

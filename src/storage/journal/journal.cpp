@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The journal's writer: the caller's thread.
+// SPDX-License-Identifier: Apache-2.0
+// The journal's writer: the caller's thread.
 #include "storage/journal/journal.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The journal's writer: its own thread.
+// SPDX-License-Identifier: Apache-2.0
+// The journal's writer: its own thread.
 #include <algorithm>
 
 #include "storage/journal/journal.hpp"
