@@ -11,7 +11,7 @@ namespace ranktune::comm {
 /// of such operations must live as long as the process. `bury` keeps `remains` until then. Any thread.
 void bury(std::shared_ptr<const void> remains);
 
-/// How many objects were buried: a driver restarts the process when there are too many.
+/// How many objects were buried, for tests: only failures should bury any.
 [[nodiscard]] std::size_t buried();
 
 } // namespace ranktune::comm

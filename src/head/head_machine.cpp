@@ -52,11 +52,6 @@ void HeadMachine::on_message(Rank from, std::span<const std::byte> bytes, StudyT
     receive(from, bytes);
 }
 
-void HeadMachine::on_rank_gone(Rank rank, const std::string& why, StudyTime now) {
-    now_ = std::max(now_, now);
-    if (rank != base::head_rank && rank.value() <= options_.workers) lose(rank, why);
-}
-
 void HeadMachine::on_stop_request(const study::StopRequested& what, StudyTime now) {
     now_ = std::max(now_, now);
     stop(what);

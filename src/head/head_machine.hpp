@@ -97,8 +97,6 @@ class HeadMachine {
     HeadMachine& operator=(const HeadMachine&) = delete;
 
     void on_message(base::Rank from, std::span<const std::byte> bytes, base::StudyTime now);
-    /// The transport knows that a peer is dead. Repeated calls are harmless.
-    void on_rank_gone(base::Rank rank, const std::string& why, base::StudyTime now);
     /// Ends early and resumably: running trials checkpoint at their next report.
     void on_stop_request(const study::StopRequested& what, base::StudyTime now);
     /// The end of the job as found out now; nothing: no limit, or no longer known.

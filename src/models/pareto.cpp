@@ -8,8 +8,6 @@
 namespace ranktune::models {
 namespace {
 
-using Point = std::vector<double>;
-
 /// Whether no value of `b` is larger.
 bool covers(std::span<const double> a, std::span<const double> b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), std::greater_equal<>());
@@ -30,50 +28,6 @@ void add_distances(std::span<const ParetoPoint> points, const std::vector<std::s
     distances[front.front()] = distances[front.back()] = std::numeric_limits<double>::infinity();
     if (!(range > 0.0)) return;
     for (std::size_t i = 1; i + 1 < front.size(); ++i) distances[front[i]] += (value(i + 1) - value(i - 1)) / range;
-}
-
-/// Those that no other one covers, each once. All lie above the reference.
-std::vector<Point> uncovered(std::vector<Point> points) {
-    std::sort(points.begin(), points.end(), std::greater<>());
-    std::vector<Point> kept;
-    for (Point& point : points) { // none is covered by a later one, unless they are equal
-        const bool covered = std::ranges::any_of(kept, [&](const Point& other) { return covers(other, point); });
-        if (!covered) kept.push_back(std::move(point));
-    }
-    return kept;
-}
-
-double box(const Point& point, std::span<const double> reference) {
-    double volume = 1.0;
-    for (std::size_t i = 0; i < point.size(); ++i) volume *= point[i] - reference[i];
-    return volume;
-}
-
-/// `points`: uncovered, largest first value first, so that the second values ascend.
-double area(const std::vector<Point>& points, std::span<const double> reference) {
-    double sum = 0.0;
-    double height = reference[1];
-    for (const Point& point : points) {
-        sum += (point[0] - reference[0]) * (point[1] - height);
-        height = point[1];
-    }
-    return sum;
-}
-
-/// The volume of uncovered points: what each covers that no later one does. NOLINTNEXTLINE(misc-no-recursion)
-double volume_of(const std::vector<Point>& points, std::span<const double> reference) {
-    if (points.empty()) return 0.0;
-    if (points.size() == 1) return box(points.front(), reference);
-    if (reference.size() == 1) return points.front()[0] - reference[0];
-    if (reference.size() == 2) return area(points, reference);
-    double sum = 0.0;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-        std::vector<Point> limited(points.begin() + static_cast<std::ptrdiff_t>(i) + 1, points.end());
-        for (Point& other : limited)
-            for (std::size_t k = 0; k < other.size(); ++k) other[k] = std::min(other[k], points[i][k]);
-        sum += box(points[i], reference) - volume_of(uncovered(std::move(limited)), reference);
-    }
-    return sum;
 }
 
 } // namespace
@@ -137,13 +91,6 @@ std::vector<std::size_t> pareto_order(std::span<const ParetoPoint> points) {
         return ranks[a] != ranks[b] ? ranks[a] < ranks[b] : distances[a] > distances[b];
     });
     return order;
-}
-
-double hypervolume(std::vector<std::vector<double>> points, std::span<const double> reference) {
-    std::erase_if(points, [&](const Point& point) {
-        return !std::equal(point.begin(), point.end(), reference.begin(), reference.end(), std::greater<>());
-    });
-    return volume_of(uncovered(std::move(points)), reference);
 }
 
 } // namespace ranktune::models

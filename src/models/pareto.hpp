@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Results with several objectives: which beat which, in which order they are chosen, and how much they cover.
+// Results with several objectives: which beat which, and in which order they are chosen.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,11 +34,5 @@ struct ParetoPoint {
 
 /// The positions of the points, best first: by front, then the larger crowding distance, then the order given.
 [[nodiscard]] std::vector<std::size_t> pareto_order(std::span<const ParetoPoint> points);
-
-/// The volume that the points cover above `reference`: of all places that are at least as large as `reference` and at
-/// most as large as some point. Points that are not above it in every value count nothing. Exact: a sweep for two
-/// objectives, "WFG" for more (While et al., "A fast way of calculating exact hypervolumes", IEEE TEVC 16, 2012), whose
-/// cost grows exponentially with the number of objectives.
-[[nodiscard]] double hypervolume(std::vector<std::vector<double>> points, std::span<const double> reference);
 
 } // namespace ranktune::models

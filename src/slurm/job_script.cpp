@@ -311,15 +311,6 @@ std::string render(const JobScript& script) {
     return text;
 }
 
-JobScript cpu_template() { return {}; }
-
-JobScript gpu_template() {
-    JobScript script;
-    script.file = "gpu.sbatch";
-    script.gpus.text = "--gpus-per-node=4";
-    return script;
-}
-
 std::string time_limit_text(std::chrono::seconds time) {
     const auto total = time.count();
     char text[64];

@@ -47,9 +47,6 @@ struct JobScript {
 /// The arguments of `ranktune run` in such a text, as the shell of the job will read them. Empty: there is no such
 /// line, or it runs commands.
 [[nodiscard]] std::vector<std::string> arguments_of(const std::string& text);
-/// slurm/cpu.sbatch and slurm/gpu.sbatch.
-[[nodiscard]] JobScript cpu_template();
-[[nodiscard]] JobScript gpu_template();
 
 /// "1-02:30:00" or "04:00:00", as --time reads it.
 [[nodiscard]] std::string time_limit_text(std::chrono::seconds time);

@@ -243,7 +243,7 @@ TEST_CASE("Results that could not be stored give the study another end", "[head]
     h.join(1);
     h.out.drop<study::StartTrial>();
     h.duties.ready = false;
-    h.machine->on_rank_gone(one, "killed", at(1s));
+    h.from(one, Bye{"killed"}, 1s);
     h.tick(1s);
     REQUIRE(h.duties.results.size() == 1);
     h.duties.other = {{StudyOutcome::resumable, study::Reason::unsaved, "the journal is gone"}, false};

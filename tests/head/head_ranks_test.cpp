@@ -42,8 +42,7 @@ TEST_CASE("A rank that was given up but lives is told to leave, once", "[head]")
     HeadFixture h(2);
     h.join(2);
     h.out.drop<study::StartTrial>();
-    h.machine->on_rank_gone(two, "its connection broke", at(1s));
-    h.machine->on_rank_gone(two, "its connection broke", at(1s));
+    h.from(two, Bye{"user code did not return"}, 1s);
     h.tick(1s);
     CHECK(h.sink.count<study::RankLost>() == 1);
     h.from(two, Heartbeat{}, 2s);
@@ -121,7 +120,7 @@ TEST_CASE("Without ranks the study ends as resumable, at once", "[head]") {
     HeadFixture h(1);
     h.join(1);
     h.out.take<study::StartTrial>(one);
-    h.machine->on_rank_gone(one, "its node died", at(1s));
+    h.from(one, Bye{"its node dies"}, 1s);
     h.tick(1s);
     REQUIRE(h.machine->end().has_value());
     CHECK(h.machine->end()->outcome == StudyOutcome::resumable);
@@ -133,7 +132,7 @@ TEST_CASE("Without ranks the study ends as resumable, at once", "[head]") {
 TEST_CASE("A leader that dies in the round in which its trial starts is not waited for", "[head]") {
     HeadFixture h(2, small_study(2));
     for (const Rank rank : {one, two}) h.from(rank, Hello{protocol_version, "0.1.0", "node", 0}, 0s);
-    h.machine->on_rank_gone(one, "killed", at(0s));
+    h.from(one, Bye{"killed"}, 0s);
     h.tick(0s);
     h.out.take<Welcome>(one);
     h.out.take<Welcome>(two);

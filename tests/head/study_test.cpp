@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole studies in one process: real loops, real trial threads, real files.
 
+#include <fstream>
+
 #include "head/local_study.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
@@ -124,12 +126,16 @@ TEST_CASE("a study that was killed continues in another job, with another number
             out);
         journal.append(out.records);
     }
+    const std::string unread = directory.path() + "/control/0001764000000123-1f3a5c7e9b2d4f60.answer";
+    std::filesystem::create_directories(directory.path() + "/control");
+    std::ofstream(unread) << "accepted: pause trial #0\n";
     const auto study = run_local_study(toml, 3, directory.path());
     CHECK(study.head.outcome == study::StudyOutcome::ok);
     check_complete(toml, study, 30);
     const auto tuner = replay(toml, directory.path());
     CHECK(tuner->state().incarnation == base::Incarnation{2});
     CHECK(tuner->state().trial(study::TrialId{0}).attempt.value() >= 2); // the first one was in the other job
+    CHECK_FALSE(std::filesystem::exists(unread));                        // whoever asked the first head has given up
     CHECK(read_file(directory.path() + "/outcome").find("start=2\n") != std::string::npos);
 }
 

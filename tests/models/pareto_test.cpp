@@ -8,11 +8,13 @@
 #include "models/pareto_reference.hpp"
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
+#include "support/hypervolume.hpp"
 
 namespace pareto_test {
 
 using namespace ranktune;
 using namespace ranktune::models;
+using ranktune::test::hypervolume;
 
 namespace {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <set>
 
-#include "models/pareto.hpp"
 #include "searchers/coordinates/variation.hpp"
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
+#include "support/hypervolume.hpp"
 
 namespace nsga2_test {
 
@@ -59,7 +59,7 @@ double volume_on_zdt1(const std::string& searcher, std::uint64_t seed, std::uint
         points.push_back({-loss[0], -loss[1]});
         learner.finish(trial, score_of(-loss[0], -loss[1]));
     }
-    return models::hypervolume(points, std::vector{-1.1, -6.0});
+    return ranktune::test::hypervolume(points, std::vector{-1.1, -6.0});
 }
 
 } // namespace

@@ -21,12 +21,20 @@ std::string read(const std::string& path) {
     return text.str();
 }
 
+/// slurm/gpu.sbatch; slurm/cpu.sbatch is the script without any choice.
+JobScript gpu_template() {
+    JobScript script;
+    script.file = "gpu.sbatch";
+    script.gpus.text = "--gpus-per-node=4";
+    return script;
+}
+
 bool has(const std::string& text, const std::string& line) { return text.find(line) != std::string::npos; }
 
 } // namespace
 
 TEST_CASE("The templates in slurm/ are what submit writes, with the arguments left open", "[slurm]") {
-    for (const auto& script : {cpu_template(), gpu_template()}) {
+    for (const auto& script : {JobScript{}, gpu_template()}) {
         const std::string path = std::string(RANKTUNE_SOURCE_ROOT "/slurm/") + script.file;
         // RANKTUNE_REWRITE=1 writes them: read the diff before you commit it.
         if (std::getenv("RANKTUNE_REWRITE") != nullptr) std::ofstream(path, std::ios::binary) << render(script);

@@ -20,13 +20,13 @@
 #include <string>
 #include <vector>
 
-#include "models/pareto.hpp"
 #include "options.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "search_functions.hpp"
 #include "searchers/built_in.hpp"
 #include "support.hpp"
+#include "support/hypervolume.hpp"
 
 using namespace ranktune;
 
@@ -100,7 +100,7 @@ class Run {
         covered_.push_back(done.values);
         std::vector<double> reference = function_.reference;
         for (double& each : reference) each = -each;
-        return -models::hypervolume(covered_, reference);
+        return -test::hypervolume(covered_, reference);
     }
     /// What a study would write down; the searcher sees it as there.
     void record(const study::Record& what) { searcher_->apply(what); }

@@ -144,6 +144,8 @@ void SteeringDesk::close(const std::string& why) {
 
 void SteeringDesk::look() {
     try {
+        if (!swept_) studydir::remove_answers(files_, directory_);
+        swept_ = true;
         answer();
         look_for_requests();
     } catch (const std::exception& error) { // a file server that restarts: the next look may succeed

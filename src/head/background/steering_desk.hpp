@@ -22,7 +22,8 @@ namespace ranktune::head {
 
 /// A thread of its own lists the folder once a second, reads new requests and writes answers: a hanging file system
 /// blocks it, never the head's loop. A request is answered and removed when its record is synced. Killed before that,
-/// the next start finds the request again, and the journal says whether it took effect.
+/// the next start finds the request again, and the journal says whether it took effect. The first look removes answers
+/// of earlier starts: whoever asked has given up waiting.
 class SteeringDesk final : public Observer {
   public:
     /// `next` may be null. References must outlive it; `space` is the study's.
@@ -75,6 +76,7 @@ class SteeringDesk final : public Observer {
     base::LogSink& log_;
     std::vector<Request> open_;   ///< given to the core, and not yet recorded; of the loop
     std::set<std::string> known_; ///< read in this start; of the thread
+    bool swept_ = false;          ///< answers of earlier starts are removed; of the thread
     std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
     process::Background thread_;
 };
