@@ -536,7 +536,7 @@ void Tuner::observe_repeats(TrialId id) {
 }
 
 void Tuner::lose_determinism() {
-    if (spec_.deterministic && !state_.deterministic_until) state_.deterministic_until = state_.records;
+    if (occupancy_.decisions_repeat() && !state_.deterministic_until) state_.deterministic_until = state_.records;
 }
 
 } // namespace ranktune::tuner

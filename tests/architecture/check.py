@@ -53,7 +53,6 @@ READERS_OF_MODE = {
     "src/study/parse/parse_stop.cpp": EVERYWHERE,              # refuses keys that contradict it
     "src/study/parse/parse_study_table.cpp": EVERYWHERE,
     "src/study/resolve.cpp": EVERYWHERE,                 # writes it
-    "src/tuner/apply.cpp": {"lose_determinism"},         # the mark deterministic_until
     "src/tuner/admission/by_arrival.cpp": {"ByArrival"},
     "src/tuner/admission/by_arrival.hpp": {"ByArrival"},
     "src/tuner/admission/by_barrier.cpp": {"ByBarrier"},

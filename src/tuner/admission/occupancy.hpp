@@ -28,6 +28,8 @@ class Occupancy {
     [[nodiscard]] bool disturbance_is_a_loss() const { return logical_; }
     /// Users may pause, resume and cancel trials, and change keys, whenever they like.
     [[nodiscard]] bool may_be_steered() const { return !logical_; }
+    /// Every run of the study decides the same; State::deterministic_until marks where that ends.
+    [[nodiscard]] bool decisions_repeat() const { return logical_; }
     /// Whether trial `a` was started no later than trial `b`, as far as other trials can know.
     [[nodiscard]] bool began_before(TrialId a, const TrialState& one, TrialId b, const TrialState& other) const {
         return logical_ ? a < b : one.since <= other.since;
