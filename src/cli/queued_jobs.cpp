@@ -22,7 +22,7 @@ constexpr auto pause = std::chrono::seconds(20);
 std::vector<std::string> jobs_of(storage::FileSystem& files, const std::string& directory) {
     auto jobs = launch::noted_jobs(directory);
     const auto outcome = studydir::read_outcome(files, {directory});
-    if (!outcome || outcome->requeue != "yes") return jobs;
+    if (!outcome || outcome->requeue != studydir::Requeue::yes) return jobs;
     const auto study = readable_state(files, directory);
     if (study && !study->journal.job.empty() && std::ranges::find(jobs, study->journal.job) == jobs.end())
         jobs.push_back(study->journal.job);

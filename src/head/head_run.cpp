@@ -253,7 +253,7 @@ void HeadRun::begin_records() {
         log_->write(base::LogLevel::info, "last-end",
                     {{"death", death_ ? "yes" : "no"},
                      {"notes", std::to_string(before.notes.size())},
-                     {"told", before.told.empty() ? "-" : before.told}});
+                     {"told", before.told ? std::string(name(*before.told)) : "-"}});
     for (const study::CrashNote& note : before.sick)
         log_->write(base::LogLevel::warning, "device-lost",
                     {{"trial", std::to_string(note.trial.value())},
@@ -322,7 +322,7 @@ HeadRunEnd HeadRun::run(process::SignalReader* signals) {
                          .figures = figures,
                          .tuner = &tuner(),
                          .requeue = requeued_.words,
-                         .requeued = requeued_.result == "yes",
+                         .requeued = requeued_.result == studydir::Requeue::yes,
                          .called_off = late_stop_.has_value(),
                          .tables = tables_,
                          .whose = end.whose,
@@ -535,13 +535,13 @@ void HeadRun::requeue_job(const HeadEnd& end) {
                                  tuner::progress_of(state) > progress_before_, earlier_progress_};
     const auto ask = [](const auto& words) { return process::run_command(words, std::chrono::seconds(30)); };
     requeued_ = requeue(*job_, options_.spec.slurm, stopped, ask, [&] {
-        requeued_.result = "yes"; // written first: this process may not live long enough afterwards
+        requeued_.result = studydir::Requeue::yes; // written first: this process may not live long enough afterwards
         write_outcome({end.outcome, state.end_reason, state.end_message}, tables_);
     });
     write_outcome({end.outcome, state.end_reason, state.end_message}, tables_);
     if (!requeued_.words.empty())
-        log_->write(requeued_.result == "yes" ? base::LogLevel::info : base::LogLevel::warning, "requeue",
-                    {{"result", requeued_.result}, {"words", requeued_.words}});
+        log_->write(requeued_.result == studydir::Requeue::yes ? base::LogLevel::info : base::LogLevel::warning,
+                    "requeue", {{"result", std::string(name(requeued_.result))}, {"words", requeued_.words}});
 }
 
 HeadRunEnd end_before_the_beginning(comm::Transport& transport, const RunOptions& options, study::StudyOutcome outcome,

@@ -11,15 +11,15 @@
 #include "ranktune/study/spec.hpp"
 #include "slurm/allocation.hpp"
 #include "slurm/job_state.hpp"
+#include "studydir/study_directory.hpp"
 
 namespace ranktune::head {
 
 /// Who ended the study, in terms of slurm::should_requeue; `asker` asked for the drain.
 [[nodiscard]] slurm::Stopped::By stopped_by(study::Reason reason, study::Asker asker);
 
-/// For the file `outcome`: "no", "yes" (asked for; Slurm may end the job at any moment) or "failed".
 struct Requeued {
-    std::string result = "no";
+    studydir::Requeue result = studydir::Requeue::no;
     std::string words; ///< for people; empty: nothing to say
 };
 

@@ -260,7 +260,9 @@ class Supervisor {
         options.words = line_.words;
         options.variables.emplace_back(supervised_variable, "1");
         if (restarts_.count() > 0)
-            options.variables.emplace_back(studydir::last_end_variable, by_a_node_ || blameless_ ? "outside" : "crash");
+            options.variables.emplace_back(
+                studydir::last_end_variable,
+                name(by_a_node_ || blameless_ ? studydir::ToldEnd::outside : studydir::ToldEnd::crash));
         // A step that lost its slurmstepd keeps its resources in Slurm's records until the job ends; without this, srun
         // would wait for them.
         if (restarts_.count() > 0 && line_.launcher == Launcher::srun && !asks_for_cores_of_its_own())

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studydir/last_end.hpp"
 
-#include <cstdlib>
-
 #include "process/environment.hpp"
 #include "studydir/crash_note.hpp"
 
 namespace ranktune::studydir {
+
+std::string_view name(ToldEnd end) { return end == ToldEnd::crash ? "crash" : "outside"; }
+
+std::optional<ToldEnd> told_end() {
+    const std::string word = process::environment_variable(last_end_variable);
+    for (const ToldEnd end : {ToldEnd::crash, ToldEnd::outside})
+        if (word == name(end)) return end;
+    return std::nullopt;
+}
+
 std::optional<study::JobDeath> death_of_job(const LastEnd& end) {
     if (!end.trials_ran) return std::nullopt;
     if (!end.notes.empty()) return study::JobDeath{end.notes};
     // Whose fault that was is unknown: a trial that runs at a second death is tried alone.
     if (!end.sick.empty()) return study::JobDeath{};
-    if (end.told == "outside") return std::nullopt;
+    if (end.told == ToldEnd::outside) return std::nullopt;
     // mpirun stops the head when another rank has died: the launcher's exit code outweighs `outcome`.
-    if (end.told == "crash") return study::JobDeath{};
+    if (end.told == ToldEnd::crash) return study::JobDeath{};
     if (end.requeued) return std::nullopt; // preempted or node failure: Slurm does not requeue a job that crashed
     if (!end.outcome) return study::JobDeath{};
     switch (end.outcome->cause) {
@@ -32,8 +40,7 @@ LastEnd last_end(storage::FileSystem& files, const std::string& directory, const
     if (opened.is_new) return end;
     const auto& state = opened.tuner->state();
     end.trials_ran = !state.ended && state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending) > 0;
-    const char* told = std::getenv(last_end_variable);
-    end.told = told == nullptr ? "" : told;
+    end.told = told_end();
     end.requeued =
         opened.journal.job == process::slurm_job() && process::slurm_restart_count() > opened.journal.restart_count;
     end.outcome = opened.outcome;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studydir/study_directory.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <set>
@@ -36,9 +37,18 @@ EndCause cause_named(std::string_view word) {
     return EndCause::error;
 }
 
+constexpr std::array<std::string_view, 3> requeue_names{"no", "yes", "failed"};
+
+Requeue requeue_named(std::string_view word) {
+    const auto found = std::ranges::find(requeue_names, word);
+    return found == requeue_names.end() ? Requeue::no : static_cast<Requeue>(found - requeue_names.begin());
+}
+
 } // namespace
 
 std::string_view name(EndCause cause) { return cause_names.at(static_cast<std::size_t>(cause)).second; }
+
+std::string_view name(Requeue requeue) { return requeue_names.at(static_cast<std::size_t>(requeue)); }
 
 EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
     if (outcome == study::StudyOutcome::runtime_error)
@@ -74,7 +84,7 @@ std::string outcome_text(const OutcomeFile& outcome) {
     text += "cause=" + std::string(name(outcome.cause)) + "\n";
     if (outcome.by != study::Asker::none) text += "asked_by=" + std::string(study::name(outcome.by)) + "\n";
     text += "time=" + outcome.time + "\n";
-    text += "requeue=" + outcome.requeue + "\n";
+    text += "requeue=" + std::string(name(outcome.requeue)) + "\n";
     if (!outcome.tables.empty()) text += "tables=" + base::gist(outcome.tables) + "\n";
     if (!outcome.launch.empty()) text += "launch=" + outcome.launch + "\n";
     return text;
@@ -109,7 +119,7 @@ std::optional<OutcomeFile> parse_outcome(const std::string& text) {
         } else if (key == "time") {
             found.time = value;
         } else if (key == "requeue") {
-            found.requeue = value;
+            found.requeue = requeue_named(value);
         } else if (key == "launch") {
             found.launch = value;
         } else if (key == "tables") {

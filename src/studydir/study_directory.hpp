@@ -45,7 +45,7 @@ struct StudyDirectory {
     [[nodiscard]] std::string python_module() const { return python() + "/ranktune.py"; }
     [[nodiscard]] std::string stop_file() const { return path + "/stop"; }
     [[nodiscard]] std::string control() const { return path + "/control"; }
-    /// Of `ranktune submit`: the script, and the numbers of the jobs that it submitted.
+    /// Written by `ranktune submit`: the job script, and the numbers of the submitted jobs.
     [[nodiscard]] std::string job_script() const { return path + "/submit/job.sbatch"; }
     [[nodiscard]] std::string job_list() const { return path + "/submit/jobs"; }
     [[nodiscard]] std::string logs() const { return path + "/logs"; }
@@ -73,6 +73,14 @@ enum class EndCause : std::uint8_t {
 /// The cause, from the outcome and reason of a start.
 [[nodiscard]] EndCause end_cause(study::StudyOutcome outcome, study::Reason reason);
 
+/// Whether Slurm was asked to queue the job of a start again.
+enum class Requeue : std::uint8_t {
+    no,
+    yes,   ///< Slurm may end the job at any moment
+    failed ///< it refused, or gave no answer
+};
+[[nodiscard]] std::string_view name(Requeue requeue);
+
 /// The file `outcome`: lines of `key=value`, for shell scripts. Written before the head exits, because launchers change
 /// exit codes.
 struct OutcomeFile {
@@ -84,10 +92,10 @@ struct OutcomeFile {
     std::string time;        ///< RFC 3339
     EndCause cause = EndCause::over;
     study::Asker by = study::Asker::none; ///< who asked for this end
-    std::string requeue = "no";           ///< whether Slurm was asked to queue the job again: "no", "yes" or "failed"
-    std::string launch = {};              ///< value of launch_variable; empty: not set
-    std::uint64_t records = 0;            ///< synced journal records, all starts; 0: unknown
-    std::string tables = {};              ///< what is wrong with metrics.h5, one line; empty: nothing
+    Requeue requeue = Requeue::no;
+    std::string launch = {};   ///< value of launch_variable; empty: not set
+    std::uint64_t records = 0; ///< synced journal records, all starts; 0: unknown
+    std::string tables = {};   ///< what is wrong with metrics.h5, one line; empty: nothing
     friend bool operator==(const OutcomeFile&, const OutcomeFile&) = default;
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);

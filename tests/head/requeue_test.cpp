@@ -108,7 +108,7 @@ TEST_CASE("A task of a job array is requeued by its number in the array, after e
     slurm.answers["scontrol requeue"] = {0, "", ""};
     std::size_t asked_before = 0;
     const auto done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [&] { asked_before = slurm.asked.size(); });
-    CHECK(done.result == "yes");
+    CHECK(done.result == studydir::Requeue::yes);
     CHECK(asked_before == 1);
     CHECK(slurm.asked.back() == "scontrol requeue 1200_7");
 }
@@ -116,13 +116,13 @@ TEST_CASE("A task of a job array is requeued by its number in the array, after e
 TEST_CASE("Where scontrol is missing or refuses, the user learns what to do", "[head]") {
     Slurm slurm;
     auto done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [] { FAIL("nothing was asked for"); });
-    CHECK(done.result == "failed");
+    CHECK(done.result == studydir::Requeue::failed);
     CHECK(done.words.find("submit it again") != std::string::npos);
 
     slurm.answers["scontrol show"] = {0, "JobId=1207 JobState=RUNNING", ""};
     slurm.answers["scontrol requeue"] = {1, "", "Requested operation is presently disabled"};
     done = requeue(job(), {true, 20, 30s}, stopped, slurm.ask(), [] {});
-    CHECK(done.result == "failed");
+    CHECK(done.result == studydir::Requeue::failed);
     CHECK(done.words.find("presently disabled") != std::string::npos);
 
     // Nobody wants a requeue: no message.

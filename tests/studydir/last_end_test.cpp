@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "studydir/last_end.hpp"
 
+#include <stdlib.h>
+
 #include <span>
 
 #include "studydir/crash_note.hpp"
@@ -49,7 +51,7 @@ TEST_CASE("A cause from outside makes no trial a suspect", "[studydir]") {
     end.requeued = true;
     CHECK_FALSE(death_of_job(end));
     end = killed();
-    end.told = "outside";
+    end.told = ToldEnd::outside;
     CHECK_FALSE(death_of_job(end));
 }
 
@@ -57,13 +59,36 @@ TEST_CASE("The launcher's exit code outweighs the head's outcome: mpirun stops t
           "[studydir]") {
     LastEnd end = killed();
     end.outcome = outcome(EndCause::asked);
-    end.told = "crash";
+    end.told = ToldEnd::crash;
     CHECK(death_of_job(end));
+}
+
+TEST_CASE("Only the two words that supervise writes tell how a start ended", "[studydir]") {
+    for (const ToldEnd end : {ToldEnd::crash, ToldEnd::outside}) {
+        ::setenv(last_end_variable, std::string(name(end)).c_str(), 1);
+        CHECK(told_end() == end);
+    }
+    ::setenv(last_end_variable, "weather", 1);
+    CHECK_FALSE(told_end());
+    ::unsetenv(last_end_variable);
+    CHECK_FALSE(told_end());
+}
+
+TEST_CASE("How a start asked for a requeue is read as it was written, and an unknown word is no requeue",
+          "[studydir]") {
+    for (const Requeue requeue : {Requeue::no, Requeue::yes, Requeue::failed}) {
+        OutcomeFile file = outcome(EndCause::asked);
+        file.requeue = requeue;
+        CHECK(parse_outcome(outcome_text(file)) == file);
+    }
+    const auto unknown = parse_outcome("exit=3\nrequeue=perhaps\n");
+    REQUIRE(unknown);
+    CHECK(unknown->requeue == Requeue::no);
 }
 
 TEST_CASE("A crash note counts, whatever other evidence says", "[studydir]") {
     LastEnd end = killed();
-    end.told = "outside";
+    end.told = ToldEnd::outside;
     end.notes = {{study::TrialId{3}, study::Attempt{1}, {"killed by signal 11 (SIGSEGV)", 2}}};
     const auto death = death_of_job(end);
     REQUIRE(death);
@@ -72,7 +97,7 @@ TEST_CASE("A crash note counts, whatever other evidence says", "[studydir]") {
 
 TEST_CASE("A rank whose GPU did not answer accuses no trial, and is a death of the job", "[studydir]") {
     LastEnd end = killed();
-    end.told = "outside"; // as far as the launcher knows
+    end.told = ToldEnd::outside; // as far as the launcher knows
     end.sick = {{study::TrialId{3}, study::Attempt{1}, {"the GPU failed", 2}}};
     const auto death = death_of_job(end);
     REQUIRE(death);

@@ -177,9 +177,10 @@ report::FilesInfo files_of(const std::string& directory, const std::string& abso
 /// knows only the signal. After a SIGTERM from outside, the journal has the end of the study.
 std::string how_it_ended(const studydir::OpenedStudy& opened) {
     if (opened.ended_by != study::Asker::sigterm || opened.tuner->state().ended) return opened.ended;
-    const std::string told = process::environment_variable(studydir::last_end_variable);
-    if (told == "crash") return opened.ended + " from its launcher, after a rank was killed or lost";
-    return told == "outside" ? opened.ended : opened.ended + ", which a launcher sends when a rank was killed or lost";
+    const auto told = studydir::told_end();
+    if (!told) return opened.ended + ", which a launcher sends when a rank was killed or lost";
+    return *told == studydir::ToldEnd::outside ? opened.ended
+                                               : opened.ended + " from its launcher, after a rank was killed or lost";
 }
 
 /// The job that continues the study by itself: this job when it is requeued, or the next one of its chain. When a
