@@ -1,28 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedulers/fifo.hpp"
-
+// FIFO: every trial trains to the ceiling, in the order of creation.
 #include <algorithm>
 
+#include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
 namespace {
+
 constexpr std::uint8_t fifo_version = 1;
+
+class Fifo final : public Scheduler {
+  public:
+    explicit Fifo(base::Iteration ceiling) : ceiling_(ceiling) {}
+
+    [[nodiscard]] std::string_view name() const override { return "fifo"; }
+    [[nodiscard]] study::Verdict decide(const Report& report, bool) const override {
+        if (report.iteration < ceiling_) return {study::Verb::go_on, study::Reason::none};
+        return {study::Verb::stop, study::Reason::max_iterations, static_cast<double>(ceiling_)};
+    }
+    [[nodiscard]] Work next(const Pool& pool) const override {
+        return pool.can_create ? Work(Create{}) : Work(NothingLeft{});
+    }
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId, base::Iteration current) const override {
+        return std::max(ceiling_, current + 1);
+    }
+    void apply(const study::Record&) override {}
+    void snapshot(study::Encoder& out) const override { out.u8(fifo_version); }
+    void restore(study::Decoder& in) override {
+        require_format(in.u8() == fifo_version, "fifo", "has another version");
+    }
+    [[nodiscard]] bool pauses() const override { return false; }
+
+  private:
+    base::Iteration ceiling_;
+};
+
 } // namespace
-
-study::Verdict Fifo::decide(const Report& report, bool) const {
-    if (report.iteration < ceiling_) return {study::Verb::go_on, study::Reason::none};
-    return {study::Verb::stop, study::Reason::max_iterations, static_cast<double>(ceiling_)};
-}
-
-base::Iteration Fifo::next_decision_point(base::TrialId, base::Iteration current) const {
-    return std::max(ceiling_, current + 1);
-}
-
-void Fifo::snapshot(study::Encoder& out) const { out.u8(fifo_version); }
-
-void Fifo::restore(study::Decoder& in) { require_format(in.u8() == fifo_version, "fifo", "has another version"); }
 
 study::SchedulerInfo describe_fifo() {
     study::SchedulerInfo info;
