@@ -24,7 +24,8 @@ struct FoundTrial {
 struct Found {
     std::vector<FoundTrial> trials;
     std::set<std::string> names; ///< of all hyper-parameters that the file has
-    /// Of a table: other columns are no hyper-parameters. Otherwise a name that this study lacks is worth a word.
+    /// True for tables, whose other columns are no hyper-parameters. Otherwise users are told of names that this study
+    /// lacks.
     bool only_known_names = false;
 };
 

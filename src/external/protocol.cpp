@@ -126,7 +126,7 @@ void check_names(const Json& config, const space::SearchSpace& space) {
                                     base::suggestion(name, names));
 }
 
-/// Of a parameter that the answer leaves out.
+/// The value of a parameter that the answer leaves out.
 space::Value value_left_out(const space::Parameter& parameter, const space::Configuration& standard) {
     if (space::has_coordinate(parameter.domain)) throw base::FormatError("gives no value for '" + parameter.name + "'");
     if (const space::Value* value = standard.find(parameter.name)) return *value;

@@ -50,8 +50,8 @@ void share_as_head(Layout& layout, const comm::mpi::Environment& environment, st
 [[nodiscard]] std::string layout_words(const Layout& layout, const std::string& dot, bool uses_gpus = true);
 
 struct Binding;
-/// By node: [{"node": "n1", "ranks": [0, 1], "gpus": ["", "0"], "cpus": ["0", "1-7"]}]. `cpus`: after binding;
-/// `switches`: where known.
+/// By node: [{"node": "n1", "ranks": [0, 1], "gpus": ["", "0"], "cpus": ["0", "1-7"]}]. `cpus`: after binding. A node
+/// whose switches are known has a member `switches`, too.
 [[nodiscard]] std::string layout_json(const Layout& layout, const Binding& binding);
 
 } // namespace ranktune::layout

@@ -17,7 +17,7 @@ enum class Precision : std::uint8_t {
     bf16, ///< what loses little by it is computed in bfloat16 (autocast); parameters and optimizer stay as they are
 };
 
-/// Of its configuration. Throws base::UsageError, which names the accepted values.
+/// The precision in the trial's configuration. Throws base::UsageError, which names the accepted values.
 [[nodiscard]] Precision precision_of(const trainables::TrialContext& context);
 
 /// How products of float32 are computed on GPUs, for this process and from now on.

@@ -69,7 +69,7 @@ class CmaEs {
     [[nodiscard]] const Eigen::VectorXd& mean() const { return mean_; }
     [[nodiscard]] double sigma() const { return sigma_; }
     [[nodiscard]] const Eigen::MatrixXd& covariance() const { return covariance_; }
-    /// Of the margin: what the deviation of each coordinate is multiplied by.
+    /// What the margin multiplies the deviation of each coordinate by.
     [[nodiscard]] const Eigen::VectorXd& stretch() const { return stretch_; }
 
   private:

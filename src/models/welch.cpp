@@ -18,7 +18,7 @@ struct Sample {
             squares += from_mean * (value - mean);
         }
     }
-    /// Of the mean.
+    /// The variance of the mean.
     [[nodiscard]] double variance() const {
         return squares / static_cast<double>(count - 1) / static_cast<double>(count);
     }

@@ -21,7 +21,7 @@ namespace {
 
 using Kind = study::OptionInfo::Kind;
 
-/// Of unordered choices the number of values, of everything else 0.
+/// By coordinate: the number of values of an unordered choice, else 0.
 std::vector<std::uint32_t> levels_of(const space::SearchSpace& space) {
     std::vector<std::uint32_t> levels;
     for (const space::Parameter& parameter : space.parameters()) {

@@ -14,7 +14,7 @@
 
 namespace ranktune::searchers {
 
-/// Of N points, the best `good` and the next `bad` make the two densities.
+/// How many of the best points make the density of good ones, and how many of the next that of bad ones.
 struct GoodAndBad {
     std::size_t good = 0;
     std::size_t bad = 0;

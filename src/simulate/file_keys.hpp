@@ -12,9 +12,9 @@
 
 namespace ranktune::simulate {
 
-/// Of the model: tables [curves], [time], [cluster].
+/// Keys of a model file: tables [curves], [time], [cluster].
 [[nodiscard]] std::span<const study::KeyInfo> model_key_infos();
-/// Of the faults: tables [trials], [ranks], [job].
+/// Keys of a file of faults: tables [trials], [ranks], [job].
 [[nodiscard]] std::span<const study::KeyInfo> fault_key_infos();
 
 /// `table.key` of each.

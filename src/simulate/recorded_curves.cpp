@@ -264,7 +264,7 @@ void RecordedCurves::extend(std::vector<double>& qualities, std::size_t number) 
     }
 }
 
-/// Of each iteration up to the last one measured.
+/// The time of each iteration up to the last one measured.
 std::vector<double> RecordedCurves::seconds(std::size_t number, std::size_t count) const {
     std::vector<double> each;
     Recording::Point before;

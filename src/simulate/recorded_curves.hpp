@@ -20,7 +20,7 @@ namespace ranktune::simulate {
 /// longer curve that is at least as good there; where there is none it keeps its value. So it is never better than a
 /// measured one. A further iteration takes the time of one of those after the first, drawn.
 ///
-/// Of n curves and d parameters a configuration costs O(n d); each curve that is used once O(n d + iterations).
+/// With n curves and d parameters, a configuration costs O(n d), and each curve that is used O(n d + iterations), once.
 class RecordedCurves final : public Curves {
   public:
     /// The other arguments may go. Throws base::UsageError when the recordings do not fit the study.

@@ -20,7 +20,7 @@ struct Recording {
         double value = 0.0;            ///< of the metric
         double seconds = 0.0;          ///< training time from iteration 0 on; only with Recordings::has_seconds
     };
-    /// Of the hyper-parameters, in the order of Recordings::parameters; nullopt: the configuration lacks it.
+    /// Values in the order of Recordings::parameters; nullopt: the configuration lacks the parameter.
     std::vector<std::optional<std::string>> configuration;
     std::vector<Point> points; ///< ascending iterations, at least one
 };

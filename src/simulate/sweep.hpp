@@ -22,7 +22,7 @@ struct Axis {
 /// Every combination of one value per axis; the last axis changes fastest. Without axes: one empty combination.
 [[nodiscard]] std::vector<std::vector<std::string>> combinations(std::span<const Axis> axes);
 
-/// Of a sample, with linear interpolation between its values (R's type 7).
+/// The quartiles of a sample, with linear interpolation between its values (R's type 7).
 struct Quartiles {
     double low = 0.0;
     double median = 0.0;

@@ -94,7 +94,7 @@ std::vector<T> collect(const tuner::Trials& trials, F&& get) {
     return values;
 }
 
-/// Of a study with several: the further objectives at the best iteration, and the front of each trial.
+/// With several objectives: columns of the further ones at the best iteration, and of each trial's front.
 void add_objectives(const tuner::Tuner& tuner, std::vector<Column>& columns) {
     const study::Objective& objective = tuner.spec().objective;
     if (!objective.several()) return;

@@ -186,8 +186,8 @@ bool Tuner::ranks_are_left_over(StudyTime now) const {
     });
 }
 
-/// Whether no trial is to be made although ranks are free. Which workers a new trial can use is known only when it is
-/// made: with two kinds more of them wait, so that none of the kinds is idle for want of a trial.
+/// So many trials wait that no further one is made, even if ranks are free. Which kind of worker a trial can use is
+/// known only when the trial is made. So with two kinds more trials may wait: else one kind could run out of trials.
 bool Tuner::too_many_wait() const {
     const auto& waiting = state_.trials.waiting();
     if (spec_.resources.gpus != study::GpuUse::some) return waiting.size() >= max_unplaced;

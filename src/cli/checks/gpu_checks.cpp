@@ -110,7 +110,7 @@ Check gpu_check(std::size_t number, const device::SurveyedGpu& gpu) {
     return check;
 }
 
-/// Of the GPUs that the environment names, those that the driver does not show; nullopt: it shows all.
+/// Complains of GPUs that the environment names and the driver does not show; nullopt: it shows all.
 std::optional<Check> names_check(const GpuFindings& found) {
     const auto unknown = std::ranges::count_if(found.named, [&](const std::string& name) {
         // (Slices have names that are not in the survey.)

@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of all files together before compression, so that the archive stays below 5 MB.
+/// All files together before compression: the archive stays below 5 MB.
 constexpr std::size_t most_bytes = 4'500'000;
 constexpr std::size_t most_of_a_log = 200'000;
 constexpr std::size_t most_logs = 12;

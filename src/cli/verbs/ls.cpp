@@ -53,7 +53,7 @@ std::optional<ListedStudy> from_status(storage::FileSystem& files, const std::st
         study.newest = report::unix_seconds(status.at("time").get<std::string>());
         study.state = ListedState::running;
         if (is_run) return study;
-        // Of a head that was killed, the file may be older than its journal.
+        // If its head was killed, the file may be older than the journal.
         const auto outcome = studydir::read_outcome(files, place);
         const bool same_start = outcome && outcome->start == status.at("start").get<std::uint32_t>();
         if (!status.at("ended").get<bool>() || !same_start) return std::nullopt;

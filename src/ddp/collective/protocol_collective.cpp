@@ -83,7 +83,7 @@ class ProtocolCollective::StepPending final : public Pending {
           values_(values),
           staging_(staging),
           inner_(owner.fabric_->start_gradient_sum(staging != nullptr ? staging->load(values) : values)) {}
-    /// Of an operation on bytes.
+    /// For an operation on bytes.
     StepPending(ProtocolCollective& owner, std::unique_ptr<Pending> inner)
         : owner_(owner), values_(nullptr, 0, DType::float32), staging_(nullptr), inner_(std::move(inner)) {}
     ~StepPending() override {

@@ -58,7 +58,7 @@ class DeviceHalfHook final : public DeviceHook {
     HookInput input_;
     base::DType type_;
     std::unique_ptr<device::GradientKernels> kernels_;
-    // Of the widest bucket: one bucket after the other uses them. What is behind a smaller one pads its last part.
+    // As large as the widest bucket needs: all buckets use them in turn. A smaller one leaves padding at its end.
     OnDevice<std::uint16_t> sent_;
     OnDevice<std::uint16_t> received_;
     OnDevice<std::uint16_t> own_; ///< the part that this rank has added

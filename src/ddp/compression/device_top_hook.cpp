@@ -82,7 +82,7 @@ class DeviceTopHook final : public DeviceHook {
     device::Accelerator& on_;
     std::unique_ptr<device::GradientKernels> kernels_;
     std::vector<Travel> travels_;
-    // Of the widest bucket: one bucket after the other uses them.
+    // As large as the widest bucket needs: all buckets use them in turn.
     OnDevice<device::ChosenNumber> sent_;
     OnDevice<device::ChosenNumber> received_;
 };

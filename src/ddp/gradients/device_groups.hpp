@@ -89,7 +89,7 @@ class DeviceGroups {
     std::uint64_t reused_ = 0;
 };
 
-/// Of a trial of one rank: there is nothing to add. `abort` outlives the result; nullptr: never.
+/// For a trial of one rank: there is nothing to add. `abort` outlives the result; nullptr: never.
 [[nodiscard]] std::unique_ptr<DeviceSums> make_self_sums(const std::atomic<bool>* abort);
 
 } // namespace ranktune::ddp

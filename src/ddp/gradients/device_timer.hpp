@@ -27,8 +27,8 @@ class DeviceTimer {
     void joins();
     /// The step is complete on the host.
     void ends();
-    /// Of the last step, and of all steps together. They wait until the device has come so far; `look` is called
-    /// meanwhile, and may throw.
+    /// Times of the last step, and of all steps together. Both wait until the device has done the last step; `look` is
+    /// called meanwhile, and may throw.
     [[nodiscard]] GradientReducer::Timing last(const std::function<void()>& look);
     [[nodiscard]] GradientReducer::Timing total(const std::function<void()>& look);
 

@@ -34,7 +34,7 @@ void require_order(std::span<const std::size_t> order, std::size_t tensors);
 /// Bytes that a rank sends, at least, when `bytes` bytes are summed over all ranks: Patarasuk and Yuan, "Bandwidth
 /// optimal all-reduce algorithms for clusters of workstations" (JPDC 2009).
 [[nodiscard]] std::uint64_t bytes_of_sum(std::size_t bytes, double ranks);
-/// Of a whole step, without its status word.
+/// Bytes that a rank sends in a whole step, without its status word.
 [[nodiscard]] std::uint64_t bytes_sent(const StepPlan& step, double ranks, bool status_is_apart);
 
 } // namespace ranktune::ddp

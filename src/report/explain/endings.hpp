@@ -46,7 +46,7 @@ namespace ranktune::report {
 /// programs the command line. Empty when no trial failed.
 [[nodiscard]] std::string first_failure_text(const tuner::Tuner& tuner, const Style& style);
 
-/// Of a searcher that prepares suggestions ahead: how many trials took one, and how many a Sobol point in its place,
+/// For a searcher that prepares suggestions ahead: how many trials took one, and how many a Sobol point in its place,
 /// because none was ready or the searcher failed. Empty when all took one, and for other searchers.
 [[nodiscard]] std::string suggestions_text(const tuner::Tuner& tuner);
 

@@ -30,11 +30,11 @@ struct HyperParameter {
 /// The value as the plugin takes it: numbers, booleans and strings; anything else becomes its text.
 [[nodiscard]] space::Value plain(const space::Value& value);
 
-/// Of the folder that holds all runs: which hyper-parameters and metrics there are.
+/// For the folder that holds all runs: which hyper-parameters and metrics there are.
 [[nodiscard]] std::string experiment(double wall_time, const std::string& name,
                                      const std::vector<HyperParameter>& parameters,
                                      const std::vector<std::string>& metrics);
-/// Of one run: its hyper-parameters.
+/// For the folder of one run: its hyper-parameters.
 [[nodiscard]] std::string session_start(double wall_time,
                                         const std::vector<std::pair<std::string, space::Value>>& parameters);
 enum class Status : std::uint8_t { unknown = 0, success = 1, failure = 2, running = 3 };

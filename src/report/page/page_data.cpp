@@ -342,7 +342,7 @@ class StudyJson {
         return object.add("value", value).add("iteration", iteration).add("at", at).take();
     }
 
-    /// Of trials that took over a state; others have one configuration, which `trials` has.
+    /// The configurations of trials that took over a state. Other trials have one configuration, listed in `trials`.
     std::string generations() {
         Column trial, from, donor, donor_iteration;
         std::vector<Column> values(columns_.size());

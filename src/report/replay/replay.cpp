@@ -206,7 +206,7 @@ class Verifier {
         }
     }
 
-    /// Of tickets that were opened, and suggestions that have come.
+    /// Prepares the suggestions of opened tickets again, and compares those that have come.
     void compute_again(const std::vector<Record>& decided) {
         if (!result_.difference.empty()) return;
         const study::SearcherSpec& searcher = tuner_->spec().searcher;

@@ -236,7 +236,7 @@ void TrialTable::take_filter() {
     }
 }
 
-/// The trials to show, in their order; those behind max_rows, too.
+/// All trials that pass the filter, in the order of the table. The caller cuts the list at max_rows.
 std::vector<TrialId> TrialTable::selected(const LastMetrics& last) const {
     std::vector<TrialId> ids = by_rank(tuner_);
     if (filter_)

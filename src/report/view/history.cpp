@@ -94,7 +94,7 @@ void History::take_incident(const study::Record& record) {
         note(changed->at, "the study file changed");
 }
 
-/// Of records whose other members are in the state.
+/// Keeps only the numbers of these records: the state has their content.
 void History::take_number(const study::Record& record, std::uint64_t number) {
     if (const auto* exploited = std::get_if<study::Exploited>(&record)) {
         takeovers_[exploited->trial.value()].push_back(number);

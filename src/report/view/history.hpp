@@ -87,7 +87,7 @@ class History {
     /// Number of the record that closed a trial; 0: none.
     [[nodiscard]] std::uint64_t closed(study::TrialId trial) const;
     [[nodiscard]] const RankTime& rank_time() const { return rank_time_; }
-    /// Of the programs that created or changed the study, each once.
+    /// The versions of the programs that created or changed the study, each once.
     [[nodiscard]] const std::vector<std::string>& versions() const { return versions_; }
 
   private:
@@ -113,11 +113,11 @@ class History {
 
 /// With repeats: all configurations, complete ones first, then by their means, the best first.
 [[nodiscard]] std::vector<tuner::Repetitions> configurations_by_mean(const tuner::Tuner& tuner);
-/// Of the best trial; with repeats, the mean over the trials of its configuration. NaN: there is no best trial.
+/// The best trial's value; with repeats, the mean over the trials of its configuration. NaN: there is no best trial.
 [[nodiscard]] double value_of_best(const tuner::Tuner& tuner);
 /// "0.9120"; with repeats "0.9120 +- 0.0041 (mean of 3)": mean and sample standard deviation.
 [[nodiscard]] std::string text_of_best(const tuner::Tuner& tuner);
-/// Of the configuration of this trial, as far as its trials have values; empty without repeats.
+/// The same text for this trial's configuration, from those of its trials that have values; empty without repeats.
 [[nodiscard]] std::string text_of_mean(const tuner::Tuner& tuner, study::TrialId trial);
 
 } // namespace ranktune::report

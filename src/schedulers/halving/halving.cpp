@@ -69,7 +69,7 @@ bool Halving::has_no_place(const Slot& at) const {
     return places_left(brackets_[at.bracket], at.rung, kept(size(at.bracket, at.rung, false))) == 0;
 }
 
-/// Of the trial's rung: all trials of it have come, and this one is the only one that has yet to report.
+/// All trials of this trial's rung have come, and all others have reported.
 bool Halving::awaits_nobody_else(const Slot& at, bool cut) const {
     const Bracket& rungs = brackets_[at.bracket];
     if (rungs[at.rung].heading > 1 || (takes_trials(at.bracket) && !cut)) return false;

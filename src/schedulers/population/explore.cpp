@@ -21,7 +21,7 @@ Value drawn(const Domain& domain, base::RngStream& random) {
     return space::decode(domain, random.uniform());
 }
 
-/// Of evenly spaced values: the one nearest to `wanted`, but one step from `value` at least, as long as there is one.
+/// The evenly spaced value nearest to `wanted`, at least one step from `value` if the domain has such a value.
 Value stepped(const Domain& domain, double quantum, double value, double wanted) {
     const std::uint64_t last = *space::cardinality(domain) - 1;
     const double first = space::value_at(domain, 0).as_double();

@@ -158,10 +158,11 @@ class Population final : public Scheduler {
     [[nodiscard]] bool must_wait(const Choice& choice, base::Iteration barrier) const;
     /// The report that a member holds at its barrier.
     [[nodiscard]] Report held_report(base::TrialId trial) const;
-    /// Of this trial at this ready point.
+    /// Random numbers for the decision about this trial at this ready point.
     [[nodiscard]] base::RngStream stream(base::Purpose purpose, const Report& report) const;
     [[nodiscard]] bool is_better(const study::Ranked& entry, const Report& report) const;
-    /// Of the members that wait, one that has trained less than so far; nothing: nobody has.
+    /// How far the member has trained that has trained least of those that wait for ranks (0: one is yet to be
+    /// created), if less than `iteration`.
     [[nodiscard]] std::optional<base::Iteration> waits_behind(base::Iteration iteration, bool contended) const;
 
     void apply_one(const study::Record& record);

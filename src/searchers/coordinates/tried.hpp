@@ -55,8 +55,8 @@ class TriedConfigurations {
     std::set<std::vector<double>> known_; ///< of a large space: coordinates, absent ones as -1, and the grid point
 };
 
-/// Of a searcher that prepares ahead, the suggestion `wish` for a trial whose ticket is not ready: neither tried nor
-/// waiting in another ticket, where the space is finite.
+/// The suggestion for a trial whose ticket is not ready: `wish`, or in a finite space another configuration if `wish`
+/// was tried or waits in another ticket.
 [[nodiscard]] space::Configuration stopgap(space::Configuration wish, std::uint64_t seed, std::uint64_t index,
                                            const Observations& seen, TriedConfigurations& tried,
                                            const SuggestedTickets& tickets);

@@ -17,7 +17,7 @@ struct LimitTargets {
     double bound = 0.0;
 };
 
-/// Of constraint `k`.
+/// What the model of constraint `k` learns.
 LimitTargets limit_targets(const GpLimits::Results& results, std::size_t k) {
     std::vector<double> sizes;
     double largest = 0.0;

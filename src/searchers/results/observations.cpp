@@ -14,7 +14,7 @@
 namespace ranktune::searchers {
 namespace {
 
-/// Of the trials of one configuration (searcher.repeats), the table has the first one.
+/// Trials that a table may skip: with searcher.repeats it has only the first trial of a configuration.
 constexpr std::size_t most_repeats = 1000;
 
 /// Position of a trial among those of its study, or among the earlier ones.

@@ -58,7 +58,7 @@ class TpeDensities {
 
     /// A point near good ones.
     [[nodiscard]] std::vector<double> draw(base::RngStream& random) const;
-    /// Of independent densities: each coordinate the best of `candidates` draws.
+    /// For independent densities: each coordinate is the best of `candidates` draws.
     [[nodiscard]] std::vector<double> draw_best(std::uint32_t candidates, base::RngStream& random) const;
     /// log(good / bad) of points, one after the other.
     [[nodiscard]] std::vector<double> gains(std::span<const double> points) const;

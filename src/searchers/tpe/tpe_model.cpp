@@ -16,7 +16,7 @@ namespace {
 constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 /// Numbers with more values are taken for continuous: their cells are narrower than any kernel.
 constexpr std::uint64_t most_cells = 200;
-/// Of independent densities, so many points are made before a random one is taken because all were known.
+/// With independent densities: after so many points that were all tried before, a random one is taken.
 constexpr int most_tries = 8;
 
 /// nullopt: the domain has one value.

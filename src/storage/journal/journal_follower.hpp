@@ -35,7 +35,7 @@ class JournalFollower {
     /// base::IoError when the files cannot be read: the next look may succeed.
     [[nodiscard]] Followed look(const VisitNumbered& visit);
 
-    /// Of everything that was read.
+    /// The summary of everything that was read.
     [[nodiscard]] const JournalSummary& read() const { return read_; }
 
     static constexpr int patience = 5;

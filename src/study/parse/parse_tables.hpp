@@ -15,7 +15,7 @@
 
 namespace ranktune::study {
 
-/// Of a trial. Far from overflow: rungs are computed by multiplying.
+/// Bound of a trial's iterations, far from overflow: rungs are computed by multiplying.
 inline constexpr std::int64_t most_iterations = 1'000'000'000'000'000;
 
 /// What the functions share.

@@ -31,7 +31,7 @@ struct EngineOptions {
     std::size_t size = 0;            ///< floats of all parameters, with padding
     std::vector<std::size_t> places; ///< of each tensor within the flat layout, in the order of tensors_of(shape)
     std::size_t rows = 1;            ///< at most so many at a time
-    /// Of the products on a device; all else is float32. Cores know fp32 alone.
+    /// For matrix products on a device; all else is float32. On cores always fp32.
     device::Precision precision = device::Precision::fp32;
     bool graphs = false; ///< a device records the passes of a batch, and replays them: the same bits
 };

@@ -81,7 +81,7 @@ study::TrainableInfo described() {
     };
 }
 
-/// Of the others the state depends: its sizes, its inputs, or what the optimizer keeps.
+/// The state depends on all other options: sizes, inputs, or what the optimizer keeps.
 constexpr std::string_view changeable[] = {"activation",   "dropout",  "batch_size", "lr",         "lr_schedule",
                                            "weight_decay", "momentum", "nesterov",   "beta1",      "beta2",
                                            "epsilon",      "device",   "precision",  "cuda_graphs"};
@@ -238,7 +238,7 @@ std::uint64_t mlp_state_bytes(const space::Configuration& configuration) {
     const bool sgd = optimizer.kind == mlp::OptimizerOptions::Kind::sgd;
     const std::uint64_t moments = sgd ? (optimizer.momentum != 0.0 ? 1 : 0) : 2;
     const std::uint64_t scales = 2 * shape.features + (shape.classification ? 0 : 2 * shape.outputs);
-    // Of error feedback, at most; a trial of one rank has none.
+    // Error feedback takes this at most; a trial of one rank has none.
     const bool feeds_back = gradient_choice(configuration, mlp_info().name).compression.feeds_back();
     return sizeof(float) * (parameters * (1 + moments + (feeds_back ? 1 : 0)) + scales);
 }

@@ -32,7 +32,7 @@ struct AdamConstants {
     float gradient_decay;   ///< weight decay added to the gradient (Adam)
     float parameter_factor; ///< 1 - lr * weight decay (AdamW)
 };
-/// Of step number `step`, from 1.
+/// The constants of step number `step`, from 1.
 [[nodiscard]] AdamConstants adam_constants(const OptimizerOptions& options, std::uint64_t step, double lr);
 
 /// The update rules of torch.optim.SGD, Adam (Kingma and Ba, ICLR 2015) and AdamW (Loshchilov and Hutter, ICLR 2019),

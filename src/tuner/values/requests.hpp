@@ -15,7 +15,7 @@ class Requests {
   public:
     /// Whether this request has taken effect.
     [[nodiscard]] bool knows(std::uint64_t request) const;
-    /// Of trials that users have added and that are not created yet, oldest first.
+    /// Configurations of trials that users have added and that are not created yet, oldest first.
     [[nodiscard]] const std::deque<space::Configuration>& points() const { return points_; }
     /// How many added trials have been created.
     [[nodiscard]] std::uint64_t created() const { return created_; }
