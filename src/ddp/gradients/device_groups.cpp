@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto close_within = std::chrono::seconds(10);
+/// Other ranks may be gone already.
+constexpr auto flush_within = std::chrono::seconds(2);
 
 GroupLost::Cause cause_of(const device::CommunicatorError& error) {
     switch (error.cause()) {
@@ -315,7 +317,18 @@ void DeviceGroups::tend() noexcept {
 }
 
 DeviceGroups::~DeviceGroups() {
-    for (auto& [key, kept] : kept_) kept.communicator->abort();
+    const auto closed = [](const auto& entry) {
+        try {
+            return entry.second.communicator->close();
+        } catch (const base::Error&) { // aborted below, with its owner
+            return true;
+        }
+    };
+    comm::Backoff backoff;
+    for (const auto end = Clock::now() + flush_within; Clock::now() < end; backoff.pause()) {
+        std::erase_if(kept_, closed);
+        if (kept_.empty()) return;
+    }
 }
 
 /// NCCL would refuse it, too, but only some of the ranks, and with a message that helps nobody.

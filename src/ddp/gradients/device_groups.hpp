@@ -31,7 +31,9 @@ namespace ranktune::ddp {
 ///
 /// *Keeping.* As with comm::GroupFactory: all ranks decide together whether a communicator is kept for the next trial
 /// on the same roster, and none is evicted, because closing is collective over the ranks of a node. One that is not
-/// kept is closed by all ranks after use. One that failed is aborted, which is local.
+/// kept is closed by all ranks after use. One that failed is aborted, which is local. In the end, all that are kept are
+/// closed, if that does not take long: a rank whose part of a sum is complete may still have to send, and an abort
+/// would make another one wait for ever.
 ///
 /// *Watching.* A sum that all ranks have started and that is not complete in time never will be: the communicator is
 /// aborted. `tend` looks for such sums, because the trial's thread may wait for the device inside another library.
@@ -46,7 +48,7 @@ class DeviceGroups {
         std::chrono::milliseconds form_within = std::chrono::minutes(2);
     };
     explicit DeviceGroups(Settings settings) : settings_(std::move(settings)) {}
-    ~DeviceGroups(); ///< aborts what is kept
+    ~DeviceGroups(); ///< closes what is kept, within 2 s, or aborts it
     DeviceGroups(const DeviceGroups&) = delete;
     DeviceGroups& operator=(const DeviceGroups&) = delete;
 
