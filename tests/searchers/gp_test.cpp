@@ -160,6 +160,23 @@ TEST_CASE("gp suggests no configuration of a finite space twice before the other
     CHECK(space.encode(learner.trials[learner.create_prepared().value()]).size() == 2); // there is none left
 }
 
+TEST_CASE("gp trains no configuration twice where the optimum is in a corner", "[searchers][gp]") {
+    const space::SearchSpace space({{"x", space::FloatRange{0.0, 1.0, false, 0.0}, {}},
+                                    {"y", space::FloatRange{1e-3, 1e3, true, 0.0}, {}},
+                                    {"n", space::Grid{{1, 2, 3}}, {}}});
+    for (const std::string name : {"gp", "auto"}) {
+        Learner learner(study_with(name, space));
+        const auto loss = [](const Configuration& c) {
+            return 2.0 - c.at("x").as_double() + 0.1 * std::log(c.at("y").as_double() * 1e3) +
+                   0.1 * static_cast<double>(c.at("n").as_int());
+        };
+        CHECK(search(learner, 40, 2, loss) < 1.2);
+        std::set<std::string> different;
+        for (const Configuration& each : learner.trials) different.insert(each.text());
+        CHECK(different.size() == learner.trials.size());
+    }
+}
+
 TEST_CASE("gp works with failures, equal values and values of any size", "[searchers][gp]") {
     const auto live = [](auto score_of) {
         Learner learner(study_with("gp", cube(2), 1));

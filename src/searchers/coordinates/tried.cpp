@@ -53,7 +53,8 @@ bool is_finite(const space::SearchSpace& space) {
     });
 }
 
-TriedConfigurations::TriedConfigurations(const space::SearchSpace& space) : space_(space), finite_(is_finite(space)) {
+TriedConfigurations::TriedConfigurations(const space::SearchSpace& space, bool of_any_space)
+    : space_(space), finite_(is_finite(space)), reads_(finite_ || of_any_space) {
     if (finite_ && SmallSpace::is_small(space_)) small_ = fresh_.emplace(space_);
 }
 
@@ -66,7 +67,7 @@ std::vector<double> TriedConfigurations::key_of(std::vector<double> coordinates,
 }
 
 void TriedConfigurations::read(const Observations& seen) {
-    if (!finite_) return;
+    if (!reads_) return;
     if (seen.points() < points_ || !seen.continues(begin_)) {
         points_ = 0;
         small_ = fresh_;
@@ -85,7 +86,7 @@ void TriedConfigurations::read(const Observations& seen) {
 }
 
 bool TriedConfigurations::has(const space::Configuration& configuration) const {
-    if (!finite_) return false;
+    if (!reads_) return false;
     std::vector<double> coordinates = coordinates_of(space_, configuration);
     const std::uint64_t grid_point = space_.grid_point(configuration);
     if (small_) return !small_->is_free(small_->number_of(coordinates, grid_point));

@@ -23,15 +23,17 @@ namespace ranktune::searchers {
 
 /// The rule of all searchers that avoid duplicates: a configuration that a trial of this study has had (one that runs,
 /// failed, or came from elsewhere, too) is not suggested while there is another one. Those of earlier studies
-/// (searcher.warm_start) do not count: this study has no trained model of them. A space that is not finite has no
-/// duplicates.
+/// (searcher.warm_start) do not count: this study has no trained model of them. In a space that is not finite,
+/// duplicates are no accident only where a searcher looks for an optimum, which may lie in a corner: then
+/// `of_any_space`.
 ///
 /// Follows a table of observations, of which it reads a line once; any other table it reads from its beginning. What it
 /// answers is a function of the table. Keeps a copy of the space.
 class TriedConfigurations {
   public:
-    explicit TriedConfigurations(const space::SearchSpace& space);
+    explicit TriedConfigurations(const space::SearchSpace& space, bool of_any_space = false);
 
+    /// Whether duplicates are to be expected of any searcher.
     [[nodiscard]] bool is_needed() const { return finite_; }
     void read(const Observations& seen);
     [[nodiscard]] bool has(const space::Configuration& configuration) const;
@@ -48,11 +50,13 @@ class TriedConfigurations {
 
     space::SearchSpace space_;
     bool finite_;
+    bool reads_;                              ///< the space is finite, or `of_any_space`
     std::optional<SmallSpace> fresh_;         ///< with nothing taken; nullopt: too large
     mutable std::optional<SmallSpace> small_; ///< searches compress its paths; the answers stay the same
     Observations begin_;                      ///< first line of the table
     std::uint64_t points_ = 0;
-    std::set<std::vector<double>> known_; ///< of a large space: coordinates, absent ones as -1, and the grid point
+    std::set<std::vector<double>>
+        known_; ///< of a space that is not small: coordinates, absent ones as -1, and the grid point
 };
 
 /// The suggestion for a trial whose ticket is not ready: `wish`, or in a finite space another configuration if `wish`

@@ -60,7 +60,7 @@ GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOp
       options_(options),
       axes_(axes_of(space_)),
       data_(options.startup, options.max_iterations > 1),
-      tried_(space_),
+      tried_(space_, true),
       limits_(std::vector<bool>{}) {
     for (const space::Parameter& parameter : space_.parameters()) plain_ = plain_ && !parameter.condition;
     for (std::size_t j = 0; j < axes_.size(); ++j) {
@@ -382,7 +382,6 @@ GpModel::Candidate GpModel::along_lists(Candidate from, std::uint64_t ticket) co
 space::Configuration GpModel::chosen(std::vector<Candidate> all, std::uint64_t ticket,
                                      std::span<const space::Configuration> others, base::RngStream& random) const {
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
-    if (!tried_.is_needed()) return configuration_at(space_, std::move(all.front().point), ticket);
     for (const Candidate& each : all) {
         auto configuration = configuration_at(space_, each.point, ticket);
         if (!tried_.has(configuration) && std::ranges::find(others, configuration) == others.end())

@@ -52,8 +52,9 @@ struct GpOptions {
 /// - log EI over the best smoothed or predicted result is searched among random points and points near the best
 /// results, then from the best
 ///   of these by L-BFGS along numbers, and by trying all values of short lists.
-/// - In a finite space, neither what was tried (TriedConfigurations) nor `others` are suggested while there is another
-///   configuration.
+/// - Neither what was tried (TriedConfigurations) nor `others` are suggested while there is another configuration:
+/// where
+///   the optimum is in a corner, the best candidate is the same again and again.
 ///
 /// A suggestion is a function of ticket, table and `others`. Keeps what it computed for the last one. One at a time.
 class GpModel {
