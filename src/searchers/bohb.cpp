@@ -84,12 +84,31 @@ BohbSearcher::BohbSearcher(const space::SearchSpace& space, std::uint64_t seed, 
 }
 
 std::optional<space::Configuration> BohbSearcher::suggest(std::uint64_t index, const Observations& seen) const {
-    const auto number = static_cast<std::uint32_t>(index);
-    base::RngStream random(seed_, base::Purpose::suggest, number);
-    if (random.uniform() >= options_.random_fraction && space_.dimensions() > 0) {
-        if (const auto point = from_model(seen, random)) return space_.decode(*point, index);
+    const Drawn how = drawn(index, seen);
+    if (!how.point.empty()) return space_.decode(how.point, index);
+    return space_.sample(seed_, base::TrialId{static_cast<std::uint32_t>(index)});
+}
+
+BohbSearcher::Drawn BohbSearcher::drawn(std::uint64_t index, const Observations& seen) const {
+    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(index));
+    if (random.uniform() < options_.random_fraction) return {.point = {}, .by_chance = true};
+    return space_.dimensions() > 0 ? from_model(seen, random) : Drawn{};
+}
+
+study::SuggestionBasis BohbSearcher::basis(std::uint64_t index, const Observations& seen) const {
+    const Drawn how = drawn(index, seen);
+    study::SuggestionBasis basis;
+    basis.model = how.point.empty() ? "random" : "bohb";
+    if (how.by_chance) {
+        basis.note = "one of those that are random always (random_fraction)";
+    } else if (how.point.empty()) {
+        basis.note = "too few results at any iteration for a model";
+    } else {
+        basis.results = how.results;
+        basis.gain = how.gain;
+        basis.note = "results at iteration " + std::to_string(results_.iteration());
     }
-    return space_.sample(seed_, base::TrialId{number});
+    return basis;
 }
 
 std::vector<double> BohbSearcher::rows(std::span<const LargestBudget::Point> points, const Observations& seen,
@@ -120,13 +139,13 @@ std::vector<LargestBudget::Point> thinned_out(std::span<const LargestBudget::Poi
 
 } // namespace
 
-std::optional<std::vector<double>> BohbSearcher::from_model(const Observations& seen, base::RngStream& random) const {
+BohbSearcher::Drawn BohbSearcher::from_model(const Observations& seen, base::RngStream& random) const {
     results_.read(seen);
     const std::vector<LargestBudget::Point> points = results_.points();
     const auto finite = std::ranges::count_if(points, [](const auto& each) { return std::isfinite(each.score); });
     const auto parts = split(points.size(), static_cast<std::size_t>(finite), options_.min_points_in_model,
                              space_.dimensions(), options_.top_n_percent);
-    if (!parts) return std::nullopt;
+    if (!parts) return {};
     const auto best =
         std::span(points).first(std::min(parts->good, std::max(most_good_points, options_.min_points_in_model)));
     const auto others = thinned_out(std::span(points).subspan(parts->good, parts->bad), most_bad);
@@ -145,7 +164,7 @@ std::optional<std::vector<double>> BohbSearcher::from_model(const Observations& 
     }
     for (std::size_t j = 0; j < chosen.size(); ++j)
         if (levels_[j] > 0) chosen[j] = unit_at(chosen[j], levels_[j]);
-    return chosen;
+    return {std::move(chosen), best.size() + others.size(), most};
 }
 
 namespace {

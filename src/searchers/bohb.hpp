@@ -58,11 +58,17 @@ class BohbSearcher final : public StatelessSearcher {
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override;
+    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override;
 
   private:
-    /// A point of the unit cube; nullopt: there is no model yet.
-    [[nodiscard]] std::optional<std::vector<double>> from_model(const Observations& seen,
-                                                                base::RngStream& random) const;
+    struct Drawn {
+        std::vector<double> point; ///< of the unit cube; empty: a random configuration is suggested
+        std::size_t results = 0;   ///< in the two densities; 0: there is no model
+        double gain = 0.0;         ///< logarithm of their ratio at the point
+        bool by_chance = false;    ///< one of the random ones, with or without a model
+    };
+    [[nodiscard]] Drawn drawn(std::uint64_t index, const Observations& seen) const;
+    [[nodiscard]] Drawn from_model(const Observations& seen, base::RngStream& random) const;
     /// Rows of a density: categories as numbers of their levels.
     [[nodiscard]] std::vector<double> rows(std::span<const LargestBudget::Point> points, const Observations& seen,
                                            base::RngStream& random) const;

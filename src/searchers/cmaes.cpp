@@ -60,6 +60,20 @@ std::optional<space::Configuration> CmaEsSearcher::suggest(std::uint64_t index, 
     return configuration_of(sample(index), index);
 }
 
+study::SuggestionBasis CmaEsSearcher::basis(std::uint64_t, const Observations& seen) const {
+    study::SuggestionBasis basis;
+    basis.model = "cmaes";
+    if (active_.empty()) {
+        basis.note = "every parameter has one value";
+        return basis;
+    }
+    follow(seen);
+    basis.note = "generation " + std::to_string(run_.distribution->generation() + 1) + " of start " +
+                 std::to_string(run_.starts) + ", " + std::to_string(run_.generation.size()) + " of " +
+                 std::to_string(run_.distribution->constants().lambda) + " results in";
+    return basis;
+}
+
 space::Configuration CmaEsSearcher::configuration_of(const std::vector<double>& raw, std::uint64_t index) const {
     std::vector<double> unit(space_.dimensions(), 0.5);
     const std::vector<double> placed = run_.distribution->place(raw);

@@ -47,6 +47,7 @@ class CmaEsSearcher final : public Searcher {
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override;
+    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
     void restore(study::Decoder& in) override;

@@ -21,9 +21,8 @@ using Kind = study::OptionInfo::Kind;
 
 std::optional<space::Configuration> EvolutionSearcher::suggest(std::uint64_t index, const Observations& seen) const {
     const auto number = static_cast<std::uint32_t>(index);
-    follow(seen);
     base::RngStream random(seed_, base::Purpose::suggest, number);
-    const FirstResults::Result* winner = index + seen.earlier_points() < options_.population ? nullptr : parent(random);
+    const FirstResults::Result* winner = parent_of(index, seen, random);
     if (winner == nullptr) return space_.sample(seed_, base::TrialId{number});
 
     std::vector<double> unit = seen.point(winner->point);
@@ -37,6 +36,22 @@ std::optional<space::Configuration> EvolutionSearcher::suggest(std::uint64_t ind
         unit[j] = moved(axes_[j], unit[j], options_.step, random);
     }
     return space_.decode(unit, index);
+}
+
+study::SuggestionBasis EvolutionSearcher::basis(std::uint64_t index, const Observations& seen) const {
+    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(index));
+    const FirstResults::Result* winner = parent_of(index, seen, random);
+    study::SuggestionBasis basis;
+    basis.model = winner == nullptr ? "random" : "evolution";
+    basis.results = population_.size();
+    basis.note = winner == nullptr ? "the population is not complete" : "a change of " + named(winner->trial);
+    return basis;
+}
+
+const FirstResults::Result* EvolutionSearcher::parent_of(std::uint64_t index, const Observations& seen,
+                                                         base::RngStream& random) const {
+    follow(seen);
+    return index + seen.earlier_points() < options_.population ? nullptr : parent(random);
 }
 
 void EvolutionSearcher::follow(const Observations& seen) const {

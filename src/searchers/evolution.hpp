@@ -42,9 +42,13 @@ class EvolutionSearcher final : public StatelessSearcher {
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override;
+    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override;
 
   private:
     void follow(const Observations& seen) const;
+    /// The parent of suggestion `index`; nullptr: it is random.
+    [[nodiscard]] const FirstResults::Result* parent_of(std::uint64_t index, const Observations& seen,
+                                                        base::RngStream& random) const;
     /// The result that wins the tournament; nullptr: none is finite.
     [[nodiscard]] const FirstResults::Result* parent(base::RngStream& random) const;
 

@@ -17,11 +17,10 @@ study::SearcherInfo describe_nsga2();
 
 std::optional<space::Configuration> Nsga2Searcher::suggest(std::uint64_t index, const Observations& seen) const {
     follow(seen);
-    if (index + seen.earlier_points() < options_.population || population_.size() < 2)
-        return space_.sample(seed_, base::TrialId{static_cast<std::uint32_t>(index)});
+    if (is_random(index, seen)) return space_.sample(seed_, base::TrialId{static_cast<std::uint32_t>(index)});
     base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(index));
-    const std::vector<double> own = parent(seen, random);
-    const std::vector<double> other = parent(seen, random);
+    const std::vector<double> own = seen.point(parent(random).point);
+    const std::vector<double> other = seen.point(parent(random).point);
     std::vector<double> child = own;
     if (random.uniform() < options_.crossover) cross(child, other, random);
     mutate(child, random);
@@ -33,6 +32,26 @@ std::optional<space::Configuration> Nsga2Searcher::suggest(std::uint64_t index, 
         child[j] = changed(axes_[j], child[j], random);
     }
     return space_.decode(child, index);
+}
+
+bool Nsga2Searcher::is_random(std::uint64_t index, const Observations& seen) const {
+    return index + seen.earlier_points() < options_.population || population_.size() < 2;
+}
+
+study::SuggestionBasis Nsga2Searcher::basis(std::uint64_t index, const Observations& seen) const {
+    follow(seen);
+    study::SuggestionBasis basis;
+    basis.results = population_.size();
+    if (is_random(index, seen)) {
+        basis.model = "random";
+        basis.note = "the population is not complete";
+        return basis;
+    }
+    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(index));
+    basis.model = "nsga2";
+    basis.note = "from " + named(parent(random).trial);
+    basis.note += " and " + named(parent(random).trial);
+    return basis;
 }
 
 void Nsga2Searcher::follow(const Observations& seen) const {
@@ -56,10 +75,10 @@ void Nsga2Searcher::join(const Result& result) const {
     population_ = std::move(sorted);
 }
 
-std::vector<double> Nsga2Searcher::parent(const Observations& seen, base::RngStream& random) const {
+const FirstResults::Result& Nsga2Searcher::parent(base::RngStream& random) const {
     const std::uint64_t one = random.below(population_.size());
     const std::uint64_t two = random.below(population_.size());
-    return seen.point(population_[std::min(one, two)].point);
+    return population_[std::min(one, two)];
 }
 
 void Nsga2Searcher::cross(std::vector<double>& child, const std::vector<double>& other, base::RngStream& random) const {

@@ -52,14 +52,17 @@ class Nsga2Searcher final : public StatelessSearcher {
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override;
+    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override;
 
   private:
     using Result = FirstResults::Result;
 
     void follow(const Observations& seen) const;
     void join(const Result& result) const;
-    /// The point of the winner of a tournament.
-    [[nodiscard]] std::vector<double> parent(const Observations& seen, base::RngStream& random) const;
+    /// There are not enough parents yet for suggestion `index`.
+    [[nodiscard]] bool is_random(std::uint64_t index, const Observations& seen) const;
+    /// The winner of a tournament.
+    [[nodiscard]] const Result& parent(base::RngStream& random) const;
     void cross(std::vector<double>& child, const std::vector<double>& other, base::RngStream& random) const;
     /// Positions of the parameters that the child has, with more than one value.
     [[nodiscard]] std::vector<std::size_t> changeable(const std::vector<double>& child) const;

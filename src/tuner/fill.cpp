@@ -139,6 +139,10 @@ Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) co
     return record;
 }
 
+study::SuggestionBasis Tuner::basis_of(const Origin& origin) const {
+    return searcher_->basis(origin.index, state_.observations);
+}
+
 /// How many suggestions to prepare ahead; 0: none.
 std::size_t Tuner::tickets_wanted() const {
     const std::uint32_t size = std::max(1U, spec_.resources.ranks);

@@ -85,6 +85,9 @@ class Tuner {
     /// The work that the command Prepare asks for. It may run on another thread: it does not use this object. nullopt:
     /// nobody waits for this ticket (any more).
     [[nodiscard]] std::optional<searchers::Searcher::Preparation> preparation(std::uint64_t ticket) const;
+    /// What the searcher's suggestion for the next trial rests on, if it has this origin (of kind searcher); for
+    /// readers.
+    [[nodiscard]] study::SuggestionBasis basis_of(const study::Origin& origin) const;
     /// When an event TimerFired is due; nullopt: never. May change with every record. O(1).
     [[nodiscard]] std::optional<StudyTime> timer() const;
 

@@ -7,8 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "journal_by_hand.hpp"
 #include "report/explain/explain.hpp"
 #include "report/export/export.hpp"
+#include "report/view/load.hpp"
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
 
@@ -107,6 +109,28 @@ TEST_CASE("a prepared suggestion without a model has the searcher's name, and it
     const Prepared silent({});
     CHECK_THAT(explained(view_of(silent), 3), Contains("origin    prepared by tpe\n"));
     CHECK(exported(silent).at(3) == Json{{"kind", "ticket"}, {"index", 1}});
+}
+
+TEST_CASE("a suggestion that was not prepared is explained from the records before it", "[report]") {
+    StudyByHand study(short_trials("type = \"evolution\"\npopulation = 2\nsample = 2\n"));
+    study.began(1);
+    study.play_out([](std::uint32_t trial, base::Iteration) { return static_cast<double>(trial); });
+    const TemporaryDirectory directory;
+    write_journal(directory.path(), study.records);
+    auto& files = storage::posix_file_system();
+    const auto text = [&](std::uint32_t trial) {
+        StudyView view = view_of(study);
+        view.origins.tell(study::TrialId(trial), basis_of(files, directory.path(), study::TrialId(trial)));
+        return explained(view, trial);
+    };
+    CHECK_THAT(text(1), Contains("origin    suggested by evolution (random) from 1 result; the population is not "
+                                 "complete\n"));
+    CHECK_THAT(text(2), Contains("origin    suggested by evolution from 2 results; a change of #0\n"));
+    CHECK_THAT(explained(view_of(study), 2), Contains("origin    suggested by evolution\n"));
+    const Prepared prepared({.model = "tpe"});
+    const TemporaryDirectory other;
+    write_journal(other.path(), prepared.records);
+    CHECK(basis_of(files, other.path(), study::TrialId(3)) == study::SuggestionBasis{}); // its record says it
 }
 
 TEST_CASE("a stopgap says why no suggestion was taken", "[report]") {

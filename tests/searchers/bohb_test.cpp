@@ -98,6 +98,28 @@ TEST_CASE("BOHB: with d = 6 the first model is made of 14 points", "[searchers][
     CHECK(random < suggestions / 3 + 35);
 }
 
+TEST_CASE("BOHB: a suggestion says whether it is random, and why", "[searchers][bohb]") {
+    const auto space = cube(6);
+    Table table(space);
+    const BohbSearcher searcher(space, seed, {});
+    const auto score = [](const std::vector<double>& unit) { return -squared_distance(unit, 0.5); };
+    for (const bool enough : {false, true}) {
+        table.add_random(enough ? 1 : 13, score);
+        std::uint32_t modelled = 0;
+        for (std::uint32_t i = 0; i < suggestions; ++i) {
+            const study::SuggestionBasis basis = searcher.basis(i, table.seen);
+            const bool random = searcher.suggest(i, table.seen) == table.space.sample(seed, TrialId(i));
+            REQUIRE(basis.model == (random ? "random" : "bohb"));
+            REQUIRE(basis.results == (random ? 0 : 14));
+            REQUIRE(basis.gain.has_value() == !random);
+            if (!random) ++modelled;
+            if (!enough && basis.note == "too few results at any iteration for a model") ++modelled;
+        }
+        CHECK(modelled > suggestions / 2);
+        CHECK(modelled < suggestions);
+    }
+}
+
 TEST_CASE("BOHB: min_points_in_model puts the model off", "[searchers][bohb]") {
     const auto space = cube(2);
     Table table(space);

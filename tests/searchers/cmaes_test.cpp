@@ -197,4 +197,12 @@ TEST_CASE("cmaes refuses what has no order", "[searchers][cmaes]") {
     CHECK(refusal({a, {"one", space::parse_domain("choice(['only'])"), {}}}).empty());
 }
 
+TEST_CASE("cmaes: a suggestion names its generation", "[searchers][cmaes]") {
+    Learner learner(study_with("cmaes", cube(2), 1, {{"population", 5}}));
+    const auto note = [&](std::uint64_t index) { return learner.searcher->basis(index, learner.seen).note; };
+    CHECK(note(0) == "generation 1 of start 1, 0 of 5 results in");
+    for (std::uint32_t i = 0; i < 7; ++i) learner.finish(learner.create(), i);
+    CHECK(note(7) == "generation 2 of start 1, 2 of 5 results in");
+}
+
 } // namespace cmaes_test

@@ -146,4 +146,23 @@ TEST_CASE("evolution finds the optimum of a space with categories and conditions
     }
 }
 
+TEST_CASE("evolution: a suggestion names its parent", "[searchers][evolution]") {
+    Learner learner(study_with("evolution", mixed(), 5, {{"population", 4}, {"sample", 2}}));
+    for (std::uint32_t i = 0; i < 20; ++i) {
+        const study::SuggestionBasis basis = learner.searcher->basis(i, learner.seen);
+        const Configuration suggested = *learner.searcher->suggest(i, learner.seen);
+        INFO(basis.note);
+        CHECK(basis.model == (i < 4 ? "random" : "evolution"));
+        CHECK(basis.results == std::min(i, 4U));
+        if (i >= 4) {
+            REQUIRE(basis.note.rfind("a change of #", 0) == 0);
+            const Configuration& parent = learner.trials.at(std::stoul(basis.note.substr(13)));
+            // A change of `kind` brings the momentum, or takes it away.
+            CHECK(differences(learner.spec->space, suggested, parent).size() <= 2);
+            CHECK(suggested != parent);
+        }
+        learner.finish(learner.create(), i);
+    }
+}
+
 } // namespace evolution_test

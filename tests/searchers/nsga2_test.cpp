@@ -191,4 +191,18 @@ TEST_CASE("nsga2 covers more of ZDT1 than random search, one after the other and
     }
 }
 
+TEST_CASE("nsga2: a suggestion names its parents", "[searchers][nsga2]") {
+    Learner learner(two_goals(cube(3), {{"population", 4}}));
+    for (std::uint32_t i = 0; i < 12; ++i) {
+        const study::SuggestionBasis basis = learner.searcher->basis(i, learner.seen);
+        INFO(basis.note);
+        CHECK(basis.model == (i < 4 ? "random" : "nsga2"));
+        CHECK(basis.results == std::min(i, 4U));
+        // Later results are worse, so the first four stay.
+        if (i >= 4) CHECK(basis.note.size() == std::string("from #0 and #1").size());
+        if (i >= 4) CHECK(basis.note.find_first_of("456789") == std::string::npos);
+        learner.finish(learner.create(), score_of(-static_cast<double>(i), -static_cast<double>(i)));
+    }
+}
+
 } // namespace nsga2_test

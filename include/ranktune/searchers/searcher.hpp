@@ -42,6 +42,10 @@ class Searcher {
     /// Suggestion `index`; nullopt: the space is exhausted for good. Must be cheap: the head's loop waits for it.
     [[nodiscard]] virtual std::optional<space::Configuration> suggest(std::uint64_t index,
                                                                       const Observations& seen) const = 0;
+    /// What `suggest` rests on with the same arguments, for readers; empty: the searcher does not say. May be slow.
+    [[nodiscard]] virtual study::SuggestionBasis basis(std::uint64_t /*index*/, const Observations& /*seen*/) const {
+        return {};
+    }
     /// Whether `suggest(index)` would return nullopt; cheaper than making the configuration.
     [[nodiscard]] virtual bool exhausted(std::uint64_t /*index*/) const { return false; }
     /// Whether the searcher needs the table of observations.

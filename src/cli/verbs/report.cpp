@@ -58,8 +58,13 @@ int explain_trial(const std::string& directory, const std::string& word, bool re
         return 0;
     }
     const auto trial = report::trial_named(state, word, directory);
-    std::cout << report::explanation(report::study_view(study, std::move(history)), trial, directory, is_run,
-                                     detect_terminal().style, records);
+    report::StudyView view = report::study_view(study, std::move(history));
+    const study::Origin& origin = state.trial(trial).origin;
+    const bool repeats = origin.kind == study::Origin::Kind::repeat;
+    const study::TrialId first = repeats ? study::TrialId(static_cast<std::uint32_t>(origin.index)) : trial;
+    if (state.trial(first).origin.kind == study::Origin::Kind::searcher)
+        view.origins.tell(first, report::basis_of(storage::posix_file_system(), directory, first));
+    std::cout << report::explanation(view, trial, directory, is_run, detect_terminal().style, records);
     return 0;
 }
 

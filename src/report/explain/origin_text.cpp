@@ -16,7 +16,8 @@ std::string request_text(const OriginView& origin) {
 
 /// A Sobol point of a model's searcher has a model of another name, and a note that says why.
 std::string suggestion_text(const OriginView& origin, const std::string& searcher, const std::string& metric) {
-    std::string text = "prepared by " + searcher;
+    std::string text = origin.origin.kind == study::Origin::Kind::ticket ? "prepared by " : "suggested by ";
+    text += searcher;
     if (!origin.model.empty() && origin.model != searcher) text += " (" + printable(origin.model) + ")";
     if (origin.results > 0) text += " from " + counted(origin.results, "result");
     if (origin.expected) text += fmt::format("; expected {} {}", metric, metric_text(*origin.expected));
@@ -30,6 +31,7 @@ std::string suggestion_text(const OriginView& origin, const std::string& searche
 std::string origin_text(const OriginView& origin, const std::string& searcher, const std::string& metric) {
     using Kind = study::Origin::Kind;
     switch (origin.origin.kind) {
+        case Kind::searcher:
         case Kind::ticket:
             return suggestion_text(origin, searcher, metric);
         case Kind::stopgap:
@@ -42,9 +44,8 @@ std::string origin_text(const OriginView& origin, const std::string& searcher, c
             return request_text(origin);
         case Kind::repeat:
             return fmt::format("repeat {} of #{}", origin.origin.repeat, origin.origin.index);
-        default:
-            return "suggested by " + searcher;
     }
+    return {};
 }
 
 std::string origin_text(const StudyView& view, study::TrialId trial) {

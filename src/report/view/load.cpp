@@ -54,6 +54,23 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
     return loaded;
 }
 
+study::SuggestionBasis basis_of(storage::FileSystem& files, const std::string& directory, study::TrialId trial) {
+    study::SuggestionBasis basis;
+    tuner::Regrown grown(directory, algorithms::known_algorithms());
+    bool found = false;
+    constexpr auto all = std::numeric_limits<std::uint64_t>::max();
+    static_cast<void>(storage::read_history(files, directory, all, [&](study::Record&& record, std::uint64_t) {
+        if (found) return;
+        const auto* created = std::get_if<study::TrialCreated>(&record);
+        found = created != nullptr && created->trial == trial;
+        if (found && created->origin.kind == study::Origin::Kind::searcher)
+            basis = grown.tuner().basis_of(created->origin);
+        else
+            grown.apply(record);
+    }));
+    return basis;
+}
+
 void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
                   const std::function<void(const study::Reported&)>& visit) {
     storage::read_history(files, directory, records, [&](study::Record&& record, auto) {

@@ -50,6 +50,11 @@ void require_study(storage::FileSystem& files, const std::string& directory);
 [[nodiscard]] LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
                                      History* history = nullptr);
 
+/// What the searcher's suggestion for this trial rested on, computed anew from the records before it: the searchers
+/// that prepare nothing ahead leave no record of it. Empty: such a searcher did not suggest it. Throws as load_study.
+[[nodiscard]] study::SuggestionBasis basis_of(storage::FileSystem& files, const std::string& directory,
+                                              study::TrialId trial);
+
 /// Visits the reports among the first `records` records, in order. Throws as load_study.
 void read_reports(storage::FileSystem& files, const std::string& directory, std::uint64_t records,
                   const std::function<void(const study::Reported&)>& visit);

@@ -46,6 +46,12 @@ void Origins::add(const study::Record& record, std::uint64_t number) {
     }
 }
 
+void Origins::tell(study::TrialId trial, study::SuggestionBasis basis) {
+    const auto place = std::ranges::lower_bound(told_, trial, {}, &Told::trial);
+    if (place != told_.end() && place->trial == trial) return;
+    told_.insert(place, {.trial = trial, .basis = std::move(basis)});
+}
+
 OriginView Origins::of(study::TrialId trial, const study::Origin& origin, study::Mode mode) const {
     OriginView view;
     view.origin = origin;

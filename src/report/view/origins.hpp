@@ -22,7 +22,7 @@ struct OriginView {
     std::string asked;    ///< in words
     double asked_s = 0.0; ///< study time
 
-    // ---- kind ticket: what the searcher said of its suggestion; empty: nothing
+    // ---- kind ticket, and after `tell`: what the searcher said of its suggestion; empty: nothing
     std::string model;              ///< "gp", "tpe", "sobol", ...
     std::uint64_t results = 0;      ///< that the model learned from
     std::optional<double> expected; ///< value of the study's metric
@@ -39,6 +39,8 @@ class Origins {
   public:
     /// Takes every record of the journal but snapshots, with its number, in order.
     void add(const study::Record& record, std::uint64_t number);
+    /// What the suggestion of a trial of kind searcher or stopgap rests on: the journal does not say it.
+    void tell(study::TrialId trial, study::SuggestionBasis basis);
     /// `origin`: of that trial, from the state. `mode`: of the study's metric.
     [[nodiscard]] OriginView of(study::TrialId trial, const study::Origin& origin, study::Mode mode) const;
 

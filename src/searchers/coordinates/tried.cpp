@@ -35,6 +35,9 @@ class Unrepeated final : public Searcher {
         base::RngStream random = draws_for(spec_.seed, index);
         return tried_.or_another(*std::move(suggested), random);
     }
+    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override {
+        return inner_->basis(index, seen);
+    }
     void apply(const study::Record& record) override { inner_->apply(record); }
     void snapshot(study::Encoder& out) const override { inner_->snapshot(out); }
     void restore(study::Decoder& in) override { inner_->restore(in); }

@@ -4,11 +4,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ranktune/searchers/observations.hpp"
 
 namespace ranktune::searchers {
+
+/// "#7"
+[[nodiscard]] inline std::string named(base::TrialId trial) {
+    return is_earlier(trial) ? "a trial of an earlier study" : "#" + std::to_string(trial.value());
+}
 
 /// Follows a table of observations. A trial has its result when it first stops: when it is over, or when the scheduler
 /// first pauses it. That is its last score then; of a failed trial, of one that reported nothing, and of a last value
