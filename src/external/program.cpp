@@ -23,6 +23,12 @@ struct Overdue {};
 /// The program speaks through its standard streams; Child has a socket at descriptor 3.
 std::string with_streams(const std::string& command) { return "exec 0<&3 1>&3 3>&-\n" + command; }
 
+/// The last line that is not blank: there is the exception of a Python program. The log has all lines.
+std::string last_line(std::string_view text) {
+    text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+    return std::string(text.substr(text.rfind('\n') + 1));
+}
+
 } // namespace
 
 std::vector<std::string> program_environment(const std::string& study_directory) {
@@ -41,7 +47,7 @@ space::Configuration Program::answer(const searchers::ExternalQuestion& question
     try {
         return converse(question);
     } catch (const base::Error& error) {
-        const std::string words = child_ ? child_->last_words() : std::string();
+        const std::string words = child_ ? last_line(child_->last_words()) : std::string();
         child_.reset();
         throw base::Error("the program '" + question.setting->command + "' " + error.what() +
                           (words.empty() ? "" : "; it said: " + words));

@@ -80,6 +80,8 @@ TEST_CASE("a program that ends, says nothing or answers wrongly is named", "[ext
     Study study(one_number(), "echo no module >&2; exit 1");
     CHECK(failure(program, study.question(0)) ==
           "the program 'echo no module >&2; exit 1' ended (exit code 1) instead of answering; it said: no module");
+    study.setting->command = R"(printf 'a warning\n  at line 3\nValueError: no\n \n' >&2; exit 1)";
+    CHECK(failure(program, study.question(1)).ends_with(" instead of answering; it said: ValueError: no"));
     study.setting->command = "echo Hello; cat > /dev/null";
     CHECK(failure(program, study.question(1)) ==
           R"(the program 'echo Hello; cat > /dev/null' wrote 'Hello', where {"ask": N, "config": {...}} is expected)");
