@@ -102,6 +102,7 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
     state_.drain_message.clear();
     state_.end_message.clear();
     state_.placement.begin(r.workers);
+    state_.tickets.begin();
     state_.blame.begin(state_.placement.hosts().size(), state_.placement.devices().size());
     for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
         const TrialId id{i};
@@ -480,7 +481,7 @@ void Tuner::apply_one(const study::ExploitUndone& r) {
 void Tuner::apply_one(const study::TicketOpened& r) { state_.tickets.add(r.ticket, r.seen); }
 
 void Tuner::apply_one(const study::TicketPrepared& r) {
-    state_.tickets.answer(r.ticket, r.configuration, occupancy_.waits_for_tickets());
+    state_.tickets.answer(r.ticket, r.configuration, occupancy_.waits_for_tickets(), r.why);
 }
 
 /// Writes what takes effect into the table that searchers learn from.

@@ -173,7 +173,7 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, PlaceRecord::Failure>) {
         each(v.trial, v.words, v.unstarted, v.device);
     } else if constexpr (std::is_same_v<Plain, Origin>) {
-        each(v.kind, v.index, v.repeat);
+        each(v.kind, v.index, v.count);
     } else if constexpr (std::is_same_v<Plain, LastResults::Entry>) {
         each(v.trial, v.result.score, v.result.distances);
     } else if constexpr (std::is_same_v<Plain, Takeover>) {

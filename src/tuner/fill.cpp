@@ -132,7 +132,11 @@ Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) co
     } else {
         auto configuration = searcher_->suggest(state_.suggested, state_.observations);
         if (!configuration) return {};
-        record.origin = {prepares ? Origin::Kind::stopgap : Origin::Kind::searcher, state_.suggested, 0};
+        // A trial that waits for its ticket comes here when that failed. Otherwise a searcher that failed too often
+        // prepares nothing more.
+        const std::uint32_t failures = in_order ? (prepares ? 1 : 0) : state_.tickets.failures();
+        const bool stopgap = prepares || failures > 0;
+        record.origin = {stopgap ? Origin::Kind::stopgap : Origin::Kind::searcher, state_.suggested, failures};
         record.configuration = std::move(*configuration);
     }
     record.ranks = spec_.ranks_for(record.configuration);

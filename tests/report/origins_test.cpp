@@ -10,6 +10,7 @@
 #include "journal_by_hand.hpp"
 #include "report/explain/explain.hpp"
 #include "report/export/export.hpp"
+#include "report/screens/screens.hpp"
 #include "report/view/load.hpp"
 #include "support/catch.hpp"
 #include "view_by_hand.hpp"
@@ -141,7 +142,35 @@ TEST_CASE("a stopgap says why no suggestion was taken", "[report]") {
     CHECK_THAT(explained(view, 1), Contains("origin    a stopgap of tpe: no suggestion was ready\n"));
     CHECK_THAT(explained(view, 2), Contains("origin    a stopgap of tpe: the searcher failed: no memory\n"));
     CHECK(exported(study).at(1) == Json{{"kind", "stopgap"}, {"index", 1}});
-    CHECK(exported(study).at(2) == Json{{"kind", "stopgap"}, {"index", 2}, {"failure", "no memory\nat line 3"}});
+    CHECK(exported(study).at(2) ==
+          Json{{"kind", "stopgap"}, {"index", 2}, {"failures", 1}, {"failure", "no memory\nat line 3"}});
+}
+
+TEST_CASE("a trial whose searcher was given up is a stopgap that says why, also without a failed ticket", "[report]") {
+    StudyByHand study(short_trials("type = \"external\"\ncommand = \"python3 search.py\"\n"));
+    study.began(1);
+    for (const std::uint64_t ticket : {0U, 1U, 2U}) study.step(study::Prepared{ticket, {}, "it ended"});
+    for (std::uint32_t trial = 0; trial < 6; ++trial) study.train(trial, 1, 0.5);
+    REQUIRE(study.tuner.state().ended);
+    REQUIRE(study.tuner.state().tickets.next() == 3);
+    for (std::uint32_t trial = 1; trial < 6; ++trial)
+        REQUIRE(study.state(trial).origin == study::Origin{study::Origin::Kind::stopgap, trial, 3});
+    const StudyView view = view_of(study);
+    CHECK_THAT(explained(view, 0), Contains("origin    a stopgap of external: no suggestion was ready\n"));
+    const std::string why = "a stopgap of external: the searcher failed 3 times in a row, at last: it ended\n";
+    CHECK_THAT(explained(view, 1), Contains("origin    " + why));
+    CHECK_THAT(explained(view, 5), Contains("origin    " + why)); // no failed ticket is left for it
+    CHECK(exported(study).at(5) == Json{{"kind", "stopgap"}, {"index", 5}, {"failures", 3}, {"failure", "it ended"}});
+    Style style;
+    style.width = 400;
+    FilesInfo files;
+    files.log = "small/logs/start-1.log";
+    CHECK_THAT(end_screen(study.tuner, {}, files, style),
+               Contains("search    0 suggestions by external, 6 Sobol points: 5 because it failed, 1 because none was "
+                        "ready\n") &&
+                   Contains("searcher  failed 3 times in a row, at last: it ended. See `no-suggestion` in "
+                            "small/logs/start-1.log; mend the program: the next start of the study asks it again\n"));
+    CHECK_THAT(live_head(study.tuner, {}, style), Contains("\nsearcher failed 3 times in a row, at last: it ended\n"));
 }
 
 TEST_CASE("a trial that a user asked for names the user and the request", "[report]") {

@@ -24,6 +24,8 @@ Tickets stored(std::uint64_t next, const std::vector<Ticket>& open) {
     const auto bytes = testing::written([&](Writer& writer) {
         writer(next);
         writer(open);
+        writer(std::uint32_t{0});
+        writer(std::string());
     });
     Tickets tickets;
     testing::read_back(bytes, [&](Reader& reader) { Tickets::fields(reader, tickets); });
@@ -68,6 +70,26 @@ TEST_CASE("A ticket that failed is dropped, unless a trial waits for it", "[tune
     CHECK(tickets.open().empty());
     tickets.drop_oldest(); // there is none
     CHECK(tickets.open().empty());
+}
+
+TEST_CASE("Failures in a row are counted until a suggestion comes, or the next start", "[tuner]") {
+    Tickets tickets;
+    for (const std::uint64_t number : {0U, 1U, 2U, 3U}) tickets.add(number, 0);
+    tickets.answer(0, {}, false, "first");
+    tickets.answer(1, {}, false, "second");
+    CHECK(tickets.failures() == 2);
+    CHECK(tickets.why() == "second");
+    Tickets restored;
+    testing::read_back(bytes_of(tickets), [&](Reader& reader) { Tickets::fields(reader, restored); });
+    CHECK(restored.failures() == 2);
+    CHECK(restored.why() == "second");
+    tickets.answer(2, point(0.5), false);
+    CHECK(tickets.failures() == 0);
+    CHECK(tickets.why() == "second");
+    tickets.answer(3, {}, false, "third");
+    CHECK(tickets.failures() == 1);
+    tickets.begin();
+    CHECK(tickets.failures() == 0);
 }
 
 TEST_CASE("Records that no ticket fits contradict the journal", "[tuner]") {

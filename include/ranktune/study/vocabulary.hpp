@@ -192,12 +192,12 @@ using StartFrom = std::variant<Fresh, CheckpointRef, Donor>;
 /// Where the configuration of a trial comes from.
 struct Origin {
     /// searcher: its suggestion `index`. ticket: prepared ahead, with this number. stopgap: suggestion `index` of a
-    /// searcher that had prepared none in time, or failed to. start: point `index` to try first. user: a user asked for
-    /// it. repeat: repetition `repeat` of trial `index`.
+    /// searcher that had failed to prepare one, `count` times in a row; 0: none was ready in time. start: point `index`
+    /// to try first. user: a user asked for it. repeat: repetition `count` of trial `index`.
     enum class Kind : std::uint8_t { searcher = 0, ticket = 1, stopgap = 2, start = 3, user = 4, repeat = 5 };
     Kind kind = Kind::searcher;
     std::uint64_t index = 0;
-    std::uint32_t repeat = 0;
+    std::uint32_t count = 0;
     friend bool operator==(const Origin&, const Origin&) = default;
 };
 inline constexpr Origin::Kind last_origin = Origin::Kind::repeat;

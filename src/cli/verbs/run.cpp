@@ -348,6 +348,8 @@ void RunScreens::end(const head::RunEnd& end) {
     auto files = files_of(directory_, absolute_, arguments_);
     files.next_job = next_job(end, absolute_);
     files.code = end.outcome;
+    const std::uint32_t start = end.tuner->state().incarnation.value();
+    files.log = studydir::StudyDirectory{directory_}.head_log(studydir::start_name(process::slurm_job(), start));
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
     tell_tables(end.tables, end.outcome);

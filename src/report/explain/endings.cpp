@@ -10,6 +10,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "report/explain/next_steps.hpp"
+#include "report/explain/origin_text.hpp"
 #include "report/screens/front.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/history.hpp"
@@ -171,20 +172,51 @@ std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
     return lines;
 }
 
-std::string suggestions_text(const tuner::Tuner& tuner) {
-    const auto& state = tuner.state();
-    if (state.tickets.next() == 0) return {};
+namespace {
+
+/// Trials by what their suggestions come from.
+struct Suggestions {
     std::uint64_t prepared = 0;
-    std::uint64_t others = 0;
-    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        using From = study::Origin::Kind;
-        const From from = state.trial(study::TrialId{i}).origin.kind;
-        if (from == From::ticket) ++prepared;
-        if (from == From::stopgap || from == From::searcher) ++others;
+    std::uint64_t failed = 0;  ///< a stopgap, because the searcher failed
+    std::uint64_t unready = 0; ///< another point, because none was ready
+};
+
+Suggestions suggestions_of(const tuner::State& state) {
+    using From = study::Origin::Kind;
+    Suggestions all;
+    for (const TrialState& trial : state.trials) {
+        const study::Origin& origin = trial.origin;
+        if (origin.kind == From::ticket) ++all.prepared;
+        if (origin.kind == From::stopgap || origin.kind == From::searcher)
+            ++(origin.kind == From::stopgap && origin.count > 0 ? all.failed : all.unready);
     }
-    if (others == 0) return {};
-    return fmt::format("{} by {}, {} in place of others that were not ready", counted(prepared, "suggestion"),
-                       tuner.spec().searcher.algorithm->name, counted(others, "Sobol point"));
+    return all;
+}
+
+} // namespace
+
+std::string suggestions_text(const tuner::Tuner& tuner) {
+    if (tuner.state().tickets.next() == 0) return {};
+    const Suggestions all = suggestions_of(tuner.state());
+    if (all.failed + all.unready == 0) return {};
+    std::string why = " in place of others that were not ready";
+    if (all.failed > 0) {
+        why = fmt::format(": {} because it failed", all.failed);
+        if (all.unready > 0) why += fmt::format(", {} because none was ready", all.unready);
+    }
+    return fmt::format("{} by {}, {}{}", counted(all.prepared, "suggestion"), tuner.spec().searcher.algorithm->name,
+                       counted(all.failed + all.unready, "Sobol point"), why);
+}
+
+std::string searcher_failure_text(const tuner::Tuner& tuner, const std::string& log) {
+    const auto& state = tuner.state();
+    if (suggestions_of(state).failed == 0) return {};
+    const std::uint32_t failures = state.tickets.failures();
+    const std::string why = unbroken(printable(first_line(state.tickets.why())));
+    if (failures == 0) return "failed at times, at last: " + why;
+    return failure_text(failures, why) + ". See `no-suggestion` in " + unbroken(log) +
+           (tuner.spec().searcher.algorithm->runs_program ? "; mend the program: " : ": ") +
+           "the next start of the study asks it again";
 }
 
 std::string lone_reports_text(std::uint64_t attempts, const Style& style) {

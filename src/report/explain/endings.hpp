@@ -50,6 +50,10 @@ namespace ranktune::report {
 /// because none was ready or the searcher failed. Empty when all took one, and for other searchers.
 [[nodiscard]] std::string suggestions_text(const tuner::Tuner& tuner);
 
+/// Of a searcher whose failures cost suggestions: why it failed, where more is written (`log`: of the head), and what
+/// to do. Empty when no trial lacked a suggestion because of a failure.
+[[nodiscard]] std::string searcher_failure_text(const tuner::Tuner& tuner, const std::string& log);
+
 /// The cost, and the remedy, of programs in which only rank 0 reports. `attempts`: number of such attempts; 0 gives an
 /// empty text.
 [[nodiscard]] std::string lone_reports_text(std::uint64_t attempts, const Style& style);

@@ -26,7 +26,16 @@ std::string suggestion_text(const OriginView& origin, const std::string& searche
     return text;
 }
 
+std::string stopgap_text(const OriginView& origin) {
+    if (origin.origin.count == 0) return "no suggestion was ready";
+    return "the searcher " + failure_text(origin.origin.count, unbroken(printable(first_line(origin.failure))));
+}
+
 } // namespace
+
+std::string failure_text(std::uint32_t failures, const std::string& why) {
+    return (failures > 1 ? fmt::format("failed {} times in a row, at last: ", failures) : "failed: ") + why;
+}
 
 std::string origin_text(const OriginView& origin, const std::string& searcher, const std::string& metric) {
     using Kind = study::Origin::Kind;
@@ -35,15 +44,13 @@ std::string origin_text(const OriginView& origin, const std::string& searcher, c
         case Kind::ticket:
             return suggestion_text(origin, searcher, metric);
         case Kind::stopgap:
-            return fmt::format("a stopgap of {}: ", searcher) +
-                   (origin.failure.empty() ? "no suggestion was ready"
-                                           : "the searcher failed: " + unbroken(printable(first_line(origin.failure))));
+            return fmt::format("a stopgap of {}: {}", searcher, stopgap_text(origin));
         case Kind::start:
             return fmt::format("point {} of [[searcher.start]]", origin.origin.index + 1);
         case Kind::user:
             return request_text(origin);
         case Kind::repeat:
-            return fmt::format("repeat {} of #{}", origin.origin.repeat, origin.origin.index);
+            return fmt::format("repeat {} of #{}", origin.origin.count, origin.origin.index);
     }
     return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 // Where the configurations of a trial came from, in words.
 
+#include <cstdint>
 #include <string>
 
 #include "ranktune/space/configuration.hpp"
@@ -18,6 +19,9 @@ namespace ranktune::report {
 
 /// The same for a trial of a view; of a repeat also where the repeated configuration came from.
 [[nodiscard]] std::string origin_text(const StudyView& view, study::TrialId trial);
+
+/// "failed 3 times in a row, at last: `why`", of a searcher.
+[[nodiscard]] std::string failure_text(std::uint32_t failures, const std::string& why);
 
 /// What differs from one configuration to the next: ", lr 0.1 -> 0.08"; empty: nothing.
 [[nodiscard]] std::string changes_text(const space::Configuration& before, const space::Configuration& after);

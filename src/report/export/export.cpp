@@ -97,7 +97,7 @@ Json origin_json(const OriginView& from) {
     Json json = {{"kind", study::name(from.origin.kind)}};
     if (from.origin.kind == Kind::repeat) {
         json["trial"] = from.origin.index;
-        json["repeat"] = from.origin.repeat;
+        json["repeat"] = from.origin.count;
         return json;
     }
     json["index"] = from.origin.index;
@@ -112,6 +112,7 @@ Json origin_json(const OriginView& from) {
     if (from.expected) json["expected"] = number(*from.expected);
     if (from.gain) json["gain"] = number(*from.gain);
     if (!from.note.empty()) json["note"] = from.note;
+    if (from.origin.kind == Kind::stopgap && from.origin.count > 0) json["failures"] = from.origin.count;
     if (!from.failure.empty()) json["failure"] = from.failure;
     return json;
 }

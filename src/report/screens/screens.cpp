@@ -207,6 +207,8 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     text += prose("training", training_text(tuner), style);
     if (const std::string suggestions = suggestions_text(tuner); !suggestions.empty())
         text += prose("search", suggestions, style);
+    if (const std::string failure = searcher_failure_text(tuner, files.log); !failure.empty())
+        text += paint(prose("searcher", failure, style), Tone::bad, style);
     if (live.busy_share) {
         text += prose("workers",
                       fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,

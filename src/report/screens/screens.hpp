@@ -116,6 +116,7 @@ struct FilesInfo {
     std::string command;                          ///< as the user typed it: "ranktune run digits.toml -o out"
     std::optional<study::StudyOutcome> code = {}; ///< of this run, when it differs from the study's
     std::string next_job = {};                    ///< job that continues the study by itself: "1201"; empty: none
+    std::string log = {};                         ///< of the head, in this start: "digits/logs/start-1.log"
 };
 [[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                      const Style& style);

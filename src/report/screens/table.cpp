@@ -7,6 +7,7 @@
 
 #include "ranktune/study/objective.hpp"
 #include "report/explain/endings.hpp"
+#include "report/explain/origin_text.hpp"
 #include "report/explain/plan.hpp"
 #include "report/screens/front.hpp"
 #include "report/screens/screens.hpp"
@@ -136,6 +137,11 @@ std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& 
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string places = out_of_service_text(tuner.state()); !places.empty())
         text += paint(fit("out of service: " + places, style.width), Tone::bad, style) + "\n";
+    if (const auto& tickets = tuner.state().tickets; tickets.failures() > 0) {
+        const std::string failure = failure_text(tickets.failures(), printable(first_line(tickets.why())));
+        for (const std::string& line : wrap("searcher " + failure, style.width))
+            text += paint(line, Tone::bad, style) + "\n";
+    }
     if (const std::string mark = deterministic_text(tuner.state()); !mark.empty())
         text += fit(mark, style.width) + "\n";
     const auto rungs = tuner.scheduler().rungs();

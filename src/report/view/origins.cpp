@@ -22,8 +22,10 @@ void Origins::add(const study::TrialCreated& created) {
         take(prepared_, origin.index, created.trial);
         // The searcher succeeds again: no trial had to take another suggestion because of earlier failures.
         failed_.erase(failed_.begin(), failed_.lower_bound(origin.index));
-    } else if (origin.kind == Kind::stopgap && !failed_.empty()) {
-        take(failed_, failed_.begin()->first, created.trial);
+    } else if (origin.kind == Kind::stopgap && origin.count > 0) {
+        if (!failed_.empty()) return take(failed_, failed_.begin()->first, created.trial);
+        told_.push_back(last_failed_);
+        told_.back().trial = created.trial;
     } else if (origin.kind == Kind::user) {
         while (next_request_ < requests_.size() && requests_[next_request_].left == 0) ++next_request_;
         if (next_request_ == requests_.size()) return;
@@ -37,8 +39,15 @@ void Origins::add(const study::Record& record, std::uint64_t number) {
     if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
         add(*created);
     } else if (const auto* prepared = std::get_if<study::TicketPrepared>(&record)) {
-        auto& tickets = prepared->configuration ? prepared_ : failed_;
-        tickets[prepared->ticket] = {{}, number, 0, prepared->basis, prepared->why};
+        if (prepared->configuration) {
+            prepared_[prepared->ticket] = {.trial = {}, .record = number, .basis = prepared->basis};
+        } else {
+            last_failed_ = {
+                .trial = {}, .record = number, .failure = std::make_shared<const std::string>(prepared->why)};
+            failed_[prepared->ticket] = last_failed_;
+        }
+    } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
+        failed_.clear();
     } else if (const auto* steered = std::get_if<study::Steered>(&record)) {
         if (steered->ask.verb != study::SteerVerb::add) return;
         requests_.push_back({steered->who, steered->what, base::to_seconds(steered->at.time_since_epoch()), number,
@@ -70,7 +79,7 @@ OriginView Origins::of(study::TrialId trial, const study::Origin& origin, study:
     if (const auto& score = told->basis.expected) view.expected = mode == study::Mode::max ? *score : -*score;
     view.gain = told->basis.gain;
     view.note = told->basis.note;
-    view.failure = told->failure;
+    if (told->failure) view.failure = *told->failure;
     return view;
 }
 

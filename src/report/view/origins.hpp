@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ struct OriginView {
     std::string note;
 
     // ---- kind stopgap
-    std::string failure; ///< of the suggestion whose place it took; empty: none was ready
+    std::string failure; ///< of the suggestion whose place it took, or of the last one; empty: none was ready
 };
 
 /// Collects while a journal is read, what the origins in the state do not say. Costs memory for trials of users and for
@@ -58,7 +59,7 @@ class Origins {
         std::uint64_t record = 0;
         std::size_t request = 0; ///< index into `requests_`
         study::SuggestionBasis basis = {};
-        std::string failure = {};
+        std::shared_ptr<const std::string> failure = {}; ///< null: none; shared, since many trials can have the same
     };
     void add(const study::TrialCreated& created);
     void take(std::map<std::uint64_t, Told>& tickets, std::uint64_t ticket, study::TrialId trial);
@@ -69,6 +70,7 @@ class Origins {
     // By number of the ticket, until a trial takes it, or another suggestion takes its place; `trial` is not set.
     std::map<std::uint64_t, Told> prepared_;
     std::map<std::uint64_t, Told> failed_;
+    Told last_failed_; ///< the suggestion that failed last
 };
 
 } // namespace ranktune::report

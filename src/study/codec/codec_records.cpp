@@ -105,7 +105,7 @@ void put(const TrialCreated& r, RecordEncoder& out) {
     out.varint(r.target);
     out.u8(static_cast<std::uint8_t>(r.origin.kind));
     out.varint(r.origin.index);
-    out.varint(r.origin.repeat);
+    out.varint(r.origin.count);
     put(r.configuration, out);
 }
 void get(TrialCreated& r, Decoder& in) {
@@ -116,7 +116,7 @@ void get(TrialCreated& r, Decoder& in) {
     r.target = in.varint();
     r.origin.kind = checked_enum(in.u8(), last_origin, "origin of a trial");
     r.origin.index = in.varint();
-    r.origin.repeat = decode_u32(in, "repetition");
+    r.origin.count = decode_u32(in, "count of an origin");
     r.configuration = decode_configuration(in);
 }
 

@@ -38,12 +38,14 @@ void Tickets::add(std::uint64_t number, std::uint64_t seen) {
     open_.push_back({number, seen, false, {}});
 }
 
-void Tickets::answer(std::uint64_t number, const std::optional<space::Configuration>& configuration,
-                     bool keeps_failed) {
+void Tickets::answer(std::uint64_t number, const std::optional<space::Configuration>& configuration, bool keeps_failed,
+                     const std::string& why) {
     const auto ticket = std::ranges::find(open_, number, &Ticket::number);
     if (ticket == open_.end() || ticket->answered) impossible("a ticket is prepared that nobody waits for");
     ticket->answered = true;
     ticket->configuration = configuration;
+    failures_ = configuration ? 0 : failures_ + 1;
+    if (!configuration) why_ = why;
     if (!configuration && !keeps_failed) open_.erase(ticket);
 }
 

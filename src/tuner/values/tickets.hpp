@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ranktune/space/configuration.hpp"
@@ -29,13 +30,20 @@ class Tickets {
     [[nodiscard]] const Ticket* oldest() const { return open_.empty() ? nullptr : &open_.front(); }
     /// The oldest with a configuration; null: none has one yet.
     [[nodiscard]] const Ticket* oldest_ready() const;
+    /// Tickets that failed in a row since the start of this incarnation, up to now.
+    [[nodiscard]] std::uint32_t failures() const { return failures_; }
+    /// Why the last one failed that did; empty: none has.
+    [[nodiscard]] const std::string& why() const { return why_; }
     /// Throws std::logic_error.
     void check_invariants() const;
 
     // ---- mutators; each throws base::FormatError for what contradicts the state
+    /// A new incarnation: what failed before may work.
+    void begin() { failures_ = 0; }
     void add(std::uint64_t number, std::uint64_t seen);
     /// A ticket that failed is dropped, unless a trial waits for it (`keeps_failed`).
-    void answer(std::uint64_t number, const std::optional<space::Configuration>& configuration, bool keeps_failed);
+    void answer(std::uint64_t number, const std::optional<space::Configuration>& configuration, bool keeps_failed,
+                const std::string& why = {});
     /// A trial takes its configuration.
     void take(std::uint64_t number);
     /// Drops the oldest ticket, if any: a trial took another configuration in its place.
@@ -45,11 +53,15 @@ class Tickets {
     static void fields(Archive& archive, Self& self) {
         archive(self.next_);
         archive(self.open_);
+        archive(self.failures_);
+        archive(self.why_);
     }
 
   private:
     std::uint64_t next_ = 0;
     std::vector<Ticket> open_;
+    std::uint32_t failures_ = 0;
+    std::string why_;
 };
 
 } // namespace ranktune::tuner
