@@ -247,11 +247,13 @@ std::string no_number(const SearcherInfo& searcher, std::string_view parameter, 
     const std::string begin =
         "\"" + searcher.name + "\" needs a number for '" + std::string(parameter) + "' in every trial";
     if (conditional)
-        return begin + ", not a parameter with a condition; remove the condition, or use \"bohb\" or \"evolution\"";
+        return begin + ", not a parameter with a condition; remove the condition, or use \"tpe\" or \"auto\"";
     const auto* list = std::get_if<space::Choice>(&domain);
     if (list == nullptr || list->ordered || list->values.size() < 2) return {};
-    return begin + ", not " + space::text(domain) +
-           "; if the values have an order, write choice([...], ordered=true); otherwise use \"bohb\" or \"evolution\"";
+    constexpr std::size_t most_shown = 10;
+    const std::size_t count = list->values.size();
+    return begin + ", not " + (count > most_shown ? "one of " + base::counted(count, "value") : space::text(domain)) +
+           "; if the values have an order, write choice([...], ordered=true); otherwise use \"tpe\" or \"auto\"";
 }
 
 void check_description(const SchedulerInfo& scheduler) {

@@ -188,12 +188,15 @@ TEST_CASE("cmaes refuses what has no order", "[searchers][cmaes]") {
     CHECK(refusal({kind}) ==
           "searcher.type: \"cmaes\" needs a number for 'kind' in every trial, not ['sgd', 'adam']; if the values "
           "have an order, "
-          "write choice([...], ordered=true); otherwise use \"bohb\" or \"evolution\"");
+          "write choice([...], ordered=true); otherwise use \"tpe\" or \"auto\"");
+    std::vector<space::Value> many;
+    for (std::int64_t i = 0; i < 300; ++i) many.emplace_back(i);
+    CHECK(refusal({{"kind", space::Choice{many}, {}}}).find("not one of 300 values; if") != std::string::npos);
     const space::Parameter a{"a", space::parse_domain("uniform(0, 1)"), {}};
     CHECK(refusal({a, {"b", a.domain, space::Condition::parse("a > 0.5")}}) ==
           "searcher.type: \"cmaes\" needs a number for 'b' in every trial, not a parameter with a condition; remove "
           "the condition, "
-          "or use \"bohb\" or \"evolution\"");
+          "or use \"tpe\" or \"auto\"");
     CHECK(refusal({a, {"one", space::parse_domain("choice(['only'])"), {}}}).empty());
 }
 

@@ -105,11 +105,11 @@ TEST_CASE("a searcher of numbers refuses categories and conditions", "[study]") 
     const std::string begin = "13:8 searcher.type: \"cmaes\" needs a number for ";
     CHECK(mistake(parts.text()) == begin +
                                        "'kind' in every trial, not ['sgd', 'adam']; if the values have an order, write "
-                                       "choice([...], ordered=true); otherwise use \"bohb\" or \"evolution\"");
+                                       "choice([...], ordered=true); otherwise use \"tpe\" or \"auto\"");
     parts.space = "lr = \"uniform(0, 1)\"\nm = { domain = \"uniform(0, 1)\", condition = \"lr > 0.5\" }\n";
     CHECK(mistake(parts.text()) == begin +
                                        "'m' in every trial, not a parameter with a condition; remove the condition, "
-                                       "or use \"bohb\" or \"evolution\"");
+                                       "or use \"tpe\" or \"auto\"");
     parts.space = "lr = \"uniform(0, 1)\"\nkind = \"choice(['a', 'b'], ordered=true)\"\n";
     CHECK(mistake(parts.text()) == "");
 }
