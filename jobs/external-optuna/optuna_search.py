@@ -8,22 +8,30 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 RANGES = {"float": FloatDistribution, "int": IntDistribution}
+
+
+def on_grid(p, x):  # Optuna has no steps on a logarithmic scale
+    return min(max(round(x / p["step"]) * p["step"], p["low"]), p["high"]) if p.get("log") and "step" in p else x
+
+
 asked, configs = {}, {}  # Optuna's trials by the number of the ask; configurations of other trials by trial
 for message in map(json.loads, sys.stdin):
+    tell = message.get("tell", {"state": None})
     if "study" in message:
         study = optuna.create_study(direction=message["study"]["mode"] + "imize",
                                     sampler=optuna.samplers.TPESampler(seed=message["study"]["seed"], constant_liar=True))
-        space = {p["name"]: CategoricalDistribution(p["values"]) if p["type"] == "choice" else
-                 RANGES[p["type"]](p["low"], p["high"], log=p["log"], step=None if p["log"] else p.get("step"))
-                 for p in message["study"]["space"] if p["type"] in ("choice", *RANGES)}
+        domains = {p["name"]: p for p in message["study"]["space"] if p["type"] in ("choice", *RANGES)}
+        space = {name: CategoricalDistribution(p["values"]) if p["type"] == "choice" else
+                 RANGES[p["type"]](p["low"], p["high"], log=p["log"], **({} if p["log"] else {"step": p.get("step")}))
+                 for name, p in domains.items()}
     elif "ask" in message:
         asked[message["ask"]] = trial = study.ask(space)
-        print(json.dumps({"ask": message["ask"], "config": trial.params}), flush=True)
-    elif message["tell"]["state"] == "running":
-        tell = message["tell"]
+        config = {name: on_grid(domains[name], x) for name, x in trial.params.items()}
+        print(json.dumps({"ask": message["ask"], "config": config}), flush=True)
+    elif tell["state"] == "running":
         configs[tell["trial"]] = asked.get(tell.get("ask"), {k: v for k, v in tell["config"].items() if k in space})
-    elif message["tell"]["state"] in ("finished", "stopped", "failed"):
-        tell, config = message["tell"], configs.pop(message["tell"]["trial"])
+    elif tell["state"] in ("finished", "stopped", "failed"):
+        config = configs.pop(tell["trial"])
         state = optuna.trial.TrialState.FAIL if tell["value"] is None else optuna.trial.TrialState.COMPLETE
         if isinstance(config, optuna.Trial):
             study.tell(config, tell["value"], state)

@@ -20,19 +20,37 @@ seed = 1
 {trainable}
 [space]
 lr = "loguniform(1e-3, 1.0)"
+{space}
 [searcher]
 type = "external"
 command = "{command}"
 {searcher}
 """
 CURVE = 'builtin = "curve"'
-# Trials that begin to train when the program has made a suggestion, or failed.
+# Trials that begin to train when the program has made a suggestion, or failed: once, or as often as the third argument
+# says. The second argument: seconds before the training.
 TRIAL = 'command = "sh trial.sh {lr}"'
-SCRIPT = """until [ -s ready ] || grep -qs no-suggestion ext/logs/start-1.log; do sleep 0.05; done
+SCRIPT = """until [ -s ready ] || [ "$(grep -s no-suggestion ext/logs/start-1.log | wc -l)" -ge "${3:-1}" ]; do sleep 0.05; done
+sleep "${2:-0}"
 for i in 1 2; do
     echo "{\\"report\\": {\\"loss\\": $1}}" >&"$RANKTUNE_FD"
     read -r answer <&"$RANKTUNE_FD"
 done
+"""
+# A value of each kind of domain. `m` has a value in every answer, and exists in some trials only.
+MIXED = """n = "lograndint(1, 1000)"
+q = "qloguniform(0.001, 10.0, 0.001)"
+w = "qlograndint(8, 512, 8)"
+u = "quniform(0.0, 1.0, 0.1)"
+k = "randint(1, 9)"
+opt = ["sgd", "adam"]
+m = { domain = "uniform(0.0, 1.0)", condition = "opt == 'sgd'" }
+"""
+# Warns before it fails, as Python programs do.
+BAD = """import sys, warnings
+warnings.warn("an experimental feature")
+sys.stdin.readline()
+raise ValueError("no such sampler")
 """
 # Writes down every line that it reads; suggests 0.001, 0.002, ...
 GOOD = """import json, os, sys
@@ -48,9 +66,10 @@ for line in sys.stdin:
 
 
 class External(Case):
-    def study(self, command="python3 search.py", trials=8, trainable=TRIAL, study="", searcher=""):
+    def study(self, command="python3 search.py", trials=8, trainable=TRIAL, study="", searcher="", space=""):
         self.write("trial.sh", SCRIPT)
-        self.write("ext.toml", STUDY.format(command=command, trials=trials, trainable=trainable, study=study, searcher=searcher))
+        self.write("ext.toml", STUDY.format(command=command, trials=trials, trainable=trainable, study=study, searcher=searcher,
+                                            space=space))
 
     def log(self, directory="ext"):
         return "".join(path.read_text() for path in (self.cwd / directory / "logs").glob("start-*.log"))
@@ -98,6 +117,22 @@ class External(Case):
         self.assertEqual(log.count("no-suggestion"), 3, log)
         self.assertIn("ended (exit code 3) instead of answering; it said: no such module", log)
 
+    def test_screens_say_that_the_program_failed_and_why(self):
+        self.write("search.py", BAD)
+        self.study(trainable=TRIAL.replace("{lr}", "{lr} 0 3"), trials=16)
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        self.assertRegex(out, r"0 suggestions by external, 16 Sobol points: \d+ because it failed")
+        why = ("failed 3 times in a row, at last: the program 'python3 search.py' ended (exit code 1) instead of answering; it "
+               "said: ValueError: no such sampler")
+        self.assertIn(f"searcher {why}. See `no-suggestion` in ext/logs/start-1.log; mend the program", " ".join(out.split()))
+        self.assertIn("no-suggestion", (self.cwd / "ext" / "logs" / "start-1.log").read_text())
+        self.assertIn(f"searcher {why}", " ".join(self.ranktune("status", "ext")[0].split()))
+        explained = self.ranktune("explain", "ext", "15")[0]
+        self.assertIn(f"a stopgap of external: the searcher {why}", " ".join(explained.split()))
+        origin = self.exported("ext")["trials"][15]["origin"]
+        self.assertEqual((origin["kind"], origin["failures"]), ("stopgap", 3))
+        self.ranktune("replay", "ext", "--verify")
+
     def test_a_study_stops_with_its_searcher_if_the_file_says_so_and_goes_on_when_it_is_mended(self):
         self.study(command="echo hello", trials=40, trainable=CURVE, searcher='on_failure = "stop"')
         out, _ = self.ranktune("run", "ext.toml", "--local", "2", code=75)
@@ -128,13 +163,23 @@ class External(Case):
         if subprocess.run([python, "-c", "import optuna"], capture_output=True).returncode != 0:
             self.skipTest("no Optuna: apt-get install python3-optuna")
         shutil.copy(SOURCES / "jobs" / "external-optuna" / "optuna_search.py", self.cwd)
-        self.study(command=f"{python} optuna_search.py | tee ready", searcher='on_failure = "stop"')
+        # A trial lasts longer than Optuna needs for a suggestion.
+        self.study(command=f"{python} optuna_search.py | tee ready", searcher='on_failure = "stop"', trials=20, space=MIXED,
+                   trainable=TRIAL.replace("{lr}", "{lr} 0.3"))
         out, _ = self.ranktune("run", "ext.toml", "--local", "2")
-        self.assertIn("8 trials, 8 ok", out)
+        self.assertIn("20 trials, 20 ok", out)
         self.assertNotIn("no-suggestion", self.log())
-        suggested = [json.loads(line)["config"]["lr"] for line in (self.cwd / "ready").read_text().splitlines()]
-        trials = [trial["configuration"]["lr"] for trial in self.exported("ext")["trials"]]
-        self.assertGreaterEqual(len(set(suggested) & set(trials)), 1)
+        suggested = {answer["ask"]: answer["config"] for answer in map(json.loads, (self.cwd / "ready").read_text().splitlines())}
+        ours = [trial for trial in self.exported("ext")["trials"] if trial["origin"]["kind"] == "ticket"]
+        self.assertGreaterEqual(len(ours), 14)
+        for trial in ours:
+            answer = suggested[trial["origin"]["index"]]
+            for name, value in trial["configuration"].items():
+                if isinstance(value, str):
+                    self.assertEqual(value, answer[name])
+                else:
+                    self.assertAlmostEqual(value, answer[name])
+        self.assertEqual({"m" in trial["configuration"] for trial in ours}, {True, False})
 
 
 if __name__ == "__main__":
