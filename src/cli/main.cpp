@@ -372,8 +372,9 @@ class App {
         auto* fresh =
             verb->add_flag("--fresh", simulate_.fresh, "An existing directory is renamed to DIR~1, DIR~2, ...");
         for (auto* table : {sweep, seeds}) table->excludes(output)->excludes(fresh);
-        verb->callback([this, verb] {
+        verb->callback([this, verb, sweep, seeds] {
             simulate_.overrides = overrides_.in_order(*verb);
+            simulate_.as_table = !sweep->empty() || !seeds->empty();
             verb_ = [this] { return simulate(simulate_); };
         });
     }

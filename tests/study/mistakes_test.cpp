@@ -363,6 +363,9 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
     const std::string only_asha = " is a key of type \"asha\" only";
     const std::vector<Case> cases = {
         {"type = \"genetic\"\n", "13:8 scheduler.type: unknown value \"genetic\"; accepted: " + types},
+        {"type = \"genetic\"\n[scheduler.explore]\nlr = \"perturb\"\n",
+         "13:8 scheduler.type: unknown value \"genetic\"; accepted: " + types +
+             "\n14:12 scheduler.explore: another scheduler.type has it"},
         {"type = \"HyperBandScheduler\"\n", "13:8 scheduler.type: unknown value \"HyperBandScheduler\"; accepted: " +
                                                 types + "; here it is called \"hyperband\""},
         {"type = \"asynchyperband\"\n",

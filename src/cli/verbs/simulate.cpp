@@ -149,7 +149,7 @@ int table(const SimulateArguments& arguments, const Inputs& inputs) {
 int simulate(const SimulateArguments& arguments) {
     return or_trouble([&] {
         const Inputs inputs = inputs_of(arguments);
-        if (arguments.sweeps.empty() && arguments.seeds == 1) return one_study(arguments, inputs);
+        if (!arguments.as_table) return one_study(arguments, inputs);
         return table(arguments, inputs);
     });
 }

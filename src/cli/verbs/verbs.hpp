@@ -119,7 +119,8 @@ struct SimulateArguments {
     std::string model;               ///< file, or directory of a study; empty: the defaults
     std::string faults;              ///< file; empty: nothing fails
     std::vector<std::string> sweeps; ///< `key=a,b,c`
-    std::uint32_t seeds = 1;         ///< more than 1: a table, as with `sweeps`
+    std::uint32_t seeds = 1;
+    bool as_table = false; ///< seeds or sweeps were given
     bool fresh = false;
 };
 /// Returns 0, however the simulated study ended.

@@ -106,6 +106,9 @@ constexpr Later later[] = {
     {"output", "the tables and files of a study are always written"},
 };
 
+std::string joined(View table, View key) {
+    return table.empty() ? std::string(key) : std::string(table) + "." + std::string(key);
+}
 View last_part(View dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 View table_of(View dotted) {
     const auto dot = dotted.rfind('.');
@@ -194,15 +197,17 @@ std::vector<View> KeyTable::same_name_elsewhere(View key) const {
 /// A key of a later version, or of another tool; empty: neither. `table` is empty for a key outside all tables.
 std::string KeyTable::explain_other(View table, View key) const {
     if (!of_study_) return "";
-    const std::string dotted = (table.empty() ? "" : std::string(table) + ".") + std::string(key);
-    if (std::string text = explain_later(dotted); !text.empty()) return text;
+    if (std::string text = explain_later(joined(table, key)); !text.empty()) return text;
     return explain_foreign(table, key);
 }
 
 std::string KeyTable::guess_unknown_key(View table, View key) const {
     if (std::string text = explain_other(table, key); !text.empty()) return text;
-    if (const auto elsewhere = same_name_elsewhere(key); !elsewhere.empty())
-        return "unknown key here; it belongs to " + base::join(elsewhere, " or ");
+    const std::string here = joined(table, key);
+    const auto elsewhere = same_name_elsewhere(key);
+    if (std::ranges::find(elsewhere, View(here)) != elsewhere.end())
+        return "another " + std::string(table) + ".type has it";
+    if (!elsewhere.empty()) return "unknown key here; it belongs to " + base::join(elsewhere, " or ");
     if (const View best = base::nearest(key, keys_of(table)); !best.empty())
         return "unknown key; did you mean '" + std::string(best) + "'?";
     return {};
