@@ -37,7 +37,7 @@ std::vector<study::AlgorithmOption> pbt_options() {
          .kind = Kind::string,
          .standard = "truncation",
          .description = "`truncation`: the lower group from the upper group. `tournament`: from a random better trial. "
-                        "`t_test`: so, if its mean is higher by Welch's test at 5 %.",
+                        "`t_test`: so, if its mean is significantly higher (Welch).",
          .accepted = {"truncation", "tournament", "t_test"},
          .foreign_words = {{"binary_tournament", "tournament"}, {"ttest", "t_test"}}},
         {.name = "window",
