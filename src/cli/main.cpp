@@ -372,9 +372,8 @@ class App {
         auto* fresh =
             verb->add_flag("--fresh", simulate_.fresh, "An existing directory is renamed to DIR~1, DIR~2, ...");
         for (auto* table : {sweep, seeds}) table->excludes(output)->excludes(fresh);
-        verb->callback([this, verb, sweep, seeds] {
+        verb->callback([this, verb] {
             simulate_.overrides = overrides_.in_order(*verb);
-            simulate_.as_table = !sweep->empty() || !seeds->empty();
             verb_ = [this] { return simulate(simulate_); };
         });
     }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "admission_snapshot.hpp"
 #include "tuner/admission/by_barrier.hpp"
 #include "tuner/values.hpp"
 
@@ -85,23 +86,12 @@ class Scene {
     void ask_to_yield(std::uint32_t id) { apply(study::YieldAsked{TrialId{id}, {}}); }
     void drain(Reason reason) { apply(study::DrainBegan{{}, reason, {}, Asker::none}); }
 
-    [[nodiscard]] study::Bytes snapshot() const {
-        study::Bytes bytes;
-        study::Encoder out(bytes);
-        Writer write{out};
-        trials_->snapshot(write);
-        admission_->snapshot(out);
-        return bytes;
-    }
+    [[nodiscard]] study::Bytes snapshot() const { return testing::snapshot_of(*trials_, *admission_); }
     /// Replaces trials and strategy by what these bytes keep.
     void restore(const study::Bytes& bytes) {
         auto trials = std::make_unique<Trials>();
         auto admission = std::make_unique<ByBarrier>(*trials, placement_, scheduler_);
-        study::Decoder in(bytes);
-        Reader read{in};
-        trials->restore(read);
-        admission->restore(in);
-        REQUIRE(in.empty());
+        testing::restore_from(bytes, *trials, *admission);
         admission_ = std::move(admission);
         trials_ = std::move(trials);
         admission_->check_invariants();

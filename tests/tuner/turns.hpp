@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "admission_snapshot.hpp"
 #include "tuner/admission/by_turn.hpp"
 #include "tuner/values.hpp"
 
@@ -116,24 +117,13 @@ class Turns {
         return seen;
     }
 
-    [[nodiscard]] study::Bytes snapshot() const {
-        study::Bytes bytes;
-        study::Encoder out(bytes);
-        Writer write{out};
-        trials_->snapshot(write);
-        turns_->snapshot(out);
-        return bytes;
-    }
+    [[nodiscard]] study::Bytes snapshot() const { return testing::snapshot_of(*trials_, *turns_); }
     /// Replaces everything by what a snapshot keeps.
     void replace_by_restored() {
         const study::Bytes bytes = snapshot();
         auto trials = std::make_unique<Trials>();
         auto turns = std::make_unique<ByTurn>(spec_, *trials, scheduler_);
-        study::Decoder in(bytes);
-        Reader read{in};
-        trials->restore(read);
-        turns->restore(in);
-        REQUIRE(in.empty());
+        testing::restore_from(bytes, *trials, *turns);
         turns_ = std::move(turns);
         trials_ = std::move(trials);
         check();

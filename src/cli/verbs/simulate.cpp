@@ -134,7 +134,7 @@ int table(const SimulateArguments& arguments, const Inputs& inputs) {
     for (std::size_t i = 0; i < all.size(); ++i) {
         std::vector<simulate::Figures> seeds;
         const std::uint64_t first = setups[i].spec.seed;
-        for (std::uint32_t k = 0; k < arguments.seeds; ++k) {
+        for (std::uint32_t k = 0; k < std::max(1U, arguments.seeds); ++k) {
             setups[i].spec.seed = first + k;
             seeds.push_back(simulate::simulate(setups[i], "simulated", version(), nullptr));
         }
@@ -149,7 +149,7 @@ int table(const SimulateArguments& arguments, const Inputs& inputs) {
 int simulate(const SimulateArguments& arguments) {
     return or_trouble([&] {
         const Inputs inputs = inputs_of(arguments);
-        if (!arguments.as_table) return one_study(arguments, inputs);
+        if (arguments.sweeps.empty() && arguments.seeds == 0) return one_study(arguments, inputs);
         return table(arguments, inputs);
     });
 }

@@ -119,8 +119,7 @@ struct SimulateArguments {
     std::string model;               ///< file, or directory of a study; empty: the defaults
     std::string faults;              ///< file; empty: nothing fails
     std::vector<std::string> sweeps; ///< `key=a,b,c`
-    std::uint32_t seeds = 1;
-    bool as_table = false; ///< seeds or sweeps were given
+    std::uint32_t seeds = 0;         ///< 0: not given, one study; otherwise a table, as with `sweeps`
     bool fresh = false;
 };
 /// Returns 0, however the simulated study ended.
