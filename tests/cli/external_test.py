@@ -27,15 +27,23 @@ command = "{command}"
 {searcher}
 """
 CURVE = 'builtin = "curve"'
-# Trials that begin to train when the program has made a suggestion, or failed: once, or as often as the third argument
-# says. The second argument: seconds before the training.
+# Trials that begin to train when the program has made a suggestion, or failed: once, or as often as the second argument
+# says.
 TRIAL = 'command = "sh trial.sh {lr}"'
-SCRIPT = """until [ -s ready ] || [ "$(grep -s no-suggestion ext/logs/start-1.log | wc -l)" -ge "${3:-1}" ]; do sleep 0.05; done
-sleep "${2:-0}"
-for i in 1 2; do
+WAIT = """until [ -s ready ] || [ "$(grep -s no-suggestion ext/logs/start-1.log | wc -l)" -ge "${2:-1}" ]; do sleep 0.05; done
+"""
+REPORTS = """for i in 1 2; do
     echo "{\\"report\\": {\\"loss\\": $1}}" >&"$RANKTUNE_FD"
     read -r answer <&"$RANKTUNE_FD"
 done
+"""
+# Two at a time, of 20: trial n ends when the suggestion for trial n + 2 is there. Not for ever: after a stopgap there is one
+# suggestion less.
+WAITING = """for turn in $(seq 100); do
+    [ "$(grep -s -c ask ready)" -gt "$RANKTUNE_TRIAL" ] || [ "$(grep -s -c ask ready)" -ge 18 ] && break
+    sleep 0.05
+done
+sleep 0.1
 """
 # A value of each kind of domain. `m` has a value in every answer, and exists in some trials only.
 MIXED = """n = "lograndint(1, 1000)"
@@ -66,8 +74,8 @@ for line in sys.stdin:
 
 
 class External(Case):
-    def study(self, command="python3 search.py", trials=8, trainable=TRIAL, study="", searcher="", space=""):
-        self.write("trial.sh", SCRIPT)
+    def study(self, command="python3 search.py", trials=8, trainable=TRIAL, study="", searcher="", space="", wait=WAIT):
+        self.write("trial.sh", wait + REPORTS)
         self.write("ext.toml", STUDY.format(command=command, trials=trials, trainable=trainable, study=study, searcher=searcher,
                                             space=space))
 
@@ -119,7 +127,7 @@ class External(Case):
 
     def test_screens_say_that_the_program_failed_and_why(self):
         self.write("search.py", BAD)
-        self.study(trainable=TRIAL.replace("{lr}", "{lr} 0 3"), trials=16)
+        self.study(trainable=TRIAL.replace("{lr}", "{lr} 3"), trials=16)
         out, _ = self.ranktune("run", "ext.toml", "--local", "2")
         self.assertRegex(out, r"0 suggestions by external, 16 Sobol points: \d+ because it failed")
         why = ("failed 3 times in a row, at last: the program 'python3 search.py' ended (exit code 1) instead of answering; it "
@@ -163,9 +171,7 @@ class External(Case):
         if subprocess.run([python, "-c", "import optuna"], capture_output=True).returncode != 0:
             self.skipTest("no Optuna: apt-get install python3-optuna")
         shutil.copy(SOURCES / "jobs" / "external-optuna" / "optuna_search.py", self.cwd)
-        # A trial lasts longer than Optuna needs for a suggestion.
-        self.study(command=f"{python} optuna_search.py | tee ready", searcher='on_failure = "stop"', trials=20, space=MIXED,
-                   trainable=TRIAL.replace("{lr}", "{lr} 0.3"))
+        self.study(command=f"{python} optuna_search.py | tee ready", searcher='on_failure = "stop"', trials=20, space=MIXED, wait=WAITING)
         out, _ = self.ranktune("run", "ext.toml", "--local", "2")
         self.assertIn("20 trials, 20 ok", out)
         self.assertNotIn("no-suggestion", self.log())
