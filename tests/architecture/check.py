@@ -240,7 +240,8 @@ def check_functions(path, text):
             elif not line.startswith(indent + " ") and depth[number] == 0:
                 first = None
             if first is not None and line.endswith("{") and depth[number + 1] == 0:
-                begin = number
+                is_value = not re.search(r"[)\]]", "".join(lines[first : number + 1]))  # as in a list: Point{
+                first, begin = (None, None) if is_value else (first, number)
             elif line.endswith((";", "{", "}")) and depth[number + 1] == 0:
                 first = None
 
@@ -278,12 +279,13 @@ def main():
         check_cuda(path, text)
         check_mode(path, text)
         check_hidden_members(path, text)
-        check_functions(path, text)
     check_folders(sources)
     for top in ("include", "src", "tests", "tools", "jobs", "docs"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".hpp", ".cpp", ".cu", ".cuh", ".py") and "/build" not in str(path):
                 check_file(path, path.read_text())
+                if path.suffix != ".py":
+                    check_functions(path, path.read_text())
     for library in sys.argv[2:]:
         check_symbols(library)
     for problem in problems:

@@ -73,95 +73,29 @@ std::string text_of(const tuner::Output& output) {
 } // namespace
 
 std::string Player::play(const std::string& command, const std::string& body) {
-    std::istringstream words(command);
-    std::string verb;
-    words >> verb;
-    if (!live_ && verb != "study") throw std::runtime_error("a scenario begins with `study`");
-    std::string text;
-    std::uint32_t trial = 0;
-    base::Iteration iteration = 0;
-    std::string word;
-    const auto attempt = [&] { return live_->state().trial(base::TrialId{trial}).attempt; };
-    const auto incarnation = [&] { return base::Incarnation{incarnation_}; };
+    Line line{std::istringstream(command), {}, {}};
+    line.words >> line.verb;
+    if (!live_ && line.verb != "study") throw std::runtime_error("a scenario begins with `study`");
+    if (!begins(line, body) && !happens(line) && !shows(line))
+        throw std::runtime_error("unknown scenario command: " + command);
+    return line.text;
+}
+
+/// A study, its lives, and what is done between them. Returns whether the command is one of these, as do the others.
+bool Player::begins(Line& line, const std::string& body) {
+    auto& [words, verb, text] = line;
     if (verb == "study") {
-        journal_.clear();
-        now_ = {};
-        incarnation_ = 0;
-        spec_ = study::parse_study(body, "scenario.toml", {}, known());
-        const auto& spec = spec_;
-        live_ = std::make_unique<tuner::Tuner>(spec);
-        replayed_ = std::make_unique<tuner::Tuner>(spec);
-        restored_.clear();
-        tuner::Output output;
-        live_->create("uuid", study::resolved_toml(spec), "test", output);
-        check(text, output);
+        create(body, text);
     } else if (verb == "began") {
         begin(cluster_of(words), text);
-    } else if (verb == "report" || verb == "train") {
-        words >> trial >> iteration >> word;
-        std::vector<study::NamedMetric> metrics;
-        if (word != "-") {
-            metrics.push_back({live_->spec().objective.metric, value_of(word)});
-        } else {
-            metrics.push_back({"something_else", 1.0});
-        }
-        event(study::ReportArrived{base::TrialId{trial}, attempt(), incarnation(), iteration,
-                                   base::to_seconds(now_.time_since_epoch()), metrics},
-              text);
-        const auto verdict = live_->state().trial(base::TrialId{trial}).verdict;
-        if (verb == "train" && verdict.verb != study::Verb::go_on) {
-            const bool best = live_->state().best == base::TrialId{trial};
-            const bool pauses =
-                verdict.verb == study::Verb::pause && (best || !live_->scheduler().out_of_reach(base::TrialId{trial}));
-            const bool saves = pauses || best;
-            if (saves) {
-                study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
-                checkpoint.generation = live_->state().trial(base::TrialId{trial}).generation();
-                if (word != "-" && std::isfinite(value_of(word))) checkpoint.value = value_of(word);
-                event(study::CheckpointSaved{base::TrialId{trial}, attempt(), incarnation(), checkpoint}, text);
-            }
-            const auto outcome = pauses ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped;
-            event(study::AttemptOver{base::TrialId{trial}, attempt(), incarnation(), outcome, {}}, text);
-        }
-    } else if (verb == "saved") {
-        words >> trial >> iteration;
-        study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
-        checkpoint.generation = live_->state().trial(base::TrialId{trial}).generation();
-        if (words >> word) checkpoint.value = value_of(word);
-        event(study::CheckpointSaved{base::TrialId{trial}, attempt(), incarnation(), checkpoint}, text);
-    } else if (verb == "over") {
-        words >> trial >> word;
-        const auto outcome = outcome_of(word);
-        event(study::AttemptOver{base::TrialId{trial}, attempt(), incarnation(), outcome, failure_of(words)}, text);
-    } else if (verb == "rank_gone") {
-        words >> trial;
-        event(study::RankGone{base::Rank{trial}, "node down"}, text);
-    } else if (verb == "rank_hung") {
-        words >> trial;
-        event(study::RankGone{base::Rank{trial}, "no report within 5 s", true}, text);
     } else if (verb == "died") {
         Cluster cluster;
+        std::uint32_t trial = 0;
         words >> cluster.workers;
         study::JobDeath death;
-        if (words >> trial) death.notes.push_back({base::TrialId{trial}, attempt(), failure_of(words)});
+        if (words >> trial) death.notes.push_back({base::TrialId{trial}, attempt_of(trial), failure_of(words)});
         reload();
         begin(cluster, text, std::move(death));
-    } else if (verb == "stop") {
-        event(study::StopRequested{rest_of(words)}, text);
-    } else if (verb == "person_stops") {
-        event(study::StopRequested{rest_of(words), study::Reason::draining, study::Asker::verb}, text);
-    } else if (verb == "steer") {
-        steer(words, text);
-    } else if (verb == "timer" || verb == "at") {
-        double seconds = 0.0;
-        words >> seconds;
-        now_ = base::from_ns(static_cast<std::int64_t>(seconds * 1e9));
-        if (verb == "timer") event(study::TimerFired{}, text);
-    } else if (verb == "deadline") {
-        words >> word;
-        study::DeadlineKnown known_deadline;
-        if (word != "none") known_deadline.at = base::from_ns(static_cast<std::int64_t>(std::stod(word) * 1e9));
-        event(known_deadline, text);
     } else if (verb == "resume") {
         reload();
         begin(cluster_of(words), text);
@@ -174,31 +108,138 @@ std::string Player::play(const std::string& command, const std::string& body) {
         everywhere([&](tuner::Tuner& core, tuner::Output& output) { core.change(resolved, "test", now_, output); },
                    text);
     } else if (verb == "reopen") {
-        words >> trial >> word;
+        std::uint32_t trial = 0;
+        std::string from;
+        words >> trial >> from;
         everywhere([&](tuner::Tuner& core,
-                       tuner::Output& output) { core.reopen(base::TrialId{trial}, word == "scratch", now_, output); },
+                       tuner::Output& output) { core.reopen(base::TrialId{trial}, from == "scratch", now_, output); },
                    text);
-    } else if (verb == "mark") {
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/// Events.
+bool Player::happens(Line& line) {
+    auto& [words, verb, text] = line;
+    std::uint32_t number = 0; // of a trial or rank
+    std::string word;
+    double seconds = 0.0;
+    if (verb == "report" || verb == "train") {
+        report(words, verb == "train", text);
+    } else if (verb == "saved") {
+        base::Iteration iteration = 0;
+        words >> number >> iteration >> word;
+        save(number, iteration, word.empty() ? std::nullopt : std::optional(value_of(word)), text);
+    } else if (verb == "over") {
+        words >> number >> word;
+        end(number, outcome_of(word), failure_of(words), text);
+    } else if (verb == "rank_gone") {
+        words >> number;
+        event(study::RankGone{base::Rank{number}, "node down"}, text);
+    } else if (verb == "rank_hung") {
+        words >> number;
+        event(study::RankGone{base::Rank{number}, "no report within 5 s", true}, text);
+    } else if (verb == "stop") {
+        event(study::StopRequested{rest_of(words)}, text);
+    } else if (verb == "person_stops") {
+        event(study::StopRequested{rest_of(words), study::Reason::draining, study::Asker::verb}, text);
+    } else if (verb == "steer") {
+        steer(words, text);
+    } else if (verb == "timer" || verb == "at") {
+        words >> seconds;
+        now_ = base::from_ns(static_cast<std::int64_t>(seconds * 1e9));
+        if (verb == "timer") event(study::TimerFired{}, text);
+    } else if (verb == "deadline") {
+        words >> word;
+        study::DeadlineKnown known_deadline;
+        if (word != "none") known_deadline.at = base::from_ns(static_cast<std::int64_t>(std::stod(word) * 1e9));
+        event(known_deadline, text);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/// Views.
+bool Player::shows(Line& line) const {
+    auto& [words, verb, text] = line;
+    if (verb == "mark") {
         const auto until = live_->state().deterministic_until;
-        return until ? "deterministic up to record " + std::to_string(*until) + "\n" : "deterministic\n";
+        text = until ? "deterministic up to record " + std::to_string(*until) + "\n" : "deterministic\n";
     } else if (verb == "failures") {
         const base::Duration between = tuner::mean_time_between_failures(live_->state(), live_->spec().checkpoint);
-        return std::to_string(live_->state().interruptions) + ", one in " +
+        text = std::to_string(live_->state().interruptions) + ", one in " +
                study::duration_text(std::chrono::floor<std::chrono::milliseconds>(between)) + "\n";
     } else if (verb == "trials") {
-        return trials();
+        text = trials();
     } else if (verb == "digest") {
         report::LogicalDigest digest;
         for (const auto& record : journal_) digest.add(record);
         std::ostringstream hex;
         hex << std::hex << digest.value() << "\n";
-        return hex.str();
+        text = hex.str();
     } else if (verb == "rungs") {
-        return rungs();
+        text = rungs();
     } else {
-        throw std::runtime_error("unknown scenario command: " + command);
+        return false;
     }
-    return text;
+    return true;
+}
+
+void Player::create(const std::string& body, std::string& text) {
+    journal_.clear();
+    now_ = {};
+    incarnation_ = 0;
+    spec_ = study::parse_study(body, "scenario.toml", {}, known());
+    live_ = std::make_unique<tuner::Tuner>(spec_);
+    replayed_ = std::make_unique<tuner::Tuner>(spec_);
+    restored_.clear();
+    tuner::Output output;
+    live_->create("uuid", study::resolved_toml(spec_), "test", output);
+    check(text, output);
+}
+
+base::Attempt Player::attempt_of(std::uint32_t trial) const {
+    return live_->state().trial(base::TrialId{trial}).attempt;
+}
+
+void Player::report(std::istringstream& words, bool trains, std::string& text) {
+    std::uint32_t trial = 0;
+    base::Iteration iteration = 0;
+    std::string word;
+    words >> trial >> iteration >> word;
+    const base::TrialId id{trial};
+    std::vector<study::NamedMetric> metrics;
+    if (word != "-")
+        metrics.push_back({live_->spec().objective.metric, value_of(word)});
+    else
+        metrics.push_back({"something_else", 1.0});
+    event(study::ReportArrived{id, attempt_of(trial), base::Incarnation{incarnation_}, iteration,
+                               base::to_seconds(now_.time_since_epoch()), metrics},
+          text);
+    const auto verdict = live_->state().trial(id).verdict;
+    if (!trains || verdict.verb == study::Verb::go_on) return;
+    const bool best = live_->state().best == id;
+    const bool pauses = verdict.verb == study::Verb::pause && (best || !live_->scheduler().out_of_reach(id));
+    const bool is_finite = word != "-" && std::isfinite(value_of(word));
+    if (pauses || best) save(trial, iteration, is_finite ? std::optional(value_of(word)) : std::nullopt, text);
+    end(trial, pauses ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped, {}, text);
+}
+
+void Player::save(std::uint32_t trial, base::Iteration iteration, std::optional<double> value, std::string& text) {
+    study::CheckpointRef checkpoint{iteration, checkpoint_name(trial, iteration), 1, 1};
+    checkpoint.generation = live_->state().trial(base::TrialId{trial}).generation();
+    if (value) checkpoint.value = *value;
+    event(study::CheckpointSaved{base::TrialId{trial}, attempt_of(trial), base::Incarnation{incarnation_}, checkpoint},
+          text);
+}
+
+void Player::end(std::uint32_t trial, study::AttemptOutcome outcome, study::Failure failure, std::string& text) {
+    event(study::AttemptOver{base::TrialId{trial}, attempt_of(trial), base::Incarnation{incarnation_}, outcome,
+                             std::move(failure)},
+          text);
 }
 
 /// `pause 3`, `add lr=0.1`, `set study.num_trials=9`; the number of the request first.

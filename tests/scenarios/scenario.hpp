@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -42,6 +43,19 @@ class Player {
     [[nodiscard]] std::string play(const std::string& command, const std::string& body);
 
   private:
+    struct Line {
+        std::istringstream words; ///< behind the verb
+        std::string verb;
+        std::string text; ///< what it gives
+    };
+    [[nodiscard]] bool begins(Line& line, const std::string& body);
+    [[nodiscard]] bool happens(Line& line);
+    [[nodiscard]] bool shows(Line& line) const;
+    void create(const std::string& body, std::string& text);
+    [[nodiscard]] base::Attempt attempt_of(std::uint32_t trial) const;
+    void report(std::istringstream& words, bool trains, std::string& text);
+    void save(std::uint32_t trial, base::Iteration iteration, std::optional<double> value, std::string& text);
+    void end(std::uint32_t trial, study::AttemptOutcome outcome, study::Failure failure, std::string& text);
     void event(study::EventBody body, std::string& text);
     /// Performs `act` on the core and on all restored ones, and compares their output.
     void everywhere(const std::function<void(tuner::Tuner&, tuner::Output&)>& act, std::string& text);

@@ -165,6 +165,92 @@ class PromoteByTheBook {
     std::map<base::TrialId, Trial> trials_;
 };
 
+/// ASHA's stopping rules, with a sorted list for each decision. Two brackets; up to 14 iterations.
+class StopByTheBook {
+  public:
+    StopByTheBook(std::string rule, double eta, bool stop_last)
+        : rule_(std::move(rule)), eta_(eta), ends_(stop_last || rule_ == "floor") {
+        for (std::uint32_t b = 0; b < 2; ++b)
+            levels_.push_back(rule_ == "ray" ? ray_levels(1, eta, last, b, 64) : integer_levels(1, 3, last, b));
+    }
+
+    /// Whether the report is the trial's first one at a rung.
+    [[nodiscard]] bool enters(const study::Reported& report) const {
+        const auto rung = rung_of(report);
+        return rung && entries(bracket_.at(report.trial), *rung).count(report.trial) == 0;
+    }
+
+    [[nodiscard]] Verb decide(const study::Reported& report) const {
+        if (ends_ && report.iteration >= last) return Verb::stop;
+        if (!enters(report)) return Verb::go_on;
+        const auto& recorded = entries(bracket_.at(report.trial), *rung_of(report));
+        return goes_on(recorded, report.trial, value_of(report)) ? Verb::go_on : Verb::stop;
+    }
+
+    void apply(const study::Record& record) {
+        if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
+            bracket_[created->trial] = created->bracket;
+        } else if (const auto* report = std::get_if<study::Reported>(&record)) {
+            const bool leaves_none = rule_ == "ray" && ends_ && report->iteration >= last &&
+                                     report->verdict.reason == Reason::max_iterations;
+            if (!enters(*report) || leaves_none) return;
+            const double value = value_of(*report);
+            const bool unknown = rule_ == "ray" && std::isnan(value);
+            rungs_[{bracket_.at(report->trial), *rung_of(*report)}][report->trial] =
+                unknown ? value : study::score(value, study::Mode::max);
+        } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
+            if (rule_ != "floor" || close->phase != study::TrialPhase::failed) return;
+            const std::uint32_t b = bracket_.at(close->trial);
+            std::size_t heading = 0;
+            while (heading < levels_[b].size() && entries(b, heading).count(close->trial) != 0) ++heading;
+            if (heading < levels_[b].size())
+                rungs_[{b, heading}][close->trial] = -std::numeric_limits<double>::infinity();
+        }
+    }
+
+  private:
+    static constexpr Iteration last = 14;
+    using Entries = std::map<base::TrialId, double>; ///< scores
+
+    /// The highest one that is reached; these reports skip none.
+    [[nodiscard]] std::optional<std::size_t> rung_of(const study::Reported& report) const {
+        const auto& levels = levels_[bracket_.at(report.trial)];
+        std::size_t reached = 0;
+        while (reached < levels.size() && levels[reached] <= report.iteration) ++reached;
+        return reached == 0 ? std::nullopt : std::optional(reached - 1);
+    }
+    [[nodiscard]] Entries entries(std::uint32_t bracket, std::size_t rung) const {
+        const auto found = rungs_.find({bracket, rung});
+        return found == rungs_.end() ? Entries{} : found->second;
+    }
+    [[nodiscard]] bool goes_on(const Entries& recorded, base::TrialId trial, double value) const {
+        const double own = study::score(value, study::Mode::max);
+        if (rule_ == "floor") {
+            std::vector<Ranked> all;
+            for (const auto& [id, score] : recorded) all.push_back({score, id});
+            return among(all, {own, trial}, std::max<std::size_t>((recorded.size() + 1) / 3, 1));
+        }
+        std::vector<double> known;
+        for (const auto& [id, score] : recorded)
+            if (!std::isnan(score)) known.push_back(score);
+        if (known.empty() || std::isnan(value)) return true;
+        std::sort(known.begin(), known.end(), std::greater<>());
+        const double place = static_cast<double>(known.size() - 1) / eta_; // from the top
+        const auto above = static_cast<std::size_t>(place);
+        const double rest = place - static_cast<double>(above);
+        if (rest == 0.0) return own >= known[above];
+        if (std::isinf(known[above + 1])) return true;
+        return own >= known[above] - (known[above] - known[above + 1]) * rest;
+    }
+
+    std::string rule_;
+    double eta_;
+    bool ends_; ///< at the last iteration
+    std::vector<std::vector<Iteration>> levels_;
+    std::map<base::TrialId, std::uint32_t> bracket_;
+    std::map<std::pair<std::uint32_t, std::size_t>, Entries> rungs_; ///< by bracket and number
+};
+
 /// Asks for every report of the history, and compares. Returns the number of reports that were compared at a rung.
 template <class Compare>
 std::size_t replay(const study::StudySpec& spec, std::uint64_t seed, Compare compare) {
@@ -222,71 +308,18 @@ TEST_CASE("the stopping rules agree with sorting", "[schedulers]") {
                 const double eta = rule == "ray" && seed % 3 == 0 ? 2.5 : 3.0;
                 auto spec = study_for("stop", rule, eta, 14, 2);
                 set_option(spec.scheduler, {"stop_last_trials", stop_last});
-                const bool ends = stop_last || rule == "floor";
-                std::vector<std::vector<Iteration>> levels;
-                for (std::uint32_t b = 0; b < 2; ++b) {
-                    levels.push_back(rule == "ray" ? ray_levels(1, eta, 14, b, 64) : integer_levels(1, 3, 14, b));
-                }
-                std::map<base::TrialId, std::uint32_t> bracket;
-                std::map<std::pair<std::uint32_t, std::size_t>, std::map<base::TrialId, double>> rungs;
-                const auto goes_on = [&](const std::map<base::TrialId, double>& recorded, base::TrialId trial,
-                                         double value) {
-                    const double own = study::score(value, study::Mode::max);
-                    if (rule == "floor") {
-                        std::vector<Ranked> entries;
-                        for (const auto& [id, score] : recorded) entries.push_back({score, id});
-                        return among(entries, {own, trial}, std::max<std::size_t>((recorded.size() + 1) / 3, 1));
-                    }
-                    std::vector<double> known;
-                    for (const auto& [id, score] : recorded) {
-                        if (!std::isnan(score)) known.push_back(score);
-                    }
-                    if (known.empty() || std::isnan(value)) return true;
-                    std::sort(known.begin(), known.end(), std::greater<>());
-                    const double place = static_cast<double>(known.size() - 1) / eta; // from the top
-                    const auto above = static_cast<std::size_t>(place);
-                    const double rest = place - static_cast<double>(above);
-                    if (rest == 0.0) return own >= known[above];
-                    if (std::isinf(known[above + 1])) return true;
-                    return own >= known[above] - (known[above] - known[above + 1]) * rest;
-                };
+                StopByTheBook book(rule, eta, stop_last);
                 const auto compared = replay(spec, seed, [&](Scheduler& scheduler, const study::Record& record) {
                     bool at_rung = false;
-                    if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
-                        bracket[created->trial] = created->bracket;
-                    } else if (const auto* report = std::get_if<study::Reported>(&record)) {
+                    if (const auto* report = std::get_if<study::Reported>(&record)) {
                         const double value = value_of(*report);
                         const double score = study::score(value, study::Mode::max);
-                        const std::uint32_t b = bracket.at(report->trial);
-                        // The highest rung reached; these reports skip none.
-                        std::size_t rung = 0;
-                        while (rung < levels[b].size() && levels[b][rung] <= report->iteration) ++rung;
-                        auto* entries = rung == 0 ? nullptr : &rungs[{b, rung - 1}];
-                        const bool open = entries != nullptr && entries->count(report->trial) == 0;
-                        Verb expected = Verb::go_on;
-                        if (ends && report->iteration >= 14) {
-                            expected = Verb::stop;
-                        } else if (open && !goes_on(*entries, report->trial, value)) {
-                            expected = Verb::stop;
-                        }
                         REQUIRE(scheduler.decide({report->trial, report->iteration, score, std::isnan(value)}, false)
-                                    .verb == expected);
-                        at_rung = open;
-                        const bool leaves_none = rule == "ray" && ends && report->iteration >= 14 &&
-                                                 report->verdict.reason == Reason::max_iterations;
-                        if (open && !leaves_none) {
-                            (*entries)[report->trial] = rule == "ray" && std::isnan(value) ? value : score;
-                        }
-                    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
-                        const std::uint32_t b = bracket.at(close->trial);
-                        std::size_t heading = 0;
-                        while (heading < levels[b].size() && rungs[{b, heading}].count(close->trial) != 0) ++heading;
-                        if (rule == "floor" && close->phase == study::TrialPhase::failed &&
-                            heading < levels[b].size()) {
-                            rungs[{b, heading}][close->trial] = -std::numeric_limits<double>::infinity();
-                        }
+                                    .verb == book.decide(*report));
+                        at_rung = book.enters(*report);
                     }
                     scheduler.apply(record);
+                    book.apply(record);
                     return at_rung;
                 });
                 CHECK(compared > 30);

@@ -44,14 +44,19 @@ space::Configuration every_kind_of_value() {
     return configuration;
 }
 
-/// At least two of each kind: the emptiest and the largest that its fields allow.
-std::vector<Record> examples() {
-    const CheckpointRef checkpoint{max64, "checkpoints/17/27-1.1.h5", max64, max64};
-    CheckpointRef sharded = checkpoint;
-    sharded.value = -0.25;
-    sharded.shards = {1, max64};
-    sharded.generation = max32;
-    std::vector<Record> records{
+CheckpointRef checkpoint() { return {max64, "checkpoints/17/27-1.1.h5", max64, max64}; }
+
+CheckpointRef sharded() {
+    CheckpointRef result = checkpoint();
+    result.value = -0.25;
+    result.shards = {1, max64};
+    result.generation = max32;
+    return result;
+}
+
+/// Studies, starts and reports.
+std::vector<Record> records_of_beginnings() {
+    return {
         StudyCreated{},
         StudyCreated{odd_text, std::string(100000, 's'), max64, "0.1.0"},
         StudyCreated{"u", "s", 1, "0.1.0", odd_text},
@@ -66,7 +71,7 @@ std::vector<Record> examples() {
         TrialCreated{
             TrialId(max32), first_time, max32, max32, max64, {last_origin, max64, max32}, every_kind_of_value()},
         TrialStarted{},
-        TrialStarted{TrialId(max32), Attempt(max32), last_time, {Rank(0), Rank(7), Rank(max32)}, checkpoint},
+        TrialStarted{TrialId(max32), Attempt(max32), last_time, {Rank(0), Rank(7), Rank(max32)}, checkpoint()},
         TrialStarted{TrialId(3),
                      Attempt(1),
                      last_time,
@@ -83,10 +88,16 @@ std::vector<Record> examples() {
                   {MetricId(0), std::numeric_limits<double>::denorm_min()},
                   {MetricId(max16), -0.0}},
                  {Verb::stop, Reason::parameters_differ, -1.5e300, 0.1}},
+    };
+}
+
+/// Checkpoints, ends of attempts, trials and studies.
+std::vector<Record> records_of_ends() {
+    return {
         CheckpointCommitted{},
-        CheckpointCommitted{TrialId(max32), Attempt(max32), first_time, checkpoint},
-        CheckpointCommitted{TrialId(max32), Attempt(max32), first_time, sharded},
-        TrialStarted{TrialId(max32), Attempt(max32), last_time, {Rank(7)}, sharded},
+        CheckpointCommitted{TrialId(max32), Attempt(max32), first_time, checkpoint()},
+        CheckpointCommitted{TrialId(max32), Attempt(max32), first_time, sharded()},
+        TrialStarted{TrialId(max32), Attempt(max32), last_time, {Rank(7)}, sharded()},
         CheckpointReleased{},
         CheckpointReleased{TrialId(max32), odd_text, true},
         AttemptEnded{},
@@ -104,6 +115,12 @@ std::vector<Record> examples() {
         StudyEnded{last_time, StudyOutcome::resumable, Reason::no_trial_succeeded, odd_text},
         Snapshot{},
         Snapshot{max64, std::string(300, '\0'), odd_text},
+    };
+}
+
+/// Changes, verdicts on places, takeovers, suggestions and requests.
+std::vector<Record> records_of_requests() {
+    return {
         StudyChanged{},
         StudyChanged{last_time, odd_text, max64, odd_text},
         TrialReopened{},
@@ -122,7 +139,7 @@ std::vector<Record> examples() {
         YieldAsked{},
         YieldAsked{TrialId(max32), last_time},
         Exploited{},
-        Exploited{TrialId(max32), last_time, max64, {TrialId(0), sharded}, max32, every_kind_of_value()},
+        Exploited{TrialId(max32), last_time, max64, {TrialId(0), sharded()}, max32, every_kind_of_value()},
         ExploitUndone{},
         ExploitUndone{TrialId(max32), last_time, max32},
         TicketOpened{},
@@ -146,6 +163,13 @@ std::vector<Record> examples() {
         WarmStarted{{{odd_text, 1, max64, odd_text}},
                     {{every_kind_of_value(), {{1, -0.0}, {max64, 1e300}}, true}, {{}, {}, false}}},
     };
+}
+
+/// At least two of each kind: the emptiest and the largest that its fields allow.
+std::vector<Record> examples() {
+    std::vector<Record> records = records_of_beginnings();
+    for (auto* more : {records_of_ends, records_of_requests})
+        for (Record& record : more()) records.push_back(std::move(record));
     return records;
 }
 

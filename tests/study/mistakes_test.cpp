@@ -41,6 +41,14 @@ std::string with_study_line(const std::string& lines) {
     return parts.text();
 }
 
+void check_scheduler(const std::vector<Case>& cases) {
+    for (const Case& c : cases) {
+        Parts parts;
+        parts.rest = "[scheduler]\n" + c.lines;
+        check(c, parts.text());
+    }
+}
+
 } // namespace
 
 TEST_CASE("mistakes of [study]", "[study]") {
@@ -62,8 +70,7 @@ TEST_CASE("mistakes of [study]", "[study]") {
          "'val_loss'?; it reports: train_loss, val_loss, val_accuracy"},
         {"metric = true\n", "3:10 study.metric: needs a string, not a boolean (true)"},
         {"mode = \"minimize\"\n",
-         "4:8 study.mode: unknown value \"minimize\"; accepted: \"min\" or \"max\"; here it is called "
-         "\"min\""},
+         "4:8 study.mode: unknown value \"minimize\"; accepted: \"min\" or \"max\"; here it is called \"min\""},
         {"mode = \"mim\"\n",
          "4:8 study.mode: unknown value \"mim\"; accepted: \"min\" or \"max\"; did you mean \"min\"?"},
         {"mode = true\n", "4:8 study.mode: needs \"min\" or \"max\", not a boolean (true)"},
@@ -78,8 +85,7 @@ TEST_CASE("mistakes of [study]", "[study]") {
         {"seed = -3\n", "7:8 study.seed: needs an integer >= 0, not -3"},
         {"max_concurrent = 1.5\n", "7:18 study.max_concurrent: needs an integer >= 0, not a float (1.5)"},
         {"time_budget = 90\n",
-         "7:15 study.time_budget: needs a duration in quotes, as in \"90m\" or \"02:30:00\", not an "
-         "integer (90)"},
+         "7:15 study.time_budget: needs a duration in quotes, as in \"90m\" or \"02:30:00\", not an integer (90)"},
         {"time_budget = 02:30:00\n",
          "7:15 study.time_budget: needs a duration in quotes, as in \"90m\" or \"02:30:00\", not a "
          "date or time (02:30:00)"},
@@ -87,6 +93,12 @@ TEST_CASE("mistakes of [study]", "[study]") {
          "7:15 study.time_budget: \"4:00\" is not a duration: Slurm reads minutes, people mean "
          "hours; write \"4:00:00\" or \"0:4:00\""},
         {"time_budget = \"0s\"\n", "7:15 study.time_budget: needs a duration longer than zero, not \"0s\""},
+    };
+    for (const Case& c : cases) check(c, with_study_line(c.lines));
+}
+
+TEST_CASE("unknown keys of [study], and keys that do not go together", "[study]") {
+    const std::vector<Case> cases = {
         {"n_trials = 3\n", "7:1 study.n_trials: is Optuna's name; here: num_trials"},
         {"num_samples = 3\n", "7:1 study.num_samples: is Ray Tune's name; here: num_trials"},
         {"direction = \"maximize\"\n", "7:1 study.direction: is Optuna's name; here: mode"},
@@ -103,12 +115,10 @@ TEST_CASE("mistakes of [study]", "[study]") {
          "not depend on the ranks that a start happens to have"},
         {"deterministic = true\nmax_concurrent = 4\ntime_budget = \"1h\"\n",
          "9:1 study.time_budget: does not go with study.deterministic: what a study does in a given time depends on "
-         "the "
-         "machine; limit num_trials instead"},
+         "the machine; limit num_trials instead"},
         {"unit_cost = \"{layers}\"\n",
          "7:1 study.unit_cost: is not supported by this version: in a deterministic study every unit, from one report "
-         "to "
-         "the next, costs 1"},
+         "to the next, costs 1"},
         {"colour = 3\n",
          "7:1 study.colour: unknown key; known: name, metric, mode, constraints, num_trials, max_iterations, seed, "
          "max_concurrent, time_budget, deterministic"},
@@ -220,13 +230,11 @@ TEST_CASE("mistakes of [resources]", "[study]") {
          "each GPU)"},
         {"ranks = 2\ngpus = 0.5\n",
          "16:8 resources.gpus: a share of a GPU is for trials of one rank: ranks of a trial never share a GPU; leave "
-         "out "
-         "resources.ranks"},
+         "out resources.ranks"},
         {"num_gpus = 2\n", "15:1 resources.num_gpus: is Ray's name; here: gpus"},
         {"gpus_per_rank = 1\n",
          "15:1 resources.gpus_per_rank: is not supported by this version: a rank has one GPU; write gpus = N for N "
-         "ranks "
-         "with one each"},
+         "ranks with one each"},
         {"num_workers = 2\n", "15:1 resources.num_workers: is Ray Train's name; here: ranks"},
         {"bind = \"core\"\n",
          "15:8 resources.bind: unknown value \"core\"; accepted: \"auto\", \"cores\" or \"none\"; did you mean "
@@ -294,8 +302,7 @@ TEST_CASE("mistakes of [space], whatever the trainable", "[study]") {
          "11:1 space.condition: a condition belongs to a parameter or to a nested table, not to the whole space; a "
          "hyper-parameter of this name is written condition = { value = ... }"},
         {"[space.a]\nb = \"randint(3, 3)\"\n",
-         "11:5 space.a.b: randint needs low < high (the upper bound is exclusive), got 3 "
-         "and 3:  \"randint(3, 3)\""},
+         "11:5 space.a.b: randint needs low < high (the upper bound is exclusive), got 3 and 3:  \"randint(3, 3)\""},
     };
     for (const Case& c : cases) {
         Parts parts = free_parts();
@@ -321,15 +328,13 @@ TEST_CASE("mistakes between [space] and the trainable", "[study]") {
          "11:11 space.dropout: the option takes a number from 0 to 1, not integers from 0 to 2"},
         {"batch_size = \"uniform(16, 64)\"\n",
          "11:14 space.batch_size: the option takes an integer >= 1, not floats; integers are drawn by randint, "
-         "lograndint, "
-         "qrandint and qlograndint"},
+         "lograndint, qrandint and qlograndint"},
         {"batch_size = \"randint(0, 64)\"\n",
          "11:14 space.batch_size: the option takes an integer >= 1, not integers from 0 to 63"},
         {"batch_size = [32, 64.0]\n", "11:14 space.batch_size: the option takes an integer >= 1, not 64.0"},
         {"batch_size = \"grid([0, 8])\"\n", "11:14 space.batch_size: the option takes an integer >= 1, not 0"},
         {"optimizer = [\"sgd\", \"adamm\"]\n",
-         "11:13 space.optimizer: the option takes \"sgd\" or \"adam\", not \"adamm\"; did "
-         "you mean \"adam\"?"},
+         "11:13 space.optimizer: the option takes \"sgd\" or \"adam\", not \"adamm\"; did you mean \"adam\"?"},
         {"optimizer = \"uniform(0, 1)\"\n", "11:13 space.optimizer: the option takes \"sgd\" or \"adam\", not floats"},
         {"optimizer = \"randint(0, 2)\"\n",
          "11:13 space.optimizer: the option takes \"sgd\" or \"adam\", not integers"},
@@ -360,7 +365,6 @@ TEST_CASE("mistakes between [space] and the trainable", "[study]") {
 
 TEST_CASE("mistakes of [scheduler]", "[study]") {
     const std::string types = listed(names_of(schedulers::built_in(), [](const auto&) { return true; }));
-    const std::string only_asha = " is a key of type \"asha\" only";
     const std::vector<Case> cases = {
         {"type = \"genetic\"\n", "13:8 scheduler.type: unknown value \"genetic\"; accepted: " + types},
         {"type = \"genetic\"\n[scheduler.explore]\nlr = \"perturb\"\n",
@@ -388,6 +392,28 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
         {"type = \"asha\"\nvariant = \"promotion\"\n",
          "14:11 scheduler.variant: unknown value \"promotion\"; accepted: "
          "\"promote\" or \"stop\"; here it is called \"promote\""},
+        {"type = \"asha\"\ngrace_period = 1\n",
+         "14:1 scheduler.grace_period: is Ray Tune's name; here: "
+         "scheduler.first_rung (asha) or scheduler.grace (median)"},
+        {"type = \"asha\"\nreduction_factor = 4\n", "14:1 scheduler.reduction_factor: is Ray Tune's name; here: eta"},
+        {"type = \"asha\"\nmax_t = 81\n", "14:1 scheduler.max_t: is Ray Tune's name; here: study.max_iterations"},
+        {"type = \"asha\"\nmin_resource = 1\n", "14:1 scheduler.min_resource: is Optuna's name; here: first_rung"},
+        {"type = \"asha\"\nmetric = \"x\"\n",
+         "14:1 scheduler.metric: unknown key here; it belongs to study.metric or stop.metric or stop.plateau.metric"},
+        {"type = \"median\"\nmin_samples_required = 3\n",
+         "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
+        {"type = 3\neta = 3\ncolor = 2\n",
+         "13:8 scheduler.type: needs " + types +
+             ", not an integer (3)\n15:1 scheduler.color: unknown key; "
+             "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
+             "stop_last_trials, grace, min_samples, hard_stop, table, ranking, epsilon, interval, burn_in, selection, "
+             "window, quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
+    };
+    check_scheduler(cases);
+}
+
+TEST_CASE("values of [scheduler] out of range", "[study]") {
+    check_scheduler({
         {"type = \"asha\"\neta = 1\n", "14:7 scheduler.eta: needs a number > 1: one in eta goes on"},
         {"type = \"asha\"\neta = 0.5\n", "14:7 scheduler.eta: needs a number from 1 to 1000000, not 0.5"},
         {"type = \"asha\"\neta = 2.5\n",
@@ -411,36 +437,11 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
          "16:7 scheduler.eta: gives more than 64 rungs up to study.max_iterations (27)"},
         {"type = \"asha\"\nbrackets = 0\n", "14:12 scheduler.brackets: needs an integer from 1 to 64, not 0"},
         {"type = \"asha\"\nfinish_top = -1\n", "14:14 scheduler.finish_top: needs an integer >= 0, not -1"},
-        {"type = \"asha\"\ngrace_period = 1\n",
-         "14:1 scheduler.grace_period: is Ray Tune's name; here: "
-         "scheduler.first_rung (asha) or scheduler.grace (median)"},
-        {"type = \"asha\"\nreduction_factor = 4\n", "14:1 scheduler.reduction_factor: is Ray Tune's name; here: eta"},
-        {"type = \"asha\"\nmax_t = 81\n", "14:1 scheduler.max_t: is Ray Tune's name; here: study.max_iterations"},
-        {"type = \"asha\"\nmin_resource = 1\n", "14:1 scheduler.min_resource: is Optuna's name; here: first_rung"},
-        {"type = \"asha\"\nmetric = \"x\"\n",
-         "14:1 scheduler.metric: unknown key here; it belongs to study.metric or stop.metric or stop.plateau.metric"},
         {"type = \"median\"\ngrace = 28\n",
-         "14:9 scheduler.grace: 28 is above the ceiling study.max_iterations (27); it counts "
-         "iterations"},
+         "14:9 scheduler.grace: 28 is above the ceiling study.max_iterations (27); it counts iterations"},
         {"type = \"median\"\ngrace = -1\n", "14:9 scheduler.grace: needs a number >= 0, not -1"},
         {"type = \"median\"\nmin_samples = 0\n", "14:15 scheduler.min_samples: needs an integer >= 1, not 0"},
-        {"type = \"median\"\nmin_samples_required = 3\n",
-         "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
-        {"type = 3\neta = 3\ncolor = 2\n",
-         "13:8 scheduler.type: needs " + types +
-             ", not an "
-             "integer (3)\n15:1 "
-             "scheduler.color: "
-             "unknown key; "
-             "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
-             "stop_last_trials, grace, min_samples, hard_stop, table, ranking, epsilon, interval, burn_in, selection, "
-             "window, quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
-    };
-    for (const Case& c : cases) {
-        Parts parts;
-        parts.rest = "[scheduler]\n" + c.lines;
-        check(c, parts.text());
-    }
+    });
 }
 
 TEST_CASE("the edges of rungs and brackets are accepted", "[study]") {
@@ -561,16 +562,14 @@ TEST_CASE("mistakes of [failure], [journal], [run] and [slurm]", "[study]") {
          "second, and one that is late by a moment is not dead"},
         {"[journal]\ncommit = \"1s\"\n", "13:1 journal.commit: unknown key; did you mean 'commit_interval'?"},
         {"[run]\nabort_grace = 30\n",
-         "13:15 run.abort_grace: needs a duration in quotes, as in \"90m\" or \"02:30:00\", not an "
-         "integer (30)"},
+         "13:15 run.abort_grace: needs a duration in quotes, as in \"90m\" or \"02:30:00\", not an integer (30)"},
         {"[run]\nheartbeat_timout = \"1m\"\n",
          "13:1 run.heartbeat_timout: unknown key; did you mean 'heartbeat_timeout'?"},
         {"[slurm]\nrequeue = \"yes\"\n", "13:11 slurm.requeue: needs true or false, not a string (\"yes\")"},
         {"[slurm]\nmax_requeues = 0\n", "13:16 slurm.max_requeues: needs an integer from 1 to 1000000, not 0"},
         {"[slurm]\npoll_interval = \"9s\"\n",
          "13:17 slurm.poll_interval: needs a duration of at least 10s, not \"9s\"; many studies that ask more often "
-         "are "
-         "a load for Slurm's controller"},
+         "are a load for Slurm's controller"},
         {"[slurm]\nlead_tim = \"1m\"\n", "13:1 slurm.lead_tim: unknown key; did you mean 'lead_time'?"},
     };
     for (const Case& c : cases) {

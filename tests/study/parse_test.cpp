@@ -339,58 +339,62 @@ TEST_CASE("a resolved study is read without knowing its trainable", "[study]") {
     CHECK_THROWS_AS(parse_resolved("[study]\nmode = 3\n", "resolved.toml"), StudyFileError);
 }
 
+const char* const many_tables[] = {
+    "[scheduler]\ntype = \"asha\"\n",
+    "[scheduler]\ntype = \"asha\"\neta = 4\nfirst_rung = 2\nbrackets = 2\nfinish_top = 0\nrestart_paused = "
+    "true\n",
+    "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\nbrackets = 3\n",
+    "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\neta = 2.7\nfirst_rung = 0.3\nbrackets "
+    "= 9\n",
+    "[scheduler]\ntype = \"median\"\ngrace = 0\n",
+    "[searcher]\ntype = \"sobol\"\nscramble = false\n",
+    "[searcher]\ntype = \"random\"\n",
+    "[resources]\nranks = 3\ncpus_per_rank = 8\nbind = \"none\"\n",
+    "[resources]\ngpus = 4\n",
+    "[resources]\ngpus = 0.25\ngpu_metrics = true\n",
+    "[resources]\nranks = 1\ngpus = 0.333\n",
+    "[resources]\nranks = 2\ngpus = 0\n",
+    "gpus = [0, 1, 2]\n[resources]\nranks = 3\ngpus = \"{gpus}\"\n",
+    "[stop]\ntime = \"1.5h\"\n",
+    "[stop]\nmetric = \"val_loss <= -1e-300\"\nplateau = { threshold = -0.1 }\n",
+    "[stop.plateau]\nmetric = \"train_loss\"\nstd = 1e-9\nresults = 2\ngrace = 0\n",
+    "[checkpoint]\ninterval = 5\n",
+    "[checkpoint]\ninterval = \"none\"\n",
+    "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n[checkpoint]\nat_rungs = true\n",
+    "[checkpoint]\ninterval = \"10m\"\n",
+    "[checkpoint]\ninterval = \"auto\"\nmean_time_between_failures = \"36h\"\n",
+    "[failure]\ntolerate = 1\n[journal]\ncommit_interval = \"1ms\"\n[run]\nabort_grace = \"0.5s\"\n",
+};
+
+const char* const many_spaces[] = {
+    "a = \"uniform(-1, 1)\"\nb = \"quniform(0.0, 1.0, 0.1)\"\nc = \"qloguniform(1e-3, 1.0, 1e-3)\"\n",
+    "a = \"randint(0, 10)\"\nb = \"qrandint(0, 10, 5)\"\nc = \"lograndint(1, 1000)\"\nd = \"qlograndint(8, "
+    "64, 8)\"\n",
+    "a = \"randn(0.0, 1.0)\"\nb = \"qrandn(3.0, 0.5, 0.25)\"\nc = \"randn()\"\n",
+    "a = \"choice([1, 2, 'x'])\"\nb = \"choice([1, 2], ordered=true)\"\nc = \"grid([true, false])\"\n",
+    "a = 1\nb = 1.0\nc = true\nd = \"text\"\ne = \"\"\nf = \"it's \\\"odd\\\" \\\\ \\t \\u0001 \\u00e9\"\ng = "
+    "inf\n",
+    "a = { value = [1, 2] }\nb = { value = \"f(x)\" }\nc = { value = \"uniform(0, 1)\" }\n",
+    "a = [[1], [], [[2.5, \"x\"], true]]\nb = [\"uniform(0, 1)\", \"it's\"]\n",
+    "opt = [\"sgd\", \"adam\"]\nm = { domain = \"uniform(0.1, 0.9)\", condition = \"opt == 'sgd'\" }\n"
+    "v = { value = \"x\", condition = \"not (opt in ['sgd', \\\"adam\\\"]) or m < 0.5\" }\n",
+    "a.x = 1\na.y.z = [1, 2]\nb = 2\n[space.c]\ncondition = \"b == 2\"\nd = 3\n[space.c.e]\ncondition = \"c.d "
+    "> 1\"\n"
+    "f = { domain = \"uniform(0.0, 1.0)\", condition = \"a.x == 1\" }\n",
+    "type = 1\nname = \"x\"\nvalue = 3\ndomain = \"y\"\ncondition = { value = 3 }\n[space.n]\nvalue = "
+    "1\nother = 2\n"
+    "condition = [1, 2]\n",
+    "condition = { domain = \"uniform(0.0, 1.0)\" }\nn = { a = 1, condition = { value = \"c\" } }\n",
+};
+
 TEST_CASE("the resolved study reads back as the same study", "[study]") {
     std::vector<std::string> texts{Parts{}.text(), free_parts().text()};
-    for (const std::string rest : {
-             "[scheduler]\ntype = \"asha\"\n",
-             "[scheduler]\ntype = \"asha\"\neta = 4\nfirst_rung = 2\nbrackets = 2\nfinish_top = 0\nrestart_paused = "
-             "true\n",
-             "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\nbrackets = 3\n",
-             "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\neta = 2.7\nfirst_rung = 0.3\nbrackets "
-             "= 9\n",
-             "[scheduler]\ntype = \"median\"\ngrace = 0\n",
-             "[searcher]\ntype = \"sobol\"\nscramble = false\n",
-             "[searcher]\ntype = \"random\"\n",
-             "[resources]\nranks = 3\ncpus_per_rank = 8\nbind = \"none\"\n",
-             "[resources]\ngpus = 4\n",
-             "[resources]\ngpus = 0.25\ngpu_metrics = true\n",
-             "[resources]\nranks = 1\ngpus = 0.333\n",
-             "[resources]\nranks = 2\ngpus = 0\n",
-             "gpus = [0, 1, 2]\n[resources]\nranks = 3\ngpus = \"{gpus}\"\n",
-             "[stop]\ntime = \"1.5h\"\n",
-             "[stop]\nmetric = \"val_loss <= -1e-300\"\nplateau = { threshold = -0.1 }\n",
-             "[stop.plateau]\nmetric = \"train_loss\"\nstd = 1e-9\nresults = 2\ngrace = 0\n",
-             "[checkpoint]\ninterval = 5\n",
-             "[checkpoint]\ninterval = \"none\"\n",
-             "[scheduler]\ntype = \"asha\"\nvariant = \"stop\"\n[checkpoint]\nat_rungs = true\n",
-             "[checkpoint]\ninterval = \"10m\"\n",
-             "[checkpoint]\ninterval = \"auto\"\nmean_time_between_failures = \"36h\"\n",
-             "[failure]\ntolerate = 1\n[journal]\ncommit_interval = \"1ms\"\n[run]\nabort_grace = \"0.5s\"\n",
-         }) {
+    for (const char* rest : many_tables) {
         Parts parts;
         parts.rest = rest;
         texts.push_back(parts.text());
     }
-    for (const std::string space : {
-             "a = \"uniform(-1, 1)\"\nb = \"quniform(0.0, 1.0, 0.1)\"\nc = \"qloguniform(1e-3, 1.0, 1e-3)\"\n",
-             "a = \"randint(0, 10)\"\nb = \"qrandint(0, 10, 5)\"\nc = \"lograndint(1, 1000)\"\nd = \"qlograndint(8, "
-             "64, 8)\"\n",
-             "a = \"randn(0.0, 1.0)\"\nb = \"qrandn(3.0, 0.5, 0.25)\"\nc = \"randn()\"\n",
-             "a = \"choice([1, 2, 'x'])\"\nb = \"choice([1, 2], ordered=true)\"\nc = \"grid([true, false])\"\n",
-             "a = 1\nb = 1.0\nc = true\nd = \"text\"\ne = \"\"\nf = \"it's \\\"odd\\\" \\\\ \\t \\u0001 \\u00e9\"\ng = "
-             "inf\n",
-             "a = { value = [1, 2] }\nb = { value = \"f(x)\" }\nc = { value = \"uniform(0, 1)\" }\n",
-             "a = [[1], [], [[2.5, \"x\"], true]]\nb = [\"uniform(0, 1)\", \"it's\"]\n",
-             "opt = [\"sgd\", \"adam\"]\nm = { domain = \"uniform(0.1, 0.9)\", condition = \"opt == 'sgd'\" }\n"
-             "v = { value = \"x\", condition = \"not (opt in ['sgd', \\\"adam\\\"]) or m < 0.5\" }\n",
-             "a.x = 1\na.y.z = [1, 2]\nb = 2\n[space.c]\ncondition = \"b == 2\"\nd = 3\n[space.c.e]\ncondition = \"c.d "
-             "> 1\"\n"
-             "f = { domain = \"uniform(0.0, 1.0)\", condition = \"a.x == 1\" }\n",
-             "type = 1\nname = \"x\"\nvalue = 3\ndomain = \"y\"\ncondition = { value = 3 }\n[space.n]\nvalue = "
-             "1\nother = 2\n"
-             "condition = [1, 2]\n",
-             "condition = { domain = \"uniform(0.0, 1.0)\" }\nn = { a = 1, condition = { value = \"c\" } }\n",
-         }) {
+    for (const char* space : many_spaces) {
         Parts parts = free_parts();
         parts.space = space;
         texts.push_back(parts.text());

@@ -110,93 +110,132 @@ std::size_t allocated() {
     return info.uordblks + info.hblkhd; // from the heap, and mapped separately
 }
 
-/// `weighed`: also measures memory. That is slow with many free blocks, so it is not part of the timing.
-Result run(std::uint32_t trials, Values values, const Choice& choice, bool weighed = false) {
-    const std::size_t memory_before = weighed ? allocated() : 0;
-    tuner::Tuner tuner(make_spec(trials, values, choice));
-    tuner::Output out;
-    tuner.create("bench", "bench", "bench", out);
+/// A study, played as fast as possible.
+class Play {
+  public:
+    Play(std::uint32_t trials, Values values, const Choice& choice)
+        : trials_(trials), values_(values), explores_(choice.explores()), tuner_(make_spec(trials, values, choice)) {}
+
+    Result run();
+
+  private:
+    /// Encodes the records of the last step.
+    void write(Result& result);
+    /// Does what the last step commanded. Returns whether the study has ended.
+    bool obey();
+    void decided(const study::Decide& decide);
+    /// The next report, as it arrives: decoded from bytes.
+    void report();
+
+    std::uint32_t trials_;
+    Values values_;
+    bool explores_;
+    tuner::Tuner tuner_;
+    tuner::Output out_;
+    std::deque<Running> running_;
+    std::vector<study::Event> inbox_;
+    study::Bytes wire_;
+    study::Bytes journal_;
+    std::int64_t now_ = 0;
+};
+
+void Play::write(Result& result) {
+    journal_.clear();
+    study::encode(out_.records, journal_);
+    for (const auto& record : out_.records) {
+        if (const auto* report = std::get_if<study::Reported>(&record)) {
+            ++result.reports;
+            if (report->verdict.reason != study::Reason::below_rung) ++result.at_rung;
+        }
+    }
+    result.journal_bytes += static_cast<double>(journal_.size());
+}
+
+void Play::decided(const study::Decide& decide) {
+    const bool trains = decide.verdict.verb == study::Verb::go_on;
+    const bool gives_up = explores_ && decide.verdict.verb == study::Verb::discard;
+    if ((!trains && !gives_up) || decide.verdict.reason == study::Reason::published)
+        inbox_.push_back({base::from_ns(now_), saved(decide, tuner_.state().trial(decide.trial).generation())});
+    if (trains) {
+        running_.push_back({decide.trial, decide.attempt, decide.iteration + 1});
+        return;
+    }
+    const auto outcome =
+        decide.verdict.verb == study::Verb::pause ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped;
+    inbox_.push_back(
+        {base::from_ns(now_), study::AttemptOver{decide.trial, decide.attempt, base::Incarnation{1}, outcome, {}}});
+}
+
+bool Play::obey() {
+    bool ended = false;
+    for (const auto& command : out_.commands) {
+        if (const auto* start = std::get_if<study::StartTrial>(&command))
+            running_.push_back({start->trial, start->attempt, start->iteration + 1});
+        else if (const auto* decide = std::get_if<study::Decide>(&command))
+            decided(*decide);
+        else if (std::holds_alternative<study::EndStudy>(command))
+            ended = true;
+    }
+    return ended;
+}
+
+void Play::report() {
+    if (running_.empty()) {
+        std::fprintf(stderr, "the study neither runs nor ends\n");
+        std::exit(1);
+    }
+    const Running who = running_.front();
+    running_.pop_front();
+    now_ += 1000;
+    wire_.clear();
+    study::Encoder encoder(wire_);
+    encoder.varint(who.trial.value());
+    encoder.varint(who.attempt.value());
+    encoder.varint(who.next);
+    encoder.string("loss");
+    encoder.f64(loss_of(values_, who.trial.value(), who.next, trials_));
+    study::Decoder decoder(wire_);
+    study::ReportArrived report;
+    report.trial = base::TrialId{static_cast<std::uint32_t>(decoder.varint())};
+    report.attempt = base::Attempt{static_cast<std::uint32_t>(decoder.varint())};
+    report.incarnation = base::Incarnation{1};
+    report.iteration = decoder.varint();
+    std::string name = decoder.string();
+    const double value = decoder.f64();
+    report.metrics.push_back({std::move(name), value});
+    report.seconds = 1e-9 * static_cast<double>(now_);
+    const bool waits = report.iteration >= tuner_.state().trial(who.trial).decision_point;
+    inbox_.push_back({base::from_ns(now_), std::move(report)});
+    if (!waits) running_.push_back({who.trial, who.attempt, who.next + 1});
+}
+
+Result Play::run() {
+    tuner_.create("bench", "bench", "bench", out_);
     study::Began began;
     began.incarnation = base::Incarnation{1};
     for (std::uint32_t rank = 1; rank <= workers; ++rank)
         began.workers.push_back({base::Rank{rank}, "n" + std::to_string(rank / 8), 0});
-
     Result result;
-    std::deque<Running> running;
-    std::vector<study::Event> inbox;
-    study::Bytes wire;
-    study::Bytes journal;
-    std::int64_t now = 0;
-    inbox.push_back({base::from_ns(now), began});
+    inbox_.push_back({base::from_ns(now_), began});
     while (true) {
-        for (const auto& event : inbox) tuner.step(event, out);
-        inbox.clear();
-        journal.clear();
-        study::encode(out.records, journal);
-        for (const auto& record : out.records) {
-            if (const auto* report = std::get_if<study::Reported>(&record)) {
-                ++result.reports;
-                if (report->verdict.reason != study::Reason::below_rung) ++result.at_rung;
-            }
-        }
-        result.journal_bytes += static_cast<double>(journal.size());
-        bool ended = false;
-        for (const auto& command : out.commands) {
-            if (const auto* start = std::get_if<study::StartTrial>(&command)) {
-                running.push_back({start->trial, start->attempt, start->iteration + 1});
-            } else if (const auto* decide = std::get_if<study::Decide>(&command)) {
-                const bool trains = decide->verdict.verb == study::Verb::go_on;
-                const bool gives_up = choice.explores() && decide->verdict.verb == study::Verb::discard;
-                if ((!trains && !gives_up) || decide->verdict.reason == study::Reason::published)
-                    inbox.push_back(
-                        {base::from_ns(now), saved(*decide, tuner.state().trial(decide->trial).generation())});
-                if (trains) {
-                    running.push_back({decide->trial, decide->attempt, decide->iteration + 1});
-                } else {
-                    const auto outcome = decide->verdict.verb == study::Verb::pause ? study::AttemptOutcome::paused
-                                                                                    : study::AttemptOutcome::stopped;
-                    inbox.push_back(
-                        {base::from_ns(now),
-                         study::AttemptOver{decide->trial, decide->attempt, base::Incarnation{1}, outcome, {}}});
-                }
-            } else if (std::holds_alternative<study::EndStudy>(command)) {
-                ended = true;
-            }
-        }
-        out.clear();
+        for (const auto& event : inbox_) tuner_.step(event, out_);
+        inbox_.clear();
+        write(result);
+        const bool ended = obey();
+        out_.clear();
         if (ended) break;
-        if (!inbox.empty()) continue;
-        if (running.empty()) {
-            std::fprintf(stderr, "the study neither runs nor ends\n");
-            std::exit(1);
-        }
-        const Running who = running.front();
-        running.pop_front();
-        now += 1000;
-        // The report as it arrives: decoded from bytes.
-        wire.clear();
-        study::Encoder encoder(wire);
-        encoder.varint(who.trial.value());
-        encoder.varint(who.attempt.value());
-        encoder.varint(who.next);
-        encoder.string("loss");
-        encoder.f64(loss_of(values, who.trial.value(), who.next, trials));
-        study::Decoder decoder(wire);
-        study::ReportArrived report;
-        report.trial = base::TrialId{static_cast<std::uint32_t>(decoder.varint())};
-        report.attempt = base::Attempt{static_cast<std::uint32_t>(decoder.varint())};
-        report.incarnation = base::Incarnation{1};
-        report.iteration = decoder.varint();
-        std::string name = decoder.string();
-        const double value = decoder.f64();
-        report.metrics.push_back({std::move(name), value});
-        report.seconds = 1e-9 * static_cast<double>(now);
-        const bool waits = report.iteration >= tuner.state().trial(who.trial).decision_point;
-        inbox.push_back({base::from_ns(now), std::move(report)});
-        if (!waits) running.push_back({who.trial, who.attempt, who.next + 1});
+        if (inbox_.empty()) report();
     }
-    out = {}; // the last batch closes all remaining trials
-    study::Bytes().swap(journal);
+    out_ = {}; // the last batch closes all remaining trials
+    study::Bytes().swap(journal_);
+    return result;
+}
+
+/// `weighed`: also measures memory. That is slow with many free blocks, so it is not part of the timing.
+Result run(std::uint32_t trials, Values values, const Choice& choice, bool weighed = false) {
+    const std::size_t memory_before = weighed ? allocated() : 0;
+    Play play(trials, values, choice);
+    Result result = play.run();
     if (weighed) result.bytes_per_trial = static_cast<double>(allocated() - memory_before) / trials;
     return result;
 }
