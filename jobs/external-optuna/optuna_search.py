@@ -18,7 +18,7 @@ asked, configs = {}, {}  # Optuna's trials by the number of the ask; configurati
 for message in map(json.loads, sys.stdin):
     tell = message.get("tell", {"state": None})
     if "study" in message:
-        study = optuna.create_study(direction=message["study"]["mode"] + "imize",
+        study = optuna.create_study(directions=[goal["mode"] + "imize" for goal in message["study"]["objectives"]],
                                     sampler=optuna.samplers.TPESampler(seed=message["study"]["seed"], constant_liar=True))
         domains = {p["name"]: p for p in message["study"]["space"] if p["type"] in ("choice", *RANGES)}
         space = {name: CategoricalDistribution(p["values"]) if p["type"] == "choice" else
@@ -32,9 +32,11 @@ for message in map(json.loads, sys.stdin):
         configs[tell["trial"]] = asked.get(tell.get("ask"), {k: v for k, v in tell["config"].items() if k in space})
     elif tell["state"] in ("finished", "stopped", "failed"):
         config = configs.pop(tell["trial"])
-        state = optuna.trial.TrialState.FAIL if tell["value"] is None else optuna.trial.TrialState.COMPLETE
+        values = tell.get("values", [tell["value"]])
+        failed = tell["value"] is None or None in values
+        state = optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE
         if isinstance(config, optuna.Trial):
-            study.tell(config, tell["value"], state)
+            study.tell(config, None if failed else values, state)
         else:  # from a Sobol point, [[searcher.start]], or an earlier start of the study
             study.add_trial(optuna.create_trial(params=config, distributions={k: space[k] for k in config},
-                                                value=tell["value"], state=state))
+                                                values=None if failed else values, state=state))

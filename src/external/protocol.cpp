@@ -91,6 +91,23 @@ Json value_of(double score, study::Mode mode) {
     return mode == study::Mode::max ? score : -score;
 }
 
+/// `value`: the only or first objective, null where a constraint is violated. `values`: all of several, `violation`:
+/// where there are constraints; both as reported.
+void put_score(const study::Score& score, const study::Objective& objective, Json& tell) {
+    tell["value"] = value_of(score.rank(), objective.mode);
+    const std::vector<study::Goal> goals = objective.goals();
+    const bool has_values = score.values().size() == goals.size();
+    if (objective.several() || !objective.constraints.empty()) {
+        tell["values"] = Json::array();
+        for (std::size_t i = 0; i < goals.size(); ++i)
+            tell["values"].push_back(has_values ? value_of(score.values()[i], goals[i].mode) : Json(nullptr));
+    }
+    if (!objective.constraints.empty()) {
+        const bool known = has_values && std::isfinite(score.violation);
+        tell["violation"] = known ? Json(score.violation) : Json(nullptr);
+    }
+}
+
 // ---- answers
 
 space::Value value_from(const Json& json) {
@@ -141,6 +158,10 @@ std::string study_line(const searchers::ExternalSetting& setting) {
     study["seed"] = setting.seed;
     study["metric"] = setting.objective.metric;
     study["mode"] = setting.objective.mode == study::Mode::max ? "max" : "min";
+    study["objectives"] = Json::array();
+    for (const study::Goal& goal : setting.objective.goals())
+        study["objectives"].push_back(
+            {{"metric", goal.metric}, {"mode", goal.mode == study::Mode::max ? "max" : "min"}});
     study["num_trials"] = setting.num_trials;
     study["max_iterations"] = setting.max_iterations;
     study["space"] = Json::array();
@@ -160,7 +181,7 @@ std::string study_line(const searchers::ExternalSetting& setting) {
 std::string Teller::next(const searchers::ExternalQuestion& question, std::size_t line) {
     const Observation& seen = question.seen[line];
     const std::size_t trial = seen.trial.value();
-    if (trial >= last_.size()) last_.resize(trial + 1, std::numeric_limits<double>::quiet_NaN());
+    if (trial >= last_.size()) last_.resize(trial + 1);
     Json tell = Json::object();
     tell["trial"] = trial;
     switch (seen.kind) {
@@ -171,7 +192,7 @@ std::string Teller::next(const searchers::ExternalQuestion& question, std::size_
             return as_line(Json{{"tell", std::move(tell)}});
         case Observation::Kind::reported:
             tell["state"] = "reported";
-            last_[trial] = seen.score.rank();
+            last_[trial] = seen.score;
             break;
         case Observation::Kind::paused:
             tell["state"] = "paused";
@@ -181,7 +202,7 @@ std::string Teller::next(const searchers::ExternalQuestion& question, std::size_
             break;
     }
     tell["iteration"] = seen.iteration;
-    tell["value"] = value_of(last_[trial], question.setting->objective.mode);
+    put_score(last_[trial], question.setting->objective, tell);
     return as_line(Json{{"tell", std::move(tell)}});
 }
 

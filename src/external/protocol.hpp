@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ranktune/study/objective.hpp"
 #include "searchers/external.hpp"
 
 namespace ranktune::external {
@@ -23,7 +24,7 @@ class Teller {
     [[nodiscard]] std::string next(const searchers::ExternalQuestion& question, std::size_t line);
 
   private:
-    std::vector<double> last_; ///< by trial: its last score; NaN: none
+    std::vector<study::Score> last_; ///< by trial: its last score; without values: none
 };
 
 [[nodiscard]] std::string ask_line(std::uint64_t ticket);

@@ -187,6 +187,7 @@ study::SearcherInfo describe_external() {
         "a program of your own makes the suggestions, in lines of JSON: Optuna, Ax, Nevergrad, a script.";
     info.options = external_options();
     info.foreign_names = {"optuna", "ax", "nevergrad", "ask-tell"};
+    info.several_objectives = true;
     info.check = check_external;
     info.not_deterministic =
         study::NotDeterministic{.why = ": another run of the program may answer otherwise; use \"tpe\" or \"gp\""};

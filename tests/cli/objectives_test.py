@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import shutil
 import sys
 import unittest
 
@@ -131,6 +132,18 @@ class Objectives(Case):
         study = optuna.load_study(study_name="both", storage=storage)
         self.assertEqual([direction.name for direction in study.directions], ["MAXIMIZE", "MINIMIZE"])
         self.assertEqual({trial.number for trial in study.best_trials}, self.front_by_hand()[0])
+
+    @unittest.skipUnless(optuna, "needs Optuna")
+    def test_optuna_makes_the_suggestions(self):
+        shutil.copy(SOURCES / "jobs" / "external-optuna" / "optuna_search.py", self.cwd)
+        command = f"{sys.executable} optuna_search.py | tee ready"
+        self.study(searcher=f'external"\ncommand = "{command}', scheduler='type = "fifo"')
+        self.write("trial.sh", "until [ -s ready ] || grep -qs no-suggestion both/logs/start-1.log; do sleep 0.05; done\n" + TRIAL)
+        out, _ = self.ranktune("run", "both.toml", "--local", "2")
+        self.assertIn("16 trials, 16 ok", out)
+        self.assertNotIn("no-suggestion", (self.cwd / "both" / "logs" / "start-1.log").read_text())
+        kinds = [trial["origin"]["kind"] for trial in self.exported("both")["trials"]]
+        self.assertGreaterEqual(kinds.count("ticket"), 1, kinds)
 
     def test_python_reads_the_front(self):
         self.run_both()

@@ -3,6 +3,7 @@
 
 #include "external/protocol.hpp"
 
+#include <array>
 #include <limits>
 #include <string>
 #include <vector>
@@ -30,14 +31,14 @@ std::string mistake(const std::string& line) {
 
 TEST_CASE("the first line describes the study and its space", "[external]") {
     const Study study(conditional_space(), "x");
-    CHECK(
-        study_line(*study.setting) ==
-        R"({"protocol":1,"study":{"name":"s","seed":7,"metric":"loss","mode":"min","num_trials":20,"max_iterations":3,)"
-        R"("space":[{"name":"lr","type":"float","low":0.0,"high":1.0,"log":false},)"
-        R"({"name":"n","type":"int","low":1,"high":8,"log":false,"step":1},)"
-        R"({"name":"act","type":"choice","values":["a","b"],"ordered":false},)"
-        R"({"name":"opt.m","type":"float","low":0.0,"high":1.0,"log":false,"step":0.1,"when":"act == 'b'"}]}})"
-        "\n");
+    CHECK(study_line(*study.setting) ==
+          R"({"protocol":1,"study":{"name":"s","seed":7,"metric":"loss","mode":"min",)"
+          R"("objectives":[{"metric":"loss","mode":"min"}],"num_trials":20,"max_iterations":3,)"
+          R"("space":[{"name":"lr","type":"float","low":0.0,"high":1.0,"log":false},)"
+          R"({"name":"n","type":"int","low":1,"high":8,"log":false,"step":1},)"
+          R"({"name":"act","type":"choice","values":["a","b"],"ordered":false},)"
+          R"({"name":"opt.m","type":"float","low":0.0,"high":1.0,"log":false,"step":0.1,"when":"act == 'b'"}]}})"
+          "\n");
 }
 
 TEST_CASE("every line of the table is told once, with values in the direction of the metric", "[external]") {
@@ -64,6 +65,37 @@ TEST_CASE("every line of the table is told once, with values in the direction of
 {"tell":{"trial":0,"state":"finished","iteration":2,"value":0.25}}
 )");
     CHECK(ask_line(9) == "{\"ask\":9}\n");
+}
+
+TEST_CASE("several objectives and violations are told as they were reported", "[external]") {
+    Study study(conditional_space(), "x");
+    study.setting->objective.others = {{"speed", study::Mode::max}};
+    study.setting->objective.constraints = {{"bytes", 10.0, true}};
+    CHECK(study_line(*study.setting)
+              .find(R"("objectives":[{"metric":"loss","mode":"min"},{"metric":"speed","mode":"max"}])") !=
+          std::string::npos);
+    const std::array<double, 2> values{-0.5, 3.0}; // larger is better
+    const TrialId trial = study.create(configuration({0.0, 0.0, 0.0, 0.0}));
+    study.report(trial, 1, study::Score(values, true));
+    study::Score violates(values, false);
+    violates.violation = 2.5;
+    study.report(trial, 2, violates);
+    study.report(trial, 3, study::Score());
+    study.seen.over(trial, 3, study::TrialPhase::finished);
+    Teller teller;
+    const auto question = study.question(0);
+    const auto told = [&](std::size_t line) { return teller.next(question, line); };
+    static_cast<void>(told(0));
+    CHECK(told(1) == R"({"tell":{"trial":0,"state":"reported","iteration":1,"value":0.5,"values":[0.5,3.0],)"
+                     R"("violation":0.0}})"
+                     "\n");
+    CHECK(told(2) == R"({"tell":{"trial":0,"state":"reported","iteration":2,"value":null,"values":[0.5,3.0],)"
+                     R"("violation":2.5}})"
+                     "\n");
+    const std::string last = R"("iteration":3,"value":null,"values":[null,null],"violation":null}})"
+                             "\n";
+    CHECK(told(3) == R"({"tell":{"trial":0,"state":"reported",)" + last);
+    CHECK(told(4) == R"({"tell":{"trial":0,"state":"finished",)" + last);
 }
 
 TEST_CASE("a configuration that a trial took over is told as the table has it", "[external]") {

@@ -48,6 +48,9 @@ struct Study {
     void report(TrialId trial, base::Iteration iteration, double loss) {
         seen.reported(trial, iteration, study::score(loss, study::Mode::min));
     }
+    void report(TrialId trial, base::Iteration iteration, const study::Score& score) {
+        seen.reported(trial, iteration, score);
+    }
     [[nodiscard]] searchers::ExternalQuestion question(std::uint64_t ticket) const {
         return {setting, ticket, seen.first(seen.size()), trials.first(trials.size())};
     }
