@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -341,14 +342,15 @@ def nodes_of(job):
 
 
 def take_down(node):
-    """Kills everything on the node, including its slurmd."""
+    """Kills everything on the node, including its slurmd. All of it stops first: an srun that outlives another one cancels its step."""
     home = uts(slurmd_of(node))
     assert home and home != uts(os.getpid())
-    for pid in [pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home]:
-        try:
-            os.kill(int(pid), 9)
-        except ProcessLookupError:
-            pass
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in [pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home]:
+            try:
+                os.kill(int(pid), number)
+            except ProcessLookupError:
+                pass
 
 
 def node_down(launcher):
