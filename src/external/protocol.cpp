@@ -223,7 +223,7 @@ space::Configuration read_answer(std::string_view line, std::uint64_t ticket, co
         const space::Parameter& parameter = space.parameters()[i];
         const auto given = config.find(parameter.name);
         if (given == config.end()) return value_left_out(parameter, standard);
-        const space::Value value = space::as_meant(parameter.domain, value_from(*given));
+        space::Value value = space::as_meant(parameter.domain, value_from(*given));
         if (!space::contains(parameter.domain, value))
             throw base::FormatError("suggests " + parameter.name + " = " + value.literal() + ", which is no value of " +
                                     space::text(parameter.domain));

@@ -10,6 +10,7 @@
 #include <exception>
 
 #include <torch/cuda.h>
+#include <torch/nn/module.h> // clip_grad.h of LibTorch 1.13 does not include what it uses
 #include <torch/nn/utils/clip_grad.h>
 
 #include RANKTUNE_BENCH_MODEL

@@ -333,7 +333,8 @@ void RunScreens::end(const head::RunEnd& end) {
     const bool regular = lacks_tables || end.whose == Whose::study;
     if (lacks_tables && arguments_.progress == Progress::none) return tell_tables(end.tables, end.outcome);
     if (end.tuner == nullptr || arguments_.progress == Progress::none) { // the study did not start, or --quiet
-        tell_end(regular ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message,
+        const bool told = regular && end.tuner != nullptr;
+        tell_end(told ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message,
                  end.outcome);
         return;
     }
