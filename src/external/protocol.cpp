@@ -91,21 +91,19 @@ Json value_of(double score, study::Mode mode) {
     return mode == study::Mode::max ? score : -score;
 }
 
-/// `value`: the only or first objective, null where a constraint is violated. `values`: all of several, `violation`:
-/// where there are constraints; both as reported.
+/// `value`: the first objective, null where a constraint is violated. With several objectives or constraints also
+/// `values`, all objectives as reported; with constraints `violation`.
 void put_score(const study::Score& score, const study::Objective& objective, Json& tell) {
     tell["value"] = value_of(score.rank(), objective.mode);
+    if (!objective.several() && objective.constraints.empty()) return;
     const std::vector<study::Goal> goals = objective.goals();
     const bool has_values = score.values().size() == goals.size();
-    if (objective.several() || !objective.constraints.empty()) {
-        tell["values"] = Json::array();
-        for (std::size_t i = 0; i < goals.size(); ++i)
-            tell["values"].push_back(has_values ? value_of(score.values()[i], goals[i].mode) : Json(nullptr));
-    }
-    if (!objective.constraints.empty()) {
-        const bool known = has_values && std::isfinite(score.violation);
-        tell["violation"] = known ? Json(score.violation) : Json(nullptr);
-    }
+    tell["values"] = Json::array();
+    for (std::size_t i = 0; i < goals.size(); ++i)
+        tell["values"].push_back(has_values ? value_of(score.values()[i], goals[i].mode) : Json(nullptr));
+    if (objective.constraints.empty()) return;
+    const bool known = has_values && std::isfinite(score.violation);
+    tell["violation"] = known ? Json(score.violation) : Json(nullptr);
 }
 
 // ---- answers
@@ -157,11 +155,10 @@ std::string study_line(const searchers::ExternalSetting& setting) {
     study["name"] = setting.study;
     study["seed"] = setting.seed;
     study["metric"] = setting.objective.metric;
-    study["mode"] = setting.objective.mode == study::Mode::max ? "max" : "min";
+    study["mode"] = study::name(setting.objective.mode);
     study["objectives"] = Json::array();
     for (const study::Goal& goal : setting.objective.goals())
-        study["objectives"].push_back(
-            {{"metric", goal.metric}, {"mode", goal.mode == study::Mode::max ? "max" : "min"}});
+        study["objectives"].push_back({{"metric", goal.metric}, {"mode", study::name(goal.mode)}});
     study["num_trials"] = setting.num_trials;
     study["max_iterations"] = setting.max_iterations;
     study["space"] = Json::array();

@@ -168,7 +168,7 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, s
         .boolean("ended", state.ended)
         .boolean("draining", state.draining)
         .text("metric", tuner.spec().objective.metric)
-        .text("mode", tuner.spec().objective.mode == study::Mode::max ? "max" : "min")
+        .text("mode", study::name(tuner.spec().objective.mode))
         .integer("num_trials", tuner.spec().num_trials)
         .integer("trials", state.trials.size())
         .raw("phases", phases.str())

@@ -35,7 +35,7 @@ std::string text_of(const space::Value& value) {
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(double value) { return space::float_text(value); }
 std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
-std::string_view text_of(Mode mode) { return mode == Mode::min ? "\"min\"" : "\"max\""; }
+std::string text_of(Mode mode) { return text_of(std::string(name(mode))); }
 
 /// Writes tables line by line.
 class Writer {
@@ -63,7 +63,7 @@ void write_study(const StudySpec& spec, Writer& out) {
         std::string modes;
         for (const Goal& goal : spec.objective.goals()) {
             metrics += (metrics.empty() ? "" : ", ") + text_of(goal.metric);
-            modes += (modes.empty() ? "" : ", ") + std::string(text_of(goal.mode));
+            modes += (modes.empty() ? "" : ", ") + text_of(goal.mode);
         }
         out.line("metric", "[" + metrics + "]");
         out.line("mode", "[" + modes + "]");

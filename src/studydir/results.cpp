@@ -204,7 +204,7 @@ storage::Results ResultsBuilder::finish(const std::string& written) const {
     results.study = spec.name;
     results.uuid = tuner_.state().uuid;
     results.metric = spec.objective.metric;
-    results.mode = spec.objective.mode == study::Mode::max ? "max" : "min";
+    results.mode = study::name(spec.objective.mode);
     if (spec.objective.several())
         for (const study::Goal& goal : spec.objective.goals())
             results.objectives += (results.objectives.empty() ? "" : ", ") + goal.metric +

@@ -283,9 +283,10 @@ def main():
     for top in ("include", "src", "tests", "tools", "jobs", "docs"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".hpp", ".cpp", ".cu", ".cuh", ".py") and "/build" not in str(path):
-                check_file(path, path.read_text())
+                text = path.read_text()
+                check_file(path, text)
                 if path.suffix != ".py":
-                    check_functions(path, path.read_text())
+                    check_functions(path, text)
     for library in sys.argv[2:]:
         check_symbols(library)
     for problem in problems:

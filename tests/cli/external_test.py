@@ -40,7 +40,8 @@ done
 # Two at a time, of 20: trial n ends when the suggestion for trial n + 2 is there. Not for ever: after a stopgap there is one
 # suggestion less.
 WAITING = """for turn in $(seq 100); do
-    [ "$(grep -s -c ask ready)" -gt "$RANKTUNE_TRIAL" ] || [ "$(grep -s -c ask ready)" -ge 18 ] && break
+    answers=$(grep -s -c ask ready)
+    [ "${answers:-0}" -gt "$RANKTUNE_TRIAL" ] || [ "${answers:-0}" -ge 18 ] && break
     sleep 0.05
 done
 sleep 0.1

@@ -219,9 +219,10 @@ class StopByTheBook {
         while (reached < levels.size() && levels[reached] <= report.iteration) ++reached;
         return reached == 0 ? std::nullopt : std::optional(reached - 1);
     }
-    [[nodiscard]] Entries entries(std::uint32_t bracket, std::size_t rung) const {
+    [[nodiscard]] const Entries& entries(std::uint32_t bracket, std::size_t rung) const {
+        static const Entries none;
         const auto found = rungs_.find({bracket, rung});
-        return found == rungs_.end() ? Entries{} : found->second;
+        return found == rungs_.end() ? none : found->second;
     }
     [[nodiscard]] bool goes_on(const Entries& recorded, base::TrialId trial, double value) const {
         const double own = study::score(value, study::Mode::max);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ranktune/base/ids.hpp"
@@ -16,6 +17,8 @@
 namespace ranktune::study {
 
 enum class Mode : unsigned char { min, max };
+/// As in the study file.
+[[nodiscard]] constexpr std::string_view name(Mode mode) { return mode == Mode::max ? "max" : "min"; }
 
 /// A limit that a result must keep (study.constraints): `metric <= bound`, or `metric >= bound`.
 struct Constraint {

@@ -86,9 +86,8 @@ simulate::Setup setup_for(const SimulateArguments& arguments, const study::Study
                           std::shared_ptr<const simulate::Recordings> recordings) {
     if (spec.objective.several())
         throw base::UsageError("a simulation has curves of one metric, and study.metric names " +
-                               std::to_string(spec.objective.goals().size()) +
-                               "; give one: study.metric=" + spec.objective.metric +
-                               " study.mode=" + (spec.objective.mode == study::Mode::max ? "max" : "min"));
+                               std::to_string(spec.objective.goals().size()) + "; give one: study.metric=" +
+                               spec.objective.metric + " study.mode=" + std::string(study::name(spec.objective.mode)));
     if (spec.searcher.algorithm->runs_program)
         throw base::UsageError("a simulation runs no programs, so it cannot have searcher.type = \"" +
                                spec.searcher.algorithm->name + "\"; try it with another searcher: searcher.type=tpe");

@@ -241,7 +241,7 @@ std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::o
                   {"uuid", state.uuid},
                   {"version", state.version},
                   {"metric", spec.objective.metric},
-                  {"mode", spec.objective.mode == study::Mode::max ? "max" : "min"},
+                  {"mode", study::name(spec.objective.mode)},
                   {"num_trials", spec.num_trials},
                   {"max_iterations", spec.max_iterations},
                   {"seed", spec.seed},
@@ -256,8 +256,7 @@ std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::o
     }
     if (spec.objective.several()) {
         for (const study::Goal& goal : spec.objective.goals())
-            about["objectives"].push_back(
-                {{"metric", goal.metric}, {"mode", goal.mode == study::Mode::max ? "max" : "min"}});
+            about["objectives"].push_back({{"metric", goal.metric}, {"mode", study::name(goal.mode)}});
         about["front"] = Json::array();
         for (const study::TrialId id : front_of(*study.tuner)) about["front"].push_back(id.value());
     }

@@ -214,7 +214,7 @@ class StudyJson {
                      {"state", base::as_utf8(study_.state)},
                      {"uuid", view_.uuid},
                      {"metric", base::as_utf8(view_.metric)},
-                     {"mode", view_.mode == study::Mode::max ? "max" : "min"},
+                     {"mode", study::name(view_.mode)},
                      {"simulated", base::as_utf8(view_.simulated)},
                      {"searcher", view_.searcher},
                      {"scheduler", view_.scheduler},
@@ -261,7 +261,7 @@ class StudyJson {
     }
 
     static Json goal(const study::Goal& of) {
-        return {{"metric", base::as_utf8(of.metric)}, {"mode", of.mode == study::Mode::max ? "max" : "min"}};
+        return {{"metric", base::as_utf8(of.metric)}, {"mode", study::name(of.mode)}};
     }
 
     /// The best configuration in the forms in which people take it elsewhere.

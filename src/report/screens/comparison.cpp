@@ -20,8 +20,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t steps = 10; // rows of each table
 
-std::string_view word(study::Mode mode) { return mode == study::Mode::max ? "max" : "min"; }
-
 std::uint64_t iterations_of(const StudyView& view) { return view.training.iterations + view.training.again; }
 
 double best_value(const StudyView& view) { return view.best_steps.empty() ? NAN : view.best_steps.back().value; }
@@ -115,8 +113,8 @@ void require_same_objective(std::span<const ComparedStudy> studies) {
         throw base::UsageError(
             fmt::format("'{}' is after the {} of {}, '{}' after the {} of {}: their values cannot be "
                         "compared; give studies with the same metric and mode",
-                        first.directory, word(first.view.mode), first.view.metric, study.directory,
-                        word(study.view.mode), study.view.metric));
+                        first.directory, study::name(first.view.mode), first.view.metric, study.directory,
+                        study::name(study.view.mode), study.view.metric));
     }
 }
 
@@ -141,7 +139,7 @@ double best_after_seconds(const StudyView& view, double seconds) {
 
 std::string comparison_text(std::span<const ComparedStudy> studies, const Style& style) {
     const StudyView& first = studies.front().view;
-    std::string text = paragraph(fmt::format("{} of {}", word(first.mode), first.metric), style) + "\n";
+    std::string text = paragraph(fmt::format("{} of {}", study::name(first.mode), first.metric), style) + "\n";
     text += facts_text(studies, style);
     for (const auto& [directory, view] : studies)
         if (!view.simulated.empty()) text += paragraph(unbroken(directory) + " is " + view.simulated, style);
@@ -201,7 +199,7 @@ Json comparison_json(std::span<const ComparedStudy> studies) {
     }
     return {{"schema", 1},
             {"metric", studies.front().view.metric},
-            {"mode", word(studies.front().view.mode)},
+            {"mode", study::name(studies.front().view.mode)},
             {"differences", differences(studies)},
             {"studies", std::move(all)}};
 }

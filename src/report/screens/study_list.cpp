@@ -135,7 +135,7 @@ Json studies_json(std::vector<ListedStudy> studies) {
         }
         if (study.simulated) json["simulated"] = true;
         json["metric"] = study.metric;
-        json["mode"] = study.mode == study::Mode::max ? "max" : "min";
+        json["mode"] = study::name(study.mode);
         json["best"] =
             study.best ? Json{{"trial", study.best->trial}, {"value", json_of(study.best->value)}} : Json(nullptr);
         json["trials_done"] = study.done;

@@ -9,7 +9,7 @@
 namespace ranktune::study {
 namespace {
 
-constexpr Word<Mode> modes[] = {{"min", Mode::min}, {"max", Mode::max}};
+constexpr Word<Mode> modes[] = {{name(Mode::min), Mode::min}, {name(Mode::max), Mode::max}};
 
 constexpr std::int64_t most_trials = std::numeric_limits<std::int32_t>::max();
 constexpr std::uint32_t most_slots = 100'000;

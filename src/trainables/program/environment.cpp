@@ -95,7 +95,7 @@ void set_own(Variables& out, const ProgramFacts& facts) {
     out.set("RANKTUNE_CHECKPOINT_DIR", facts.checkpoint_directory);
     out.number("RANKTUNE_CPUS", facts.cpus_per_rank);
     out.set("RANKTUNE_METRIC", facts.objective.metric);
-    out.set("RANKTUNE_MODE", facts.objective.mode == study::Mode::min ? "min" : "max");
+    out.set("RANKTUNE_MODE", std::string(study::name(facts.objective.mode)));
 }
 
 /// Trials share the GPU. ranktune.py tells PyTorch; JAX reads a variable, whose default is three quarters of a GPU.
