@@ -123,5 +123,60 @@ class Recipes(unittest.TestCase):
             self.assertTrue(os.access(pathlib.Path(SOURCE) / tool, os.X_OK), tool)
 
 
+class Release(unittest.TestCase):
+    def test_what_a_release_promises_holds_now_and_each_mistake_is_named(self):
+        def check(folder):
+            done = subprocess.run(["tools/release", "--check"], cwd=folder, capture_output=True, text=True)
+            return done.returncode, done.stdout + done.stderr
+
+        code, said = check(SOURCE)
+        self.assertEqual(code, 0, said)
+        version = re.search(r"Version (\d+\.\d+\.\d+)", said)[1]
+        files = ("meson.build", "CITATION.cff", "README.md", "README.zh.md", "CHANGELOG.md", "tools/common.sh", "tools/release",
+                 "tools/python/pyproject.toml")
+        for name, before, after, words in (
+                ("meson.build", f"'{version}'", "'9.9.9'", "has '9.9.9': make them equal"),
+                ("CITATION.cff", version, "9.9.9", "CITATION.cff has version '9.9.9'"),
+                ("tools/python/pyproject.toml", version, "9.9.9", "pyproject.toml has version '9.9.9'"),
+                ("README.zh.md", version, "9.9.9", "README.zh.md has version '9.9.9'"),
+                ("CHANGELOG.md", version, "9.9.9", "its first section is")):
+            with self.subTest(file=name), tempfile.TemporaryDirectory() as folder:
+                for file in files:
+                    (pathlib.Path(folder) / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(pathlib.Path(SOURCE) / file, pathlib.Path(folder) / file)
+                wrong = pathlib.Path(folder) / name
+                wrong.write_text(wrong.read_text().replace(before, after, 1))
+                code, said = check(folder)
+                self.assertEqual(code, 1, said)
+                self.assertIn(words, said)
+
+    @unittest.skipUnless(pathlib.Path("/usr/include/eigen3").is_dir() and pathlib.Path("/usr/include/toml++").is_dir(), "headers lie elsewhere")
+    def test_libraries_of_headers_are_found_on_cpath_and_a_missing_one_is_named(self):
+        hidden = re.compile("tomlplusplus|fmt|nlohmann_json|CLI11|eigen3")
+        folders = run(["pkg-config", "--variable", "pc_path", "pkg-config"]).strip().split(":")
+        with tempfile.TemporaryDirectory() as folder:
+            known = pathlib.Path(folder) / "pkgconfig"
+            known.mkdir()
+            for path in (path for place in folders for path in pathlib.Path(place).glob("*.pc")):
+                if not hidden.match(path.stem) and not (known / path.name).exists():
+                    (known / path.name).symlink_to(path)
+            no_cmake = pathlib.Path(folder) / "no-cmake.ini"
+            no_cmake.write_text("[binaries]\ncmake = '/nonexistent'\n")
+
+            def setup(cpath):
+                done = subprocess.run(["meson", "setup", pathlib.Path(folder) / f"build{len(cpath)}", SOURCE, "--native-file", no_cmake,
+                                       "-Dtests=disabled", "-Dcuda=disabled", "-Dtorch=disabled", "-Dserve=disabled"],
+                                      env={**os.environ, "PKG_CONFIG_LIBDIR": str(known), "CPATH": cpath}, capture_output=True, text=True)
+                return done.returncode, done.stdout + done.stderr
+
+            code, said = setup("")
+            self.assertEqual(code, 1, said)
+            self.assertIn("eigen3 3.3 or newer was found neither by pkg-config nor as the header <Eigen/Core>: install it (Debian: libeigen3-dev)", said)
+            code, said = setup("/usr/include/eigen3")
+            self.assertEqual(code, 0, said)
+            for header in ("toml++/toml.h", "fmt/format.h", "nlohmann/json.hpp", "CLI/CLI.hpp", "Eigen/Core"):
+                self.assertIn(f'Checking if "<{header}>" compiles: YES', said)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)

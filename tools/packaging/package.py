@@ -16,7 +16,7 @@ class Ranktune(MesonPackage):
     variant("nccl", default=True, when="+cuda", description="Trials of several GPUs")
 
     depends_on("cxx", type="build")
-    depends_on("meson@1.0:", type="build")
+    depends_on("meson@0.63:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("python@3.9:", type="build")
     depends_on("mpi@3.1:")
