@@ -378,6 +378,63 @@ TEST_CASE("a full memory is an error of its own, and the device goes on", "[stan
     CHECK(numbers.values() == std::vector<float>{1.0F, 2.0F});
 }
 
+TEST_CASE("neither a full memory nor a query of work in progress makes the next launch fail", "[stand-in]") {
+    auto& on = first_device();
+    auto& stream = on.compute_stream();
+    const OnAccelerator<float> sum(on, std::vector<float>{1.0F});
+    const OnAccelerator<float> one(on, std::vector<float>{1.0F});
+    const auto event = on.make_event();
+    const auto add = [&] { stream.add(sum.data(), one.data(), 1); };
+    {
+        const testing::With full("MEMORY", "64"); // KiB
+        CHECK_THROWS_AS(on.allocate(1 << 20), device::DeviceMemoryError);
+        CHECK(testing::refusal_of(add).empty());
+        CHECK_THROWS_AS(stream.allocate(1 << 20), device::DeviceMemoryError);
+        CHECK(testing::refusal_of(add).empty());
+    }
+    {
+        const testing::With full("PINNED", "64");
+        CHECK_THROWS_AS(on.allocate_pinned(1 << 20), std::bad_alloc);
+        CHECK(testing::refusal_of(add).empty());
+    }
+    {
+        const testing::With full("CAPTURE", "instantiate");
+        stream.begin_recording();
+        CHECK_THROWS_AS(stream.end_recording(), device::DeviceMemoryError);
+        CHECK(testing::refusal_of(add).empty());
+    }
+    CHECK(sum.values() == std::vector<float>{5.0F});
+    const testing::With slow("TAKES", "cudaMemsetAsync:50000");
+    int busy = 0;
+    for (int round = 0; round < 5; ++round) {
+        stream.fill_zero(sum.data(), sizeof(float));
+        stream.record(*event);
+        busy += stream.idle() ? 0 : 1;
+        CHECK(testing::refusal_of(add).empty());
+        busy += event->reached() ? 0 : 1;
+        CHECK(testing::refusal_of(add).empty());
+    }
+    CHECK(busy > 0);
+    CHECK(sum.values() == std::vector<float>{2.0F});
+}
+
+TEST_CASE("memory of the host that copies use is freed when they have run", "[stand-in]") {
+    auto& on = first_device();
+    auto& stream = on.compute_stream();
+    const testing::With slow("TAKES", "cudaMemcpyAsync to the device:100000,cudaMemcpyAsync to the host:100000");
+    const OnAccelerator<float> memory(on, std::vector<float>{1.0F});
+    for (const bool up : {true, false}) {
+        {
+            const auto pinned = on.allocate_pinned(sizeof(float));
+            *static_cast<float*>(pinned.get()) = 2.0F;
+            up ? stream.upload(memory.data(), pinned.get(), sizeof(float))
+               : stream.download(pinned.get(), memory.data(), sizeof(float));
+        }
+        CHECK(testing::refusal_of([&] { testing::wait_for(stream); }).empty());
+    }
+    CHECK(memory.values() == std::vector<float>{2.0F});
+}
+
 TEST_CASE("a process that shares a GPU gets no more than its share of the memory", "[stand-in]") {
     auto& on = testing::runtime_or_skip().open(0);
     auto& stream = on.compute_stream();

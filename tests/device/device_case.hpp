@@ -14,6 +14,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,6 +22,33 @@
 #include "device/module.hpp"
 
 namespace ranktune::testing {
+
+/// A function of the stand-in by its mangled name; nullptr on a GPU.
+template <class Function>
+[[nodiscard]] Function* stand_in_function(const char* name) {
+    void* const runtime = dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD);
+    if (runtime == nullptr) return nullptr;
+    auto* const function = reinterpret_cast<Function*>(dlsym(runtime, name));
+    dlclose(runtime);
+    return function;
+}
+
+/// Ends the program when the stand-in does nothing any more: its ranks wait for each other for ever then. By SIGABRT,
+/// for which the test library names the test.
+inline void watch_for_hangs() {
+    auto* const progress = stand_in_function<unsigned long long()>("_ZN8stand_in8progressEv");
+    if (progress == nullptr) return;
+    std::thread([progress] {
+        constexpr int most = 14; // looks, which a busy machine delays as it delays the ranks
+        for (int same = 0; same < most;) {
+            const unsigned long long before = progress();
+            std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            same = progress() == before ? same + 1 : 0;
+        }
+        std::fprintf(stderr, "the stand-in has done nothing for 7 s: a rank waits for what will not come\n");
+        std::abort();
+    }).detach();
+}
 
 /// Ends the program when there is no device.
 inline device::Runtime& runtime_or_skip() {
@@ -30,6 +58,8 @@ inline device::Runtime& runtime_or_skip() {
         std::fflush(stdout);
         _exit(77);
     }
+    static const bool watched = (watch_for_hangs(), true);
+    static_cast<void>(watched);
     return *opened.runtime;
 }
 
@@ -39,12 +69,33 @@ inline device::Runtime& runtime_or_skip() {
 
 /// Allocations of devices in this process that were not freed; nothing on a GPU.
 [[nodiscard]] inline std::optional<std::size_t> live_allocations() {
-    void* const runtime = dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD);
-    if (runtime == nullptr) return std::nullopt;
-    using Count = std::size_t (*)();
-    const auto count = reinterpret_cast<Count>(dlsym(runtime, "_ZN8stand_in16live_allocationsEv"));
-    dlclose(runtime);
+    auto* const count = stand_in_function<std::size_t()>("_ZN8stand_in16live_allocationsEv");
     return count == nullptr ? std::nullopt : std::optional(count());
+}
+
+/// A setting of the stand-in (README.md), while it lives: With("NCCL", "1:next:hang").
+class With {
+  public:
+    With(const char* name, const std::string& value) : name_(std::string("RANKTUNE_STAND_IN_") + name) {
+        setenv(name_.c_str(), value.c_str(), 1);
+    }
+    ~With() { unsetenv(name_.c_str()); }
+    With(const With&) = delete;
+    With& operator=(const With&) = delete;
+
+  private:
+    std::string name_;
+};
+
+/// What `call` throws; empty: nothing.
+template <class Call>
+[[nodiscard]] std::string refusal_of(Call&& call) {
+    try {
+        call();
+    } catch (const base::Error& error) {
+        return error.what();
+    }
+    return {};
 }
 
 inline void wait_for(device::Stream& stream) {

@@ -68,14 +68,6 @@ std::optional<CommunicatorError::Cause> outcome(device::Communicator& communicat
     return std::nullopt;
 }
 
-/// The stand-in's faults: see its README.
-struct WithFault {
-    explicit WithFault(const std::string& text) { setenv("RANKTUNE_STAND_IN_NCCL", text.c_str(), 1); }
-    ~WithFault() { unsetenv("RANKTUNE_STAND_IN_NCCL"); }
-    WithFault(const WithFault&) = delete;
-    WithFault& operator=(const WithFault&) = delete;
-};
-
 bool on_stand_in() { return testing::is_stand_in(testing::runtime_or_skip()); }
 
 } // namespace
@@ -247,7 +239,7 @@ TEST_CASE("failures of NCCL have a cause", "[stand-in]") {
     if (!on_stand_in()) return;
     using Cause = CommunicatorError::Cause;
     {
-        const WithFault fault("1:0:fail"); // rank 1 cannot form it
+        const testing::With fault("NCCL", "1:0:fail"); // rank 1 cannot form it
         const auto devices = devices_for(2);
         const auto id = testing::runtime_or_skip().make_id();
         CHECK_THROWS_AS(devices[1]->make_communicator(id, 2, 1, "test"), CommunicatorError);
@@ -270,19 +262,19 @@ TEST_CASE("failures of NCCL have a cause", "[stand-in]") {
         });
     };
     {
-        const WithFault fault("1:next:fail");
+        const testing::With fault("NCCL", "1:next:fail");
         sum_on_both();
         CHECK(causes[1] == Cause::system);
         CHECK(causes[0] == Cause::timeout); // nobody tells it
     }
     {
-        const WithFault fault("1:next:hang");
+        const testing::With fault("NCCL", "1:next:hang");
         sum_on_both();
         CHECK(causes[1] == Cause::timeout);
         CHECK(causes[0] == Cause::timeout);
     }
     {
-        const WithFault fault("1:next:async");
+        const testing::With fault("NCCL", "1:next:async");
         sum_on_both();
         CHECK(causes[1] == Cause::peer);
     }
@@ -296,7 +288,7 @@ TEST_CASE("failures of exchanges and gathers have a cause", "[stand-in]") {
           std::pair("1:next:async", Cause::peer)}) {
         for (const bool gathers : {false, true}) {
             INFO(fault << (gathers ? " gather" : " exchange"));
-            const WithFault with(fault);
+            const testing::With with("NCCL", fault);
             std::optional<Cause> cause;
             on_ranks(2, [&](int rank, auto communicator, auto& on) {
                 settle(*communicator);
@@ -320,6 +312,43 @@ TEST_CASE("failures of exchanges and gathers have a cause", "[stand-in]") {
             CHECK(cause == expected);
         }
     }
+}
+
+TEST_CASE("a send that fails ends its group: its thread goes on with other communicators", "[stand-in]") {
+    if (!on_stand_in()) return;
+    std::atomic<int> failed{0};
+    std::atomic<int> wrong{0};
+    const auto devices = devices_for(2);
+    const auto first = testing::runtime_or_skip().make_id();
+    const auto second = testing::runtime_or_skip().make_id();
+    std::vector<std::thread> threads;
+    const testing::With fault("NCCL", "1:next:send");
+    for (int rank = 0; rank < 2; ++rank)
+        threads.emplace_back([&, rank] {
+            auto& on = *devices[static_cast<std::size_t>(rank)];
+            auto& stream = on.communication_stream();
+            const OnAccelerator<float> numbers(on, std::vector<float>{1.0F, 2.0F});
+            const OnAccelerator<float> received(on, 2);
+            auto communicator = on.make_communicator(first, 2, rank, "test");
+            settle(*communicator);
+            if (rank == 1) {
+                try {
+                    communicator->exchange(numbers.data(), received.data(), sizeof(float), stream);
+                } catch (const CommunicatorError& error) {
+                    failed += error.cause() == CommunicatorError::Cause::system ? 1 : 0;
+                }
+            }
+            communicator->abort();
+            communicator = on.make_communicator(second, 2, rank, "test");
+            settle(*communicator);
+            communicator->sum(numbers.data(), 2, base::DType::float32, stream);
+            settle(*communicator);
+            wrong += numbers.values() == std::vector<float>{2.0F, 4.0F} ? 0 : 1;
+            close(*communicator);
+        });
+    for (auto& thread : threads) thread.join();
+    CHECK(failed == 1);
+    CHECK(wrong == 0);
 }
 
 TEST_CASE("a thousand communicators leave nothing behind", "[device]") {

@@ -11,10 +11,9 @@
 #include <string>
 
 #include "device/stream_turn.hpp"
-#include "device_ranks.hpp"
+#include "gradient_steps.hpp"
 #include "ranktune/base/half.hpp"
 #include "ranktune/ddp/comm_meter.hpp"
-#include "ranktune/ddp/gradient_reducer.hpp"
 #include "support/catch.hpp"
 
 namespace reducer_test {
@@ -25,55 +24,7 @@ using testing::Member;
 using testing::most_ranks;
 using testing::OnAccelerator;
 using testing::Ranks;
-
-namespace {
-
-const std::vector<std::size_t> tensors{5, 300, 7, 1000, 1};
-
-/// Writes this rank's gradients of a step by work of the compute stream that takes its time.
-void compute(Member me, ddp::GradientReducer& reducer, int step, const std::shared_ptr<void>& pinned) {
-    auto* const numbers = static_cast<float*>(pinned.get());
-    for (std::size_t i = tensors.size(); i-- > 0;) {
-        const auto gradient = reducer.gradient_buffer(i);
-        for (std::size_t k = 0; k < tensors[i]; ++k)
-            numbers[i * 1000 + k] = static_cast<float>((me.rank + 1) * (step + 1)) + static_cast<float>(k % 10);
-        me.on.compute_stream().upload(gradient.address(), numbers + i * 1000, tensors[i] * sizeof(float));
-        reducer.ready(i);
-        reducer.poll();
-    }
-}
-
-/// Reads the sums by work of the compute stream, as an optimizer does.
-int wrong_sums(Member me, ddp::GradientReducer& reducer, int step, float times = 1.0F, float factor = 1.0F) {
-    int wrong = 0;
-    const auto pinned = me.on.allocate_pinned(1000 * sizeof(float));
-    const auto* const sums = static_cast<const float*>(pinned.get());
-    const int n = me.group.size();
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-        me.on.compute_stream().download(pinned.get(), reducer.gradient_buffer(i).address(), tensors[i] * sizeof(float));
-        testing::wait_for(me.on.compute_stream());
-        for (std::size_t k = 0; k < tensors[i]; ++k) {
-            const float expected =
-                static_cast<float>(n * (n + 1) / 2 * (step + 1)) + static_cast<float>(n) * static_cast<float>(k % 10);
-            wrong += sums[k] == factor * (times * expected) ? 0 : 1;
-        }
-    }
-    return wrong;
-}
-
-void wait_for_devices(Member me) {
-    testing::wait_for(me.on.compute_stream());
-    testing::wait_for(me.on.communication_stream());
-}
-
-struct WithFault {
-    explicit WithFault(const char* text) { setenv("RANKTUNE_STAND_IN_NCCL", text, 1); }
-    ~WithFault() { unsetenv("RANKTUNE_STAND_IN_NCCL"); }
-    WithFault(const WithFault&) = delete;
-    WithFault& operator=(const WithFault&) = delete;
-};
-
-} // namespace
+using testing::tensors;
 
 TEST_CASE("gradients on devices are summed over the ranks, in every step", "[device]") {
     for (int size = 1; size <= most_ranks(); ++size) {
@@ -237,13 +188,6 @@ TEST_CASE("a gradient that no rank computes is zero on devices, too, and any ord
 
 namespace {
 
-struct WithTimes {
-    explicit WithTimes(const char* text) { setenv("RANKTUNE_STAND_IN_TAKES", text, 1); }
-    ~WithTimes() { unsetenv("RANKTUNE_STAND_IN_TAKES"); }
-    WithTimes(const WithTimes&) = delete;
-    WithTimes& operator=(const WithTimes&) = delete;
-};
-
 /// What a CommMeter says of `steps` steps of two buckets on two ranks, in seconds of all steps; bytes and steps too.
 struct Measured {
     double exposed_s = 0.0;
@@ -252,7 +196,7 @@ struct Measured {
 };
 Measured measured(const char* times, int steps) {
     Ranks ranks(2);
-    const WithTimes with(times);
+    const testing::With with("TAKES", times);
     Measured result;
     std::atomic<int> left{0};
     ranks.trial([&](Member me) {
@@ -364,173 +308,6 @@ TEST_CASE("two ranks with the same device are refused on all ranks", "[device]")
     CHECK(refused == 2);
 }
 
-TEST_CASE("what NCCL fails at is a lost group with a cause; the next trial forms a new one", "[stand-in]") {
-    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
-    using Cause = ddp::GroupLost::Cause;
-    for (const char* fault : {"1:next:fail", "1:next:async", "1:next:hang"}) {
-        Ranks ranks(2);
-        const bool hangs = std::string(fault).ends_with("hang");
-        std::atomic<int> lost{0};
-        std::atomic<int> told{0};
-        std::optional<Cause> cause;
-        ranks.trial([&](Member me) {
-            ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
-            const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
-            ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
-            wait_for_devices(me);
-            me.group.barrier();
-            if (me.rank == 0) setenv("RANKTUNE_STAND_IN_NCCL", fault, 1);
-            me.group.barrier();
-            try {
-                for (int step = 1; step < 4; ++step) {
-                    ddp::run_step(reducer, [&] { compute(me, reducer, step, pinned); });
-                    auto& sums = me.group.sums_on(me.on);
-                    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
-                    while (!me.on.compute_stream().idle()) { // as a trainable waits
-                        // What hangs is found by the head: it aborts the attempt.
-                        if (hangs && std::chrono::steady_clock::now() > end) ranks.abort(me.rank) = true;
-                        sums.look();
-                    }
-                }
-            } catch (const ddp::GroupLost& error) {
-                ++lost;
-                if (me.rank == 1) cause = error.cause();
-                if (me.rank == 0 && error.cause() == Cause::told) ++told;
-            } catch (const ddp::Aborted&) {
-                ++lost;
-            }
-        });
-        unsetenv("RANKTUNE_STAND_IN_NCCL");
-        CHECK(lost == 2);
-        if (!hangs) CHECK(told == 1); // the other rank heard of it from this one
-        if (std::string(fault).ends_with("fail")) CHECK(cause == Cause::system);
-        if (std::string(fault).ends_with("async")) CHECK(cause == Cause::peer);
-        ranks.abort(0) = false;
-        ranks.abort(1) = false;
-        std::atomic<int> wrong{0};
-        ranks.trial([&](Member me) {
-            ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
-            const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
-            ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
-            wrong += wrong_sums(me, reducer, 0);
-        });
-        CHECK(wrong == 0);
-        CHECK(ranks.groups(0).counts().made == 2);
-    }
-}
-
-namespace {
-
-/// A trial of two ranks whose sums hang in the step after the first: how many ranks lose the group for the time that it
-/// took. `looks`: the trial's thread looks after its sums while it waits; otherwise it waits as in another library, and
-/// another thread tends the group.
-int lost_in_time(Ranks& ranks, bool looks) {
-    std::atomic<int> lost{0};
-    std::atomic<int> told{0};
-    ranks.trial([&](Member me) {
-        me.group.limit_waits(std::chrono::seconds(1));
-        ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
-        const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
-        ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
-        wait_for_devices(me);
-        me.group.barrier();
-        if (me.rank == 0) setenv("RANKTUNE_STAND_IN_NCCL", "1:next:hang", 1);
-        me.group.barrier();
-        std::atomic<bool> ended{false};
-        std::thread service([&] {
-            while (!looks && !ended) {
-                me.groups.tend();
-                std::this_thread::sleep_for(std::chrono::milliseconds(5));
-            }
-        });
-        const auto count = [&](const auto& call) {
-            try {
-                call();
-            } catch (const ddp::GroupLost& error) {
-                using Cause = ddp::GroupLost::Cause;
-                ++lost;
-                told += error.cause() == Cause::timeout || error.cause() == Cause::told ? 1 : 0;
-            }
-        };
-        count([&] {
-            ddp::run_step(reducer, [&] { compute(me, reducer, 1, pinned); });
-            auto& sums = me.group.sums_on(me.on);
-            while (!me.on.compute_stream().idle())
-                if (looks) sums.look();
-            reducer.check_sums(); // what other code has computed since is undefined
-        });
-        ended = true;
-        service.join();
-    });
-    unsetenv("RANKTUNE_STAND_IN_NCCL");
-    CHECK(told == lost);
-    return lost;
-}
-
-} // namespace
-
-TEST_CASE("a sum that hangs is given up after its time, and the next trial forms a new group", "[stand-in]") {
-    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
-    for (const bool looks : {true, false}) {
-        Ranks ranks(2);
-        CHECK(lost_in_time(ranks, looks) == 2);
-        std::atomic<int> wrong{0};
-        ranks.trial([&](Member me) {
-            ddp::GradientReducer reducer(me.group, tensors, 400, DType::float32, base::Place(me.on));
-            const auto pinned = me.on.allocate_pinned(tensors.size() * 1000 * sizeof(float));
-            ddp::run_step(reducer, [&] { compute(me, reducer, 0, pinned); });
-            wrong += wrong_sums(me, reducer, 0);
-        });
-        CHECK(wrong == 0);
-        CHECK(ranks.groups(0).counts().made == 2);
-    }
-}
-
-TEST_CASE("after a sum that was given up no operation of the group passes on what depends on it", "[stand-in]") {
-    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
-    Ranks ranks(2);
-    std::atomic<int> refused{0};
-    ranks.trial([&](Member me) {
-        me.group.limit_waits(std::chrono::seconds(1));
-        ddp::GradientReducer reducer(me.group, {100}, 400, DType::float32, base::Place(me.on));
-        me.group.barrier();
-        if (me.rank == 0) setenv("RANKTUNE_STAND_IN_NCCL", "1:next:hang", 1);
-        me.group.barrier();
-        ddp::run_step(reducer, [&] { reducer.ready(0); });
-        while (!me.on.compute_stream().idle()) me.groups.tend();
-        float loss = 1.0F;
-        try {
-            loss = me.group.reduced(loss);
-        } catch (const ddp::GroupLost&) {
-            ++refused;
-        }
-    });
-    unsetenv("RANKTUNE_STAND_IN_NCCL");
-    CHECK(refused == 2);
-}
-
-TEST_CASE("a communicator that cannot be formed in time is a lost group", "[stand-in]") {
-    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
-    for (const char* fault : {"1:0:hang", "1:0:fail"}) {
-        Ranks ranks(2, std::chrono::milliseconds(200));
-        std::atomic<int> lost{0};
-        using Cause = ddp::GroupLost::Cause;
-        std::optional<Cause> cause;
-        const WithFault with(fault);
-        ranks.trial([&](Member me) {
-            try {
-                ddp::GradientReducer(me.group, {3}, 10, DType::float32, base::Place(me.on));
-            } catch (const ddp::GroupLost& error) {
-                ++lost;
-                if (me.rank == 0) cause = error.cause();
-            }
-        });
-        CHECK(lost == 2);
-        const bool first = cause == Cause::timeout; // whose time is over first tells the other one
-        CHECK((cause == Cause::told || (first && std::string(fault).ends_with("hang"))));
-    }
-}
-
 TEST_CASE("a thousand groups leave no memory of the device, threads or files behind", "[device]") {
     if (most_ranks() < 2) return;
     const bool stand_in = testing::is_stand_in(testing::runtime_or_skip());
@@ -542,14 +319,14 @@ TEST_CASE("a thousand groups leave no memory of the device, threads or files beh
         });
     };
     for (int i = 0; i < 10; ++i) round();
-    if (stand_in) CHECK(testing::live_allocations() == 0U);
+    if (stand_in) CHECK(testing::live_allocations().value() == 0U);
     const auto before = testing::process_entries();
     for (int i = 0; i < (stand_in ? 1000 : 20); ++i) round();
     const auto after = testing::process_entries();
     CHECK(after.files <= before.files + 2);
     CHECK(after.threads <= before.threads + 2);
     CHECK(after.mappings <= before.mappings + 20);
-    if (stand_in) CHECK(testing::live_allocations() == 0U);
+    if (stand_in) CHECK(testing::live_allocations().value() == 0U);
 }
 
 } // namespace reducer_test

@@ -18,11 +18,12 @@ namespace sabotage_test {
 
 using namespace ranktune;
 using testing::OnAccelerator;
+using testing::refusal_of;
 
 namespace {
 
 device::Accelerator& stand_in(int number) {
-    setenv("RANKTUNE_STAND_IN_DEVICES", "5", 1); // before the first look at them
+    setenv("RANKTUNE_STAND_IN_DEVICES", "7", 1); // before the first look at them
     auto& runtime = testing::runtime_or_skip();
     if (!testing::is_stand_in(runtime)) {
         std::printf("skipped: these mistakes are for the stand-in\n");
@@ -86,23 +87,12 @@ int launches_that_miss(device::Accelerator& on, bool with_wait) {
     return missed;
 }
 
-/// What `call` throws; empty: nothing.
-template <class Call>
-std::string refusal_of(Call&& call) {
-    try {
-        call();
-    } catch (const device::DeviceError& error) {
-        return error.what();
-    }
-    return {};
-}
-
 /// Runs `body` in a child process; returns the signal that ended it, or 0.
 template <class Body>
 int signal_of(Body&& body) {
     const pid_t child = fork();
     if (child == 0) {
-        signal(SIGSEGV, SIG_DFL); // not the test library's handler
+        for (const int each : {SIGSEGV, SIGABRT}) signal(each, SIG_DFL); // not the test library's handlers
         body();
         _exit(0);
     }
@@ -258,6 +248,46 @@ TEST_CASE("pinned memory is read when the copy runs, and undefined until a copy 
     }
     CHECK(overwritten > 0);
     CHECK(undefined > 0);
+}
+
+TEST_CASE("pinned memory that is freed before its copy has run is found, also in a graph", "[stand-in]") {
+    auto* const free_pinned = testing::stand_in_function<int(void*)>("cudaFreeHost");
+    for (const bool in_graph : {false, true}) {
+        auto& on = stand_in(in_graph ? 5 : 6);
+        auto& stream = on.compute_stream();
+        const OnAccelerator<float> memory(on, 1);
+        const auto pinned = on.allocate_pinned(sizeof(float));
+        const testing::With slow("TAKES", "cudaMemcpyAsync to the device:100000");
+        if (in_graph) stream.begin_recording();
+        stream.upload(memory.data(), pinned.get(), sizeof(float));
+        if (!in_graph) free_pinned(pinned.get());
+        if (in_graph) {
+            const auto graph = stream.end_recording();
+            stream.launch(*graph);
+            testing::wait_for(stream);
+            free_pinned(pinned.get());
+            stream.launch(*graph);
+        }
+        CHECK(refusal_of([&] { testing::wait_for(stream); }).find("illegal memory access") != std::string::npos);
+    }
+}
+
+TEST_CASE("a group of NCCL that is not ended is found at the next call", "[stand-in]") {
+    auto& runtime = testing::runtime_or_skip();
+    static_cast<void>(stand_in(0));
+    void* const library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) return; // a build without NCCL
+    const auto call = [&](const char* name) { reinterpret_cast<int (*)()>(dlsym(library, name))(); };
+    CHECK(signal_of([&] {
+              call("ncclGroupStart");
+              static_cast<void>(runtime.make_id());
+          }) == SIGABRT);
+    CHECK(signal_of([&] {
+              call("ncclGroupStart");
+              call("ncclGroupEnd");
+              static_cast<void>(runtime.make_id());
+          }) == 0);
+    dlclose(library);
 }
 
 } // namespace sabotage_test

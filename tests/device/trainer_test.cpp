@@ -327,6 +327,58 @@ TEST_CASE("steps that are replayed from graphs give the bits of steps that are i
         }
 }
 
+TEST_CASE("a state that is loaded when batches are recorded already trains on with the bits of steps that are issued",
+          "[device]") {
+    for (int size = 1; size <= std::min(most_ranks(), 2); ++size) {
+        State states[2];
+        for (const bool graphs : {false, true})
+            on_ranks(size, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+                auto choice = options(mlp::Activation::tanh, mlp::OptimizerOptions::Kind::adam, 0.2);
+                choice.device = &on;
+                choice.graphs = graphs;
+                choice.bucket_floats = 1000; // of the loaded state: the buckets end elsewhere
+                mlp::Trainer donor(dataset(true), choice, group);
+                static_cast<void>(donor.train_epoch());
+                Sink sink;
+                donor.save(sink);
+                choice.bucket_floats = 300;
+                mlp::Trainer trainer(dataset(true), choice, group);
+                for (int epoch = 0; epoch < 2; ++epoch) static_cast<void>(trainer.train_epoch());
+                Source source(sink);
+                trainer.load(source);
+                for (int epoch = 0; epoch < 2; ++epoch) static_cast<void>(trainer.train_epoch());
+                Sink result;
+                trainer.save(result);
+                if (rank == 0) states[graphs ? 1 : 0] = result.state;
+                if (rank == 0 && graphs) CHECK(trainer.replays().batches > 8);
+            });
+        CHECK(states[0] == states[1]);
+    }
+}
+
+TEST_CASE("sums that fail after the end of their step end the training in the next one", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    std::atomic<int> lost{0};
+    on_ranks(2, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+        auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.0);
+        choice.device = &on;
+        mlp::Trainer trainer(dataset(true), choice, group);
+        static_cast<void>(trainer.train_batch({0, 16}));
+        group.barrier();
+        if (rank == 0) setenv("RANKTUNE_STAND_IN_NCCL", "1:next:hang", 1);
+        group.barrier();
+        static_cast<void>(trainer.train_batch({16, 32}));
+        if (rank == 1) setenv("RANKTUNE_STAND_IN_NCCL", "1:now:async", 1);
+        try {
+            static_cast<void>(trainer.train_batch({32, 48}));
+        } catch (const ddp::GroupLost&) {
+            ++lost;
+        }
+    });
+    unsetenv("RANKTUNE_STAND_IN_NCCL");
+    CHECK(lost == 2);
+}
+
 TEST_CASE("where nothing can be recorded, steps are issued, and the reason is known", "[stand-in]") {
     if (!testing::is_stand_in(testing::runtime_or_skip())) return;
     auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.2);

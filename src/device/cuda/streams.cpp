@@ -42,6 +42,12 @@ void check(cudaError_t code, const char* call) {
                       lost);
 }
 
+bool is_complete(cudaError_t code, const char* call) {
+    if (code != cudaErrorNotReady) return check(code, call), true;
+    static_cast<void>(cudaGetLastError()); // or the next launch may return it
+    return false;
+}
+
 CudaEvent::CudaEvent(int device, unsigned flags) {
     check(cudaSetDevice(device), "cudaSetDevice");
     check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreate");
@@ -49,12 +55,7 @@ CudaEvent::CudaEvent(int device, unsigned flags) {
 
 CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
 
-bool CudaEvent::reached() const {
-    const cudaError_t code = cudaEventQuery(event_);
-    if (code == cudaErrorNotReady) return false;
-    check(code, "cudaEventQuery");
-    return true;
-}
+bool CudaEvent::reached() const { return is_complete(cudaEventQuery(event_), "cudaEventQuery"); }
 
 double CudaEvent::seconds_since(const Event& earlier) const {
     float milliseconds = 0.0F;
@@ -97,10 +98,7 @@ void CudaStream::wait(const Event& event) {
 
 bool CudaStream::idle() {
     use();
-    const cudaError_t code = cudaStreamQuery(stream_);
-    if (code == cudaErrorNotReady) return false;
-    check(code, "cudaStreamQuery");
-    return true;
+    return is_complete(cudaStreamQuery(stream_), "cudaStreamQuery");
 }
 
 void CudaStream::upload(void* to, const void* pinned, std::size_t bytes) {

@@ -4,7 +4,6 @@
 
 #include <cuda_runtime_api.h>
 #include <cxxabi.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -67,11 +66,6 @@ const std::vector<int>& devices() {
     return all;
 }
 
-cudaError_t answer(cudaError_t code) {
-    if (code != cudaSuccess && code != cudaErrorNotReady) last_error = code;
-    return code;
-}
-
 /// The sticky error of a device, or what `call` returns.
 template <class Call>
 cudaError_t on_device(int device, Call&& call) {
@@ -121,16 +115,34 @@ Stream* native(cudaStream_t stream) {
 
 // ---- pinned memory ----
 
+/// Copies keep it until they have run, so that they find out that it was freed.
+struct PinnedBlock {
+    explicit PinnedBlock(std::size_t size)
+        : bytes(size), memory(static_cast<std::byte*>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096))) {
+        poison();
+    }
+    ~PinnedBlock() { std::free(memory); }
+    PinnedBlock(const PinnedBlock&) = delete;
+    PinnedBlock& operator=(const PinnedBlock&) = delete;
+    void poison() const { std::memset(memory, 0xFF, bytes); }
+
+    const std::size_t bytes;
+    std::byte* const memory;
+    std::atomic<bool> freed{false};
+};
+
 struct Pinned {
     std::mutex mutex;
-    std::map<const std::byte*, std::size_t> blocks;
-    bool holds(const void* address, std::size_t bytes) {
+    std::map<const std::byte*, std::shared_ptr<PinnedBlock>> blocks;
+    std::size_t used = 0;
+    /// The block that holds these bytes; null: they are pageable.
+    std::shared_ptr<PinnedBlock> find(const void* address, std::size_t bytes) {
         const auto* const at = static_cast<const std::byte*>(address);
         const std::lock_guard lock(mutex);
         const auto next = blocks.upper_bound(at);
-        if (next == blocks.begin()) return false;
-        const auto& [begin, size] = *std::prev(next);
-        return at + bytes <= begin + size;
+        if (next == blocks.begin()) return nullptr;
+        const auto& [begin, block] = *std::prev(next);
+        return at + bytes <= begin + block->bytes ? block : nullptr;
     }
 };
 Pinned& pinned() {
@@ -201,6 +213,12 @@ void fail_device(int device, const std::string& why) {
     std::fprintf(stderr, "stand-in: device %d failed: %s\n", device, why.c_str());
 }
 bool has_failed(int device) { return failed[device]; }
+
+/// Also after cudaErrorNotReady: whether a query leaves it behind depends on the version of CUDA.
+cudaError_t answer(cudaError_t code) {
+    if (code != cudaSuccess) last_error = code;
+    return code;
+}
 
 } // namespace stand_in
 
@@ -350,20 +368,25 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
     if (forbidden_by_capture()) return answer(cudaErrorStreamCaptureUnsupported);
-    *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    std::memset(*memory, 0xFF, bytes);
     const std::lock_guard lock(pinned().mutex);
-    pinned().blocks[static_cast<std::byte*>(*memory)] = bytes;
+    if (pinned().used + bytes > std::stoull(setting("PINNED", "2097152")) << 10U)
+        return answer(cudaErrorMemoryAllocation);
+    const auto block = std::make_shared<PinnedBlock>(bytes);
+    pinned().used += bytes;
+    pinned().blocks[block->memory] = block;
+    *memory = block->memory;
     return cudaSuccess;
 }
+/// CUDA may wait for copies here, but does not promise to.
 cudaError_t cudaFreeHost(void* memory) {
     if (forbidden_by_capture()) return answer(cudaErrorStreamCaptureUnsupported);
-    {
-        const std::lock_guard lock(pinned().mutex);
-        if (pinned().blocks.erase(static_cast<std::byte*>(memory)) == 0) return answer(cudaErrorInvalidValue);
-    }
-    std::memset(memory, 0xFF, malloc_usable_size(memory)); // for copies that have not run yet
-    std::free(memory);
+    const std::lock_guard lock(pinned().mutex);
+    const auto found = pinned().blocks.find(static_cast<std::byte*>(memory));
+    if (found == pinned().blocks.end()) return answer(cudaErrorInvalidValue);
+    found->second->freed = true;
+    found->second->poison();
+    pinned().used -= found->second->bytes;
+    pinned().blocks.erase(found);
     return cudaSuccess;
 }
 
@@ -374,16 +397,22 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     const int device = device_of(on);
     return on_device(device, [&] {
         const bool on_host = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToHost;
-        if (on_host && is_captured(on) && !pinned().holds(kind == cudaMemcpyHostToDevice ? from : to, bytes))
-            return break_capture(on, cudaErrorStreamCaptureUnsupported);
+        const auto block = on_host ? pinned().find(kind == cudaMemcpyHostToDevice ? from : to, bytes) : nullptr;
+        if (on_host && is_captured(on) && !block) return break_capture(on, cudaErrorStreamCaptureUnsupported);
+        const auto require_block = [block] { // before the copy, and after it
+            if (block && block->freed) throw Fault("pinned memory was freed before a copy had used it");
+        };
         if (kind == cudaMemcpyHostToDevice) {
             std::shared_ptr<std::vector<std::byte>> copy;
-            if (!pinned().holds(from, bytes)) {
+            if (!block) {
                 const auto* const begin = static_cast<const std::byte*>(from);
                 copy = std::make_shared<std::vector<std::byte>>(begin, begin + bytes);
             }
-            enqueue(on, "cudaMemcpyAsync to the device",
-                    [=] { std::memcpy(contents(to, bytes, device, "the copy"), copy ? copy->data() : from, bytes); });
+            enqueue(on, "cudaMemcpyAsync to the device", [=] {
+                require_block();
+                std::memcpy(contents(to, bytes, device, "the copy"), copy ? copy->data() : from, bytes);
+                require_block();
+            });
             return cudaSuccess;
         }
         if (kind == cudaMemcpyDeviceToDevice) {
@@ -393,14 +422,17 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
             return cudaSuccess;
         }
         if (kind != cudaMemcpyDeviceToHost) return cudaErrorInvalidMemcpyDirection;
-        const bool later = pinned().holds(to, bytes);
         enqueue(
             on, "cudaMemcpyAsync to the host",
-            [=] { std::memcpy(to, contents(from, bytes, device, "the copy"), bytes); },
             [=] {
-                if (later) std::memset(to, 0xFF, bytes);
+                require_block();
+                std::memcpy(to, contents(from, bytes, device, "the copy"), bytes);
+                require_block();
+            },
+            [=] {
+                if (block) std::memset(to, 0xFF, bytes);
             });
-        if (!later) drain(on);
+        if (!block) drain(on);
         return cudaSuccess;
     });
 }

@@ -155,10 +155,10 @@ using namespace stand_in;
 extern "C" {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-    if (refuses("begin")) return cudaErrorStreamCaptureUnsupported;
-    if (mode != cudaStreamCaptureModeThreadLocal) return cudaErrorInvalidValue; // the module uses no other
+    if (refuses("begin")) return answer(cudaErrorStreamCaptureUnsupported);
+    if (mode != cudaStreamCaptureModeThreadLocal) return answer(cudaErrorInvalidValue); // the module uses no other
     const std::lock_guard lock(captures_mutex);
-    if (find_capture(stream_of(stream))) return cudaErrorIllegalState;
+    if (find_capture(stream_of(stream))) return answer(cudaErrorIllegalState);
     auto capture = std::make_shared<Capture>();
     capture->thread = std::this_thread::get_id();
     capture->origin = stream_of(stream);
@@ -171,13 +171,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     *graph = nullptr;
     const std::lock_guard lock(captures_mutex);
     const auto capture = find_capture(stream_of(stream));
-    if (!capture) return cudaErrorIllegalState;
-    if (capture->origin != stream_of(stream)) return capture->broken = cudaErrorStreamCaptureUnmatched;
-    if (capture->thread != std::this_thread::get_id()) return cudaErrorStreamCaptureWrongThread;
+    if (!capture) return answer(cudaErrorIllegalState);
+    if (capture->origin != stream_of(stream)) return answer(capture->broken = cudaErrorStreamCaptureUnmatched);
+    if (capture->thread != std::this_thread::get_id()) return answer(cudaErrorStreamCaptureWrongThread);
     std::erase_if(captures(), [&](const auto& each) { return each.second == capture; });
-    if (refuses("end")) return cudaErrorStreamCaptureUnsupported;
-    if (capture->broken != cudaSuccess) return cudaErrorStreamCaptureInvalidated;
-    if (!is_joined(*capture)) return cudaErrorStreamCaptureUnjoined;
+    if (refuses("end")) return answer(cudaErrorStreamCaptureUnsupported);
+    if (capture->broken != cudaSuccess) return answer(cudaErrorStreamCaptureInvalidated);
+    if (!is_joined(*capture)) return answer(cudaErrorStreamCaptureUnjoined);
     *graph =
         reinterpret_cast<cudaGraph_t>(new Nodes(std::make_shared<const std::vector<Node>>(std::move(capture->nodes))));
     return cudaSuccess;
@@ -189,8 +189,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
-    if (flags != 0) return cudaErrorInvalidValue;
-    if (refuses("instantiate")) return cudaErrorMemoryAllocation;
+    if (flags != 0) return answer(cudaErrorInvalidValue);
+    if (refuses("instantiate")) return answer(cudaErrorMemoryAllocation);
     *executable = reinterpret_cast<cudaGraphExec_t>(new Nodes(*nodes_of(graph)));
     return cudaSuccess;
 }
@@ -204,15 +204,15 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
     Stream* const on = stream_of(stream);
     const int device = device_of(on);
-    if (has_failed(device)) return cudaErrorIllegalAddress;
-    if (is_captured(on)) return break_capture(on, cudaErrorStreamCaptureUnsupported);
+    if (has_failed(device)) return answer(cudaErrorIllegalAddress);
+    if (is_captured(on)) return answer(break_capture(on, cudaErrorStreamCaptureUnsupported));
     const Nodes nodes = *nodes_of(graph);
     try {
         for (const Node& node : *nodes)
             if (node.operation.issue) node.operation.issue();
     } catch (const Fault& fault) {
         fail_device(device, fault.what());
-        return cudaErrorIllegalAddress;
+        return answer(cudaErrorIllegalAddress);
     }
     static std::atomic<unsigned> launches{0};
     enqueue(on, "cudaGraphLaunch", [nodes, device, number = 1000 + ++launches] { run_nodes(*nodes, device, number); });

@@ -45,6 +45,8 @@ void enqueue(Stream* stream, const std::string& name, std::function<void()> work
 [[nodiscard]] bool is_captured(const Stream* stream);
 [[nodiscard]] bool is_idle(const Stream* stream);
 void drain(const Stream* stream);
+/// Grows whenever an operation is issued or ends. If it stands still, all that is left waits for ever.
+[[nodiscard]] unsigned long long progress();
 
 // ---- settings, from the environment ----
 

@@ -11,12 +11,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "machine.hpp"
@@ -43,17 +45,16 @@ struct Id {
 };
 constexpr char magic_text[16] = "stand-in, no id";
 
-/// RANKTUNE_STAND_IN_NCCL: "RANK:CALL:WHAT": the CALL-th operation of that rank in this process (from 1), or 0, the
-/// forming, or "next", every operation, fails ("fail"), never completes ("hang"), or completes with an error of another
-/// rank
-/// ("async").
-std::string fault_of(int rank, unsigned long call) {
+/// What RANKTUNE_STAND_IN_NCCL, "RANK:CALL:WHAT", says of that call of that rank.
+std::string fault_of(int rank, const std::string& call) {
     const std::string text = setting("NCCL", "");
-    for (const std::string& number : {std::to_string(call), std::string(call == 0 ? "" : "next")}) {
-        const std::string wanted = std::to_string(rank) + ":" + number + ":";
-        if (text.starts_with(wanted)) return text.substr(wanted.size());
-    }
-    return "";
+    const std::string wanted = std::to_string(rank) + ":" + call + ":";
+    return text.starts_with(wanted) ? text.substr(wanted.size()) : "";
+}
+/// The CALL-th operation of a rank in this process, from 1, or "next": every one. 0: forming the communicator.
+std::string fault_of(int rank, unsigned long call) {
+    const std::string fault = fault_of(rank, std::to_string(call));
+    return fault.empty() && call > 0 ? fault_of(rank, "next") : fault;
 }
 std::atomic<unsigned long> calls_of[most_ranks];
 
@@ -82,6 +83,8 @@ struct ncclComm {
     void form();
     bool agree(unsigned long long what, std::size_t bytes);
     void sum(std::byte* values, std::size_t bytes, bool wide);
+    /// What does not complete until this rank aborts it.
+    void hang();
     void exchange(const std::byte* parts, std::byte* to, std::size_t bytes);
     void gather(const std::byte* mine, std::byte* to, std::size_t bytes);
 };
@@ -145,6 +148,14 @@ bool ncclComm::agree(unsigned long long what, std::size_t bytes) {
     return true;
 }
 
+/// "RANK:now:async": what hangs at this moment gets an error of another rank.
+void ncclComm::hang() {
+    while (!aborted) {
+        if (fault_of(rank, "now") == "async") state = ncclRemoteError;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+}
+
 /// On the stream's thread. In the order of ranks, so that all compute the same.
 void ncclComm::sum(std::byte* values, std::size_t bytes, bool wide) {
     if (!agree(0, bytes)) return;
@@ -191,30 +202,8 @@ void ncclComm::gather(const std::byte* mine, std::byte* to, std::size_t bytes) {
 
 namespace {
 
-/// Checks, counts and issues an operation.
-template <class Work>
-ncclResult_t issue(const char* name, ncclComm_t communicator, cudaStream_t stream, Work&& work) {
-    auto* const on = reinterpret_cast<Stream*>(stream);
-    if (is_captured(on)) return ncclInvalidUsage; // the module captures no sums
-    const auto all = shared(communicator);
-    if (all->in_progress() || all->state != ncclSuccess || all->finalized) {
-        std::fprintf(stderr, "stand-in: %s before the communicator has settled\n", name);
-        return ncclInvalidUsage;
-    }
-    const std::string fault = fault_of(all->rank, ++calls_of[all->rank]);
-    if (fault == "fail") return ncclSystemError;
-    if (fault == "async") all->state = ncclRemoteError;
-    enqueue(on, name, [all, fault, work, device = device_of(on)] {
-        while (!fault.empty() && !all->aborted) std::this_thread::sleep_for(std::chrono::microseconds(100));
-        if (!all->aborted) work(*all, device);
-    });
-    all->settle_later();
-    return ncclInProgress;
-}
-
-/// What a thread has called between ncclGroupStart and ncclGroupEnd: an exchange of equal parts, the only group here.
-struct Group {
-    bool open = false;
+/// The calls of an exchange of equal parts, the only group here.
+struct Exchange {
     ncclComm_t communicator = nullptr;
     cudaStream_t stream = nullptr;
     std::size_t bytes = 0;
@@ -225,10 +214,44 @@ struct Group {
     /// Whether the next call is what an exchange of equal parts, rank by rank, would call.
     bool takes(ncclComm_t c, cudaStream_t s, std::size_t count, ncclDataType_t type, int peer, int number) {
         if (communicator == nullptr) communicator = c, stream = s, bytes = count;
-        return open && c == communicator && s == stream && count == bytes && type == ncclInt8 && peer == number;
+        return c == communicator && s == stream && count == bytes && type == ncclInt8 && peer == number;
     }
 };
+/// What a thread has called since ncclGroupStart.
+struct Group {
+    ~Group() { require_closed("the end of a thread"); }
+    /// NCCL would put off whatever a thread calls in a group that it has forgotten to end.
+    void require_closed(const char* call) const {
+        if (!open) return;
+        std::fprintf(stderr, "stand-in: %s between ncclGroupStart and ncclGroupEnd\n", call);
+        std::abort();
+    }
+    bool open = false;
+    Exchange calls;
+};
 thread_local Group group;
+
+/// Checks, counts and issues an operation.
+template <class Work>
+ncclResult_t issue(const char* name, ncclComm_t communicator, cudaStream_t stream, Work&& work) {
+    auto* const on = reinterpret_cast<Stream*>(stream);
+    if (is_captured(on)) return ncclInvalidUsage; // the module captures no sums
+    group.require_closed(name);
+    const auto all = shared(communicator);
+    if (all->in_progress() || all->state != ncclSuccess || all->finalized) {
+        std::fprintf(stderr, "stand-in: %s before the communicator has settled\n", name);
+        return ncclInvalidUsage;
+    }
+    const std::string fault = fault_of(all->rank, ++calls_of[all->rank]);
+    if (fault == "fail") return ncclSystemError;
+    if (fault == "async") all->state = ncclRemoteError;
+    enqueue(on, name, [all, fault, work, device = device_of(on)] {
+        if (fault == "hang" || fault == "async") all->hang();
+        if (!all->aborted) work(*all, device, fault == "wrong");
+    });
+    all->settle_later();
+    return ncclInProgress;
+}
 
 } // namespace
 
@@ -242,6 +265,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* result) {
+    group.require_closed("ncclGetUniqueId");
     static std::atomic<unsigned long long> number{0};
     Id id{};
     std::memcpy(id.magic, magic_text, sizeof id.magic);
@@ -256,6 +280,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* result) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int size, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
+    group.require_closed("ncclCommInitRankConfig");
     auto made = std::make_shared<ncclComm>();
     std::memcpy(&made->id, &id, sizeof made->id);
     if (std::memcmp(made->id.magic, magic_text, sizeof magic_text) != 0 || rank < 0 || rank >= size ||
@@ -274,6 +299,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int size, ncclUniq
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
+    group.require_closed("ncclCommGetAsyncError");
     const auto& all = shared(communicator);
     *state = all->in_progress() ? ncclInProgress : all->state.load();
     return ncclSuccess;
@@ -284,51 +310,55 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
     if (from != to || operation != ncclSum || (type != ncclFloat32 && type != ncclFloat64)) return ncclInvalidArgument;
     const bool wide = type == ncclFloat64;
     const std::size_t bytes = count * (wide ? sizeof(double) : sizeof(float));
-    return issue("ncclAllReduce", communicator, stream, [=](ncclComm& all, int device) {
-        all.sum(contents(to, bytes, device, "ncclAllReduce"), bytes, wide);
+    return issue("ncclAllReduce", communicator, stream, [=](ncclComm& all, int device, bool wrong) {
+        std::byte* const values = contents(to, bytes, device, "ncclAllReduce");
+        all.sum(values, bytes, wide);
+        if (wrong) wide ? ++*reinterpret_cast<double*>(values) : ++*reinterpret_cast<float*>(values);
     });
 }
 
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t communicator,
                            cudaStream_t stream) {
     if (type != ncclInt8) return ncclInvalidArgument;
-    return issue("ncclAllGather", communicator, stream, [=](ncclComm& all, int device) {
+    return issue("ncclAllGather", communicator, stream, [=](ncclComm& all, int device, bool) {
         all.gather(contents(from, count, device, "ncclAllGather"),
                    contents(to, count * static_cast<std::size_t>(all.size), device, "ncclAllGather"), count);
     });
 }
 
 ncclResult_t ncclGroupStart() {
-    if (group.open) return ncclInvalidUsage;
-    group = {};
+    group.require_closed("ncclGroupStart");
     group.open = true;
     return ncclSuccess;
 }
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
                       cudaStream_t stream) {
     const auto* const part = static_cast<const std::byte*>(from);
-    if (!group.takes(communicator, stream, count, type, peer, group.sends)) return ncclInvalidArgument;
-    if (peer == 0) group.parts = part;
-    if (part != group.parts + static_cast<std::size_t>(peer) * count) return ncclInvalidArgument;
-    ++group.sends;
+    if (!group.open || !group.calls.takes(communicator, stream, count, type, peer, group.calls.sends))
+        return ncclInvalidArgument;
+    if (peer == 0) group.calls.parts = part;
+    if (part != group.calls.parts + static_cast<std::size_t>(peer) * count) return ncclInvalidArgument;
+    const auto& all = shared(communicator);
+    if (peer + 1 == all->size && fault_of(all->rank, calls_of[all->rank] + 1) == "send") return ncclSystemError;
+    ++group.calls.sends;
     return ncclSuccess;
 }
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
                       cudaStream_t stream) {
     auto* const part = static_cast<std::byte*>(to);
-    if (!group.takes(communicator, stream, count, type, peer, group.receives)) return ncclInvalidArgument;
-    if (peer == 0) group.to = part;
-    if (part != group.to + static_cast<std::size_t>(peer) * count) return ncclInvalidArgument;
-    ++group.receives;
+    if (!group.open || !group.calls.takes(communicator, stream, count, type, peer, group.calls.receives))
+        return ncclInvalidArgument;
+    if (peer == 0) group.calls.to = part;
+    if (part != group.calls.to + static_cast<std::size_t>(peer) * count) return ncclInvalidArgument;
+    ++group.calls.receives;
     return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
-    const Group done = group;
-    group = {};
-    if (!done.open || done.communicator == nullptr) return ncclInvalidUsage;
+    const auto done = std::exchange(group.calls, {});
+    if (!std::exchange(group.open, false) || done.communicator == nullptr) return ncclInvalidUsage;
     const int size = shared(done.communicator)->size;
     if (done.sends != size || done.receives != size) return ncclInvalidUsage;
-    return issue("ncclSend and ncclRecv", done.communicator, done.stream, [done](ncclComm& all, int device) {
+    return issue("ncclSend and ncclRecv", done.communicator, done.stream, [done](ncclComm& all, int device, bool) {
         const std::size_t bytes = done.bytes * static_cast<std::size_t>(all.size);
         all.exchange(contents(done.parts, bytes, device, "ncclSend"), contents(done.to, bytes, device, "ncclRecv"),
                      done.bytes);
@@ -336,6 +366,7 @@ ncclResult_t ncclGroupEnd() {
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
+    group.require_closed("ncclCommFinalize");
     const auto& all = shared(communicator);
     if (all->in_progress() || all->finalized) return ncclInvalidUsage;
     all->finalized = true;
@@ -350,6 +381,7 @@ static void end_communicator(ncclComm_t communicator) {
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+    group.require_closed("ncclCommDestroy");
     const auto& all = shared(communicator);
     if (all->in_progress() || !all->finalized) return ncclInvalidUsage;
     end_communicator(communicator);
@@ -358,6 +390,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
 
 /// Of this rank alone: others wait until they abort, too.
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
+    group.require_closed("ncclCommAbort");
     const auto& all = shared(communicator);
     all->aborted = true;
     if (all->state == ncclInProgress && getpid() == all->id.process && all->rank == 0) close(all->id.file);

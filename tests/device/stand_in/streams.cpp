@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams of the stand-in: threads with queues, each operation late by chance.
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -27,6 +28,8 @@ struct Stream {
     std::thread thread; // last: uses all of the above
 };
 
+static std::atomic<unsigned long long> progress_made{0};
+
 void Stream::run() {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -45,6 +48,7 @@ void Stream::run() {
         }
         lock.lock();
         operations.pop_front();
+        ++progress_made;
         changed.notify_all();
     }
 }
@@ -70,11 +74,14 @@ void enqueue(Stream* stream, const std::string& name, std::function<void()> work
     {
         const std::lock_guard lock(stream->mutex);
         stream->operations.push_back({name, std::move(work), {}});
+        ++progress_made;
     }
     stream->changed.notify_all();
 }
 
 int device_of(const Stream* stream) { return stream->device; }
+
+unsigned long long progress() { return progress_made; }
 
 bool is_idle(const Stream* stream) {
     const std::lock_guard lock(stream->mutex);
