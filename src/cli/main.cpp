@@ -324,7 +324,8 @@ class App {
         number("-N,--nodes", submit_.nodes, "Nodes, all alike (default 1)");
         number("--gpus-per-node", submit_.gpus_per_node, "GPUs of each node: one worker for each");
         number("--workers-per-node", submit_.workers_per_node, "Without GPUs: workers of each node (default 4)");
-        number("--cpus-per-worker", submit_.cpus_per_worker, "Cores of each worker (default: resources.cpus_per_rank)");
+        number("--cpus-per-worker", submit_.cpus_per_worker,
+               "Cores of each worker (default: its GPU's share of the node's; else resources.cpus_per_rank)");
         verb->add_option("-t,--time", submit_.time,
                          "Time limit of the job: 4:00:00, 90m, 1-12:00:00. Without, STUDY is a "
                          "directory, and the job is that of its last submission")

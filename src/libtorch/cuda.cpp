@@ -44,7 +44,8 @@ std::string clash(const CudaFacts& facts) {
         return "two copies of NCCL are in this process (" + base::join(facts.nccl_files) +
                "): build ranktune with LibTorch's NCCL, or put its folder first in LD_LIBRARY_PATH so that both load "
                "it; "
-               "a LibTorch with NCCL inside libtorch_cuda.so cannot be used on GPUs";
+               "a LibTorch with NCCL inside libtorch_cuda.so (the zip) cannot be used on GPUs: take the wheel torch, "
+               "whose NCCL is the wheel nvidia-nccl-cu12 or -cu13";
     return {};
 }
 

@@ -2,6 +2,7 @@
 #include "slurm/gpus.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -250,6 +251,53 @@ GpuShares share_gpus(const std::vector<RankOnNode>& ranks, std::uint32_t ranks_p
     if (complaints > most_complaints)
         shares.problem += "\n  and " + counted(complaints - most_complaints, "other node");
     return shares;
+}
+
+namespace {
+
+/// 0 for anything but a number.
+std::uint32_t number_in(std::string_view text) {
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() ? value : 0;
+}
+
+/// What stands before the first `mark`, which is taken away with it.
+std::string_view taken(std::string_view& text, char mark) {
+    const std::string_view part = text.substr(0, text.find(mark));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    return part;
+}
+
+/// The GPUs in "gpu:a100:4(S:0-1),shard:8"; those of several kinds together.
+std::uint32_t gpus_in(std::string_view resources) {
+    std::uint32_t gpus = 0;
+    while (!resources.empty()) {
+        const bool of_gpus = resources.starts_with("gpu:");
+        const std::string_view count = resources.substr(0, resources.find_first_of(",("));
+        if (of_gpus) gpus += number_in(count.substr(count.rfind(':') + 1));
+        resources.remove_prefix(count.size());
+        if (resources.starts_with('(')) taken(resources, ')'); // sockets, or positions with commas
+        if (resources.starts_with(',')) resources.remove_prefix(1);
+    }
+    return gpus;
+}
+
+} // namespace
+
+std::optional<std::uint32_t> cores_per_gpu(std::string_view answer, std::string_view partition, std::uint32_t gpus) {
+    std::optional<std::uint32_t> least;
+    while (!answer.empty()) {
+        std::string_view line = taken(answer, '\n');
+        std::string_view of = taken(line, '|');
+        const bool standard = of.ends_with('*');
+        if (standard) of.remove_suffix(1);
+        const std::uint32_t cores = number_in(taken(line, '|'));
+        const std::uint32_t there = gpus_in(line);
+        if ((partition.empty() ? !standard : of != partition) || there == 0 || there < gpus) continue;
+        least = std::min(least.value_or(cores), cores / there);
+    }
+    return least;
 }
 
 } // namespace ranktune::slurm

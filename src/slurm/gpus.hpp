@@ -5,6 +5,7 @@
 // all GPUs of the node. No CUDA is needed: devices are names.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,5 +57,14 @@ struct GpuShares {
 /// all, if no other worker may use them. As many workers as possible get a GPU; the assignment depends on the node's
 /// ranks alone.
 [[nodiscard]] GpuShares share_gpus(const std::vector<RankOnNode>& ranks, std::uint32_t ranks_per_gpu = 1);
+
+/// With fewer cores, a worker often keeps its GPU waiting for data.
+inline constexpr std::uint32_t enough_cores = 4;
+/// The command whose answer cores_per_gpu reads: one line per node, with its partition, cores and GPUs.
+inline const std::vector<std::string> cores_and_gpus{"sinfo", "--noheader", "--Node", "--format=%P|%c|%G"};
+/// The cores of a node divided by its GPUs: the least of the nodes of `partition` (empty: the default one) that have
+/// `gpus` GPUs. nullopt: there is no such node.
+[[nodiscard]] std::optional<std::uint32_t> cores_per_gpu(std::string_view answer, std::string_view partition,
+                                                         std::uint32_t gpus);
 
 } // namespace ranktune::slurm

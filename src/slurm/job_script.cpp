@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "slurm/job_script.hpp"
 
+#include "slurm/gpus.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
@@ -87,7 +89,9 @@ std::string resources(const JobScript& script) {
         text += marked(script.gpus, directive(script.gpus.text));
         text += directive("--ntasks-per-node=" + number(script.workers_per_node));
         text +=
-            "# Cores per worker, for data loading. Set `resources.cpus_per_rank` in the study to the same number.\n";
+            "# Cores per worker, for data loading: the node's cores divided by its GPUs (sinfo -N -o '%N %c %G' lists "
+            "both).\n# `resources.cpus_per_rank` in the study, the threads of its mathematics, is this number at "
+            "most.\n";
     }
     return text + directive("--cpus-per-task=" + number(script.cpus_per_worker));
 }
@@ -161,7 +165,7 @@ hosts=$(mktemp)
 trap 'rm -f "$hosts"' EXIT
 @PROGRAM@ hosts >"$hosts" || exit
 tasks=$(wc -l <"$hosts")
-
+@CORES@
 # --no-kill keeps the job even when the first node dies, and this script with it: a watcher on the last node then
 # requeues the job.
 if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
@@ -226,6 +230,15 @@ if [ -z "$asked" ]; then
 else
     echo "@FILE@: SIG$asked came before the study was started; submit it again to continue" >&2
     code=75
+fi
+)";
+
+constexpr std::string_view few_cores = R"(
+cores=${SLURM_CPUS_ON_NODE%%[!0-9]*}
+if [ -n "$cores" ] && [ $((cores / SLURM_NTASKS_PER_NODE)) -lt @ENOUGH@ ]; then
+    echo "@FILE@: warning: $SLURM_NTASKS_PER_NODE workers share $cores cores of this node; with" \
+        "fewer than @ENOUGH@ each, GPUs often wait for data. Ask for the node's cores divided by its GPUs" \
+        "(sinfo -N -o '%N %c %G'): #SBATCH --cpus-per-task=N" >&2
 fi
 )";
 
@@ -303,6 +316,8 @@ std::string render(const JobScript& script) {
     if (!is_template(script)) rest += chain_end;
     // Every task must see all GPUs of its node; ranktune assigns them.
     replace_all(rest, "@GPU_BIND@", script.ranks_per_gpu > 1 ? " --gpu-bind=none" : "");
+    replace_all(rest, "@CORES@", script.gpus.text.empty() ? "" : std::string(few_cores));
+    replace_all(rest, "@ENOUGH@", number(enough_cores));
     replace_all(rest, "@FILE@", script.file);
     replace_all(rest, "@POLL@", std::to_string(script.poll.count()));
     replace_all(rest, "@PROGRAM@", script.program);

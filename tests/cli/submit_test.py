@@ -48,6 +48,7 @@ class Place:
         self.log.write_text("")
         self.fake("sbatch", SBATCH.format(log=self.log))
         self.fake("squeue", "#!/bin/sh\ncat " + str(self.path / "queue"))
+        self.fake("sinfo", "#!/bin/sh\necho 'mine|64|gpu:a100:4(S:0-1)'; echo 'site*|12|gpu:4'")
         (self.path / "queue").write_text("")
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_", "OMPI_", "PMIX_"))}
         self.environment.update(PATH=f"{self.path}/bin:{self.environment['PATH']}", HOME=str(self.path / "home"),
@@ -98,6 +99,14 @@ def printed():
     assert "--partition=site" not in done.stdout
     has(done.stderr, "9 tasks on 2 nodes: the head and 4 workers on the first node, 4 workers on every other",
         "4 at a time, of 2 ranks", "8 GPUs x 04:00:00 = 32 GPU-hours for each of 3 jobs, 96 in all")
+    has(done.stdout, "#SBATCH --cpus-per-task=16\n")
+    has(done.stderr, "cores     16 for each worker\n")
+    few = place.submit("--gpus-per-node", "4", "--time", "4:00:00", "--print")
+    has(few.stdout, "#SBATCH --cpus-per-task=3\n")
+    has(few.stderr, "cores     3 for each worker: with fewer than 4, its GPU often waits for data; --cpus-per-worker N")
+    has(place.submit("--gpus-per-node", "2", "--time", "4:00:00", "--cpus-per-worker", "5", "--print").stdout, "--cpus-per-task=5\n")
+    place.fake("sinfo", "#!/bin/sh\nexit 1")
+    has(place.submit("--gpus-per-node", "4", "--time", "4:00:00", "--print").stdout, "#SBATCH --cpus-per-task=1\n")
     checked = subprocess.run(["bash", "-n"], input=done.stdout, text=True, capture_output=True)
     assert checked.returncode == 0, checked.stderr
     assert place.asked() == [] and not (place.path / "long").exists()
@@ -129,7 +138,8 @@ def gpus_of_some_trials():
 
 
 def gpus_of_a_script():
-    """The template says which way of asking for GPUs leaves no room for the head, and keeps another one from mpirun."""
+    """The template says which way of asking for GPUs leaves no room for the head, keeps another one from mpirun, and warns of
+    few cores."""
     place = Place()
     script = pathlib.Path(__file__).resolve().parents[2] / "slurm" / "gpu.sbatch"
     place.fake("ranktune", "#!/bin/sh\necho \"gpus=$SLURM_GPUS gres=$SLURM_GRES\" \"$@\"\n")
@@ -148,6 +158,10 @@ def gpus_of_a_script():
     code, text = run(SLURM_GPUS="8", SLURM_GPUS_ON_NODE="4", LAUNCHER="mpirun")
     assert code == 0, text
     has(text, "gpus= gres=gpu:4 supervise -- mpirun ")
+    assert "warning" not in text
+    for cores, few in (("15", True), ("16", False), ("128(x2)", False)):
+        text = run(SLURM_CPUS_ON_NODE=cores)[1]
+        assert (f"gpu.sbatch: warning: 4 workers share {cores} cores of this node; with fewer than 4 each" in text) == few, text
 
 
 def hosts():

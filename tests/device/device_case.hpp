@@ -39,13 +39,13 @@ inline void watch_for_hangs() {
     auto* const progress = stand_in_function<unsigned long long()>("_ZN8stand_in8progressEv");
     if (progress == nullptr) return;
     std::thread([progress] {
-        constexpr int most = 14; // looks, which a busy machine delays as it delays the ranks
+        constexpr int most = 10; // looks, which a busy machine delays as it delays the ranks
         for (int same = 0; same < most;) {
             const unsigned long long before = progress();
             std::this_thread::sleep_for(std::chrono::milliseconds(500));
             same = progress() == before ? same + 1 : 0;
         }
-        std::fprintf(stderr, "the stand-in has done nothing for 7 s: a rank waits for what will not come\n");
+        std::fprintf(stderr, "the stand-in has done nothing for 5 s: a rank waits for what will not come\n");
         std::abort();
     }).detach();
 }

@@ -158,6 +158,18 @@ TEST_CASE("doctor notes a narrow link, an exclusive GPU, an old NCCL, and a buil
     CHECK(named(cli::gpu_checks(found), "cuda").text == found.why);
 }
 
+TEST_CASE("doctor says that float32 runs without TF32, what to set, and what the environment decides", "[device]") {
+    auto found = healthy();
+    CHECK(named(cli::gpu_checks(found), "float32").text.find("without TF32 by default") != std::string::npos);
+    CHECK(named(cli::gpu_checks(found), "float32").text.find("precision = \"tf32\"") != std::string::npos);
+    found.tf32_override = "0";
+    CHECK(named(cli::gpu_checks(found), "float32").state == cli::Check::State::note);
+    found.tf32_override = "1";
+    CHECK(named(cli::gpu_checks(found), "float32").text.find("in TF32, unasked") != std::string::npos);
+    found.visible[0].major = 7; // has no TF32
+    CHECK(std::ranges::none_of(cli::gpu_checks(found), [](const auto& check) { return check.name == "float32"; }));
+}
+
 TEST_CASE("doctor says which networks NCCL has between nodes", "[device]") {
     auto found = healthy();
     found.network = {{"docker0", "eth0", "eth1", "ib0"}, {"mlx5_0"}, "", false};

@@ -98,8 +98,8 @@ class Job:
 
     def submit(self, *overrides):
         """Again: the same line on the same directory."""
-        words = ["sbatch", "--parsable", f"--output={self.log_file}", f"--chdir={self.folder}", *self.options, self.script,
-                 self.arguments[0], *overrides, *self.arguments[1:]]
+        words = ["sbatch", "--parsable", "--cpus-per-task=1", f"--output={self.log_file}", f"--chdir={self.folder}", *self.options,
+                 self.script, self.arguments[0], *overrides, *self.arguments[1:]]
         done = subprocess.run(list(map(str, words)), env=dict(environment, **dict(self.variables)), capture_output=True,
                               text=True)
         assert done.returncode == 0, done.stderr

@@ -268,4 +268,22 @@ TEST_CASE("Two workers on one GPU are an error, reported with the remedy", "[slu
     }
 }
 
+TEST_CASE("cores per GPU are those of the poorest node of the partition that has enough GPUs", "[slurm]") {
+    const std::string answer =
+        "cpu*|128|(null)\n"
+        "gpu|64|gpu:a100:4(S:0-1),shard:a100:16\n"
+        "gpu|48|gpu:a100:2(IDX:0,1),gpu:v100:2\n"
+        "gpu|96|gpu:8\n"
+        "small*|16|gpu:tesla:4\n";
+    CHECK(cores_per_gpu(answer, "gpu", 1) == 12U);
+    CHECK(cores_per_gpu(answer, "gpu", 8) == 12U);
+    CHECK(cores_per_gpu("gpu|64|gpu:4\n", "gpu", 4) == 16U);
+    CHECK(cores_per_gpu(answer, "", 4) == 4U);
+    CHECK(cores_per_gpu(answer, "small", 4) == 4U);
+    CHECK(cores_per_gpu(answer, "gpu", 9) == std::nullopt);
+    CHECK(cores_per_gpu(answer, "cpu", 1) == std::nullopt);
+    CHECK(cores_per_gpu("", "gpu", 1) == std::nullopt);
+    CHECK(cores_per_gpu("slurm_load_node: error|x|gpu:y", "", 1) == std::nullopt);
+}
+
 } // namespace gpus_test

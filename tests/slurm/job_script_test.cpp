@@ -26,6 +26,7 @@ JobScript gpu_template() {
     JobScript script;
     script.file = "gpu.sbatch";
     script.gpus.text = "--gpus-per-node=4";
+    script.cpus_per_worker = 4;
     return script;
 }
 

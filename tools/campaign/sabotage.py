@@ -23,7 +23,7 @@ FAULTS = [
      "            static_cast<void>(kept_.communicator->settled());\n            abort_if_overdue();\n", "            abort_if_overdue();\n",
      "lost", "an error that reaches the last bucket after the status word is a lost group"),
     ("blind-mlp", "trainables/mlp/device_engine.cpp", "            if (sums_ != nullptr) sums_->look();\n", "",
-     "trainer", "sums that fail after the end of their step end the training in the next one"),
+     "trainer", "sums that fail after the end of their step end the validation that follows"),
     ("silent-loser", "ddp/collective/protocol_collective.cpp",
      "        } catch (const GroupLost&) {\n            owner_.tell_lost();\n", "        } catch (const GroupLost&) {\n",
      "lost", "what NCCL fails at is a lost group with a cause; the next trial forms a new one"),
@@ -93,9 +93,10 @@ def main(names, options):
         version = subprocess.run(["meson", "introspect", "--projectinfo", copy / BUILD], check=True, capture_output=True, text=True).stdout
         (copy / BUILD / "version").write_text(version.split('"version": "')[1].split('"')[0])
         build(copy)
+        well = {fault[4:]: run_test(copy, *fault[4:])[0] for fault in faults}
         wrong = 0
         for name, file, text, other, program, test in faults:
-            before, path = run_test(copy, program, test)[0], copy / "src" / file
+            before, path = well[program, test], copy / "src" / file
             original = path.read_text()
             path.write_text(original.replace(text, other))
             build(copy)

@@ -110,6 +110,24 @@ Check gpu_check(std::size_t number, const device::SurveyedGpu& gpu) {
     return check;
 }
 
+/// GPUs that multiply float32 faster in TF32: since the A100, compute capability 8.0. nullopt: none.
+std::optional<Check> float32_check(const GpuFindings& found) {
+    if (std::ranges::none_of(found.visible, [](const device::DeviceFacts& gpu) { return gpu.major >= 8; }))
+        return std::nullopt;
+    if (found.tf32_override == "0")
+        return Check{"float32", State::note, "NVIDIA_TF32_OVERRIDE=0 keeps all products of float32 from TF32",
+                     "unset it where precision = \"tf32\" is to be faster"};
+    if (!found.tf32_override.empty())
+        return Check{"float32", State::note,
+                     "NVIDIA_TF32_OVERRIDE=" + found.tf32_override + " makes cuBLAS multiply float32 in TF32, unasked",
+                     "unset it for 23 bits of the fraction in place of 10"};
+    return Check{
+        "float32", State::good,
+        "matrix products of float32 run without TF32 by default (PyTorch's convolutions use it); faster, with 10 bits "
+        "of the fraction: "
+        "precision = \"tf32\" (mlp, torch), torch.set_float32_matmul_precision(\"high\") in PyTorch"};
+}
+
 /// Complains of GPUs that the environment names and the driver does not show; nullopt: it shows all.
 std::optional<Check> names_check(const GpuFindings& found) {
     const auto unknown = std::ranges::count_if(found.named, [&](const std::string& name) {
@@ -201,6 +219,7 @@ GpuFindings find_gpus() {
     found.other_driver = access("/dev/kfd", F_OK) == 0;
     found.network = find_network();
     found.mps = mps_runs();
+    found.tf32_override = process::environment_variable("NVIDIA_TF32_OVERRIDE");
     return found;
 }
 
@@ -209,6 +228,7 @@ std::vector<Check> gpu_checks(const GpuFindings& found) {
     if (found.libraries.cuda_runtime != 0) checks.push_back(nccl_check(found));
     if (!found.survey.driver.empty()) checks.push_back({"gpu driver", State::good, "NVIDIA " + found.survey.driver});
     for (std::size_t i = 0; i < found.survey.gpus.size(); ++i) checks.push_back(gpu_check(i, found.survey.gpus[i]));
+    if (auto check = float32_check(found)) checks.push_back(*std::move(check));
     if (auto check = names_check(found)) checks.push_back(*std::move(check));
     if (!found.survey.gpus.empty() && found.libraries.nccl != 0) checks.push_back(network_check(found.network));
     if (!found.survey.gpus.empty()) checks.push_back(mps_check(found.mps));

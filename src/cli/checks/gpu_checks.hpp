@@ -34,7 +34,8 @@ struct GpuFindings {
     std::vector<std::string> named; ///< these
     bool other_driver = false;      ///< AMD's: then the names may be of its GPUs
     NcclNetwork network;
-    bool mps = false; ///< NVIDIA's Multi-Process Service runs
+    bool mps = false;          ///< NVIDIA's Multi-Process Service runs
+    std::string tf32_override; ///< NVIDIA_TF32_OVERRIDE
 };
 /// Loads the module and NVML, if they are there.
 [[nodiscard]] GpuFindings find_gpus();

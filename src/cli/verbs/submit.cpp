@@ -2,6 +2,7 @@
 // submit: a study as a Slurm job, or a chain of jobs. hosts: the host list that its job script needs.
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 
@@ -13,6 +14,7 @@
 #include "cli/terminal/message.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/job_chain.hpp"
+#include "process/command_output.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -21,6 +23,7 @@
 #include "report/explain/next_steps.hpp"
 #include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
+#include "slurm/gpus.hpp"
 #include "slurm/job_script.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
@@ -115,6 +118,17 @@ void require_workers(const study::StudySpec& spec, std::uint32_t with_gpu, std::
             report::counted(spec.resources.ranks, "worker"), without_gpu));
 }
 
+/// Of a node with GPUs, workers get the share of cores that their GPUs have, if Slurm tells it.
+std::uint32_t cores_of_worker(const SubmitArguments& arguments, const study::StudySpec& spec, std::uint32_t workers,
+                              const std::string& partition) {
+    const std::uint32_t threads = spec.resources.cpus_per_rank;
+    if (arguments.cpus_per_worker) return *arguments.cpus_per_worker;
+    if (arguments.gpus_per_node == 0) return threads;
+    const auto nodes = process::run_command(slurm::cores_and_gpus, std::chrono::seconds(10));
+    const auto cores = slurm::cores_per_gpu(nodes.ok() ? nodes.text : "", partition, arguments.gpus_per_node);
+    return std::max(threads, cores.value_or(0) * arguments.gpus_per_node / workers);
+}
+
 JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, const std::string& directory,
                      const std::string& program) {
     const SiteSettings site = site_settings();
@@ -133,7 +147,9 @@ JobScript script_for(const SubmitArguments& arguments, const StudyInput& input, 
         script.workers_without_gpu = script.workers_per_node - gpus;
         require_workers(input.spec, script.nodes * gpus, script.nodes * script.workers_without_gpu);
     }
-    script.cpus_per_worker = arguments.cpus_per_worker.value_or(input.spec.resources.cpus_per_rank);
+    script.cpus_per_worker =
+        cores_of_worker(arguments, input.spec, script.workers_per_node,
+                        arguments.partition.empty() && site.partition ? site.partition->text : arguments.partition);
     script.time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(arguments.time));
     if (gpus > 0) {
         script.gpus = site.gpus.value_or(slurm::ScriptLine{"--gpus-per-node={gpus}", ""});
@@ -181,6 +197,10 @@ std::string plan_text(const JobScript& script, const study::StudySpec& spec, std
     text += fmt::format("cost      at most {} x {} = {:.6g} {}-hours", report::counted(units, gpus ? "GPU" : "core"),
                         slurm::time_limit_text(script.time), units * hours, gpus ? "GPU" : "core");
     if (chain > 1) text += fmt::format(" for each of {} jobs, {:.6g} in all", chain, units * hours * chain);
+    if (gpus) text += fmt::format("\ncores     {} for each worker", script.cpus_per_worker);
+    if (gpus && script.cpus_per_worker < slurm::enough_cores)
+        text += fmt::format(": with fewer than {}, its GPU often waits for data; --cpus-per-worker N asks for more",
+                            slurm::enough_cores);
     return text + "\n";
 }
 
