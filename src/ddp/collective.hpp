@@ -36,7 +36,8 @@ struct StepPlan {
     base::DType type = base::DType::float32;
     std::vector<std::size_t> counts;
     /// How a count travels. Of a gather or an exchange it is in bytes: those of every rank, and those for every rank.
-    enum class Route : std::uint8_t { sum, gather, exchange };
+    /// rounded_sum: of bfloat16 on a device, by NCCL itself.
+    enum class Route : std::uint8_t { sum, gather, exchange, rounded_sum };
     /// Buckets that lie on a device come before those, and travel from there.
     struct OnDevice {
         DeviceSums* sums = nullptr; ///< of this rank; null: none

@@ -41,14 +41,17 @@ class Communicator {
     /// Whether the last call has taken effect; only then may another one follow, and work be issued on its stream.
     /// Throws CommunicatorError when the communicator has failed.
     [[nodiscard]] virtual bool settled() = 0;
-    /// Sums `count` numbers in place over all ranks, in device memory, as work of `stream`. float32 or float64. The
-    /// same bits on all ranks. Collective: all ranks issue the same sums in the same order.
+    /// Sums `count` numbers in place over all ranks, in device memory, as work of `stream`: float32, float64, or
+    /// bfloat16, which every rank rounds that adds. The same bits on all ranks. Collective: all ranks issue the same
+    /// sums in the same order.
     virtual void sum(void* values, std::size_t count, base::DType type, Stream& stream) = 0;
     /// Part r of `parts` goes to rank r, and part r of `all` comes from there; every part has `bytes` bytes. The two
     /// must not overlap. Otherwise as `sum`.
     virtual void exchange(const void* parts, void* all, std::size_t bytes, Stream& stream) = 0;
     /// Rank r's `bytes` bytes become part r of `all`. Otherwise as `sum`.
     virtual void gather(const void* mine, void* all, std::size_t bytes, Stream& stream) = 0;
+    /// Rank 0's `bytes` bytes become those of all ranks. Otherwise as `sum`.
+    virtual void broadcast(void* values, std::size_t bytes, Stream& stream) = 0;
     /// Begins to close it, then says whether that is complete; call it until it is true. Collective over the ranks of a
     /// node. Requires that all sums are complete.
     [[nodiscard]] virtual bool close() = 0;

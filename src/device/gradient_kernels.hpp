@@ -30,9 +30,10 @@ struct ChoiceSlot {
 class GradientKernels {
   public:
     virtual ~GradientKernels() = default;
-    /// float16 or bfloat16: to[i] = the mean of part r's number i over the `ranks` parts of `count` numbers, added in
-    /// float in the order of ranks and rounded once.
-    virtual void average(void* to, const void* parts, std::size_t count, std::size_t ranks, base::DType type) = 0;
+    /// float16 or bfloat16: to[i] = the sum of part r's number i over the `ranks` parts of `count` numbers, added in
+    /// float in the order of ranks, divided by `divisor` and rounded once.
+    virtual void add_parts(void* to, const void* parts, std::size_t count, std::size_t ranks, base::DType type,
+                           float divisor) = 0;
     /// to[i] = factor * from[i], in float.
     virtual void widen_times(float* to, const void* from, std::size_t count, base::DType from_type, float factor) = 0;
 

@@ -21,6 +21,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/ddp/comm_meter.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
+#include "ranktune/ddp/parameters.hpp"
 
 namespace ranktune::libtorch {
 
@@ -81,13 +82,18 @@ std::vector<ddp::Matrix> matrices_of(const std::vector<Named>& parameters) {
 
 constexpr const char* saved_order = "gradients.order";
 
-void broadcast(ddp::Group& group, const std::vector<Named>& tensors) {
+/// From GPU to GPU, where the tensors lie on some.
+void broadcast(ddp::Group& group, const std::vector<Named>& tensors, const base::Place& place) {
     const ::torch::NoGradGuard no_gradients;
+    std::vector<Tensor> values;
+    std::vector<base::Buffer> buffers;
     for (const Named& named : tensors) {
-        const Tensor values = on_host(named.tensor);
-        group.broadcast(buffer_of(values, named.name));
-        if (values.data_ptr() != named.tensor.data_ptr()) named.tensor.detach().copy_(values);
+        values.push_back(place.is_host() ? on_host(named.tensor) : named.tensor.detach().contiguous());
+        buffers.push_back(buffer_of(values.back(), named.name, place));
     }
+    ddp::share_parameters(group, buffers);
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        if (values[i].data_ptr() != tensors[i].tensor.data_ptr()) tensors[i].tensor.detach().copy_(values[i]);
 }
 
 /// While it lives, gradients that autograd accumulates are those of the step.
@@ -121,14 +127,18 @@ struct DataParallel::Impl {
         buffers = without_repetitions(module->named_buffers());
         const std::vector<Named> trainable = trained(parameters);
         const base::DType type = dtype_of(trainable.front().tensor, trainable.front().name);
-        broadcast(group, parameters);
-        broadcast(group, buffers);
+        broadcast(group, parameters, where.place);
+        broadcast(group, buffers, where.place);
         for (const Named& parameter : trainable) gradients.push_back({parameter, {}, false, {}});
         if (group.size() == 1) return;
-        const std::size_t limit = std::max<std::size_t>(options.bucket_bytes / base::size_of(type), 1);
+        constexpr std::size_t on_cores = std::size_t{4} << 20U;
+        if (options.gradients.bucket_bytes == 0) options.gradients.bucket_bytes = options.bucket_bytes;
+        const auto buckets = trainables::buckets_of(options.gradients, !where.place.is_host(), on_cores);
+        const std::size_t limit = std::max<std::size_t>(buckets.limit / base::size_of(type), 1);
         reducer = std::make_unique<ddp::GradientReducer>(
             group, padded_sizes(trainable),
-            ddp::ReducerSettings{limit, type, where.place, options.gradients.compression, matrices_of(trainable)});
+            ddp::ReducerSettings{limit, type, where.place, options.gradients.compression, matrices_of(trainable),
+                                 buckets.first / base::size_of(type)});
         if (options.gradients.metrics) meter.watch(*reducer);
         find_gradients();
     }
@@ -337,7 +347,7 @@ void DataParallel::share_buffers() {
         else
             others.push_back(buffer);
     }
-    broadcast(s.group, others);
+    broadcast(s.group, others, s.where.place);
     if (parts.empty()) return;
     Tensor all = ::torch::cat(parts);
     s.group.all_reduce(buffer_of(all, "buffers"));

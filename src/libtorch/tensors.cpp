@@ -63,8 +63,8 @@ base::DType dtype_of(const ::torch::Tensor& tensor, const std::string& name) {
 
 ::torch::Tensor on_host(const ::torch::Tensor& tensor) { return tensor.detach().to(::torch::kCPU).contiguous(); }
 
-base::Buffer buffer_of(const ::torch::Tensor& tensor, const std::string& name) {
-    return {tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), dtype_of(tensor, name)};
+base::Buffer buffer_of(const ::torch::Tensor& tensor, const std::string& name, const base::Place& place) {
+    return {tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), dtype_of(tensor, name), place};
 }
 
 void put(study::StateSink& sink, const Named& named) {

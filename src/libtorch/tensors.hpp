@@ -26,7 +26,8 @@ struct Named {
 /// The values in host memory, contiguous: the tensor itself if it is that, otherwise a copy.
 [[nodiscard]] ::torch::Tensor on_host(const ::torch::Tensor& tensor);
 /// All numbers of a contiguous tensor on the host.
-[[nodiscard]] base::Buffer buffer_of(const ::torch::Tensor& tensor, const std::string& name);
+[[nodiscard]] base::Buffer buffer_of(const ::torch::Tensor& tensor, const std::string& name,
+                                     const base::Place& place = {});
 
 /// Writes and reads one tensor; it may lie anywhere. Reading keeps the tensor's memory.
 void put(study::StateSink& sink, const Named& named);

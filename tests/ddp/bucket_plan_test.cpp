@@ -35,6 +35,15 @@ TEST_CASE("a tensor that fits exactly stays in the bucket, and a larger one gets
     CHECK(sizes_of(plan_buckets(std::vector<std::size_t>{1, 100, 1}, 40)) == std::vector<std::size_t>{1, 100, 1});
 }
 
+TEST_CASE("the first bucket may have a smaller limit, in any order", "[ddp]") {
+    const std::vector<std::size_t> tensors{30, 30, 9, 1};
+    CHECK(sizes_of(plan_buckets(tensors, 60, 10)) == std::vector<std::size_t>{10, 60});
+    CHECK(sizes_of(plan_buckets(tensors, 60, 5)) == std::vector<std::size_t>{1, 39, 30});
+    CHECK(sizes_of(plan_buckets(tensors, 39, 100)) == std::vector<std::size_t>{10, 30, 30}); // a larger one is no limit
+    CHECK(sizes_of(plan_buckets(tensors, 60, 30, std::vector<std::size_t>{0, 3, 2, 1})) ==
+          std::vector<std::size_t>{30, 40});
+}
+
 TEST_CASE("empty tensors take part and no tensors make no buckets", "[ddp]") {
     const BucketPlan plan = plan_buckets(std::vector<std::size_t>{0, 3, 0}, 4);
     REQUIRE(plan.buckets.size() == 1);

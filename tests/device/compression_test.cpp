@@ -39,6 +39,13 @@ const std::vector<Compression> all_kinds{{.kind = Kind::fp16},
                                          {.kind = Kind::powersgd, .rank = 2},
                                          {.kind = Kind::topk, .density = 0.05}};
 
+/// NCCL's own sums are for devices only.
+std::vector<Compression> kinds_on_devices() {
+    std::vector<Compression> all = all_kinds;
+    all.push_back({.kind = Kind::bf16_nccl});
+    return all;
+}
+
 ReducerSettings settings(Member me, const Compression& compression, std::size_t limit, bool on_device) {
     return {limit, base::DType::float32, on_device ? base::Place(me.on) : base::Place(), compression, matrices};
 }
@@ -115,6 +122,28 @@ TEST_CASE("16 bits and topk have the bits of hosts on devices, powersgd its numb
     }
 }
 
+TEST_CASE("NCCL's own sums of bfloat16 are near the exact ones, with the same bits on all ranks", "[device]") {
+    if (most_ranks() < 3) return;
+    Ranks ranks(3);
+    std::atomic<int> wrong{0};
+    std::vector<std::vector<float>> found(3);
+    ranks.trial([&](Member me) {
+        GradientReducer exact(me.group, shapes_of_tensors, settings(me, {.kind = Kind::bf16}, several_buckets, true));
+        GradientReducer rounded(me.group, shapes_of_tensors,
+                                settings(me, {.kind = Kind::bf16_nccl}, several_buckets, true));
+        for (int step = 0; step < 3; ++step) {
+            one_step(exact, me.rank, step);
+            one_step(rounded, me.rank, step);
+            found[static_cast<std::size_t>(me.rank)] = sums_of(rounded);
+            const float largest = largest_difference(sums_of(exact), std::vector<float>(all_numbers));
+            wrong += largest_difference(sums_of(rounded), sums_of(exact)) <= largest / 64.0F ? 0 : 1;
+            wrong += same_bits(sums_of(rounded), sums_of(exact)) ? 1 : 0;
+        }
+    });
+    CHECK(wrong == 0);
+    for (const auto& sums : found) CHECK(same_bits(sums, found[0]));
+}
+
 TEST_CASE("error feedback on devices goes on from a saved state, on hosts too, and in another order of buckets",
           "[device]") {
     if (most_ranks() < 2) return;
@@ -155,7 +184,7 @@ TEST_CASE("error feedback on devices goes on from a saved state, on hosts too, a
 TEST_CASE("a rank that throws takes the others along, whatever form its gradients have on devices", "[device]") {
     if (most_ranks() < 3) return;
     Ranks ranks(3);
-    for (const Compression& compression : all_kinds)
+    for (const Compression& compression : kinds_on_devices())
         for (const bool within : {true, false}) {
             std::atomic<int> left{0};
             std::atomic<int> wrong{0};

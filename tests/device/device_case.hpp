@@ -25,8 +25,8 @@ namespace ranktune::testing {
 
 /// A function of the stand-in by its mangled name; nullptr on a GPU.
 template <class Function>
-[[nodiscard]] Function* stand_in_function(const char* name) {
-    void* const runtime = dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD);
+[[nodiscard]] Function* stand_in_function(const char* name, const char* library = "libcudart.so.13") {
+    void* const runtime = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
     if (runtime == nullptr) return nullptr;
     auto* const function = reinterpret_cast<Function*>(dlsym(runtime, name));
     dlclose(runtime);
@@ -71,6 +71,11 @@ inline device::Runtime& runtime_or_skip() {
 [[nodiscard]] inline std::optional<std::size_t> live_allocations() {
     auto* const count = stand_in_function<std::size_t()>("_ZN8stand_in16live_allocationsEv");
     return count == nullptr ? std::nullopt : std::optional(count());
+}
+
+/// Bytes that the ranks of this process have sent by NCCL; on the stand-in only.
+[[nodiscard]] inline std::size_t sent_bytes() {
+    return stand_in_function<unsigned long()>("stand_in_sent_bytes", "libnccl.so.2")();
 }
 
 /// A setting of the stand-in (README.md), while it lives: With("NCCL", "1:next:hang").

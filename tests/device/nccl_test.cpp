@@ -9,6 +9,7 @@
 #include <string>
 
 #include "device_case.hpp"
+#include "ranktune/base/half.hpp"
 #include "support/catch.hpp"
 
 namespace nccl_test {
@@ -161,6 +162,31 @@ TEST_CASE("every rank gets what all ranks have, in the order of ranks", "[device
             });
             CHECK(wrong == 0);
         }
+    }
+}
+
+TEST_CASE("every rank gets what rank 0 has, and bfloat16 is rounded by every rank that adds", "[device]") {
+    for (const int ranks : {2, 3}) {
+        if (static_cast<std::size_t>(ranks) > testing::runtime_or_skip().devices().size()) break;
+        std::atomic<int> wrong{0};
+        on_ranks(ranks, [&](int rank, auto communicator, auto& on) {
+            settle(*communicator);
+            auto& stream = on.communication_stream();
+            const std::vector<std::uint8_t> mine(300'002, static_cast<std::uint8_t>(rank + 5));
+            const OnAccelerator<std::uint8_t> bytes(on, mine);
+            communicator->broadcast(bytes.data(), mine.size(), stream);
+            settle(*communicator);
+            wrong += bytes.values() == std::vector<std::uint8_t>(mine.size(), 5) ? 0 : 1;
+            const OnAccelerator<base::BFloat16> numbers(
+                on, std::vector<base::BFloat16>{base::BFloat16(rank == 0 ? 256.0F : 1.0F), base::BFloat16(2.0F)});
+            communicator->sum(numbers.data(), 2, base::DType::bfloat16, stream);
+            settle(*communicator);
+            const auto sums = numbers.values();
+            wrong += static_cast<float>(sums[1]) == 2.0F * static_cast<float>(ranks) ? 0 : 1;
+            if (on_stand_in()) wrong += static_cast<float>(sums[0]) == 256.0F ? 0 : 1; // bits of 1 are lost at 256
+            close(*communicator);
+        });
+        CHECK(wrong == 0);
     }
 }
 

@@ -14,6 +14,7 @@
 #include "gradient_steps.hpp"
 #include "ranktune/base/half.hpp"
 #include "ranktune/ddp/comm_meter.hpp"
+#include "ranktune/ddp/parameters.hpp"
 #include "support/catch.hpp"
 
 namespace reducer_test {
@@ -136,6 +137,77 @@ TEST_CASE("16-bit gradients are added in float and rounded once", "[device]") {
     CHECK(wrong == 0);
 }
 
+TEST_CASE("what a reducer says that it sends is what NCCL sends: 16-bit gradients travel as 16 bits", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip()) || most_ranks() < 3) return;
+    Ranks ranks(3);
+    using Kind = ddp::Compression::Kind;
+    std::map<std::string, std::size_t> told;
+    const auto bytes_of = [&](DType type, Kind kind) {
+        std::size_t sent = 0;
+        ranks.trial([&](Member me) {
+            const ddp::ReducerSettings settings{.limit = 3000,
+                                                .type = type,
+                                                .place = base::Place(me.on),
+                                                .compression = {.kind = kind, .density = 0.1}};
+            ddp::GradientReducer reducer(me.group, {2400, 4800}, settings);
+            me.group.barrier();
+            const std::size_t before = testing::sent_bytes();
+            me.group.barrier();
+            ddp::run_step(reducer, [&] {
+                reducer.ready(1);
+                reducer.ready(0);
+            });
+            wait_for_devices(me);
+            me.group.barrier();
+            if (me.rank == 0) sent = (testing::sent_bytes() - before) / 3; // of a rank
+            if (me.rank == 0)
+                CHECK(static_cast<double>(reducer.traffic().bytes) == Approx(static_cast<double>(sent)).epsilon(0.01));
+        });
+        return sent;
+    };
+    const std::size_t whole = bytes_of(DType::float32, Kind::none);
+    CHECK(whole == 7200 * 4 * 4 / 3);
+    CHECK(bytes_of(DType::bfloat16, Kind::none) == whole / 2);
+    CHECK(bytes_of(DType::float16, Kind::none) == whole / 2);
+    CHECK(bytes_of(DType::float32, Kind::bf16) == whole / 2);
+    CHECK(bytes_of(DType::float32, Kind::bf16_nccl) == whole / 2);
+    CHECK(bytes_of(DType::float32, Kind::topk) < whole / 2);
+}
+
+TEST_CASE("parameters go from device to device, and a rank that has failed keeps nobody waiting", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    Ranks ranks(2);
+    for (const bool fails : {false, true}) {
+        std::atomic<int> wrong{0};
+        std::atomic<int> left{0};
+        ranks.trial([&](Member me) {
+            const OnAccelerator<float> numbers(me.on, std::vector<float>(1000, static_cast<float>(me.rank + 1)));
+            const OnAccelerator<std::int64_t> counts(me.on, std::vector<std::int64_t>{me.rank});
+            const base::Place place(me.on);
+            const std::vector<base::Buffer> tensors{{numbers.data(), 1000, DType::float32, place},
+                                                    {counts.data(), 1, DType::int64, place},
+                                                    {numbers.data(), 0, DType::float32, place}};
+            static_cast<void>(me.group.sums_on(me.on));
+            me.group.barrier();
+            const std::size_t before = testing::sent_bytes();
+            me.group.barrier();
+            if (fails && me.rank == 1) return me.group.fail();
+            try {
+                ddp::share_parameters(me.group, tensors);
+            } catch (const ddp::PeerFailed&) {
+                ++left;
+                return;
+            }
+            wrong += numbers.values() == std::vector<float>(1000, 1.0F) ? 0 : 1;
+            wrong += counts.values() == std::vector<std::int64_t>{0} ? 0 : 1;
+            me.group.barrier();
+            wrong += testing::sent_bytes() - before == 4008 ? 0 : 1;
+        });
+        CHECK(wrong == 0);
+        CHECK(left == (fails ? 1 : 0));
+    }
+}
+
 TEST_CASE("on devices micro-steps are added, and the norm of the sums is limited, without waiting", "[device]") {
     if (most_ranks() < 2) return;
     Ranks ranks(2);
@@ -256,10 +328,14 @@ TEST_CASE("what reducers cannot do on devices is refused", "[device]") {
             ddp::GradientReducer(me.group, {3},
                                  ddp::ReducerSettings{.type = DType::float64, .place = place, .compression = half});
         });
+        count("is a sum of NCCL, on GPUs: say \"bf16\" for gradients on cores", [&] {
+            ddp::GradientReducer(me.group, {3},
+                                 ddp::ReducerSettings{.compression = {.kind = ddp::Compression::Kind::bf16_nccl}});
+        });
         count("can neither be accumulated nor clipped: only those of float32",
               [&] { ddp::GradientReducer(me.group, {3}, 10, DType::float64, place).clip_norm(1.0); });
     });
-    CHECK(refused == 2);
+    CHECK(refused == 3);
 }
 
 TEST_CASE("a rank that throws within or outside of a step takes the others along, and the group goes on", "[device]") {

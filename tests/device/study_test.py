@@ -316,6 +316,36 @@ class Studies(unittest.TestCase):
             for key, row in found.items():
                 self.assertAlmostEqual(float(row["val_loss"]) / float(expected[key]["val_loss"]), 1.0, delta=1e-3)
 
+    def test_nccl_may_add_bfloat16_itself_but_not_on_cores(self):
+        self.run_study("exact", "gpu", 3, compression="bf16")  # the sum of two is rounded once in any case
+        done = self.run_study("rounded", "gpu", 3, compression="bf16_nccl")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        expected, found = self.reports("exact"), self.reports("rounded")
+        self.assertEqual(found.keys(), expected.keys())
+        for key, row in found.items():
+            self.assertAlmostEqual(float(row["val_loss"]) / float(expected[key]["val_loss"]), 1.0, delta=1e-2)
+        self.assertNotEqual([row["val_loss"] for row in found.values()], [row["val_loss"] for row in expected.values()])
+        done = self.run_study("cores", "cpu", 2, resources="ranks = 2", compression="bf16_nccl")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('"bf16_nccl" is a sum of NCCL, on GPUs: say "bf16" for gradients on cores', self.logs("cores").replace("\\", ""))
+        done = self.run_study("left", "auto", 2, resources="ranks = 2", compression="bf16_nccl", CUDA_VISIBLE_DEVICES="")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_size_of_buckets_is_a_key(self):
+        study = STUDY.replace('device = "{device}"', 'device = "{device}"\ncomm_metrics = true\nbucket_mb = {size}')
+        for size, code in (("0.001", 0), ("25", 0), ("0", 2), ("513", 2)):
+            done = self.run_study(f"size{size}", "gpu", 2, study=study.replace("{size}", size))
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            if code:
+                self.assertIn("trainable.bucket_mb", done.stderr)
+        small, large = self.reports("size0.001"), self.reports("size25")
+        self.assertEqual({key: row["comm/MB"] for key, row in small.items()}, {key: row["comm/MB"] for key, row in large.items()})
+
+    def test_sums_that_differ_between_the_ranks_are_found_at_a_checkpoint(self):
+        done = self.run_study("wrong", "gpu", 2, resources="gpus = 2\n[checkpoint]\ninterval = 1", RANKTUNE_STAND_IN_NCCL="1:9:wrong")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("the ranks of the trial hold different parameters at iteration 1", self.logs("wrong"))
+
     def test_lower_precisions_reach_the_accuracy_of_float32(self):
         study = (STUDY.replace("num_trials = 2", "num_trials = 3").replace("max_iterations = 2", "max_iterations = 6")
                  .replace("dropout = 0.2", "dropout = 0.2\nlr = 0.05")

@@ -205,6 +205,24 @@ TEST_CASE("compressed gradients on a device train as on hosts, and their state m
     }
 }
 
+TEST_CASE("all ranks begin with the parameters of rank 0, which go from device to device", "[stand-in]") {
+    if (!testing::is_stand_in(testing::runtime_or_skip())) return;
+    State states[2];
+    const std::size_t before = testing::sent_bytes();
+    on_ranks(2, [&](int rank, ddp::Group& group, device::Accelerator& on) {
+        auto choice = options(mlp::Activation::relu, mlp::OptimizerOptions::Kind::sgd, 0.0);
+        choice.seed = static_cast<std::uint64_t>(rank); // they would differ
+        choice.device = &on;
+        const mlp::Trainer trainer(dataset(true), choice, group);
+        Sink sink;
+        trainer.save(sink);
+        states[rank] = sink.state;
+    });
+    CHECK(states[0] == states[1]);
+    const std::size_t parameters = (20 + 1) * 33 + (33 + 1) * 16 + (16 + 1) * 5;
+    CHECK(testing::sent_bytes() - before >= parameters * sizeof(float));
+}
+
 TEST_CASE("a state moves between host and device", "[device]") {
     const auto data = dataset(true);
     std::atomic<int> wrong{0};

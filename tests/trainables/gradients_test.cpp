@@ -139,7 +139,7 @@ TEST_CASE("options of gradients are refused by name, with what is accepted", "[t
         return run_trial(mlp(), some).failure;
     };
     CHECK(refused("compression", "powersdg") ==
-          "rank 0: mlp.compression: 'powersdg' is not one of none, fp16, bf16, powersgd, topk; did you mean "
+          "rank 0: mlp.compression: 'powersdg' is not one of none, fp16, bf16, bf16_nccl, powersgd, topk; did you mean "
           "'powersgd'?");
     CHECK(refused("compression_rank", 0).starts_with("rank 0: mlp.compression_rank: "));
     CHECK(refused("compression_density", 1.5).starts_with("rank 0: mlp.compression_density"));

@@ -145,6 +145,43 @@ TEST_CASE("a trainer resumes bitwise equally from its checkpoint, also in anothe
     }
 }
 
+TEST_CASE("the study's size of buckets comes before that of a checkpoint, and older checkpoints have no first one",
+          "[trainables]") {
+    const auto dataset = made_up_dataset(50, true);
+    const auto thrown = on_ranks(1, [&](ddp::Group& group) {
+        TrainerOptions options = trainer_options();
+        options.first_bucket_floats = 100;
+        Trainer whole(dataset, options, group);
+        study::MemoryState state;
+        whole.save(state);
+        const auto buckets_after = [&](const study::MemoryState& from, std::size_t chosen) {
+            TrainerOptions others = options;
+            others.bucket_floats = 7000;
+            others.first_bucket_floats = 50;
+            others.gradients.bucket_bytes = chosen;
+            Trainer loaded(dataset, others, group);
+            study::MemoryState copy = from;
+            loaded.load(copy);
+            study::MemoryState again;
+            loaded.save(again);
+            std::vector<std::uint64_t> counters(5);
+            again.get<std::uint64_t>("trainer.counters", counters);
+            return std::pair(counters[3], counters[4]);
+        };
+        if (buckets_after(state, 0) != std::pair<std::uint64_t, std::uint64_t>(options.bucket_floats, 100))
+            throw base::Error("not the checkpoint's");
+        if (buckets_after(state, 28'000) != std::pair<std::uint64_t, std::uint64_t>(7000, 50))
+            throw base::Error("not the study's");
+        study::MemoryState older;
+        for (const study::MemoryState::Tensor& tensor : state.stored_tensors())
+            if (tensor.info.name != "trainer.counters") older.tensor(tensor.info, tensor.values());
+        older.put<std::uint64_t>("trainer.counters", std::vector<std::uint64_t>{1, 2, 0, 300}, {4});
+        if (buckets_after(older, 0) != std::pair<std::uint64_t, std::uint64_t>(300, 0))
+            throw base::Error("not those of before");
+    });
+    CHECK(thrown == all_well(1));
+}
+
 TEST_CASE("a checkpoint of two ranks can be resumed on three", "[trainables]") {
     const auto dataset = made_up_dataset(250, true);
     study::MemoryState state;

@@ -15,6 +15,8 @@ struct Compression {
         /// 16 bits per number: every rank rounds its gradients once, their mean is computed in float and rounded once.
         fp16,
         bf16,
+        /// bfloat16 that NCCL itself adds, rounding at every rank: only on GPUs. Between many nodes it sends less.
+        bf16_nccl,
         /// Matrices travel as products of two thin ones: Vogels, Karimireddy, Jaggi, "PowerSGD: Practical Low-Rank
         /// Gradient Compression for Distributed Optimization" (NeurIPS 2019), algorithms 1 and 2, with warm start.
         powersgd,

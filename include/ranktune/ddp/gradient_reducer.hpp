@@ -33,11 +33,13 @@ struct BucketPlan {
 };
 
 /// Fills buckets from the *last* tensor to the first (gradients appear in that order) until `limit` elements are
-/// reached; a larger tensor is a bucket of its own. Requires limit > 0.
-[[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit);
+/// reached; a larger tensor is a bucket of its own. `first` > 0: the limit of the first bucket, if it is smaller: its
+/// sum begins early. Requires limit > 0.
+[[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit,
+                                      std::size_t first = 0);
 
 /// The same for gradients that become ready in this `order`, in which every tensor is once.
-[[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit,
+[[nodiscard]] BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit, std::size_t first,
                                       std::span<const std::size_t> order);
 
 /// What a GradientReducer is made of, beside the sizes of its tensors.
@@ -47,6 +49,7 @@ struct ReducerSettings {
     base::Place place = {};                    ///< where the gradients lie
     Compression compression = {};              ///< needs float32
     std::vector<Matrix> matrices = {};         ///< shapes of the tensors, for powersgd; empty: none is a matrix
+    std::size_t first_limit = 0;               ///< numbers of the first bucket, if that is fewer; 0: as the others
 };
 
 /// Sums gradients over the ranks in buckets, each started as soon as it is full.

@@ -34,7 +34,9 @@ struct Where {
 
 /// How gradients are reduced.
 struct ParallelOptions {
-    std::size_t bucket_bytes = std::size_t{4} << 20U; ///< limit of a bucket of gradients; it may affect rounding
+    /// Limit of a bucket of gradients, if `gradients` has none; it may affect rounding. 0: 25 MiB on a GPU, after a
+    /// first bucket of 1 MiB, and 4 MiB on cores.
+    std::size_t bucket_bytes = 0;
     /// Compression needs float32 parameters. `accumulate` is for the caller: see DataParallel::accumulate.
     trainables::GradientChoice gradients = {};
 };

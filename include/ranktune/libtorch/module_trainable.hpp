@@ -37,8 +37,8 @@ struct Training {
     std::function<trainables::Metrics(const Samples& batch)> validate = {};
     /// The learning rate of step `step` (from 0, of the whole trial); empty: as the optimizer has it.
     std::function<double(std::uint64_t step)> learning_rate = {};
-    double clip_norm = 0.0;                           ///< see the option of this name, which comes first; 0: never
-    std::size_t bucket_bytes = std::size_t{4} << 20U; ///< see DataParallel
+    double clip_norm = 0.0;       ///< see the option of this name, which comes first; 0: never
+    std::size_t bucket_bytes = 0; ///< if the study has no bucket_mb: see ParallelOptions
 };
 
 /// Builds model, optimizer and data from `context.configuration()`. Called by `setup` on every rank, after LibTorch's

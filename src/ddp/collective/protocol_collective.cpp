@@ -127,6 +127,12 @@ class ProtocolCollective::GuardedSums final : public DeviceSums {
     void gather(const void* mine, void* all, std::size_t bytes) override {
         guarded([&] { inner_->gather(mine, all, bytes); });
     }
+    void sum_rounded(void* values, std::size_t count) override {
+        guarded([&] { inner_->sum_rounded(values, count); });
+    }
+    void broadcast(Buffer values) override {
+        guarded([&] { inner_->broadcast(values); });
+    }
     void start_zeros(StepPlan::Route route, std::size_t count, DType type) override {
         guarded([&] { inner_->start_zeros(route, count, type); });
     }

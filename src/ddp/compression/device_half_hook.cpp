@@ -38,8 +38,10 @@ class DeviceHalfHook final : public DeviceHook {
         const std::size_t part = part_of(b);
         sums.issue([&](device::Stream& stream) { stream.narrow(sent_.data(), type_, bucket.data(), bucket.size()); });
         sums.exchange(sent_.data(), received_.data(), part * bytes_of_half);
-        sums.issue(
-            [&](device::Stream&) { kernels_->average(own_.data(), received_.data(), part, input_.ranks, type_); });
+        sums.issue([&](device::Stream&) {
+            kernels_->add_parts(own_.data(), received_.data(), part, input_.ranks, type_,
+                                static_cast<float>(input_.ranks));
+        });
         sums.gather(own_.data(), received_.data(), part * bytes_of_half);
         sums.issue([&](device::Stream&) {
             kernels_->widen_times(bucket.data(), received_.data(), bucket.size(), type_,
@@ -64,6 +66,35 @@ class DeviceHalfHook final : public DeviceHook {
     OnDevice<std::uint16_t> own_; ///< the part that this rank has added
 };
 
+/// NCCL's own sum.
+class DeviceRoundedHook final : public DeviceHook {
+  public:
+    DeviceRoundedHook(HookInput input, device::Accelerator& on) : input_(std::move(input)) {
+        std::size_t widest = 0;
+        for (const std::span<float> bucket : input_.buckets) widest = std::max(widest, bucket.size());
+        sums_ = {on, widest};
+    }
+
+    void announce(StepPlan::OnDevice& step) const override {
+        for (const std::span<float> bucket : input_.buckets) {
+            step.routes.push_back(StepPlan::Route::rounded_sum);
+            step.counts.push_back(bucket.size());
+        }
+    }
+
+    void start(DeviceSums& sums, std::size_t b) override {
+        const std::span<float> bucket = input_.buckets[b];
+        constexpr base::DType type = base::DType::bfloat16;
+        sums.issue([&](device::Stream& stream) { stream.narrow(sums_.data(), type, bucket.data(), bucket.size()); });
+        sums.sum_rounded(sums_.data(), bucket.size());
+        sums.issue([&](device::Stream& stream) { stream.widen(bucket.data(), sums_.data(), bucket.size(), type); });
+    }
+
+  private:
+    HookInput input_;
+    OnDevice<std::uint16_t> sums_; ///< all buckets use it in turn
+};
+
 } // namespace
 
 std::unique_ptr<DeviceHook> make_device_half_hook(HookInput input, device::Accelerator& on) {
@@ -77,6 +108,8 @@ std::unique_ptr<DeviceHook> make_device_hook(HookInput input, device::Accelerato
         case Compression::Kind::fp16:
         case Compression::Kind::bf16:
             return make_device_half_hook(std::move(input), on);
+        case Compression::Kind::bf16_nccl:
+            return std::make_unique<DeviceRoundedHook>(std::move(input), on);
         case Compression::Kind::powersgd:
             return make_device_power_hook(std::move(input), on);
         case Compression::Kind::topk:

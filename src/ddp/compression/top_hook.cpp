@@ -122,6 +122,7 @@ std::shared_ptr<Hook> make_hook(HookInput input) {
             return nullptr;
         case Compression::Kind::fp16:
         case Compression::Kind::bf16:
+        case Compression::Kind::bf16_nccl: // refused: require_settings
             return make_half_hook(std::move(input));
         case Compression::Kind::powersgd:
             return make_power_hook(std::move(input));

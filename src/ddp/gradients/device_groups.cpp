@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "comm/backoff.hpp"
+#include "device/gradient_kernels.hpp"
 #include "ranktune/base/digest.hpp"
 
 namespace ranktune::ddp {
@@ -64,6 +65,8 @@ class SelfSums final : public DeviceSums {
     void issue(const std::function<void(device::Stream&)>&) override { assert(false); } // nothing is compressed
     void exchange(const void*, void*, std::size_t) override { assert(false); }
     void gather(const void*, void*, std::size_t) override { assert(false); }
+    void sum_rounded(void*, std::size_t) override { assert(false); }
+    void broadcast(base::Buffer) override {}
     void start_zeros(StepPlan::Route, std::size_t, base::DType) override {}
     void expect() override {}
     [[nodiscard]] bool overdue() const override { return false; }
@@ -118,10 +121,7 @@ class DeviceGroups::Sums final : public DeviceSums {
     void start(base::Buffer values) override {
         using_it([&] {
             follow_compute();
-            if (base::size_of(values.type()) == 2)
-                sum_wide(values);
-            else
-                sum(values.address(), values.count(), values.type());
+            add(values.address(), values.count(), values.type());
         });
     }
 
@@ -155,22 +155,35 @@ class DeviceGroups::Sums final : public DeviceSums {
         });
     }
 
-    void start_zeros(StepPlan::Route route, std::size_t count, base::DType type) override {
-        const base::DType added = base::size_of(type) == 2 ? base::DType::float32 : type;
-        const bool sums = route == StepPlan::Route::sum;
-        const std::size_t parts = route == StepPlan::Route::exchange ? ranks_ : 1;
-        const std::size_t sent = sums ? count * base::size_of(added) : parts * count;
-        const std::size_t received = sums ? 0 : ranks_ * count;
+    void sum_rounded(void* values, std::size_t count) override {
+        using_it([&] { sum(values, count, base::DType::bfloat16); });
+    }
+
+    void broadcast(base::Buffer values) override {
+        if (values.count() == 0) return;
         using_it([&] {
-            auto* const zeros = static_cast<std::byte*>(stream().allocate(sent + received));
-            stream().fill_zero(zeros, sent);
-            if (sums)
-                sum(zeros, count, added);
-            else if (route == StepPlan::Route::exchange)
-                exchange(zeros, zeros + sent, count);
+            follow_compute();
+            kept_.communicator->broadcast(values.address(), values.bytes(), stream());
+            settle();
+        });
+    }
+
+    void start_zeros(StepPlan::Route route, std::size_t count, base::DType type) override {
+        using Route = StepPlan::Route;
+        if (route == Route::rounded_sum) type = base::DType::bfloat16;
+        const bool sums = route == Route::sum || route == Route::rounded_sum;
+        const std::size_t sent = sums ? count * base::size_of(type) : (route == Route::exchange ? ranks_ : 1) * count;
+        using_it([&] {
+            const Scratch zeros(stream(), sent + (sums ? 0 : ranks_ * count));
+            stream().fill_zero(zeros.data(), sent);
+            if (route == Route::sum)
+                add(zeros.data(), count, type);
+            else if (route == Route::rounded_sum)
+                sum(zeros.data(), count, type);
+            else if (route == Route::exchange)
+                exchange(zeros.data(), zeros.data() + sent, count);
             else
-                gather(zeros, zeros + sent, count);
-            stream().release(zeros);
+                gather(zeros.data(), zeros.data() + sent, count);
         });
     }
 
@@ -217,6 +230,19 @@ class DeviceGroups::Sums final : public DeviceSums {
     /// Beyond it, times are as good as none, and cannot be added to the clock.
     static constexpr std::chrono::nanoseconds longest_watch = std::chrono::hours(24 * 365);
 
+    /// Memory of the device for work of one stream.
+    class Scratch {
+      public:
+        Scratch(device::Stream& stream, std::size_t bytes) : stream_(stream), memory_(stream.allocate(bytes)) {}
+        ~Scratch() { stream_.release(memory_); }
+        Scratch(const Scratch&) = delete;
+        Scratch& operator=(const Scratch&) = delete;
+        [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(memory_); }
+
+      private:
+        device::Stream& stream_;
+        void* memory_;
+    };
     struct Expected {
         std::unique_ptr<device::Event> complete;
         Clock::time_point until;
@@ -264,13 +290,28 @@ class DeviceGroups::Sums final : public DeviceSums {
         settle();
     }
 
-    /// float16 and bfloat16 are added in float and rounded once, as on hosts.
-    void sum_wide(base::Buffer values) {
-        auto* const wide = static_cast<float*>(stream().allocate(values.count() * sizeof(float)));
-        stream().widen(wide, values.address(), values.count(), values.type());
-        sum(wide, values.count(), base::DType::float32);
-        stream().narrow(values.address(), values.type(), wide, values.count());
-        stream().release(wide);
+    void add(void* values, std::size_t count, base::DType type) {
+        base::size_of(type) == 2 ? sum_narrow(values, count, type) : sum(values, count, type);
+    }
+
+    /// As 16 bits: every rank adds one part of the numbers in float, and rounds it once, as on hosts. NCCL's own sum
+    /// would round at every rank.
+    void sum_narrow(void* values, std::size_t count, base::DType type) {
+        if (count == 0) return;
+        constexpr std::size_t aligned = 8; // numbers: NCCL is fastest with 16 bytes
+        const std::size_t part = ((count + ranks_ - 1) / ranks_ + aligned - 1) / aligned * aligned;
+        const std::size_t bytes = part * base::size_of(type);
+        const std::size_t mine = count * base::size_of(type);
+        const Scratch sent(stream(), ranks_ * bytes);
+        const Scratch received(stream(), ranks_ * bytes);
+        const Scratch own(stream(), bytes);
+        stream().copy(sent.data(), values, mine);
+        stream().fill_zero(sent.data() + mine, ranks_ * bytes - mine);
+        exchange(sent.data(), received.data(), bytes);
+        if (!kernels_) kernels_ = on_.make_gradient_kernels(stream());
+        kernels_->add_parts(own.data(), received.data(), part, ranks_, type, 1.0F);
+        gather(own.data(), sent.data(), bytes);
+        stream().copy(values, sent.data(), mine);
     }
 
     /// NCCL wants no other work on the stream before it has accepted a sum, which takes microseconds.
@@ -300,6 +341,7 @@ class DeviceGroups::Sums final : public DeviceSums {
     std::chrono::nanoseconds complete_within_;
     std::unique_ptr<device::Event> computed_;
     std::unique_ptr<device::Event> summed_;
+    std::unique_ptr<device::GradientKernels> kernels_; ///< made when they are needed
     std::recursive_mutex mutex_;
     std::deque<Expected> expected_; ///< in the order of `until`
     std::vector<std::unique_ptr<device::Event>> spare_;

@@ -39,8 +39,8 @@ class DeviceSums {
   public:
     virtual ~DeviceSums() = default;
     /// Sums `values`, in memory of the device, in place, after the work that was issued on the compute stream so far.
-    /// float32, float64, and float16 and bfloat16, which are added in float and rounded once. The same bits on all
-    /// ranks. Collective: all ranks start the same sums in the same order.
+    /// float32, float64, and float16 and bfloat16, which travel as such, are added in float in the order of ranks, and
+    /// rounded once. The same bits on all ranks. Collective: all ranks start the same sums in the same order.
     virtual void start(base::Buffer values) = 0;
     /// Later work of the compute stream begins after all sums that were started.
     virtual void join() = 0;
@@ -51,6 +51,11 @@ class DeviceSums {
     virtual void exchange(const void* parts, void* all, std::size_t bytes) = 0;
     /// Likewise: rank r's `bytes` bytes become part r of `all`.
     virtual void gather(const void* mine, void* all, std::size_t bytes) = 0;
+    /// Sums bfloat16 in place by NCCL itself: every rank rounds that adds. Otherwise as `exchange`.
+    virtual void sum_rounded(void* values, std::size_t count) = 0;
+    /// Rank 0's values become those of all ranks, after the work that was issued on the compute stream so far.
+    /// Collective, in the order of the sums.
+    virtual void broadcast(base::Buffer values) = 0;
     /// Takes part in a sum, an exchange or a gather with zeros, for a rank that has failed. Collective with the others'
     /// `start`, `exchange` or `gather`. `count`: as StepPlan has it; `type`: of sums.
     virtual void start_zeros(StepPlan::Route route, std::size_t count, base::DType type) = 0;

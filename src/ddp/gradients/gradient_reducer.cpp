@@ -194,7 +194,7 @@ GradientReducer::Impl::Impl(Group& of_trial, std::vector<std::size_t> sizes, Red
       settings(std::move(chosen)),
       tensor_sizes(std::move(sizes)) {
     require_settings(settings, tensor_sizes);
-    BucketPlan plan = plan_buckets(tensor_sizes, settings.limit);
+    BucketPlan plan = plan_buckets(tensor_sizes, settings.limit, settings.first_limit);
     assert(!plan.buckets.empty());
     require_reducible(collective, plan, settings);
     if (auto* const accelerator = device::accelerator_of(settings.place)) sums = &collective.sums_on(*accelerator);
@@ -375,7 +375,7 @@ bool GradientReducer::reorder(const std::vector<std::size_t>& order) {
     std::map<std::string, std::vector<float>> before; // goes on
     for (const HookState& state : s.feedback()) before.emplace(state.name, numbers_of(state));
     s.accumulated.forget();
-    s.lay_out(plan_buckets(s.tensor_sizes, s.settings.limit, order));
+    s.lay_out(plan_buckets(s.tensor_sizes, s.settings.limit, s.settings.first_limit, order));
     for (const HookState& state : s.feedback()) base::copy(before.at(state.name), state.values);
     return true;
 }

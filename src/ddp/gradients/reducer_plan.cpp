@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp/gradients/reducer_plan.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <numeric>
@@ -12,19 +13,20 @@
 
 namespace ranktune::ddp {
 
-BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit) {
+BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit, std::size_t first) {
     std::vector<std::size_t> backwards(tensor_sizes.size());
     std::iota(backwards.rbegin(), backwards.rend(), std::size_t{0});
-    return plan_buckets(tensor_sizes, limit, backwards);
+    return plan_buckets(tensor_sizes, limit, first, backwards);
 }
 
-BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit,
+BucketPlan plan_buckets(std::span<const std::size_t> tensor_sizes, std::size_t limit, std::size_t first,
                         std::span<const std::size_t> order) {
     assert(limit > 0);
     BucketPlan plan;
     for (const std::size_t tensor : order) {
         const std::size_t size = tensor_sizes[tensor];
-        const bool full = !plan.buckets.empty() && plan.buckets.back().size + size > limit;
+        const std::size_t most = plan.buckets.size() == 1 && first > 0 ? std::min(first, limit) : limit;
+        const bool full = !plan.buckets.empty() && plan.buckets.back().size + size > most;
         if (plan.buckets.empty() || full) plan.buckets.emplace_back();
         BucketPlan::Bucket& bucket = plan.buckets.back();
         bucket.slots.push_back({tensor, bucket.size, size});
@@ -57,6 +59,9 @@ void require_settings(const ReducerSettings& settings, std::span<const std::size
     if (!settings.place.is_host() && device::accelerator_of(settings.place) == nullptr)
         throw base::UsageError("gradients on " + settings.place.name() +
                                " cannot be compressed: only those on hosts and GPUs");
+    if (compression.kind == Compression::Kind::bf16_nccl && settings.place.is_host())
+        throw base::UsageError(
+            "compression = \"bf16_nccl\" is a sum of NCCL, on GPUs: say \"bf16\" for gradients on cores");
     if (compression.kind == Compression::Kind::powersgd && compression.rank == 0)
         throw base::UsageError("the rank of powersgd must be 1 or more");
     if (compression.kind == Compression::Kind::topk && !(compression.density > 0.0 && compression.density <= 1.0))
@@ -144,9 +149,10 @@ std::uint64_t bytes_sent(const StepPlan& step, double ranks, bool status_is_apar
     const auto to_others = static_cast<std::uint64_t>(ranks - 1.0); // of a gather and an exchange
     for (std::size_t i = 0; i < step.on_device.counts.size(); ++i) {
         const std::size_t count = step.on_device.counts[i];
-        total += step.on_device.route(i) == StepPlan::Route::sum
-                     ? bytes_of_sum(count * base::size_of(step.on_device.type), ranks)
-                     : count * to_others;
+        const StepPlan::Route route = step.on_device.route(i);
+        const base::DType type = route == StepPlan::Route::sum ? step.on_device.type : base::DType::bfloat16;
+        const bool sums = route == StepPlan::Route::sum || route == StepPlan::Route::rounded_sum;
+        total += sums ? bytes_of_sum(count * base::size_of(type), ranks) : count * to_others;
     }
     const std::size_t last = step.counts.size() - 1;
     for (std::size_t i = 0; i <= last; ++i) {

@@ -20,9 +20,10 @@ class CudaGradientKernels final : public GradientKernels {
   public:
     CudaGradientKernels(int device, CudaStream& stream) : device_(device), stream_(stream) {}
 
-    void average(void* to, const void* parts, std::size_t count, std::size_t ranks, base::DType type) override {
+    void add_parts(void* to, const void* parts, std::size_t count, std::size_t ranks, base::DType type,
+                   float divisor) override {
         use();
-        check(launch_average(to, parts, count, ranks, is_brain(type), stream_.handle()), "average");
+        check(launch_add_parts(to, parts, count, ranks, divisor, is_brain(type), stream_.handle()), "add_parts");
     }
     void widen_times(float* to, const void* from, std::size_t count, base::DType from_type, float factor) override {
         use();

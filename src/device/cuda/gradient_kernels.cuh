@@ -9,19 +9,20 @@ namespace ranktune::device::cuda {
 
 // ---- 16 bits ----
 
-__global__ void average_half(__half* to, const __half* parts, std::size_t count, std::size_t ranks) {
+__global__ void add_half_parts(__half* to, const __half* parts, std::size_t count, std::size_t ranks, float divisor) {
     for (std::size_t i = first_element(); i < count; i += elements_of_grid()) {
         float sum = 0.0F;
         for (std::size_t r = 0; r < ranks; ++r) sum += __half2float(parts[r * count + i]);
-        to[i] = __float2half_rn(sum / static_cast<float>(ranks));
+        to[i] = __float2half_rn(sum / divisor);
     }
 }
 
-__global__ void average_brain(__nv_bfloat16* to, const __nv_bfloat16* parts, std::size_t count, std::size_t ranks) {
+__global__ void add_brain_parts(__nv_bfloat16* to, const __nv_bfloat16* parts, std::size_t count, std::size_t ranks,
+                                float divisor) {
     for (std::size_t i = first_element(); i < count; i += elements_of_grid()) {
         float sum = 0.0F;
         for (std::size_t r = 0; r < ranks; ++r) sum += __bfloat162float(parts[r * count + i]);
-        to[i] = __float2bfloat16_rn(sum / static_cast<float>(ranks));
+        to[i] = __float2bfloat16_rn(sum / divisor);
     }
 }
 

@@ -50,15 +50,15 @@ cudaError_t launch_clip(float* values, std::size_t count, double most, double* n
     return cudaGetLastError();
 }
 
-cudaError_t launch_average(void* to, const void* parts, std::size_t count, std::size_t ranks, bool brain,
-                           cudaStream_t stream) {
+cudaError_t launch_add_parts(void* to, const void* parts, std::size_t count, std::size_t ranks, float divisor,
+                             bool brain, cudaStream_t stream) {
     if (count == 0) return cudaSuccess;
     if (brain)
-        average_brain<<<blocks_for(count), block_threads, 0, stream>>>(
-            static_cast<__nv_bfloat16*>(to), static_cast<const __nv_bfloat16*>(parts), count, ranks);
+        add_brain_parts<<<blocks_for(count), block_threads, 0, stream>>>(
+            static_cast<__nv_bfloat16*>(to), static_cast<const __nv_bfloat16*>(parts), count, ranks, divisor);
     else
-        average_half<<<blocks_for(count), block_threads, 0, stream>>>(static_cast<__half*>(to),
-                                                                      static_cast<const __half*>(parts), count, ranks);
+        add_half_parts<<<blocks_for(count), block_threads, 0, stream>>>(
+            static_cast<__half*>(to), static_cast<const __half*>(parts), count, ranks, divisor);
     return cudaGetLastError();
 }
 

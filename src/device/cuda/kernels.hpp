@@ -20,8 +20,8 @@ cudaError_t launch_add(float* to, const float* from, std::size_t count, cudaStre
 /// See Stream::clip.
 cudaError_t launch_clip(float* values, std::size_t count, double most, double* numbers, cudaStream_t stream);
 /// See GradientKernels; `brain`: bfloat16, otherwise float16.
-cudaError_t launch_average(void* to, const void* parts, std::size_t count, std::size_t ranks, bool brain,
-                           cudaStream_t stream);
+cudaError_t launch_add_parts(void* to, const void* parts, std::size_t count, std::size_t ranks, float divisor,
+                             bool brain, cudaStream_t stream);
 cudaError_t launch_widen_times(float* to, const void* from, std::size_t count, float factor, bool brain,
                                cudaStream_t stream);
 cudaError_t launch_choose(float* error, const float* gradient, const ChoiceSlot* slots, std::size_t slot_count,

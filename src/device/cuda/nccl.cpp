@@ -62,7 +62,9 @@ class NcclCommunicator final : public Communicator {
 
     void sum(void* values, std::size_t count, base::DType type, Stream& stream) override {
         check(cudaSetDevice(device_), "cudaSetDevice");
-        const ncclDataType_t native_type = type == base::DType::float64 ? ncclFloat64 : ncclFloat32;
+        const ncclDataType_t native_type = type == base::DType::float64    ? ncclFloat64
+                                           : type == base::DType::bfloat16 ? ncclBfloat16
+                                                                           : ncclFloat32;
         check_nccl(ncclAllReduce(values, values, count, native_type, ncclSum, communicator_,
                                  static_cast<CudaStream&>(stream).handle()),
                    "ncclAllReduce");
@@ -89,6 +91,13 @@ class NcclCommunicator final : public Communicator {
         check(cudaSetDevice(device_), "cudaSetDevice");
         check_nccl(ncclAllGather(mine, all, bytes, ncclInt8, communicator_, static_cast<CudaStream&>(stream).handle()),
                    "ncclAllGather");
+    }
+
+    void broadcast(void* values, std::size_t bytes, Stream& stream) override {
+        check(cudaSetDevice(device_), "cudaSetDevice");
+        check_nccl(
+            ncclBroadcast(values, values, bytes, ncclInt8, 0, communicator_, static_cast<CudaStream&>(stream).handle()),
+            "ncclBroadcast");
     }
 
     [[nodiscard]] bool close() override {

@@ -178,6 +178,13 @@ mlp::TrainerOptions trainer_options(const Options& options, TrialContext& contex
     result.precision = precision_of(options, result.device);
     result.graphs = graphs_of(options, result.device);
     result.gradients = gradient_choice(context.configuration(), mlp_info().name);
+    auto& kind = result.gradients.compression.kind;
+    if (kind == ddp::Compression::Kind::bf16_nccl && is_left_to_cores(options, result.device))
+        kind = ddp::Compression::Kind::bf16;
+    constexpr std::size_t on_cores = std::size_t{1} << 20U;
+    const BucketBytes buckets = buckets_of(result.gradients, result.device != nullptr, on_cores);
+    result.bucket_floats = std::max<std::size_t>(buckets.limit / sizeof(float), 1);
+    result.first_bucket_floats = buckets.first / sizeof(float);
     return result;
 }
 

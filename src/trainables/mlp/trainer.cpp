@@ -79,14 +79,15 @@ Trainer::Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions op
     if (!dataset_->classification) target_deviation_ = squared_deviation(dataset_->val.targets, dataset_->outputs);
 }
 
-/// On the host, wherever the network is computed: all forms begin with the same numbers.
+/// Made on the host, wherever the network is computed: all forms begin with the same numbers.
 void Trainer::initialise_parameters() {
     base::LargeVector<float> flat(engine_->parameters().count());
     for (std::size_t i = 0; i < tensors_.size(); ++i)
         initialise(std::span(flat).subspan(place_[i], tensors_[i].size), shape().inputs_of(i / 2), options_.seed,
                    options_.trial, static_cast<std::uint32_t>(i));
-    group_.broadcast(flat);
     base::copy(flat, engine_->parameters());
+    const base::Buffer parameters = engine_->parameters();
+    ddp::share_parameters(group_, std::span(&parameters, 1));
 }
 
 Shape Trainer::shape() const { return {dataset_->features, options_.hidden, dataset_->outputs, options_.activation}; }
@@ -103,7 +104,8 @@ void Trainer::make_reducer() {
                                   base::DType::float32,
                                   engine_->parameters().place(),
                                   options_.gradients.compression,
-                                  {}};
+                                  {},
+                                  options_.first_bucket_floats};
     for (const TensorShape& tensor : tensors_)
         settings.matrices.push_back(tensor.shape.size() == 2 ? ddp::Matrix{tensor.shape[0], tensor.shape[1]}
                                                              : ddp::Matrix{});
@@ -232,7 +234,8 @@ void Trainer::save(study::StateSink& sink) const {
         sink.put<float>("output.shift", dataset_->y_scale.shift);
         sink.put<float>("output.factor", dataset_->y_scale.factor);
     }
-    const std::uint64_t counters[] = {engine_->steps(), position_.epoch, position_.sample, options_.bucket_floats};
+    const std::uint64_t counters[] = {engine_->steps(), position_.epoch, position_.sample, options_.bucket_floats,
+                                      options_.first_bucket_floats};
     sink.put<std::uint64_t>("trainer.counters", counters);
     if (reducer_) return reducer_->save(sink);
     for (const study::MemoryState::Tensor& tensor : feedback_.stored_tensors())
@@ -250,17 +253,27 @@ void Trainer::load(study::StateSource& source) {
             if (std::ranges::find(saved, name, &study::TensorInfo::name) == saved.end()) continue;
             source.get(name, part(moment.values, i), tensors_[i].shape);
         }
-    std::uint64_t counters[4] = {};
-    source.get<std::uint64_t>("trainer.counters", counters);
-    if (counters[3] == 0) throw base::FormatError("the checkpoint's gradient buckets have no size");
-    options_.bucket_floats = counters[3]; // the plan affects rounding: keep that of the checkpoint
+    load_counters(source, saved);
     reducer_.reset();
     feedback_ = {};
     for (const study::TensorInfo& info : saved)
         if (options_.gradients.compression.feeds_back() && info.name.starts_with("gradients."))
             source.tensor(info, base::Buffer::of_bytes(feedback_.add(info), info.type));
+}
+
+void Trainer::load_counters(study::StateSource& source, const std::vector<study::TensorInfo>& saved) {
+    const auto found = std::ranges::find(saved, "trainer.counters", &study::TensorInfo::name);
+    const bool older = found != saved.end() && found->shape == std::vector<std::uint64_t>{4};
+    std::vector<std::uint64_t> counters(older ? 4 : 5);
+    source.get<std::uint64_t>("trainer.counters", counters);
+    counters.resize(5);
+    if (counters[3] == 0) throw base::FormatError("the checkpoint's gradient buckets have no size");
     engine_->set_steps(counters[0]);
     position_ = {counters[1], counters[2]};
+    // The plan affects rounding: keep that of the checkpoint, unless the study says another one.
+    if (options_.gradients.bucket_bytes > 0) return;
+    options_.bucket_floats = counters[3];
+    options_.first_bucket_floats = counters[4];
 }
 
 std::vector<std::pair<std::string, double>> Trainer::take_comm_metrics() {

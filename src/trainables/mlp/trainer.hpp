@@ -30,6 +30,7 @@ struct TrainerOptions {
     std::uint64_t seed = 0;
     std::uint32_t trial = 0;
     std::size_t bucket_floats = std::size_t{1} << 18;      ///< limit of a gradient bucket: 1 MiB
+    std::size_t first_bucket_floats = 0;                   ///< of the first one, if smaller; 0: as the others
     device::Accelerator* device = nullptr;                 ///< computes there; null: on the cores
     device::Precision precision = device::Precision::fp32; ///< see EngineOptions
     bool graphs = false;                                   ///< likewise
@@ -92,6 +93,7 @@ class Trainer {
         return flat.part(place_[i], tensors_[i].size);
     }
     void initialise_parameters();
+    void load_counters(study::StateSource& source, const std::vector<study::TensorInfo>& saved);
     void start_epoch();
     [[nodiscard]] double learning_rate() const;
     [[nodiscard]] Validation validate_classes(data::Range mine);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "machine.hpp"
+#include "ranktune/base/half.hpp"
 
 using namespace stand_in;
 
@@ -57,6 +58,7 @@ std::string fault_of(int rank, unsigned long call) {
     return fault.empty() && call > 0 ? fault_of(rank, "next") : fault;
 }
 std::atomic<unsigned long> calls_of[most_ranks];
+std::atomic<unsigned long> sent_bytes{0}; ///< by all ranks of this process; of a sum what any algorithm has to send
 
 } // namespace
 
@@ -82,11 +84,12 @@ struct ncclComm {
     bool barrier();
     void form();
     bool agree(unsigned long long what, std::size_t bytes);
-    void sum(std::byte* values, std::size_t bytes, bool wide);
+    void sum(std::byte* values, std::size_t bytes, ncclDataType_t type);
     /// What does not complete until this rank aborts it.
     void hang();
     void exchange(const std::byte* parts, std::byte* to, std::size_t bytes);
     void gather(const std::byte* mine, std::byte* to, std::size_t bytes);
+    void broadcast(std::byte* values, std::size_t bytes);
 };
 
 namespace {
@@ -95,11 +98,22 @@ std::shared_ptr<ncclComm>& shared(ncclComm_t communicator) {
     return *reinterpret_cast<std::shared_ptr<ncclComm>*>(communicator);
 }
 
+using Brain = ranktune::base::BFloat16;
+Brain operator+(Brain a, Brain b) { return Brain(static_cast<float>(a) + static_cast<float>(b)); }
+
+/// Calls `body` with a number of the C++ type.
+template <class Body>
+void with_type(ncclDataType_t type, Body&& body) {
+    if (type == ncclFloat64) return body(double{});
+    type == ncclBfloat16 ? body(Brain{}) : body(float{});
+}
+
+/// Every addition rounds.
 template <class Number>
 void add_ranks(const ncclComm& all, std::byte* to, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes / sizeof(Number); ++i) {
-        Number sum = 0;
-        for (int r = 0; r < all.size; ++r) sum += reinterpret_cast<const Number*>(all.chunk_of(r))[i];
+        auto sum = reinterpret_cast<const Number*>(all.chunk_of(0))[i];
+        for (int r = 1; r < all.size; ++r) sum = Number(sum + reinterpret_cast<const Number*>(all.chunk_of(r))[i]);
         reinterpret_cast<Number*>(to)[i] = sum;
     }
 }
@@ -157,13 +171,14 @@ void ncclComm::hang() {
 }
 
 /// On the stream's thread. In the order of ranks, so that all compute the same.
-void ncclComm::sum(std::byte* values, std::size_t bytes, bool wide) {
+void ncclComm::sum(std::byte* values, std::size_t bytes, ncclDataType_t type) {
     if (!agree(0, bytes)) return;
+    sent_bytes += 2 * bytes * static_cast<std::size_t>(size - 1) / static_cast<std::size_t>(size);
     for (std::size_t done = 0; done < bytes; done += chunk) {
         const std::size_t part = std::min(bytes - done, chunk);
         std::memcpy(chunk_of(rank), values + done, part);
         if (!barrier()) return;
-        wide ? add_ranks<double>(*this, values + done, part) : add_ranks<float>(*this, values + done, part);
+        with_type(type, [&]<class Number>(Number) { add_ranks<Number>(*this, values + done, part); });
         if (!barrier()) return;
     }
     static_cast<void>(barrier()); // nobody writes the next count before all have read this one
@@ -172,6 +187,7 @@ void ncclComm::sum(std::byte* values, std::size_t bytes, bool wide) {
 /// A chunk has a piece for every rank.
 void ncclComm::exchange(const std::byte* parts, std::byte* to, std::size_t bytes) {
     if (!agree(1, bytes)) return;
+    sent_bytes += bytes * static_cast<std::size_t>(size - 1);
     const std::size_t most = chunk / static_cast<std::size_t>(size);
     const auto place = [&](int from, int for_rank) {
         return chunk_of(from) + static_cast<std::size_t>(for_rank) * most;
@@ -190,11 +206,25 @@ void ncclComm::exchange(const std::byte* parts, std::byte* to, std::size_t bytes
 
 void ncclComm::gather(const std::byte* mine, std::byte* to, std::size_t bytes) {
     if (!agree(2, bytes)) return;
+    sent_bytes += bytes * static_cast<std::size_t>(size - 1);
     for (std::size_t done = 0; done < bytes; done += chunk) {
         const std::size_t piece = std::min(bytes - done, chunk);
         std::memcpy(chunk_of(rank), mine + done, piece);
         if (!barrier()) return;
         for (int r = 0; r < size; ++r) std::memcpy(to + static_cast<std::size_t>(r) * bytes + done, chunk_of(r), piece);
+        if (!barrier()) return;
+    }
+    static_cast<void>(barrier());
+}
+
+void ncclComm::broadcast(std::byte* values, std::size_t bytes) {
+    if (!agree(3, bytes)) return;
+    if (rank == 0) sent_bytes += bytes;
+    for (std::size_t done = 0; done < bytes; done += chunk) {
+        const std::size_t part = std::min(bytes - done, chunk);
+        if (rank == 0) std::memcpy(chunk_of(0), values + done, part);
+        if (!barrier()) return;
+        if (rank != 0) std::memcpy(values + done, chunk_of(0), part);
         if (!barrier()) return;
     }
     static_cast<void>(barrier());
@@ -257,6 +287,8 @@ ncclResult_t issue(const char* name, ncclComm_t communicator, cudaStream_t strea
 
 extern "C" {
 
+unsigned long stand_in_sent_bytes() { return sent_bytes; }
+
 ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
 const char* ncclGetErrorString(ncclResult_t result) {
     return result == ncclRemoteError   ? "remote process exited or there was a network error"
@@ -307,13 +339,18 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state)
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t operation,
                            ncclComm_t communicator, cudaStream_t stream) {
-    if (from != to || operation != ncclSum || (type != ncclFloat32 && type != ncclFloat64)) return ncclInvalidArgument;
-    const bool wide = type == ncclFloat64;
-    const std::size_t bytes = count * (wide ? sizeof(double) : sizeof(float));
+    const bool known = type == ncclFloat32 || type == ncclFloat64 || type == ncclBfloat16;
+    if (from != to || operation != ncclSum || !known) return ncclInvalidArgument;
+    std::size_t bytes = 0;
+    with_type(type, [&]<class Number>(Number) { bytes = count * sizeof(Number); });
     return issue("ncclAllReduce", communicator, stream, [=](ncclComm& all, int device, bool wrong) {
         std::byte* const values = contents(to, bytes, device, "ncclAllReduce");
-        all.sum(values, bytes, wide);
-        if (wrong) wide ? ++*reinterpret_cast<double*>(values) : ++*reinterpret_cast<float*>(values);
+        all.sum(values, bytes, type);
+        if (!wrong) return;
+        with_type(type, [&]<class Number>(Number) {
+            auto& first = *reinterpret_cast<Number*>(values);
+            first = Number(first + Number(1.0F));
+        });
     });
 }
 
@@ -323,6 +360,14 @@ ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDa
     return issue("ncclAllGather", communicator, stream, [=](ncclComm& all, int device, bool) {
         all.gather(contents(from, count, device, "ncclAllGather"),
                    contents(to, count * static_cast<std::size_t>(all.size), device, "ncclAllGather"), count);
+    });
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
+                           ncclComm_t communicator, cudaStream_t stream) {
+    if (from != to || type != ncclInt8 || root != 0) return ncclInvalidArgument;
+    return issue("ncclBroadcast", communicator, stream, [=](ncclComm& all, int device, bool) {
+        all.broadcast(contents(to, count, device, "ncclBroadcast"), count);
     });
 }
 
