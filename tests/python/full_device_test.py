@@ -33,8 +33,8 @@ class FullDevices(Case):
             self.assertEqual(self.fails(error), {"failed": "device-memory", "log": text})
 
     def test_other_errors_are_not(self):
-        self.assertIsNone(self.fails("RuntimeError('shapes differ')"))
-        self.assertIsNone(self.fails("MemoryError('of the host')"))
+        self.assertEqual(self.fails("RuntimeError('shapes differ')")["failed"], "error")
+        self.assertEqual(self.fails("MemoryError('of the host')")["failed"], "error")
 
     def test_before_the_first_report_and_after_a_hook_of_the_program(self):
         trial = Trial(self, """

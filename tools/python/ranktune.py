@@ -29,6 +29,7 @@ import socket
 import stat
 import sys
 import threading
+from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Union
 
 __all__ = ["Config", "Context", "Exploit", "TrialEnded", "checkpoint", "config", "context", "report"]
@@ -239,6 +240,11 @@ _unread: Set[str] = set()  # of the last Exploit: "config", "checkpoint"
 _link: Optional["_Link"] = None
 _forked = False
 _limited = False  # the memory of a shared GPU
+_told: Optional[BaseException] = None  # ranktune knows that this exception ends the process
+try:
+    _home = os.getcwd()  # where the program was started
+except OSError:  # somebody removed it
+    _home = os.sep
 _making_link = threading.Lock()
 
 
@@ -285,10 +291,13 @@ class _Link:
         goes_on = answer["decision"] in ("continue", "exploit")
         folder = answer.get("save_to")
         if folder is not None and save is not None:
-            saved = _saved(save, folder)
+            try:
+                saved = _saved(save, folder)
+            except BaseException as error:  # sys.exit() among them
+                _tell_failure(error, "saving")
+                raise
             if rank == 0 or goes_on:
-                self.outgoing, self.sent = _line({"checkpoint": saved}), []
-                self._flush()
+                self.tell({"checkpoint": saved})
         if not goes_on:
             self.ended = str(answer["decision"])
         return answer
@@ -300,6 +309,13 @@ class _Link:
             answer = self._answer()
             self.owed -= 1
         return answer
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Sends a message that has no answer, after what is left of an interrupted one."""
+        if self.outgoing:
+            self._flush()
+        self.outgoing, self.sent = _line(message), []
+        self._flush()
 
     def _flush(self) -> None:
         """Sends the rest of the message. A signal handler may raise at any point: extend(map()) sends and records the
@@ -418,25 +434,63 @@ def _is_device_memory(error: BaseException) -> bool:
                                                 or "CUBLAS_STATUS_ALLOC_FAILED" in text or "RESOURCE_EXHAUSTED" in text)
 
 
-def _tell_failure(error: Optional[BaseException]) -> None:
-    """Tells ranktune of an error for which it has advice."""
-    if error is None or _forked or not _in_study() or not _is_device_memory(error):
+def _tell_failure(error: Optional[BaseException], kind: str) -> None:
+    """Tells ranktune what ends this process, and where: once for each exception and those that it causes."""
+    global _told
+    if error is None or _forked or not _in_study() or (_told is not None and _told in _chain(error)):
         return
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    link = _the_link()
-    with link.lock:
-        if link.ended is None:
-            if link.outgoing:
-                link._flush()
-            link.outgoing, link.sent = _line({"failed": "device-memory", "log": text[:2000]}), []
-            link._flush()
+    _told = error
+    try:
+        if _is_device_memory(error):
+            kind, text = "device-memory", (str(error).strip() or type(error).__name__).splitlines()[0]
+        else:
+            when = "while saving at" if kind == "saving" else "at"
+            name = type(error).__name__
+            words = (str(error).strip().splitlines() or [""])[0]
+            text = (f"{when} iteration {context().iteration + 1}: {name}" + (f": {words}" if words else "")
+                    + _place(error.__traceback__))
+        link = _the_link()
+        with link.lock:
+            if link.ended is None:
+                link.tell({"failed": kind, "log": text[:2000]})
+    except Exception:  # the error itself matters more
+        pass
+
+
+def _chain(error: BaseException) -> List[BaseException]:
+    """The exception and those that it was raised from or during."""
+    found: List[BaseException] = []
+    waiting: List[Optional[BaseException]] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and one not in found:
+            found.append(one)
+            waiting += [one.__cause__, one.__context__]
+    return found
+
+
+def _place(trace: Optional[TracebackType]) -> str:
+    """" (train.py:41)": the innermost line of the user's own files that an exception came through."""
+    places = []
+    frame = trace and trace.tb_frame.f_back
+    while frame is not None:  # the callers of the function that has caught it
+        places.insert(0, (frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    while trace is not None:
+        places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    for file, line in reversed(places):
+        path = os.path.join(_home, file)
+        is_library = path.startswith((os.path.dirname(os.__file__) + os.sep, __file__)) or "-packages" + os.sep in path
+        if is_library or file.startswith("<frozen"):
+            continue
+        near = os.path.relpath(path, _home)
+        return f" ({path if near.startswith(os.pardir) else near}:{line})"
+    return ""
 
 
 def _excepthook(kind: Any, error: Any, trace: Any) -> None:
-    try:
-        _tell_failure(error)
-    except Exception:  # the error itself matters more
-        pass
+    _tell_failure(error, "error")
     _next_hook(kind, error, trace)
 
 
@@ -493,23 +547,45 @@ def _line(message: Mapping[str, Any]) -> bytes:
 
 
 def _existing(path: Any) -> str:
-    absolute = os.path.abspath(os.fsdecode(path))
-    if not os.path.exists(absolute):
+    """The absolute path of a checkpoint. Refuses what is not there, and folders that hold more than a checkpoint."""
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise TypeError("report(checkpoint=...) takes a path or a function that saves, not " + _short(path)) from None
+    absolute = os.path.abspath(text)
+    if text and not os.path.exists(absolute):
         raise FileNotFoundError(f"the checkpoint '{absolute}' does not exist; save it before report(), or give report() "
                                 "a function that saves")
+    whole, works = os.path.realpath(absolute), os.path.realpath(_home)
+    study = os.path.realpath(os.environ.get("RANKTUNE_STUDY_DIR") or works)
+    more = [("the folder that the program works in", works)] if study == works or not _is_within(works, study) else []
+    more += [("the study directory", study)] if study != works else []
+    for what, folder in more:
+        if not text or _is_within(folder, whole):
+            raise ValueError(f"the checkpoint '{text}' is no file or folder of its own: it is or contains {what} ('{folder}'). "
+                             "Save below ranktune.context().checkpoint_dir, and give report() that path")
     return absolute
 
 
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))
+
+
 def _saved(save: Callable[[str], Any], folder: str) -> str:
+    """Calls the function. It may return the path of what it saved; anything else that it returns means the folder."""
     os.makedirs(folder, exist_ok=True)
-    path = save(folder)
+    returned = save(folder)
     if _number_of("RANK", 0) != 0:
         return folder  # what counts is the path of rank 0, who may still be writing
-    if path is not None:
-        return _existing(path)
-    if not os.listdir(folder):
-        raise RuntimeError(f"the function given to report(checkpoint=...) saved nothing in '{folder}'")
-    return folder
+    saved = folder
+    if isinstance(returned, (str, os.PathLike)) and os.fspath(returned):
+        inside = os.path.normpath(os.path.join(folder, os.fsdecode(returned)))
+        paths = (inside if _is_within(inside, folder) else "", os.path.abspath(os.fsdecode(returned)))
+        saved = next(filter(os.path.exists, paths), folder)
+    if os.path.isdir(saved) and not os.listdir(saved):
+        also = "" if returned is None or saved != folder else f"; it returned {_short(returned)}"
+        raise RuntimeError(f"the function given to report(checkpoint=...) saved nothing in '{saved}'{also}")
+    return folder if saved == folder else _existing(saved)
 
 
 def _number_of(variable: str, default: Any) -> Any:

@@ -145,9 +145,14 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
         const Json& text = message["log"];
         return text.is_string() ? text.get<std::string>() : text_of(text);
     };
-    if (message.contains("failed"))
-        return ProgramFailed{text_of(message["failed"], "failed") == "device-memory",
+    if (message.contains("failed")) {
+        using What = ProgramFailed::What;
+        const std::string what = text_of(message["failed"], "failed");
+        return ProgramFailed{what == "device-memory" ? What::device_memory
+                             : what == "saving"      ? What::saving
+                                                     : What::error,
                              message.contains("log") ? log() : std::string()};
+    }
     if (message.contains("log")) return ProgramLog{log()};
     throw base::FormatError("a message without 'report', 'checkpoint', 'failed' or 'log': " + shown(line));
 }

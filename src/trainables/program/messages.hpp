@@ -29,10 +29,12 @@ struct ProgramReport {
 struct ProgramSaved {
     std::string checkpoint;
 };
-/// The program fails, for a cause that ranktune knows.
+/// Why the program is about to end.
 struct ProgramFailed {
-    bool oversized = false; ///< the memory of its GPU is full
-    std::string text;
+    /// error: an exception. saving: an exception while it saved its state. device_memory: that of its GPU is full.
+    enum class What : std::uint8_t { error, saving, device_memory };
+    What what = What::error;
+    std::string text; ///< what happened, and where; empty: the program does not say
 };
 struct ProgramLog {
     std::string text;

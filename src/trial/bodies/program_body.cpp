@@ -27,22 +27,6 @@ constexpr std::chrono::milliseconds longest_turn{50};
 constexpr int idle_share = 32; // a turn lasts this fraction of the quiet time
 constexpr std::chrono::milliseconds verdict_turn{1};
 
-/// Many programs print their error on standard output and then exit with a code. The output of a killed program is only
-/// its usual progress.
-std::string failure_text(const process::ChildExit& exit, const process::Child& child) {
-    std::string words = child.last_words();
-    const char* where = "error";
-    if (words.empty() && exit.signal == 0) {
-        words = child.last_output();
-        where = "output";
-    }
-    std::string text = exit.text();
-    if (words.empty()) return text;
-    const auto last = words.rfind('\n');
-    if (last == std::string::npos) return text + ": " + words;
-    return text + ": " + words.substr(last + 1) + "\nlast lines of its standard " + where + ":\n" + words;
-}
-
 bool is_below(const fs::path& folder, const fs::path& path) {
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
@@ -111,6 +95,7 @@ void ProgramBody::take_line(const std::string& line) {
 
 void ProgramBody::on_message(trainables::ProgramReport report) {
     ++own_.reports;
+    failed_.reset(); // the program has caught the exception
     own_.exploits = report.exploits;
     if (leads() && !leader_->stopping()) queue_.push_back(std::move(report));
 }
@@ -129,10 +114,7 @@ void ProgramBody::on_message(trainables::ProgramSaved saved) {
     leader_->saved(Clock::now());
 }
 
-/// Counts when the process ends with an error.
-void ProgramBody::on_message(trainables::ProgramFailed failed) {
-    if (failed.oversized) oversized_ = std::move(failed.text);
-}
+void ProgramBody::on_message(trainables::ProgramFailed failed) { failed_ = std::move(failed); }
 
 // ---- the leader, between the two halves
 
@@ -414,16 +396,41 @@ void ProgramBody::check_end() {
     if (own_.ended || !child().exited()) return;
     own_.ended = true;
     const process::ChildExit& exit = *child().exited();
+    using What = trainables::ProgramFailed::What;
+    // A state that lacks the part of one rank is none; sys.exit() has a code of its own.
+    const bool unsaved = failed_ && failed_->what == What::saving && told_to_end_ && order_.save;
+    if (unsaved && order_.verb == Verb::pause) throw base::Error(failure_text());
     if (exit.clean()) return;
     if (!told_to_end_ && order_.end == End::go_on) {
-        const std::string text = failure_text(exit, child());
-        if (oversized_) throw OversizedError(oversized_->empty() ? text : *oversized_);
+        const std::string text = failure_text();
+        if (failed_ && failed_->what == What::device_memory)
+            throw OversizedError(failed_->text.empty() ? text : failed_->text);
         // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
         if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
         throw base::Error(text);
     }
     // All results are in: an error during shutdown is logged and does not fail the trial.
-    if (exit.signal == 0) note("rank " + std::to_string(group_.rank()) + " of the trial, told to end: " + exit.text());
+    if (exit.signal == 0)
+        note("rank " + std::to_string(group_.rank()) + " of the trial, told to end: " + exit.text() +
+             (failed_ && !failed_->text.empty() ? ": " + failed_->text : ""));
+}
+
+/// What the program says itself, or how it ended. Many programs print their error on standard output and then exit with
+/// a code. The output of a killed program is only its usual progress.
+std::string ProgramBody::failure_text() const {
+    const process::ChildExit& exit = *child().exited();
+    std::string words = child().last_words();
+    const char* where = "error";
+    if (words.empty() && exit.signal == 0) {
+        words = child().last_output();
+        where = "output";
+    }
+    const bool says = failed_ && !failed_->text.empty() && exit.signal != SIGKILL && exit.signal != SIGBUS;
+    const std::string text = says ? failed_->text : exit.text();
+    if (words.empty()) return text;
+    const auto last = words.rfind('\n');
+    if (last == std::string::npos && !says) return text + ": " + words;
+    return text + (says ? "" : ": " + words.substr(last + 1)) + "\nlast lines of its standard " + where + ":\n" + words;
 }
 
 /// Collective. Sums a vector in which each rank fills in its own part, and the leader its order.

@@ -86,6 +86,7 @@ class ProgramBody final : public TrialBody {
     void on_message(trainables::ProgramFailed failed);
     void on_message(const trainables::ProgramLog& log) { process_->print(log.text); }
     void check_end();
+    [[nodiscard]] std::string failure_text() const;
     void tell_others();
     void obey();
     [[nodiscard]] std::string folder_of(base::Iteration iteration) const;
@@ -126,8 +127,8 @@ class ProgramBody final : public TrialBody {
     RankFacts own_;
     RankFacts told_; ///< what the other ranks know of it
     std::uint64_t answered_ = 0;
-    bool told_to_end_ = false;             ///< by an answer or a signal
-    std::optional<std::string> oversized_; ///< it said that the memory of its GPU is full
+    bool told_to_end_ = false;                        ///< by an answer or a signal
+    std::optional<trainables::ProgramFailed> failed_; ///< said since its last report
     bool said_unknown_ = false;
 
     // What all ranks know
