@@ -279,6 +279,12 @@ void WorkerMachine::on(const study::Interrupt& m, StudyTime) {
         part->interrupt = m.verdict;
 }
 
+void WorkerMachine::on(const wire::PlaceContested& m, StudyTime) {
+    Part* part = find(m.key);
+    if (part == nullptr || !part->leads() || part->stage != Stage::running) return count_stale();
+    runner_->contest();
+}
+
 void WorkerMachine::on(const study::Abandon& m, StudyTime now) {
     Part* part = find(wire::key_of(m));
     if (part == nullptr) return count_stale();
@@ -405,6 +411,11 @@ void WorkerMachine::on_runner(trial::RunnerSaved& happened, StudyTime) {
 
 void WorkerMachine::on_runner(trial::RunnerUnsaved& happened, StudyTime) {
     send(base::head_rank, wire::CheckpointMissed{current_->key, std::move(happened.why)});
+}
+
+void WorkerMachine::on_runner(trial::RunnerNamed& happened, StudyTime) {
+    send(base::head_rank,
+         wire::PlaceNamed{current_->key, std::move(happened.place.host), std::move(happened.place.path)});
 }
 
 void WorkerMachine::on_runner(trial::RunnerEnded& happened, StudyTime now) {

@@ -117,6 +117,7 @@ class WorkerMachine {
     void on(const study::Decide& m, base::StudyTime);
     void on(const wire::ReportsTaken& m, base::StudyTime);
     void on(const study::Interrupt& m, base::StudyTime);
+    void on(const wire::PlaceContested& m, base::StudyTime);
     void on(const study::Abandon& m, base::StudyTime now);
     void on(const wire::Alive&, base::StudyTime);
     void on(const wire::Leave& m, base::StudyTime now);
@@ -137,6 +138,7 @@ class WorkerMachine {
     void on_runner(trial::RunnerReported& happened, base::StudyTime now);
     void on_runner(trial::RunnerSaved& happened, base::StudyTime);
     void on_runner(trial::RunnerUnsaved& happened, base::StudyTime);
+    void on_runner(trial::RunnerNamed& happened, base::StudyTime);
     void on_runner(trial::RunnerEnded& happened, base::StudyTime now);
 
     // time

@@ -59,6 +59,7 @@ class WorkerRunner final : public trial::Runner {
     }
     void decide(const study::Decide& decide) override { thread_.decide(decide); }
     void interrupt(const study::Verdict& verdict) override { thread_.interrupt(verdict); }
+    void contest() override { thread_.contest(); }
     void abandon() override { thread_.abandon(); }
     [[nodiscard]] std::optional<trial::RunnerEvent> poll() override {
         auto event = thread_.poll();

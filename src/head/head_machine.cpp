@@ -205,6 +205,7 @@ void HeadMachine::lose(Rank rank, const std::string& why, bool guilty) {
     if (held.attempt != base::Attempt{}) fields.push_back({"trial", std::to_string(held.trial.value())});
     fields.push_back({"reason", why});
     log_.write(base::LogLevel::error, "lost", fields);
+    if (table_.leader_of(rank) == rank) places_.over(held);
     table_.lose(rank, now_);
     if (phase_ == Phase::joining)
         return finish({StudyOutcome::runtime_error, study::Reason::lost,
@@ -256,7 +257,29 @@ void HeadMachine::take_note(Rank from, const wire::AttemptKey& key) {
     if (++worker.reports % wire::report_window_step == 0) send(from, wire::ReportsTaken{key, worker.reports});
 }
 
-void HeadMachine::on(Rank, study::CheckpointSaved& m) { step(m); }
+void HeadMachine::on(Rank, study::CheckpointSaved& m) {
+    if (places_.may_commit(wire::key_of(m), m.checkpoint.path)) step(m);
+}
+
+/// Trials that name the same place get each other's state: the study ends before that is used.
+void HeadMachine::on(Rank from, wire::PlaceNamed& m) {
+    if (phase_ != Phase::running || table_.held_by(from) != m.key) return count_stale();
+    const NamedPlaces::Clash clash = places_.named(m.key, m.host, m.path);
+    if (clash.others.empty()) return;
+    const auto number = [](const wire::AttemptKey& key) { return "#" + std::to_string(key.trial.value()); };
+    const std::string both = number(clash.others.front()) + " and " + number(m.key);
+    for (const std::string& checkpoint : clash.checkpoints)
+        duties_.set_aside(checkpoint, "trials " + both + " ran side by side and saved to the same place, " + m.path);
+    send(from, wire::PlaceContested{m.key});
+    for (const wire::AttemptKey& other : clash.others)
+        if (const Rank leader = leader_of(other); leader != base::head_rank) send(leader, wire::PlaceContested{other});
+    const std::string inside = clash.place == m.path ? "" : " ('" + clash.place + "')";
+    stop(
+        {"trials " + both + " run side by side and name the same checkpoint, '" + m.path + "'" + inside +
+             ": each may get the state of the other. Save below ranktune.context().checkpoint_dir "
+             "(RANKTUNE_CHECKPOINT_DIR), or let each trial work in a folder of its own: cwd = \"trial\" in [trainable]",
+         study::Reason::stateless});
+}
 
 void HeadMachine::on(Rank, wire::CheckpointMissed& m) {
     missed_why_ = std::move(m.why);
@@ -271,7 +294,7 @@ void HeadMachine::on(Rank, wire::CheckpointMissed& m) {
 
 void HeadMachine::on(Rank from, wire::GroupOver& m) {
     if (m.over.outcome == study::AttemptOutcome::unreadable) ++fallbacks_;
-    table_.finish(from, wire::key_of(m.over), m.starting_s, m.training_s, now_);
+    if (table_.finish(from, wire::key_of(m.over), m.starting_s, m.training_s, now_)) places_.over(wire::key_of(m.over));
     judge_what_was_read(m);
     step(m.over);
 }
@@ -337,7 +360,10 @@ void HeadMachine::carry_out(const study::StartTrial& c) {
     for (const Rank rank : c.ranks)
         if (workers_[rank.value()].alive) living_.push_back(rank);
     // If the leader was lost in the same round, the core has sent Abandon too: the attempt never starts.
-    if (!living_.empty() && living_.front() == c.ranks.front()) table_.start(wire::key_of(c), living_, now_);
+    if (!living_.empty() && living_.front() == c.ranks.front()) {
+        table_.start(wire::key_of(c), living_, now_);
+        places_.began(wire::key_of(c));
+    }
     wire::encode_message(c, buffer_);
     for (const Rank rank : living_) send_buffer(rank);
 }

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "head/named_places.hpp"
 #include "head/observer.hpp"
 #include "head/rank_table.hpp"
 #include "ranktune/base/log.hpp"
@@ -57,6 +58,8 @@ class HeadDuties {
     /// Unlinks the checkpoint's files (relative to the study directory) once every record appended so far is synced.
     /// Throws base::Error when the journal has failed.
     virtual void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) = 0;
+    /// The state in a checkpoint may be that of another trial: whoever opens it reads `why`. Never throws.
+    virtual void set_aside(const std::string& /*checkpoint*/, const std::string& /*why*/) noexcept {}
     /// Computes a suggestion in the background, however long it takes.
     virtual void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) = 0;
     /// The next suggestion that is ready.
@@ -166,6 +169,7 @@ class HeadMachine {
     void on(base::Rank from, study::ReportArrived& m);
     void take_note(base::Rank from, const wire::AttemptKey& key);
     void on(base::Rank, study::CheckpointSaved& m);
+    void on(base::Rank from, wire::PlaceNamed& m);
     void on(base::Rank, wire::CheckpointMissed& m);
     void on(base::Rank from, wire::GroupOver& m);
     void on(base::Rank from, wire::Bye& m);
@@ -207,6 +211,7 @@ class HeadMachine {
 
     Phase phase_ = Phase::joining;
     RankTable table_;
+    NamedPlaces places_;
     std::vector<Worker> workers_; ///< position is the rank
     std::uint32_t greeted_ = 0;
     std::optional<study::StopRequested> early_stop_; ///< requested before the study began

@@ -2,6 +2,7 @@
 #include "ranktune/study/command_template.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "ranktune/base/error.hpp"
@@ -16,6 +17,14 @@ bool is_blank(char c) { return blanks.find(c) != std::string_view::npos; }
 
 /// Characters that a shell would interpret. They would be passed on literally, which is never meant.
 bool is_for_shells(char c) { return std::string_view("$`|&;<>()").find(c) != std::string_view::npos; }
+
+constexpr std::string_view trial_placeholder = "{trial}";
+constexpr std::string_view folder_placeholder = "{folder}";
+
+void replace(std::string& text, std::string_view what, const std::string& by) {
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+        text.replace(at, what.size(), by);
+}
 
 bool is_list(const std::string& name) { return name == "args" || name == "args_plain"; }
 
@@ -56,6 +65,8 @@ std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::stri
     if (name == "args_plain") return plain_arguments(values.configuration);
     if (name == "config") return std::vector<std::string>{values.config_path};
     if (name == "iterations") return std::vector<std::string>{std::to_string(values.iterations)};
+    if (name == "trial") return std::vector<std::string>{std::to_string(values.trial.value())};
+    if (name == "folder") return std::vector<std::string>{values.folder};
     const space::Value* value = values.configuration.find(name);
     if (value == nullptr) return std::nullopt;
     return std::vector<std::string>{value->text()};
@@ -186,7 +197,7 @@ CommandTemplate CommandTemplate::read(std::string_view command, bool shell, std:
 }
 
 const std::vector<std::string>& CommandTemplate::reserved() {
-    static const std::vector<std::string> names = {"args", "args_plain", "config", "iterations"};
+    static const std::vector<std::string> names = {"args", "args_plain", "config", "iterations", "trial", "folder"};
     return names;
 }
 
@@ -248,9 +259,44 @@ std::string shell_text(const std::vector<std::string>& words) {
     return text;
 }
 
-std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration) {
+std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration, base::TrialId trial) {
     const ProgramSpec& program = *spec.trainable.program;
-    return shell_text(CommandTemplate(program).expand({configuration, "config.json", spec.max_iterations}));
+    const std::string folder = "trials/" + std::to_string(trial.value());
+    return shell_text(
+        CommandTemplate(program).expand({configuration, "config.json", spec.max_iterations, trial, folder}));
+}
+
+std::string fill_in_trial(std::string text, base::TrialId trial, const std::string& folder) {
+    replace(text, trial_placeholder, std::to_string(trial.value()));
+    replace(text, folder_placeholder, folder);
+    return text;
+}
+
+bool uses_trial_folder(const ProgramSpec& program) {
+    const auto uses = [](const std::string& text) { return text.find(folder_placeholder) != std::string::npos; };
+    const auto names = CommandTemplate(program).placeholders();
+    return std::ranges::find(names, "folder") != names.end() || uses(program.directory) ||
+           std::ranges::any_of(program.env, [&](const auto& variable) { return uses(variable.value); });
+}
+
+bool works_apart(const ProgramSpec& program) { return common_directory(program) != program.directory; }
+
+std::string common_directory(const ProgramSpec& program) {
+    std::filesystem::path common;
+    for (const std::filesystem::path& part : std::filesystem::path(program.directory)) {
+        if (part.string().find(trial_placeholder) != std::string::npos ||
+            part.string().find(folder_placeholder) != std::string::npos)
+            break;
+        common /= part;
+    }
+    return common.string();
+}
+
+std::string working_directory(const ProgramSpec& program, base::TrialId trial, const std::string& folder) {
+    std::filesystem::path directory;
+    for (const std::filesystem::path& part : std::filesystem::path(program.directory))
+        directory /= fill_in_trial(part.string(), trial, folder); // an absolute one replaces what is before it
+    return directory.string();
 }
 
 } // namespace ranktune::study

@@ -6,7 +6,7 @@
 //   journal/        every decision (storage)                checkpoints/    states of trials (storage)
 //   metrics.h5      tables for people, at the end           outcome         how the last start ended
 //   status          what a running study is doing           stop            made by `ranktune stop`
-//   python/         ranktune.py, where the trials are programs (on their PYTHONPATH)
+//   python/         ranktune.py, for programs           trials/         folders that programs asked for
 //   lease           who runs it (storage)              attempts/       what programs need while they run
 //   submit/         the job script and the jobs of `ranktune submit`
 //   control/        requests of users, and the answers (studydir/control.hpp)

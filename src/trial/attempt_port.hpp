@@ -22,6 +22,11 @@ class AttemptPort {
     virtual void saved(study::CheckpointRef checkpoint) = 0;
     /// Leader only: a checkpoint could not be written; training goes on.
     virtual void unsaved(std::string why) = 0;
+    /// Leader only: the program names this place as its checkpoint, with the next report.
+    virtual void named(NamedPlace /*place*/) {}
+    /// Leader only: another running trial names the same place, so that nothing from there may be used. Known when the
+    /// verdict on the report is.
+    [[nodiscard]] virtual bool contested() const { return false; }
     /// Leader only: the verdict after `iteration`. Waits for the head at a decision point. Throws ddp::Aborted when the
     /// trial has to give up.
     [[nodiscard]] virtual study::Verdict verdict_after(base::Iteration iteration) = 0;

@@ -13,6 +13,13 @@
 
 namespace ranktune::trial {
 
+/// Where a checkpoint lies that a program has named: two running trials must not share one.
+struct NamedPlace {
+    std::string host; ///< empty: on a file system that other nodes may see
+    std::string path; ///< absolute, every link followed
+    friend bool operator==(const NamedPlace&, const NamedPlace&) = default;
+};
+
 /// One rank's part in an attempt. This rank's position in the roster `start.ranks` is its rank within the trial.
 struct Assignment {
     study::StartTrial start;
@@ -38,6 +45,11 @@ struct RunnerSaved {
 struct RunnerUnsaved {
     std::string why;
 };
+/// Leader only, before the report: its program names this place as its checkpoint. Not sent for folders that no other
+/// trial can name.
+struct RunnerNamed {
+    NamedPlace place;
+};
 /// Every rank, once per start: no user code of this attempt runs here any more. (A program may wait in its last report
 /// for the next attempt.)
 struct RunnerEnded {
@@ -49,7 +61,7 @@ struct RunnerEnded {
     /// end: every later trial in it would fail.
     std::string sick_device = {};
 };
-using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, RunnerEnded>;
+using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, RunnerNamed, RunnerEnded>;
 
 /// Executes one attempt at a time. Every call returns at once; events come from `poll`, in order. The event queue is
 /// bounded: a report blocks user code while it is full.
@@ -63,6 +75,8 @@ class Runner {
     virtual void decide(const study::Decide& decide) = 0;
     /// Leader only: obey `verdict` at the next report, whatever its iteration.
     virtual void interrupt(const study::Verdict& verdict) = 0;
+    /// Leader only: another trial that runs names the same place for its checkpoint. Nothing is saved any more.
+    virtual void contest() {}
     /// Give up without a checkpoint: ends with outcome `lost` as soon as user code returns.
     virtual void abandon() = 0;
     [[nodiscard]] virtual std::optional<RunnerEvent> poll() = 0;

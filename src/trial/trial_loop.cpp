@@ -148,6 +148,7 @@ Word TrialLoop::word_on(const study::Verdict& verdict) {
     Word word = without_state(verdict);
     if (verdict.verb == Verb::discard || saves == Saves::never) return word;
     word.save = saves == Saves::at_end || saves == Saves::now;
+    word.goes_on_later = word.goes_on_later || port_.contested();
     if (word.save || word.verb == Verb::stop || word.goes_on_later) return word;
     if (!study::needs_checkpoints(spec_.scheduler)) return word; // paused trials restart from scratch
     const std::string text = without_state_text(point_.iteration, body_->why_no_state(), spec_.scheduler);

@@ -31,6 +31,7 @@ void TrialThread::start(const Assignment& assignment) {
         const std::lock_guard lock(mutex_);
         assert(!assignment_);
         abort_.store(false);
+        contested_.store(false);
         decision_point_ = assignment.start.decision_point;
         order_.reset();
         last_go_on_.reset();

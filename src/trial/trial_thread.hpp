@@ -34,6 +34,7 @@ class TrialThread final : public Runner, private AttemptPort {
     void start(const Assignment& assignment) override;
     void decide(const study::Decide& decide) override;
     void interrupt(const study::Verdict& verdict) override;
+    void contest() override { contested_.store(true); }
     void abandon() override;
     [[nodiscard]] std::optional<RunnerEvent> poll() override;
     [[nodiscard]] std::uint64_t progress() const override;
@@ -54,6 +55,8 @@ class TrialThread final : public Runner, private AttemptPort {
     void reported(RunnerReported report) override;
     void saved(study::CheckpointRef checkpoint) override { push(RunnerSaved{std::move(checkpoint)}); }
     void unsaved(std::string why) override { push(RunnerUnsaved{std::move(why)}); }
+    void named(NamedPlace place) override { push(RunnerNamed{std::move(place)}); }
+    [[nodiscard]] bool contested() const override { return contested_.load(); }
     [[nodiscard]] study::Verdict verdict_after(base::Iteration iteration) override;
     [[nodiscard]] std::optional<study::Verdict> verdict_within(base::Iteration iteration,
                                                                std::chrono::milliseconds patience) override;
@@ -69,6 +72,7 @@ class TrialThread final : public Runner, private AttemptPort {
     std::atomic<bool> abort_{false};
     std::atomic<std::uint64_t> progress_{0};
     std::atomic<bool> waits_{false};
+    std::atomic<bool> contested_{false};
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -288,6 +288,20 @@ void get(Decoder& in, ReportsTaken& m) {
     m.reports = in.varint();
 }
 
+void put(Encoder& out, const PlaceNamed& m) {
+    put_key(out, m.key);
+    out.string(m.host);
+    out.string(m.path);
+}
+void get(Decoder& in, PlaceNamed& m) {
+    get_key(in, m.key);
+    get_string(in, m.host);
+    get_string(in, m.path);
+}
+
+void put(Encoder& out, const PlaceContested& m) { put_key(out, m.key); }
+void get(Decoder& in, PlaceContested& m) { get_key(in, m.key); }
+
 /// Position of T in the variant.
 template <class T, std::size_t I = 0>
 constexpr std::uint8_t kind_of() {
@@ -338,6 +352,8 @@ template void encode_message(const Go&, study::Bytes&);
 template void encode_message(const MemberOver&, study::Bytes&);
 template void encode_message(const CheckpointMissed&, study::Bytes&);
 template void encode_message(const ReportsTaken&, study::Bytes&);
+template void encode_message(const PlaceNamed&, study::Bytes&);
+template void encode_message(const PlaceContested&, study::Bytes&);
 
 void decode_message(std::span<const std::byte> bytes, Message& into) {
     Decoder in(bytes);

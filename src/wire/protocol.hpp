@@ -5,10 +5,10 @@
 // Who sends what (leader: the first rank of an attempt; member: any of its ranks, including the leader):
 //
 //   worker -> head    Hello, Heartbeat, StopAsked, Bye
-//   leader -> head    ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the attempt are
-//   free)
+//   leader -> head    PlaceNamed, ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the
+//   attempt are free)
 //   head   -> worker  Welcome, StartTrial, Abandon, Alive, Leave
-//   head   -> leader  Decide, Interrupt, ReportsTaken
+//   head   -> leader  Decide, Interrupt, PlaceContested, ReportsTaken
 //   member -> leader  Ready, MemberOver
 //   leader -> member  Go
 //
@@ -44,7 +44,7 @@ namespace ranktune::wire {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 8;
+inline constexpr std::uint16_t protocol_version = 9;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
@@ -152,6 +152,19 @@ struct CheckpointMissed {
     friend bool operator==(const CheckpointMissed&, const CheckpointMissed&) = default;
 };
 
+/// A program names a place for its checkpoint (trial::NamedPlace). Sent before its report.
+struct PlaceNamed {
+    AttemptKey key;
+    std::string host; ///< empty: other nodes may see the place
+    std::string path;
+    friend bool operator==(const PlaceNamed&, const PlaceNamed&) = default;
+};
+/// Another running attempt has named the same place: whatever lies there belongs to neither.
+struct PlaceContested {
+    AttemptKey key;
+    friend bool operator==(const PlaceContested&, const PlaceContested&) = default;
+};
+
 /// The head has taken so many reports of this attempt since it began, repeated ones included.
 struct ReportsTaken {
     AttemptKey key;
@@ -162,7 +175,7 @@ struct ReportsTaken {
 /// The index of an alternative is its number on the wire.
 using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
                              Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
-                             Ready, Go, MemberOver, CheckpointMissed, ReportsTaken>;
+                             Ready, Go, MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested>;
 
 /// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
 template <class T>

@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import textwrap
 import time
 import unittest
 
@@ -27,6 +28,22 @@ abort_grace = "2s"
 """
 REPORT = """#!/bin/sh
 report() { echo "{\\"report\\": {\\"score\\": 1}}" >&"$RANKTUNE_FD"; read -r answer <&"$RANKTUNE_FD"; }
+"""
+SAVING = """[study]
+name = "saving"
+metric = "loss"
+mode = "min"
+num_trials = {trials}
+max_iterations = 9
+seed = 1
+[trainable]
+command = "{python} train.py"
+[searcher]
+type = "random"
+[scheduler]
+type = "asha"
+[space]
+x = "uniform(0, 1)"
 """
 
 
@@ -107,6 +124,84 @@ class Programs(Case):
             self.assertIn("ranktune run programs.toml --fresh", out)
         trials, _ = self.ranktune("export", "programs", "--format", "csv")
         self.assertRegex(trials, r"(?m)^0,finished,[^,]*,1,,,nan,")
+
+    def program(self, text):
+        self.write("train.py", textwrap.dedent(text))
+
+    def test_trials_that_save_to_one_file_end_the_study_and_go_on_in_folders_of_their_own(self):
+        """Each waits with its first report until another one has saved, too: both run at the same time."""
+        self.program("""
+            import glob, json, os, time, ranktune
+            here, config = ranktune.context(), ranktune.config()
+            if ranktune.checkpoint():
+                state = json.load(open(ranktune.checkpoint()))
+                open("{HOME}/resumed", "a").write(f"{here.trial}: state of {state['trial']} after {state['epoch']} of {here.iteration}\\n")
+            for epoch in range(here.iteration, here.iterations):
+                json.dump({"trial": here.trial, "epoch": epoch + 1}, open("state.json", "w"))
+                open(f"{HOME}/saved.{here.trial}", "w").close()
+                while here.trial < 2 and len(glob.glob("{HOME}/saved.*")) < 2: time.sleep(0.01)
+                ranktune.report(loss=config.x + 1 / (epoch + 1), checkpoint="state.json")
+        """.replace("{HOME}", str(self.cwd)))
+        self.write("saving.toml", SAVING.format(trials=6, python=sys.executable))
+        run = ["run", "saving.toml", "--local", "2"]
+        out, _ = self.ranktune_ends(*run, code=2)
+        self.assertRegex(" ".join(out.split()), "trials #[01] and #[01] run side by side and name the same checkpoint, "
+                         f"'{self.cwd.resolve()}/state.json': each may get the state of the other")
+        self.assertIn('cwd = "trial"', out)
+        text = (self.cwd / "saving.toml").read_text()
+        (self.cwd / "saving.toml").write_text(text.replace("[searcher]", 'cwd = "trial"\n[searcher]'))
+        out, _ = self.ranktune(*run)
+        self.assertIn("6 trials, 6 ok, 0 failed", out)
+        resumed = (self.cwd / "resumed").read_text()
+        self.assertRegex(resumed, r"^((\d+): state of \2 after (\d+) of \3\n)+$")
+        self.assertTrue((self.cwd / "saving" / "trials" / "5" / "state.json").exists())
+
+    def test_why_a_state_was_not_saved_is_on_the_screen(self):
+        for body, why in (('raise ValueError("cannot pickle the optimizer")', "ValueError: cannot pickle the optimizer (train.py:5)"),
+                          ("sys.exit(0)", "SystemExit: 0 (train.py:5)"),
+                          ("pass", "saved nothing in"), ("return '/no/such'", "it returned '/no/such'"),
+                          ("return '..'", "is no file or folder of its own")):
+            self.program(f"""
+                import sys, ranktune
+                here = ranktune.context()
+                def save(folder):
+                    {body}
+                for _ in range(here.iteration, here.iterations): ranktune.report(loss=1.0, checkpoint=save)
+            """)
+            self.write("saving.toml", SAVING.format(trials=2, python=sys.executable))
+            done = subprocess.run([PROGRAM, "run", "saving.toml", "--local", "2", "--fresh"], cwd=self.cwd, env=environment(),
+                                  timeout=TIMEOUT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            out = " ".join(done.stdout.split())
+            self.assertRegex(out, r"while saving at iteration \d+: ")
+            self.assertIn(why, out)
+            status = " ".join(self.ranktune("status", "saving")[0].split())
+            self.assertIn(why, status)
+
+    def test_an_exception_is_on_the_screen_with_iteration_and_line(self):
+        self.program("""
+            import ranktune
+            ranktune.report(loss=1.0)
+            raise KeyError("labels")
+        """)
+        self.write("saving.toml", SAVING.format(trials=2, python=sys.executable).replace('"asha"', '"fifo"'))
+        done = subprocess.run([PROGRAM, "run", "saving.toml", "--local", "2"], cwd=self.cwd, env=environment(), timeout=TIMEOUT,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertIn("at iteration 2: KeyError: 'labels' (train.py:4)", " ".join(done.stdout.split()))
+
+    def test_whatever_a_save_function_returns_the_state_counts(self):
+        self.program("""
+            import pathlib, ranktune
+            here = ranktune.context()
+            if ranktune.checkpoint(): assert (pathlib.Path(ranktune.checkpoint()) / "m").read_text() == str(here.iteration)
+            def save(folder):
+                path = pathlib.Path(folder) / "m"
+                values = (path.write_text(str(epoch + 1)), [str(path)], True, "done", b"m", None, object())
+                return values[here.trial % len(values)]
+            for epoch in range(here.iteration, here.iterations): ranktune.report(loss=1 / (epoch + here.trial + 1), checkpoint=save)
+        """)
+        self.write("saving.toml", SAVING.format(trials=14, python=sys.executable))
+        self.assertIn("14 trials, 14 ok, 0 failed", self.ranktune("run", "saving.toml", "--local", "2")[0])
 
     def ranktune_ends(self, *arguments, code):
         """As `ranktune`, for a study that ends with 2 or 4 after it has begun: then its screen says what is wrong."""

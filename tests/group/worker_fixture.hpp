@@ -21,6 +21,7 @@ class ScriptedRunner final : public trial::Runner {
     }
     void decide(const study::Decide& decide) override { calls.push_back("decide " + std::to_string(decide.iteration)); }
     void interrupt(const study::Verdict&) override { calls.push_back("interrupt"); }
+    void contest() override { calls.push_back("contest"); }
     void abandon() override { calls.push_back("abandon"); }
     std::optional<trial::RunnerEvent> poll() override {
         if (events.empty()) return std::nullopt;

@@ -151,6 +151,16 @@ TEST_CASE("Reports and checkpoints go to the head, verdicts to the runner", "[gr
     w.out.check_empty();
 }
 
+TEST_CASE("The head hears of a named place before its report, and says when it is contested", "[group]") {
+    Leader w;
+    w.happened(RunnerNamed{{"node1", "/data/ckpt"}}, at(2s));
+    CHECK(w.out.take<PlaceNamed>(w.head) == PlaceNamed{a, "node1", "/data/ckpt"});
+    w.from(w.head, PlaceContested{b}, at(2s)); // another trial
+    w.from(w.head, PlaceContested{a}, at(2s));
+    w.check_calls({"contest"});
+    w.out.check_empty();
+}
+
 TEST_CASE("An interrupt that comes before the start is handed over after it", "[group]") {
     WorkerFixture w(one);
     w.from(w.head, start_of(a, {one, two}), at(0s));

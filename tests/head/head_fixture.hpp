@@ -59,6 +59,10 @@ struct Duties final : head::HeadDuties {
         if (on_delete) on_delete();
         deleted.push_back(checkpoint.path);
     }
+    void set_aside(const std::string& checkpoint, const std::string& why) noexcept override {
+        aside.push_back(checkpoint + ": " + why);
+    }
+    std::vector<std::string> aside;
     std::function<void()> on_delete;
     void publish(const study::EndStudy& end) override { results.push_back(end); }
     bool published() override { return ready; }

@@ -8,6 +8,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
+#include "storage/checkpoints/set_aside.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 #include "support/files.hpp"
@@ -174,6 +175,15 @@ TEST_CASE("damage in a program's checkpoint is found before anybody uses it", "[
     damage(place.parent_path() / manifest_name, "ranktune checkpoint folder 1\n");
     fs::remove(place / "empty");
     CHECK_THROWS_AS(saved.store.locate(reference), base::IoError);
+}
+
+TEST_CASE("a checkpoint that was set aside is damaged, and says why", "[storage]") {
+    Saved saved;
+    const auto reference = saved.store.adopt(key, saved.scratch + "/model", false);
+    set_aside(posix_file_system(), saved.study, reference.path, "trials #1 and #2 saved to the same place");
+    CHECK_THROWS_WITH(saved.store.locate(reference),
+                      Catch::Matchers::EndsWith("set aside: trials #1 and #2 saved to the same place"));
+    CHECK_THROWS_AS(saved.store.locate(reference), DamageError);
 }
 
 TEST_CASE("a released checkpoint is removed whole, without following links", "[storage]") {

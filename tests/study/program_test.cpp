@@ -68,6 +68,41 @@ TEST_CASE("placeholders are filled in for each trial", "[study]") {
     CHECK(CommandTemplate("p {b} {a} {b} {args} {config}", false).placeholders() == Words{"b", "a", "args", "config"});
 }
 
+TEST_CASE("each trial gets its number and a folder of its own where the study file asks for them", "[study]") {
+    const base::TrialId seven{7};
+    const auto configuration = sample();
+    const auto words = CommandTemplate("p --out={folder}/x --seed={trial}", false)
+                           .expand({configuration, "/s/config.json", 27, seven, "/s/trials/7"});
+    CHECK(words == Words{"p", "--out=/s/trials/7/x", "--seed=7"});
+    const auto program = [](const std::string& keys, const std::string& command = "p {args}") {
+        return *parse(program_parts(keys, command).text()).trainable.program;
+    };
+    const auto works_in = [&](const std::string& keys) {
+        return working_directory(program(keys), seven, "/s/trials/7");
+    };
+    CHECK(works_in("cwd = \"trial\"\n") == "/s/trials/7");
+    CHECK(works_in("directory = \"{folder}\"\n") == "/s/trials/7");
+    CHECK(works_in("directory = \"{folder}/out\"\n") == "/s/trials/7/out");
+    CHECK(works_in("directory = \"runs/{trial}\"\n") == "/studies/runs/7");
+    CHECK(works_in("directory = \"runs\"\n") == "/studies/runs");
+    CHECK(works_in("directory = \"{x}\"\n") == "/studies/{x}");
+    CHECK(common_directory(program("cwd = \"trial\"\n")) == "/studies");
+    CHECK(common_directory(program("cwd = \"trial\"\ndirectory = \"code\"\n")) == "/studies/code");
+    CHECK(common_directory(program("directory = \"runs/{trial}\"\n")) == "/studies/runs");
+    CHECK_FALSE(works_apart(program("directory = \"runs\"\n")));
+    CHECK_FALSE(uses_trial_folder(program("directory = \"runs/{trial}\"\n", "p {trial}")));
+    CHECK(uses_trial_folder(program("cwd = \"trial\"\n")));
+    CHECK(uses_trial_folder(program("", "p {folder}")));
+    CHECK(uses_trial_folder(program("env = { OUT = \"{folder}/x\" }\n")));
+    CHECK(fill_in_trial("{folder}/{trial}-{trial}{{}", seven, "/s/{trial}") == "/s/{trial}/7-7{{}");
+    CHECK(resolved_toml(parse(program_parts("cwd = \"trial\"\n").text())).find("directory = \"/studies/{folder}\"") !=
+          std::string::npos);
+    CHECK(mistake(program_parts("cwd = \"here\"\n").text()) ==
+          "9:7 trainable.cwd: needs \"trial\", not \"here\"; for another folder say directory");
+    CHECK(mistake(program_parts("cwd = \"trial\"\ndirectory = \"{folder}/x\"\n").text()) ==
+          "9:7 trainable.cwd: directory gives each trial a folder already; give one of them");
+}
+
 TEST_CASE("booleans are written as flags where the program wants flags", "[study]") {
     space::Configuration configuration;
     configuration.set("amp", true);
@@ -172,7 +207,7 @@ TEST_CASE("a program runs in the directory of the study file and may save checkp
 TEST_CASE("mistakes about programs say where they are and what to write", "[study]") {
     CHECK(mistake(program_parts("", "p {lrr}").text()) ==
           "8:11 trainable.command: unknown placeholder {lrr}; did you mean 'lr'?; known: args, args_plain, config, "
-          "iterations, lr; a brace is written '{{'");
+          "iterations, trial, folder, lr; a brace is written '{{'");
     CHECK(mistake(program_parts("", "p 'x").text()) == "8:11 trainable.command: the quote ' is never closed");
     Parts shadowed = program_parts("", "p {config} {iterations} {args}");
     shadowed.space = "config = \"uniform(0, 1)\"\niterations = \"randint(1, 9)\"\n";

@@ -282,9 +282,11 @@ TEST_CASE("values that are not finite are read in every spelling", "[trainables]
 TEST_CASE("other messages, and unknown keys", "[trainables]") {
     CHECK(std::get<ProgramSaved>(parse(R"({"checkpoint": "/a"})")).checkpoint == "/a");
     CHECK(std::get<ProgramLog>(parse(R"({"log": "x\ny"})")).text == "x\ny");
+    using What = ProgramFailed::What;
     const auto full = std::get<ProgramFailed>(parse(R"({"failed": "device-memory", "log": "no room"})"));
-    CHECK((full.oversized && full.text == "no room"));
-    CHECK_FALSE(std::get<ProgramFailed>(parse(R"({"failed": "of a later version"})")).oversized);
+    CHECK((full.what == What::device_memory && full.text == "no room"));
+    CHECK(std::get<ProgramFailed>(parse(R"({"failed": "saving"})")).what == What::saving);
+    CHECK(std::get<ProgramFailed>(parse(R"({"failed": "of a later version"})")).what == What::error);
     std::vector<std::string> unknown;
     static_cast<void>(parse_program_message(R"({"report": {"a": 1}, "colour": 1})", unknown));
     CHECK(unknown == std::vector<std::string>{"colour"});

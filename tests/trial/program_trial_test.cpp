@@ -204,47 +204,6 @@ TEST_CASE("a program that says that its GPU is full is too large, if it then end
     check_outcomes(caught.cluster.run_until(99), AttemptOutcome::finished);
 }
 
-TEST_CASE("what a program says of its failure is the message of the trial, unless it reports again", "[trial]") {
-    const auto told = [](const std::string& text) {
-        Programs programs(2,
-                          "report(1.0)\nif rank == 1:\n    send(failed='error', log='at iteration 2: ValueError: no "
-                          "(train.py:3)')\n" +
-                              text);
-        programs.cluster.prepare(2, 9);
-        const auto logs = programs.cluster.run_until(99);
-        check_outcomes(logs, AttemptOutcome::failed);
-        return blame(logs);
-    };
-    CHECK(told("    sys.exit(1)\ntime.sleep(1000)\n") == "rank 1: at iteration 2: ValueError: no (train.py:3)");
-    CHECK(told("    sys.exit('Traceback\\nValueError: no')\ntime.sleep(1000)\n") ==
-          "rank 1: at iteration 2: ValueError: no (train.py:3)\nlast lines of its standard "
-          "error:\nTraceback\nValueError: no");
-    CHECK(told("    report(2.0)\n    sys.exit('other')\nreport(2.0)\ntime.sleep(1000)\n") ==
-          "rank 1: exit code 1: other");
-}
-
-TEST_CASE("a state that one rank could not save does not count, and the trial says why", "[trial]") {
-    for (const int rank : {0, 1}) {
-        for (const int code : {0, 1}) {
-            Programs programs(2, "bad, code = " + std::to_string(rank) + ", " + std::to_string(code) + R"(
-decision = report(1.0, can_save=True)
-open(os.path.join(decision["save_to"], str(rank)), "w").close()
-if rank == bad:
-    send(failed="saving", log="while saving at iteration 1: RuntimeError: cannot pickle (train.py:41)")
-    sys.exit(code)
-if rank == 0:
-    send(checkpoint=decision["save_to"])
-)");
-            programs.cluster.prepare(2, 1);
-            const auto logs = programs.cluster.run_until(1);
-            check_outcomes(logs, AttemptOutcome::failed);
-            CHECK(blame(logs) == "rank " + std::to_string(rank) +
-                                     ": while saving at iteration 1: RuntimeError: cannot pickle (train.py:41)");
-            CHECK(logs[0].saved.empty());
-        }
-    }
-}
-
 TEST_CASE("a program that cannot be started says so", "[trial]") {
     Programs programs(2, "");
     programs.cluster.spec().trainable.program->command = "no-such-program {args}";

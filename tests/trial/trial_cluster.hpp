@@ -85,6 +85,7 @@ struct RankLog {
     std::vector<trial::RunnerReported> reports;
     std::vector<study::CheckpointRef> saved;
     std::vector<std::string> unsaved;
+    std::vector<trial::NamedPlace> named;
     std::optional<trial::RunnerEnded> ended;
 };
 
@@ -172,6 +173,8 @@ class TrialCluster {
                     logs[r].saved.push_back(saved->checkpoint);
                 } else if (auto* unsaved = std::get_if<trial::RunnerUnsaved>(&*event)) {
                     logs[r].unsaved.push_back(unsaved->why);
+                } else if (auto* named = std::get_if<trial::RunnerNamed>(&*event)) {
+                    logs[r].named.push_back(named->place);
                 } else {
                     logs[r].ended = std::get<trial::RunnerEnded>(*event);
                 }

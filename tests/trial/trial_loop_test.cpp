@@ -45,6 +45,7 @@ class Head final : public AttemptPort {
     int blocking_waits = 0;
     int progress = 0;
     bool waiting = false;
+    bool is_contested = false;
     bool waited_while_asked = false;
 
     void reported(RunnerReported report) override {
@@ -63,6 +64,7 @@ class Head final : public AttemptPort {
         if (silent[iteration]-- > 0) return std::nullopt;
         return answer(iteration);
     }
+    bool contested() const override { return is_contested; }
     void progressed() noexcept override { ++progress; }
     void waits(bool on) noexcept override { waiting = on; }
     const std::atomic<bool>& abort_flag() const override { return abort; }
@@ -262,6 +264,11 @@ TEST_CASE("a scheduler that pauses a trial without a state is told what the tria
         CHECK(scene.events == Events{"start", "train", "end 1 without", "close"});
     }
     SECTION("or it says that it cannot save") { CHECK(run(Saves::never).outcome == AttemptOutcome::paused); }
+    SECTION("or its state may be that of another trial, for which the study ends") {
+        scene.head.is_contested = true;
+        CHECK(run(Saves::missing).outcome == AttemptOutcome::paused);
+        CHECK(scene.events == Events{"start", "train", "end 1 without", "close"});
+    }
 }
 
 TEST_CASE("a checkpoint that is due is taken when that is possible", "[trial]") {

@@ -18,6 +18,8 @@ struct CommandValues {
     const space::Configuration& configuration;
     std::string config_path; ///< of the configuration as a JSON file
     base::Iteration iterations = 0;
+    base::TrialId trial = {};
+    std::string folder = {}; ///< the trial's own
 };
 
 /// A word of a command before placeholders are filled in.
@@ -33,6 +35,8 @@ struct WrittenWord {
 ///     {args_plain}  lr=3.2e-05 batch_size=32          likewise
 ///     {config}      path of a JSON file with the same
 ///     {iterations}  study.max_iterations
+///     {trial}       number of the trial
+///     {folder}      path of a folder of its own, kept over its attempts
 ///     {name}        the value of the hyper-parameter `name`
 ///     {{ }}         braces
 ///
@@ -81,6 +85,20 @@ class CommandTemplate {
 
 /// The command line of a trial with this configuration, for display: the path of the configuration file is not known
 /// yet. Requires a program as trainable.
-[[nodiscard]] std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration);
+[[nodiscard]] std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration,
+                                             base::TrialId trial);
+
+// ---- `directory` and `env` of a program know {trial} and {folder}, too; other braces in them mean themselves.
+
+/// Fills in both.
+[[nodiscard]] std::string fill_in_trial(std::string text, base::TrialId trial, const std::string& folder);
+/// Whether a trial needs a folder of its own.
+[[nodiscard]] bool uses_trial_folder(const ProgramSpec& program);
+/// Whether every trial works in another directory.
+[[nodiscard]] bool works_apart(const ProgramSpec& program);
+/// `directory`, above its first placeholder.
+[[nodiscard]] std::string common_directory(const ProgramSpec& program);
+/// The folder that a trial's program works in; a part `{folder}` is that folder, whatever is before it.
+[[nodiscard]] std::string working_directory(const ProgramSpec& program, base::TrialId trial, const std::string& folder);
 
 } // namespace ranktune::study

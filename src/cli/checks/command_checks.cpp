@@ -13,6 +13,7 @@
 #include "process/spawn.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "study/launchers.hpp"
+#include "studydir/trial_folder.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -39,14 +40,17 @@ std::vector<std::string> search_path(const ProgramSpec& program) {
 }
 
 fs::path in_directory(const ProgramSpec& program, const std::string& path) {
-    return fs::path(program.directory) / path;
+    const std::string directory = study::common_directory(program);
+    const std::string found = study::works_apart(program) ? studydir::find_above(directory, path) : "";
+    return found.empty() ? fs::path(directory) / path : fs::path(found);
 }
 
 std::string missing_text(const char* what, const ProgramSpec& program, const fs::path& path) {
     return fmt::format(
         "trainable.command: there is no {} {} {}, and without it every trial fails. Mend the path; a relative one "
         "counts from {} (trainable.directory)",
-        what, report::unbroken("'" + path.string() + "'"), on_this_machine, report::unbroken(program.directory));
+        what, report::unbroken("'" + path.string() + "'"), on_this_machine,
+        report::unbroken(study::common_directory(program)));
 }
 
 std::string program_warning(const ProgramSpec& program, const WrittenWord& word) {

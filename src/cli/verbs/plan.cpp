@@ -112,9 +112,10 @@ const study::TrainableInfo* info_of(const study::StudySpec& spec) {
 }
 
 /// The command line of a trial with this configuration; empty when the trials are not programs.
-std::string command_line_of(const study::StudySpec& spec, const space::Configuration& configuration) {
+std::string command_line_of(const study::StudySpec& spec, const space::Configuration& configuration,
+                            base::TrialId trial) {
     if (!spec.trainable.program) return "";
-    return report::labelled("", "runs " + study::trial_command_text(spec, configuration));
+    return report::labelled("", "runs " + study::trial_command_text(spec, configuration, trial));
 }
 
 constexpr std::string_view comment_sign = "# ";
@@ -164,7 +165,7 @@ int dry_run(const RunArguments& arguments) {
         const auto configuration = searcher->suggest(i, {});
         if (!configuration) continue;
         text += report::labelled(fmt::format("trial #{}", i), configuration->text());
-        text += command_line_of(input.spec, *configuration);
+        text += command_line_of(input.spec, *configuration, base::TrialId{i});
     }
     const std::uint32_t workers = ranks.workers(input.spec);
     text += layout(input.spec, workers, ranks.why(workers), style);

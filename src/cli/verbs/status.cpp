@@ -65,8 +65,9 @@ bool may_be_queued(const tuner::State& state, const report::Live& live) {
 
 /// What stands below the table, once.
 std::string remarks_of(const report::FollowedStudy& study, const report::Live& live, const report::Style& style) {
-    std::string text = report::lone_reports_text(studydir::lone_reports(live.directory), style);
     const auto& state = study.tuner().state();
+    std::string text = report::failures_text(state, live.directory, style) +
+                       report::lone_reports_text(studydir::lone_reports(live.directory), style);
     const bool stopped = is_stopped(state, live);
     if (may_be_queued(state, live) && state.simulation.empty()) {
         const std::string queued = queued_for_study(storage::posix_file_system(), live.directory).text;

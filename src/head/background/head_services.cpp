@@ -7,6 +7,7 @@
 #include "head/background/keeper.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
+#include "storage/checkpoints/set_aside.hpp"
 #include "studydir/finished_study.hpp"
 
 namespace ranktune::head {
@@ -80,6 +81,15 @@ std::string HeadServices::keep(const study::EndStudy& end) {
         tables_ = studydir::trouble_with_tables(error);
     }
     return {};
+}
+
+void HeadServices::set_aside(const std::string& checkpoint, const std::string& why) noexcept {
+    try {
+        storage::set_aside(files_, directory_, checkpoint, why);
+        log_.write(base::LogLevel::warning, "set-aside", {{"checkpoint", checkpoint}, {"reason", why}});
+    } catch (const std::exception& error) {
+        log_.write(base::LogLevel::error, "set-aside", {{"checkpoint", checkpoint}, {"error", error.what()}});
+    }
 }
 
 std::string HeadServices::tables() { return published() ? tables_ : std::string(); }

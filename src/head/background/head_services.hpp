@@ -38,6 +38,7 @@ class HeadServices final : public HeadDuties {
     HeadServices& operator=(const HeadServices&) = delete;
 
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override;
+    void set_aside(const std::string& checkpoint, const std::string& why) noexcept override;
     void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) override {
         preparer_.prepare(ticket, std::move(work));
     }

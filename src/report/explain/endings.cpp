@@ -168,7 +168,7 @@ std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
     text += fmt::format(", after {}", short_duration(base::to_seconds(trial.ended - trial.started)));
     std::string lines = prose("first", text, style);
     if (tuner.spec().trainable.program)
-        lines += labelled("command", study::trial_command_text(tuner.spec(), trial.configuration));
+        lines += labelled("command", study::trial_command_text(tuner.spec(), trial.configuration, *id));
     return lines;
 }
 

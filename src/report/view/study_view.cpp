@@ -270,7 +270,8 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     for (const Stretch& stretch : lineage(state, *state.best, best.best_iteration))
         view.lineage.push_back({stretch.trial, stretch.from, stretch.to, *stretch.configuration});
     view.again = study::resolved_toml(repeated_best(tuner));
-    if (spec.trainable.program) view.command = study::trial_command_text(spec, tuner::best_configuration(best));
+    if (spec.trainable.program)
+        view.command = study::trial_command_text(spec, tuner::best_configuration(best), *state.best);
 }
 
 /// All but curves and decisions.

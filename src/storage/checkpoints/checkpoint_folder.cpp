@@ -7,12 +7,14 @@
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
+#include "storage/checkpoints/set_aside.hpp"
 
 namespace ranktune::storage {
 namespace {
 
 constexpr std::size_t read_at_once = std::size_t{4} * 1024 * 1024;
 constexpr std::string_view manifest_title = "ranktune checkpoint folder 1";
+constexpr std::string_view set_aside_title = "ranktune checkpoint set aside: ";
 
 struct Listed {
     std::string path; ///< within the folder
@@ -322,10 +324,18 @@ study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std:
     }
 }
 
+void set_aside(FileSystem& files, const std::string& study_directory, const std::string& checkpoint,
+               const std::string& why) {
+    const std::string text = std::string(set_aside_title) + why;
+    files.publish(study_directory + "/" + checkpoint + "/" + manifest_name, std::as_bytes(std::span(text)));
+}
+
 std::string CheckpointStore::locate(const study::CheckpointRef& checkpoint) {
     const std::string folder = directory_ + "/" + checkpoint.path;
     const std::string manifest_path = folder + "/" + manifest_name;
     const std::string text = read_text(files_, manifest_path);
+    if (text.starts_with(set_aside_title))
+        throw DamageError("'" + folder + "' was set aside: " + text.substr(set_aside_title.size()));
     if (base::digest_of(text) != checkpoint.digest)
         throw DamageError("'" + folder + "' is not the checkpoint that the journal names: the digests differ");
     const Manifest manifest = parse_manifest(text, manifest_path);

@@ -37,11 +37,17 @@ constexpr KeyInfo all_keys[] = {
     {"trainable.flags", "boolean, `\"both\"`", "false",
      "How `{args}` writes a boolean. false: `--amp=true`; true: `--amp` or nothing; `\"both\"`: `--amp` or "
      "`--no-amp`."},
-    {"trainable.directory", "path", "of the study file", "Working directory of the program."},
+    {"trainable.directory", "path", "of the study file",
+     "Working directory of the program. `{trial}` and `{folder}` in it make one for each trial."},
+    {"trainable.cwd", "`\"trial\"`", "none",
+     "The program works in a folder of its trial, `trials/N` of the study directory. Files that the command names are "
+     "found in `directory`."},
     {"trainable.checkpoints", "boolean", "true",
      "The program can save its state, so trials may pause. With false, a trial starts only if all of it fits into the "
      "job."},
-    {"trainable.env", "table", "empty", "Environment variables, `{ NAME = \"value\" }`; they override all others."},
+    {"trainable.env", "table", "empty",
+     "Environment variables, `{ NAME = \"value\" }`; they override all others. `{trial}` and `{folder}` are filled "
+     "in."},
     {"trainable.keep_env", "list of strings", "[]",
      "Variables of MPI, its launcher or Slurm that the program gets, too. `\"SLURM_*\"` matches a prefix."},
     {"trainable.tf_config", "boolean", "false", "Set `TF_CONFIG`, for TensorFlow's MultiWorkerMirroredStrategy."},

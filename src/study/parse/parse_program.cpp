@@ -10,7 +10,7 @@
 namespace ranktune::study {
 namespace {
 
-constexpr std::string_view program_keys[] = {"shell", "flags",    "directory", "checkpoints",
+constexpr std::string_view program_keys[] = {"shell", "flags",    "directory", "cwd", "checkpoints",
                                              "env",   "keep_env", "tf_config", "jax"};
 
 bool is_variable_name(std::string_view name) {
@@ -91,7 +91,15 @@ void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& pro
         return table.complain("directory",
                               "needs a directory, not \"\"; \".\" is that of the study file, as without the key");
     program.directory = resolved(path, space::Value(given), context.directory).as_string();
-    if (!context.paths.directory) return;
+    if (const auto cwd = table.string("cwd")) {
+        if (*cwd != "trial")
+            return table.complain("cwd",
+                                  "needs \"trial\", not " + in_quotes(*cwd) + "; for another folder say directory");
+        if (works_apart(program))
+            return table.complain("cwd", "directory gives each trial a folder already; give one of them");
+        program.directory += "/{folder}";
+    }
+    if (!context.paths.directory || works_apart(program)) return;
     if (const std::string why = context.paths.directory(program.directory); !why.empty())
         table.complain("directory", why);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ranktune/space/value.hpp"
+#include "ranktune/study/command_template.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -181,6 +182,8 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
         const std::string value = variable.substr(name.size() + 1);
         if (kept || !is_launcher_variable(name, value)) out.set(name, value);
     }
+    // As if the program worked there: `python3 -m train`.
+    if (study::works_apart(program)) out.prepend("PYTHONPATH", study::common_directory(program));
     if (!facts.python_path.empty()) out.prepend("PYTHONPATH", facts.python_path);
     if (facts.visible_devices) out.change(gpu_variables(*facts.visible_devices));
     if (facts.gpu_share < 1.0) limit_gpu_memory(out, facts.gpu_share);
@@ -192,7 +195,8 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
         out.number("JAX_NUM_PROCESSES", facts.place.size);
         out.number("JAX_PROCESS_ID", facts.place.rank);
     }
-    for (const auto& [name, value] : program.env) out.set(name, value);
+    for (const auto& [name, value] : program.env)
+        out.set(name, study::fill_in_trial(value, facts.trial, facts.trial_folder));
     return out.take();
 }
 

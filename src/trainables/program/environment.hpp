@@ -46,6 +46,7 @@ struct ProgramFacts {
     std::string python_path; ///< folder of ranktune.py, prepended to PYTHONPATH; empty: none
     std::string config_path;
     std::string checkpoint_directory;
+    std::string trial_folder;              ///< the trial's own, for {folder}
     std::optional<std::string> checkpoint; ///< to resume from
     GroupPlace place;
     std::string master_address;

@@ -97,7 +97,11 @@ void ProgramBody::on_message(trainables::ProgramReport report) {
     ++own_.reports;
     failed_.reset(); // the program has caught the exception
     own_.exploits = report.exploits;
-    if (leads() && !leader_->stopping()) queue_.push_back(std::move(report));
+    if (!leads()) return;
+    if (leader_->stopping())
+        overwritten_ = overwritten_ || is_named_again(report);
+    else
+        queue_.push_back(std::move(report));
 }
 
 /// A rank has saved before it makes its next report, so it is known to which answer this belongs.
@@ -142,6 +146,7 @@ bool ProgramBody::next_report() {
     current_ = std::move(queue_.front());
     queue_.pop_front();
     gives_state_ = gives_state_ || current_->checkpoint || current_->can_save;
+    if (current_->checkpoint) look_at_path(*current_->checkpoint);
     leader_->reported(Clock::now());
     return true;
 }
@@ -243,9 +248,14 @@ void ProgramBody::idle() {
     turn(Clock::duration::zero());
 }
 
-/// A program that has already continued may be overwriting its checkpoint.
+/// A path counts if it is taken over before its report is answered. A program that continues without the answer may be
+/// overwriting it, and has done so if it names it again.
 Saves ProgramBody::saves() {
     if (!program().checkpoints) return Saves::never;
+    listen(Clock::duration::zero()); // it may have sent its next report
+    const auto again = [this](const auto& report) { return is_named_again(report); };
+    overwritten_ = std::ranges::any_of(queue_, again);
+    if (overwritten_ || port_.contested()) return Saves::missing;
     const bool on_the_way = current_->can_save && current_->can_go_on && !on_the_way_;
     if ((current_->checkpoint || on_the_way) && queue_.empty()) return Saves::now;
     if (current_->checkpoint || current_->can_save) return Saves::at_end;
@@ -253,6 +263,9 @@ Saves ProgramBody::saves() {
 }
 
 std::string ProgramBody::why_no_state() const {
+    if (overwritten_)
+        return "its program made the next report without waiting for the answer to this one, and named the same "
+               "checkpoint again: wait for the answers, or name another path with each report";
     return "its program gave no checkpoint: pass one with each report, report(..., checkpoint=path); or say "
            "checkpoints = false in [trainable]";
 }
@@ -347,9 +360,11 @@ void ProgramBody::end(const Word& word, const TrialPoint& point) {
 
 /// Every rank has made the report, so the checkpoint that came with it is complete.
 void ProgramBody::keep_reported_state() {
+    listen(Clock::duration::zero());
     const bool there = end_ && end_->save && current_->checkpoint;
     adopted_ = there || !next().save; // a checkpoint that was asked for comes later
-    if (there) adopt(*current_->checkpoint, point_);
+    if (there && overwritten_ && end_->verb == Verb::pause) throw base::Error(why_no_state());
+    if (there && !overwritten_) adopt(*current_->checkpoint, point_);
 }
 
 /// All processes have ended.
@@ -359,19 +374,31 @@ void ProgramBody::keep_state_asked_for() {
         adopted_ = true;
         adopt(*saved_, point_);
     } else if (end_->verb == Verb::pause) {
+        if (failed_ && !failed_->text.empty()) throw base::Error(failure_text());
         throw base::Error("the program was told to save its state and to pause at iteration " +
                           std::to_string(point_.iteration) + ", and ended without having saved it");
     }
 }
 
 std::string ProgramBody::path_of(const std::string& checkpoint) const {
-    return (fs::path(program().directory) / checkpoint).lexically_normal();
+    return (fs::path(works_in_) / checkpoint).lexically_normal();
+}
+
+/// Tells the head where the checkpoint lies, if another trial could name the same place.
+void ProgramBody::look_at_path(const std::string& checkpoint) {
+    if (auto place = names_->look_at(checkpoint, path_of(checkpoint))) port_.named(std::move(*place));
+}
+
+bool ProgramBody::is_named_again(const trainables::ProgramReport& later) const {
+    return current_ && current_->checkpoint && later.checkpoint &&
+           path_of(*later.checkpoint) == path_of(*current_->checkpoint);
 }
 
 void ProgramBody::adopt(const std::string& checkpoint, const TrialPoint& point, bool may_move) {
     const fs::path source = path_of(checkpoint);
     const auto& start = assignment_.start;
     const storage::CheckpointKey key{start.trial, point.iteration, start.incarnation, start.attempt};
+    look_at_path(checkpoint);
     try {
         auto reference =
             setting_.checkpoints->adopt(key, source.string(), may_move && is_below(checkpoint_directory_, source));

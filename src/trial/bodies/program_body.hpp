@@ -16,6 +16,7 @@
 #include "trial/bodies/program_leader.hpp"
 #include "trial/bodies/program_process.hpp"
 #include "trial/bodies/trial_body.hpp"
+#include "trial/checkpoints/named_paths.hpp"
 
 namespace ranktune::trial {
 
@@ -76,6 +77,7 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] std::string config_path() const { return scratch_ + "/config.json"; }
     [[nodiscard]] trainables::ProgramFacts facts_of_attempt();
     void meet(trainables::ProgramFacts& facts);
+    [[nodiscard]] std::vector<std::string> words() const;
     // A turn, in two halves: read the program's messages; exchange with the other ranks
     void listen(Clock::duration patience);
     void exchange();
@@ -91,6 +93,8 @@ class ProgramBody final : public TrialBody {
     void obey();
     [[nodiscard]] std::string folder_of(base::Iteration iteration) const;
     [[nodiscard]] std::string path_of(const std::string& checkpoint) const;
+    void look_at_path(const std::string& checkpoint);
+    [[nodiscard]] bool is_named_again(const trainables::ProgramReport& later) const;
     // The leader, between the two halves; it waits by taking turns
     void lead(const Report& report);
     void turn(Clock::duration patience);
@@ -121,6 +125,8 @@ class ProgramBody final : public TrialBody {
     base::Iteration base_; ///< iterations completed before this attempt
     std::string scratch_;  ///< folder of the program
     std::string checkpoint_directory_;
+    std::string trial_folder_; ///< for {folder}; exists if the program asks for it
+    std::string works_in_;
     std::unique_ptr<ProgramProcess> process_;
 
     // What the program has said on this rank
@@ -138,6 +144,7 @@ class ProgramBody final : public TrialBody {
 
     // Leader
     std::optional<ProgramLeader> leader_;
+    std::optional<NamedPaths> names_;
     std::deque<trainables::ProgramReport> queue_;      ///< reports that the loop has not seen yet
     std::optional<trainables::ProgramReport> current_; ///< the last one that the loop has seen
     TrialPoint point_;                                 ///< after `current_`
@@ -147,6 +154,7 @@ class ProgramBody final : public TrialBody {
     std::optional<OnTheWay> on_the_way_;               ///< what it saves while the trial goes on
     bool gives_state_ = false;                         ///< with this or an earlier report
     bool adopted_ = false;                             ///< there is no state left to adopt
+    bool overwritten_ = false;                         ///< a later report names the path of `current_`
     bool said_waiting_ = false;
     bool recalled_ = false;     ///< the note about lone reports was read
     bool heard_others_ = false; ///< another rank has reported

@@ -11,6 +11,7 @@
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "studydir/study_directory.hpp"
+#include "studydir/trial_folder.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_body.hpp"
 #include "trial/rendezvous.hpp"
@@ -97,6 +98,9 @@ bool on_one_host(const std::vector<Introduction>& ranks) {
 } // namespace
 
 void ProgramBody::start(const study::CheckpointRef* checkpoint) {
+    const base::TrialId trial = assignment_.start.trial;
+    trial_folder_ = studydir::trial_folder(setting_.program->directory, trial);
+    works_in_ = study::working_directory(program(), trial, trial_folder_);
     const bool stays = processes_stay();
     if (!stays) prepare_process();
     if (leads()) set_up();
@@ -112,6 +116,10 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
     scratch_ = in.string();
     const std::string path = in.string();
     checkpoint_directory_ = scratch_ + "/checkpoint";
+    if (leads())
+        names_.emplace(
+            NamedPaths::Folders{setting_.program->directory, works_in_, checkpoint_directory_, trial_folder_},
+            setting_.program->host);
     if (stays)
         go_on_with_process(path);
     else
@@ -155,10 +163,22 @@ void ProgramBody::start_process(const std::string& checkpoint) {
     facts.config_path = config_path();
     facts.checkpoint_directory = checkpoint_directory_;
     meet(facts);
-    const study::CommandTemplate command(program());
-    const auto words = command.expand({configuration_, facts.config_path, facts.iterations});
+    facts.trial_folder = trial_folder_;
     const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
-    process_->start(words, environment, program().directory, term_grace());
+    process_->start(words(), environment, works_in_, term_grace());
+}
+
+/// The command. If the trial works in a folder of its own, names of files in it are those above that folder.
+std::vector<std::string> ProgramBody::words() const {
+    auto words = study::CommandTemplate(program()).expand(
+        {configuration_, config_path(), setting_.spec->max_iterations, assignment_.start.trial, trial_folder_});
+    if (!study::works_apart(program()) || program().shell) return words;
+    const std::string common = study::common_directory(program());
+    for (std::string& word : words) {
+        if (word.starts_with('/') || (&word == &words.front() && word.find('/') == std::string::npos)) continue;
+        if (std::string found = studydir::find_above(common, word); !found.empty()) word = std::move(found);
+    }
+    return words;
 }
 
 /// Answers the last report of the attempt before.
@@ -197,6 +217,11 @@ void ProgramBody::set_up() {
             make_scratch();
         else
             scratch_ = spare_.program->folder();
+        if (study::uses_trial_folder(program()))
+            storage::posix_file_system().make_below(
+                setting_.program->directory,
+                fs::path(trial_folder_).lexically_relative(setting_.program->directory).string());
+        if (study::works_apart(program())) storage::posix_file_system().make_directories(works_in_);
         studydir::publish_text(storage::posix_file_system(), config_path(),
                                trainables::configuration_json(configuration_), false);
         const studydir::StudyDirectory directory{setting_.program->directory};
