@@ -241,7 +241,7 @@ TEST_CASE("after a sum that was given up no operation of the group passes on wha
 
 TEST_CASE("a communicator that cannot be formed in time is a lost group", "[stand-in]") {
     if (!is_stand_in(runtime_or_skip())) return;
-    for (const char* fault : {"1:0:hang", "1:0:fail"}) {
+    for (const char* fault : {"1:0:hang", "1:0:fail", "1:next:hang"}) { // the last one: its first sum
         Ranks ranks(2, std::chrono::milliseconds(200));
         std::atomic<int> lost{0};
         using Cause = ddp::GroupLost::Cause;

@@ -45,6 +45,10 @@ FAULTS = [
     ("unchecked-sum", "ddp/gradients/device_groups.cpp", "(*number != static_cast<float>(group.size()))",
      "(*number != static_cast<float>(group.size()) && group.size() < 0)",
      "lost", "NCCL that adds wrongly is found before the first step"),
+    ("early-memory", "ddp/gradients/device_groups.cpp",
+     "    const auto on_device = base::allocate(base::Place(on), sizeof(float));\n    Kept kept;\n",
+     "    Kept kept;\n    const auto on_device = base::allocate(base::Place(on), sizeof(float));\n",
+     "lost", "a communicator that cannot be formed in time is a lost group"),
     ("other-sum", "device/cuda/nccl.cpp", "native_type, ncclSum,", "native_type, ncclMax,",
      "nccl", "ranks sum numbers in device memory, in the order of streams"),
 ]

@@ -396,24 +396,24 @@ DeviceGroups::Kept DeviceGroups::make(Collective& group, device::Accelerator& on
     device::CommunicatorId id;
     if (group.rank() == 0) id = or_lost([] { return device::require_devices().make_id(); });
     group.broadcast(id.bytes);
+    // Freed after the communicator, whose abort ends what uses them.
+    const auto summed = on.allocate_pinned(sizeof(float));
+    const auto on_device = base::allocate(base::Place(on), sizeof(float));
     Kept kept;
     base::Digest digest;
     kept.number = digest.add(std::as_bytes(std::span(id.bytes))).value() | 1U;
     const auto end = Clock::now() + settings_.form_within;
-    const auto summed = on.allocate_pinned(sizeof(float));
     auto& stream = on.communication_stream();
     or_lost([&] {
         kept.communicator = on.make_communicator(id, group.size(), group.rank(), name);
         await([&] { return kept.communicator->settled(); }, look, end, "forming a communicator");
         auto* const number = static_cast<float*>(summed.get());
         *number = 1.0F;
-        void* const on_device = stream.allocate(sizeof(float));
-        stream.upload(on_device, number, sizeof(float));
-        kept.communicator->sum(on_device, 1, base::DType::float32, stream);
+        stream.upload(on_device.get(), number, sizeof(float));
+        kept.communicator->sum(on_device.get(), 1, base::DType::float32, stream);
         await([&] { return kept.communicator->settled(); }, look, end, "the first sum");
         await([&] { return kept.communicator->settled() && stream.idle(); }, look, end, "the first sum");
-        stream.download(number, on_device, sizeof(float));
-        stream.release(on_device);
+        stream.download(number, on_device.get(), sizeof(float));
         await([&] { return stream.idle(); }, look, end, "the first sum");
         if (*number != static_cast<float>(group.size()))
             throw GroupLost(GroupLost::Cause::system, "NCCL adds wrongly: the sum of " + std::to_string(group.size()) +
