@@ -12,12 +12,14 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 #include "support/files.hpp"
+#include "support/hooked_file_system.hpp"
 
 namespace ranktune::storage::checkpoint_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
 using ranktune::test::CrashFileSystem;
+using ranktune::test::HookedFileSystem;
 using ranktune::testing::read_file;
 using ranktune::testing::TemporaryDirectory;
 
@@ -177,6 +179,65 @@ TEST_CASE("damage in a program's checkpoint is found before anybody uses it", "[
     CHECK_THROWS_AS(saved.store.locate(reference), base::IoError);
 }
 
+TEST_CASE("what a framework has not saved whole is refused", "[storage]") {
+    using Names = std::vector<std::string>;
+    const auto [names, file, text, why] = GENERATE(table<Names, std::string, std::string, std::string>({
+        {{"__0_0.distcp"}, "", "", ".metadata is missing; give report() the future of async_save"},
+        {{"__0_0.distcp"},
+         ".metadata",
+         "\x80\x04X\x0c__0_0.distcpq\x0c__1_0.distcp",
+         "its .metadata names __1_0.distcp, which is missing"},
+        {{"__0_0.distcp"}, ".metadata", "\x80\x04X\x0c__0_0.distcpq", ""},
+        {{"global_step10"}, "latest", "global_step20\n", "its file latest names global_step20, which is missing"},
+        {{"global_step10"}, "latest", "global_step10\n", ""},
+        {{"a"}, "latest", "epoch-3.pt", ""},
+        {{"iter_0000010"},
+         "latest_checkpointed_iteration.txt",
+         "20",
+         "its file latest_checkpointed_iteration.txt names iter_0000020, which is missing"},
+        {{"iter_0000010"}, "latest_checkpointed_iteration.txt", "10", ""},
+        {{"release"}, "latest_checkpointed_iteration.txt", "release", ""},
+        {{"a"}, "latest_checkpointed_iteration.txt", "no number", ""},
+    }));
+    Saved saved;
+    const std::string folder = saved.scratch + "/model/inner";
+    for (const std::string& name : names) write_file(folder + "/" + name, "x");
+    if (!file.empty()) write_file(folder + "/" + file, text);
+    const auto adopt = [&] { return saved.store.adopt(key, saved.scratch + "/model", true); };
+    if (why.empty())
+        CHECK_NOTHROW(adopt());
+    else
+        CHECK_THROWS_WITH(adopt(), "the checkpoint is incomplete: " + why);
+    CHECK(fs::exists(folder + "/" + names[0]) == !why.empty()); // nothing was moved
+}
+
+TEST_CASE("an empty folder is no checkpoint", "[storage]") {
+    Saved saved;
+    fs::create_directories(saved.scratch + "/none/inner");
+    CHECK_THROWS_WITH(saved.store.adopt(key, saved.scratch + "/none", true),
+                      Catch::Matchers::EndsWith("/none' is an empty folder: nothing was saved in it"));
+}
+
+TEST_CASE("what the program still writes while it is taken over is refused", "[storage]") {
+    Saved saved;
+    const bool move = GENERATE(true, false);
+    const bool grows = GENERATE(true, false);
+    bool done = false;
+    HookedFileSystem files(posix_file_system(), [&](HookedFileSystem::Call call, const std::string& path) {
+        if (done || call != HookedFileSystem::Call::read || !path.ends_with("weights.bin")) return;
+        done = true;
+        if (grows)
+            std::ofstream(path, std::ios::app) << "more";
+        else
+            write_file(saved.scratch + "/model/late", "x");
+    });
+    CheckpointStore store(files, saved.study);
+    CHECK_THROWS_WITH(store.adopt(key, saved.scratch + "/model", move),
+                      Catch::Matchers::Contains("was still being written"));
+    CHECK(done);
+    CHECK_FALSE(fs::exists(saved.study + "/" + folder_path));
+}
+
 TEST_CASE("a checkpoint that was set aside is damaged, and says why", "[storage]") {
     Saved saved;
     const auto reference = saved.store.adopt(key, saved.scratch + "/model", false);
@@ -226,7 +287,7 @@ TEST_CASE("an adopted checkpoint survives a loss of power", "[storage]") {
 
 TEST_CASE("a program's checkpoint that cannot be written or synced leaves nothing", "[storage]") {
     using Kind = CrashFileSystem::Kind;
-    for (const Kind kind : {Kind::create, Kind::write, Kind::sync, Kind::rename, Kind::sync_directory}) {
+    for (const Kind kind : {Kind::create, Kind::write, Kind::sync, Kind::sync_directory}) {
         CrashFileSystem files;
         files.make_directories("/s/attempts");
         write_file(files, "/s/attempts/model", "abc");

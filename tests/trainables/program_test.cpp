@@ -287,6 +287,11 @@ TEST_CASE("other messages, and unknown keys", "[trainables]") {
     CHECK((full.what == What::device_memory && full.text == "no room"));
     CHECK(std::get<ProgramFailed>(parse(R"({"failed": "saving"})")).what == What::saving);
     CHECK(std::get<ProgramFailed>(parse(R"({"failed": "of a later version"})")).what == What::error);
+    const auto done = std::get<ProgramDone>(parse(R"({"checkpoint_done": 7})"));
+    CHECK((done.pending == 7 && done.error.empty()));
+    CHECK(std::get<ProgramDone>(parse(R"({"checkpoint_done": 7, "error": "no room"})")).error == "no room");
+    CHECK(std::get<ProgramReport>(parse(R"({"report": {}, "pending": 7})")).pending == 7);
+    CHECK_FALSE(std::get<ProgramReport>(parse(R"({"report": {}})")).pending);
     std::vector<std::string> unknown;
     static_cast<void>(parse_program_message(R"({"report": {"a": 1}, "colour": 1})", unknown));
     CHECK(unknown == std::vector<std::string>{"colour"});
@@ -296,8 +301,9 @@ TEST_CASE("invalid lines are refused, and the error shows their beginning", "[tr
     CHECK(mistake("hello") == "a line that is no message: 'hello'");
     CHECK(mistake("{\"report\": {\"a\": 1}") == "a line that is no message: '{\"report\": {\"a\": 1}'");
     CHECK(mistake("[1]") == "a line that is no message: '[1]'");
-    CHECK(mistake("{}") == "a message without 'report', 'checkpoint', 'failed' or 'log': '{}'");
+    CHECK(mistake("{}") == "a message without 'report', 'checkpoint', 'checkpoint_done', 'failed' or 'log': '{}'");
     CHECK(mistake(R"({"report": 3})") == "'report' is not an object: '3'");
+    CHECK(mistake(R"({"report": {}, "pending": -1})") == "'pending' is not a number from 0: '-1'");
     CHECK(mistake(R"({"report": {"a": "good"}})") ==
           "the metric 'a' of a report is neither a number nor a boolean: '\"good\"'");
     CHECK(mistake(R"({"checkpoint": 3})") == "'checkpoint' is not a string: '3'");

@@ -25,6 +25,7 @@ import difflib
 import importlib
 import json
 import os
+import select
 import socket
 import stat
 import sys
@@ -34,9 +35,10 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Union
 
 __all__ = ["Config", "Context", "Exploit", "TrialEnded", "checkpoint", "config", "context", "report"]
 
-Checkpoint = Union[str, "os.PathLike[str]", Callable[[str], Any]]
+Checkpoint = Union[str, "os.PathLike[str]", Callable[[str], Any], Any]  # the last: a future
 
 _LONGEST = 1 << 20  # bytes of a message
+_TURN = 0.02  # seconds between two looks at futures, while a report waits
 _MARK = "RANKTUNE_SOCKET"  # inode of the control socket, to recognise another file with the same number
 
 
@@ -162,7 +164,7 @@ def context() -> Context:
     return Context()
 
 
-def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Optional[Checkpoint] = None,
+def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Optional[Checkpoint] = None, path: Any = None,
            exit: bool = True, exploits: bool = False, **more: Any) -> Union[bool, Exploit]:
     """Reports the metrics of one iteration and waits for the decision. Every rank of the trial calls it equally often,
     and gets the same answer. Only the metrics and the checkpoint path of rank 0 are used; other ranks may call report()
@@ -174,6 +176,9 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
                      function is called only when the state is needed, and then on every rank: only rank 0 should write,
                      unless each rank writes its own file. It may return the path of what it saved. The program may go
                      on after it: what it saved must then lie below `folder`, and not change any more.
+                     Or, on every rank, the future of what is still being saved to `path` (anything with result() and
+                     done(), as from torch.distributed.checkpoint.async_save): a path of its own for each report. The
+                     state counts when all ranks are done; a pause waits for that.
     exit          -- when the trial is paused or stopped: True raises TrialEnded, a SystemExit, on every rank; False
                      makes report() return False.
     exploits      -- population-based training: True, on every rank, if the program can take over the state of another
@@ -187,7 +192,10 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     rank = _number_of("RANK", 0)
     if metrics is not None and not hasattr(metrics, "keys"):
         raise TypeError(_nameless(metrics))
+    future = _future_of(checkpoint)
     values = {**(metrics or {}), **more}
+    if path is not None and future is None:
+        values["path"] = path  # a metric of that name
     if not _in_study():
         _reports += 1
         if rank == 0:
@@ -202,13 +210,18 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
                            f"{' and its '.join(sorted(_unread))}: the trial goes on with the state and the configuration "
                            "of another one. Load the checkpoint and use the configuration, or leave out exploits=True")
     message: Dict[str, Any] = {"report": {name: _number(name, value) for name, value in values.items()} if rank == 0 else {}}
-    if callable(checkpoint):
+    if future is not None:
+        if path is None:
+            raise TypeError("report(checkpoint=future) needs path=..., where the future saves")
+        if rank == 0:
+            message["checkpoint"] = _checkpoint_path(path, there=False)
+    elif callable(checkpoint):
         message["can_save"] = message["can_go_on"] = True
     elif checkpoint is not None and rank == 0:
-        message["checkpoint"] = _existing(checkpoint)
+        message["checkpoint"] = _checkpoint_path(checkpoint)
     if exploits:
         message["exploits"] = True
-    answer = _the_link().decide(message, checkpoint if callable(checkpoint) else None, rank)
+    answer = _the_link().decide(message, checkpoint if callable(checkpoint) and future is None else None, future, rank)
     decision = str(answer["decision"])
     if decision == "exploit":
         return _exploit(answer)
@@ -259,11 +272,16 @@ class _Link:
         self.outgoing = b""  # the message that is being sent,
         self.sent: List[int] = []  # and how many bytes of it each call of send() took
         self.owed = 0  # answers not read yet: more than one when a signal handler's exception left a report early
+        self.note = b""  # the message about futures that is being sent, and how much of it was
+        self.note_sent: List[int] = []
+        self.pending: Dict[int, Any] = {}  # futures of checkpoints, by number
+        self.pended = 0
         self.ended: Optional[str] = None
         self.busy = False
         self.lock = threading.RLock()
 
-    def decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> Mapping[str, Any]:
+    def decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], future: Any,
+               rank: int) -> Mapping[str, Any]:
         with self.lock:
             if self.busy:
                 raise RuntimeError("ranktune.report() was called within ranktune.report(): by a signal handler?")
@@ -271,20 +289,27 @@ class _Link:
                 return {"decision": self.ended}
             self.busy = True
             try:
-                return self._decide(message, save, rank)
+                return self._decide(message, save, future, rank)
             except ConnectionError:
                 return self._gone()
             finally:
                 self.busy = False
 
-    def _decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], rank: int) -> Mapping[str, Any]:
+    def _decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], future: Any,
+                rank: int) -> Mapping[str, Any]:
+        if future is not None:
+            self.pended += 1
+            message = {**message, "pending": self.pended}
         line = _line(message)
         if self.owed > 0 and not self.sent:
             self.owed -= 1  # an exception interrupted a report before its first byte: drop it
         elif self.outgoing:
             self._flush()
+        self._tell_done()
         answer = self._owed_answer()  # to the interrupted report: unless it is to go on, nothing else is reported
         if answer["decision"] == "continue":
+            if future is not None:
+                self.pending[self.pended] = future
             self.outgoing, self.sent, self.owed = line, [], self.owed + 1
             self._flush()
             answer = self._owed_answer()
@@ -317,16 +342,35 @@ class _Link:
         self.outgoing, self.sent = _line(message), []
         self._flush()
 
+    def _tell_done(self) -> None:
+        """Tells which futures are done. Called between two other messages."""
+        self._push(self.note, self.note_sent)
+        for number in [number for number, future in self.pending.items() if future.done()]:
+            message: Dict[str, Any] = {"checkpoint_done": number}
+            try:
+                self.pending[number].result()
+            except BaseException as error:
+                message["error"] = _account(error)[:2000]
+            self.note, self.note_sent = _line(message), []
+            del self.pending[number]
+            self._push(self.note, self.note_sent)
+
     def _flush(self) -> None:
-        """Sends the rest of the message. A signal handler may raise at any point: extend(map()) sends and records the
-        number of bytes in one step, since handlers run only between steps of the interpreter."""
-        while sum(self.sent) < len(self.outgoing):
-            self.sent.extend(map(self.socket.send, (self.outgoing[sum(self.sent):],)))
+        """Sends the rest of the message."""
+        self._push(self.outgoing, self.sent)
+
+    def _push(self, line: bytes, sent: List[int]) -> None:
+        """Sends the rest of a line. A signal handler may raise at any point: extend(map()) sends and records the number
+        of bytes in one step, since handlers run only between steps of the interpreter."""
+        while sum(sent) < len(line):
+            sent.extend(map(self.socket.send, (line[sum(sent):],)))
 
     def _answer(self) -> Mapping[str, Any]:
         """The next answer to a report; ignores other messages of a newer ranktune."""
         while True:
             while b"\n" not in self.received:
+                while self.pending and not select.select([self.socket], [], [], _TURN)[0]:
+                    self._tell_done()  # the answer may be waiting for it
                 part = self.socket.recv(1 << 16)
                 if not part:
                     raise ConnectionResetError
@@ -445,16 +489,19 @@ def _tell_failure(error: Optional[BaseException], kind: str) -> None:
             kind, text = "device-memory", (str(error).strip() or type(error).__name__).splitlines()[0]
         else:
             when = "while saving at" if kind == "saving" else "at"
-            name = type(error).__name__
-            words = (str(error).strip().splitlines() or [""])[0]
-            text = (f"{when} iteration {context().iteration + 1}: {name}" + (f": {words}" if words else "")
-                    + _place(error.__traceback__))
+            text = f"{when} iteration {context().iteration + 1}: {_account(error)}"
         link = _the_link()
         with link.lock:
             if link.ended is None:
                 link.tell({"failed": kind, "log": text[:2000]})
     except Exception:  # the error itself matters more
         pass
+
+
+def _account(error: BaseException) -> str:
+    """"ValueError: no data (train.py:41)"."""
+    words = (str(error).strip().splitlines() or [""])[0]
+    return type(error).__name__ + (f": {words}" if words else "") + _place(error.__traceback__)
 
 
 def _chain(error: BaseException) -> List[BaseException]:
@@ -546,16 +593,25 @@ def _line(message: Mapping[str, Any]) -> bytes:
     return line
 
 
-def _existing(path: Any) -> str:
-    """The absolute path of a checkpoint. Refuses what is not there, and folders that hold more than a checkpoint."""
+def _future_of(checkpoint: Any) -> Any:
+    """The future, if it is one; PyTorch's AsyncSaveResponse holds one."""
+    future = getattr(checkpoint, "upload_completion", checkpoint)
+    return future if hasattr(future, "result") and hasattr(future, "done") else None
+
+
+def _checkpoint_path(path: Any, there: bool = True) -> str:
+    """The absolute path of a checkpoint, which is `there` or will be. Refuses folders that hold more than a checkpoint."""
     try:
         text = os.fsdecode(path)
     except TypeError:
         raise TypeError("report(checkpoint=...) takes a path or a function that saves, not " + _short(path)) from None
     absolute = os.path.abspath(text)
-    if text and not os.path.exists(absolute):
+    if text and there and not os.path.exists(absolute):
         raise FileNotFoundError(f"the checkpoint '{absolute}' does not exist; save it before report(), or give report() "
                                 "a function that saves")
+    own = os.environ.get("RANKTUNE_CHECKPOINT_DIR")
+    if own and text and _is_within(absolute, own):
+        return absolute  # the usual case, without a look at every folder above
     whole, works = os.path.realpath(absolute), os.path.realpath(_home)
     study = os.path.realpath(os.environ.get("RANKTUNE_STUDY_DIR") or works)
     more = [("the folder that the program works in", works)] if study == works or not _is_within(works, study) else []
@@ -585,7 +641,7 @@ def _saved(save: Callable[[str], Any], folder: str) -> str:
     if os.path.isdir(saved) and not os.listdir(saved):
         also = "" if returned is None or saved != folder else f"; it returned {_short(returned)}"
         raise RuntimeError(f"the function given to report(checkpoint=...) saved nothing in '{saved}'{also}")
-    return folder if saved == folder else _existing(saved)
+    return folder if saved == folder else _checkpoint_path(saved)
 
 
 def _number_of(variable: str, default: Any) -> Any:

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
+
+#include <sys/stat.h>
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
+#include "storage/checkpoints/completeness.hpp"
 #include "storage/checkpoints/set_aside.hpp"
 
 namespace ranktune::storage {
@@ -78,6 +82,25 @@ auto of_program(Call&& call) {
     }
 }
 
+/// Changes when somebody writes to a file.
+struct Stamp {
+    std::int64_t bytes = 0;
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+};
+Stamp stamp_of(const std::string& path) {
+    struct stat now {}; // the file systems of tests have no times
+    if (stat(path.c_str(), &now) != 0) return {};
+    return {now.st_size, now.st_mtim.tv_sec, now.st_mtim.tv_nsec};
+}
+
+[[noreturn]] void still_written(const std::string& path) {
+    throw base::Error("'" + path +
+                      "' was still being written when the checkpoint was taken over; report it when it is "
+                      "complete, or give report() the future of what saves it");
+}
+
 /// A symbolic link within the folder.
 struct Link {
     std::string path; ///< within the folder
@@ -91,6 +114,7 @@ class Inventory {
         std::string path;
         std::string inside; ///< path within the folder
         bool movable = false;
+        Stamp stamp;
     };
 
     /// `path` is called `inside` in the folder. Throws base::Error.
@@ -105,6 +129,7 @@ class Inventory {
     struct Folder {
         std::string path;
         std::string inside;
+        std::vector<std::string> names;
     };
     std::vector<Folder> folders;
     std::vector<Source> sources;
@@ -132,11 +157,9 @@ class Inventory {
             throw base::Error("a checkpoint cannot hold a file with a line break in its name: '" + path + "'");
         switch (files_.kind(path)) {
             case FileSystem::Kind::directory:
-                folders.push_back({path, inside});
-                for (const std::string& name : files_.list(path)) look_at(path + "/" + name, inside + "/" + name, tree);
-                return;
+                return look_into({path, inside, files_.list(path)}, tree);
             case FileSystem::Kind::file:
-                sources.push_back({path, inside, tree.movable});
+                sources.push_back({path, inside, tree.movable, stamp_of(path)});
                 return;
             case FileSystem::Kind::link:
                 return look_at_link(path, inside, tree);
@@ -145,6 +168,14 @@ class Inventory {
             case FileSystem::Kind::other:
                 throw base::Error("'" + path + "' is neither a file nor a folder");
         }
+    }
+
+    void look_into(const Folder& folder, const Tree& tree) {
+        folders.push_back(folder);
+        if (const std::string why = what_is_missing(files_, folder.path, folder.names); !why.empty())
+            throw base::Error("the checkpoint is incomplete: " + why);
+        for (const std::string& name : folder.names)
+            look_at(folder.path + "/" + name, folder.inside + "/" + name, tree);
     }
 
     void look_at_link(const std::string& path, const std::string& inside, const Tree& tree) {
@@ -179,24 +210,32 @@ class Adoption {
         for (const auto& source : inventory.sources) bring_file(source);
         for (const Link& link : inventory.links) files_.make_link(link.text, folder_ + "/" + link.path);
         for (const auto& folder : inventory.folders) files_.sync_directory(folder_ + "/" + folder.inside);
+        for (const auto& folder : inventory.folders)
+            for (const std::string& name : files_.list(folder.path))
+                if (std::ranges::find(folder.names, name) == folder.names.end())
+                    still_written(folder.path + "/" + name);
     }
     [[nodiscard]] const std::vector<Listed>& listed() const { return listed_; }
 
   private:
     static constexpr unsigned own_folder = 0700; ///< so that the folder can be emptied later
+    static constexpr unsigned all_may_write = 0222;
 
     /// Permissions of a source, reduced by those of the folders above it. Folders that are also above the study
     /// restrict the copy by themselves.
     unsigned permissions(const std::string& path) {
         return of_program([&] {
             unsigned mode = files_.mode(path);
-            for (std::string above = folder_above(path); !is_within(home_, above); above = folder_above(above)) {
-                const unsigned entered = files_.mode(above);
-                if ((entered & 0010U) == 0) mode &= ~0070U;
-                if ((entered & 0001U) == 0) mode &= ~0007U;
-            }
+            if ((entered_by(folder_above(path)) & 0010U) == 0) mode &= ~0070U;
+            if ((entered_by(folder_above(path)) & 0001U) == 0) mode &= ~0007U;
             return mode;
         });
+    }
+    /// The permissions to enter that a folder and those above it have in common. Looks once at each.
+    unsigned entered_by(const std::string& folder) {
+        if (is_within(home_, folder)) return ~0U;
+        if (const auto known = entered_.find(folder); known != entered_.end()) return known->second;
+        return entered_[folder] = files_.mode(folder) & entered_by(folder_above(folder));
     }
 
     void bring_file(const Inventory::Source& source) {
@@ -205,8 +244,8 @@ class Adoption {
         const bool moved = source.movable && try_rename(source.path, target);
         const auto file = moved ? files_.open(target, FileSystem::Open::read) : copy(source.path, target);
         listed_.push_back({source.inside, file->size(), digest_of_file(*file)});
-        files_.set_mode(target, mode);
-        files_.set_read_only(target);
+        if (stamp_of(moved ? target : source.path) != source.stamp) still_written(source.path);
+        files_.set_mode(target, mode & ~all_may_write);
         file->sync();
     }
 
@@ -238,6 +277,7 @@ class Adoption {
     std::string home_;
     std::string folder_;
     std::vector<Listed> listed_;
+    std::map<std::string, unsigned> entered_;
 };
 
 std::string manifest_text(const CheckpointKey& key, const std::string& entry, const std::vector<Listed>& files,
@@ -306,12 +346,18 @@ study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std:
     if (of_program([&] { return files_.kind(from); }) == FileSystem::Kind::missing)
         throw base::Error("there is no '" + from + "'");
     const Inventory inventory(files_, from, entry, move);
+    if (inventory.sources.empty() && inventory.links.empty())
+        throw base::Error("'" + from + "' is an empty folder: nothing was saved in it");
     files_.make_below(directory_, reference.path);
     try {
         Adoption adoption(files_, files_.resolve(directory_), folder);
         adoption.bring(inventory);
         const std::string text = manifest_text(key, entry, adoption.listed(), inventory.links);
-        files_.publish(folder + "/" + manifest_name, std::as_bytes(std::span(text))); // syncs the folder, too
+        // Nobody reads it before the journal has its digest: it needs no temporary name.
+        const auto manifest = files_.open(folder + "/" + manifest_name, FileSystem::Open::create_new);
+        manifest->write_at(0, std::as_bytes(std::span(text)));
+        manifest->sync();
+        files_.sync_directory(folder);
         for (const Listed& file : adoption.listed()) reference.bytes += file.bytes;
         reference.digest = base::digest_of(text);
         return reference;

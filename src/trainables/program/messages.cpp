@@ -70,6 +70,11 @@ std::string text_of(const Json& value, const char* what) {
     throw base::FormatError(std::string("'") + what + "' is not a string: " + shown(value.dump()));
 }
 
+std::uint64_t number_of(const Json& value, const char* what) {
+    if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+    throw base::FormatError(std::string("'") + what + "' is not a number from 0: " + shown(value.dump()));
+}
+
 ProgramReport parse_report(const Json& message, std::vector<std::string>& unknown) {
     ProgramReport report;
     for (const auto& [key, value] : message.items()) {
@@ -79,6 +84,8 @@ ProgramReport parse_report(const Json& message, std::vector<std::string>& unknow
                 report.metrics.emplace_back(name, metric_value(name, metric));
         } else if (key == "checkpoint") {
             if (!value.is_null()) report.checkpoint = text_of(value, "checkpoint");
+        } else if (key == "pending") {
+            report.pending = number_of(value, "pending");
         } else if (key == "can_save") {
             report.can_save = value.is_boolean() && value.get<bool>();
         } else if (key == "can_go_on") {
@@ -139,7 +146,11 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
     if (!message.is_object()) throw base::FormatError("a line that is no message: " + shown(line));
     if (message.contains("report")) return parse_report(message, unknown);
     for (const auto& [key, value] : message.items())
-        if (key != "checkpoint" && key != "log" && key != "failed") unknown.push_back(key);
+        if (key != "checkpoint" && key != "log" && key != "failed" && key != "checkpoint_done" && key != "error")
+            unknown.push_back(key);
+    if (message.contains("checkpoint_done"))
+        return ProgramDone{number_of(message["checkpoint_done"], "checkpoint_done"),
+                           message.contains("error") ? text_of(message["error"], "error") : std::string()};
     if (message.contains("checkpoint")) return ProgramSaved{text_of(message["checkpoint"], "checkpoint")};
     const auto log = [&] {
         const Json& text = message["log"];
@@ -154,7 +165,8 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
                              message.contains("log") ? log() : std::string()};
     }
     if (message.contains("log")) return ProgramLog{log()};
-    throw base::FormatError("a message without 'report', 'checkpoint', 'failed' or 'log': " + shown(line));
+    throw base::FormatError("a message without 'report', 'checkpoint', 'checkpoint_done', 'failed' or 'log': " +
+                            shown(line));
 }
 
 std::string decision_line(study::Verb verb, base::Iteration iteration, const std::optional<std::string>& save_to) {

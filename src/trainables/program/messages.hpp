@@ -18,7 +18,8 @@ namespace ranktune::trainables {
 /// An iteration is complete on this rank.
 struct ProgramReport {
     Metrics metrics;
-    std::optional<std::string> checkpoint; ///< already saved state after this iteration
+    std::optional<std::string> checkpoint; ///< state after this iteration, saved already or `pending`
+    std::optional<std::uint64_t> pending;  ///< this rank's part is being written; ProgramDone with this number follows
     bool can_save = false;                 ///< the program saves when it is told to pause
     bool can_go_on = false;                ///< told to save, it can also go on afterwards
     bool exploits =
@@ -28,6 +29,11 @@ struct ProgramReport {
 /// The program has saved the state that it was asked for, on this rank.
 struct ProgramSaved {
     std::string checkpoint;
+};
+/// This rank's part of a pending checkpoint is complete.
+struct ProgramDone {
+    std::uint64_t pending = 0;
+    std::string error; ///< not empty: it could not be written
 };
 /// Why the program is about to end.
 struct ProgramFailed {
@@ -39,7 +45,7 @@ struct ProgramFailed {
 struct ProgramLog {
     std::string text;
 };
-using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramFailed, ProgramLog>;
+using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramDone, ProgramFailed, ProgramLog>;
 
 /// Reads one line. Accepts NaN and infinities bare or as strings, null as NaN. Adds unknown keys to `unknown`. Throws
 /// base::FormatError.

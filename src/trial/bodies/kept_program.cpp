@@ -64,14 +64,15 @@ void KeptProgram::listen(Clock::duration patience) {
     }
 }
 
-/// A thread of the program may write to the log; anything else means that it has gone on without its answer.
+/// A thread of the program may write to the log, and complete a checkpoint; anything else means that it has gone on
+/// without its answer.
 void KeptProgram::take_line(const std::string& line) {
     if (line.empty()) return;
     std::vector<std::string> unknown;
     const auto message = trainables::parse_program_message(line, unknown);
     if (const auto* log = std::get_if<trainables::ProgramLog>(&message))
         process_->print(log->text);
-    else
+    else if (!std::holds_alternative<trainables::ProgramDone>(message))
         strays_ = true;
 }
 

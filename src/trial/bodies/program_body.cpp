@@ -97,7 +97,10 @@ void ProgramBody::on_message(trainables::ProgramReport report) {
     ++own_.reports;
     failed_.reset(); // the program has caught the exception
     own_.exploits = report.exploits;
+    if (report.pending) pending_[own_.reports] = {*report.pending, false, {}};
     if (!leads()) return;
+    if (later_ && report.checkpoint)
+        later_->again = later_->again || path_of(*report.checkpoint) == path_of(later_->checkpoint);
     if (leader_->stopping())
         overwritten_ = overwritten_ || is_named_again(report);
     else
@@ -202,6 +205,7 @@ void ProgramBody::watch_ranks() {
     ranks_[0] = own_;
     ranks_[0].ended = child().exited().has_value();
     take_state_on_the_way();
+    take_pending_state();
     if (!heard_others_ && others_report()) {
         heard_others_ = true;
         studydir::forget_lone_reports(setting_.program->directory);
@@ -257,7 +261,7 @@ Saves ProgramBody::saves() {
     overwritten_ = std::ranges::any_of(queue_, again);
     if (overwritten_ || port_.contested()) return Saves::missing;
     const bool on_the_way = current_->can_save && current_->can_go_on && !on_the_way_;
-    if ((current_->checkpoint || on_the_way) && queue_.empty()) return Saves::now;
+    if (((current_->checkpoint && !later_) || on_the_way) && queue_.empty()) return Saves::now;
     if (current_->checkpoint || current_->can_save) return Saves::at_end;
     return gives_state_ ? Saves::missing : Saves::none;
 }
@@ -275,7 +279,7 @@ Word ProgramBody::tell(const Word& word, const TrialPoint& point) {
     if (word.verb != Verb::go_on) return word; // `end` follows
     const bool later = word.save && !current_->checkpoint;
     if (later) ask_for_state(point);
-    if (word.save && !later) save_at_rest(point);
+    if (word.save && !later) current_->pending ? want_pending_state(point) : save_at_rest(point);
     leader_->go_on(Clock::now(), later);
     return word;
 }
@@ -353,7 +357,9 @@ void ProgramBody::end(const Word& word, const TrialPoint& point) {
     end_ = word;
     point_ = point;
     queue_.clear();
-    leader_->stop(word.verb, word.save && !current_->checkpoint && current_->can_save, Clock::now(), word.exploits);
+    const bool pending = word.save && current_->checkpoint && current_->pending;
+    leader_->stop(word.verb, word.save && !current_->checkpoint && current_->can_save, Clock::now(), word.exploits,
+                  pending);
 }
 
 // ---- the leader: checkpoints of the program
@@ -364,6 +370,7 @@ void ProgramBody::keep_reported_state() {
     const bool there = end_ && end_->save && current_->checkpoint;
     adopted_ = there || !next().save; // a checkpoint that was asked for comes later
     if (there && overwritten_ && end_->verb == Verb::pause) throw base::Error(why_no_state());
+    if (there && current_->pending) need_complete_state();
     if (there && !overwritten_) adopt(*current_->checkpoint, point_);
 }
 
@@ -415,6 +422,7 @@ void ProgramBody::adopt(const std::string& checkpoint, const TrialPoint& point, 
 /// Collective.
 void ProgramBody::exchange() {
     check_end();
+    settle();
     tell_others();
     obey();
 }
@@ -471,8 +479,8 @@ void ProgramBody::tell_others() {
     }
     const bool news = own_ != told_ || (leads() && next() != order_);
     if (group_.min_max(news ? 1 : 0).second == 0) return;
-    constexpr std::size_t head = 5;
-    constexpr std::size_t width = 4;
+    constexpr std::size_t head = 6;
+    constexpr std::size_t width = 6;
     std::vector<double> words(head + width * ranks_.size(), 0.0);
     if (leads()) {
         words[0] = static_cast<double>(next().decided);
@@ -480,19 +488,27 @@ void ProgramBody::tell_others() {
         words[2] = static_cast<double>(next().verb);
         words[3] = next().save ? 1.0 : 0.0;
         words[4] = static_cast<double>(next().save_at);
+        words[5] = static_cast<double>(next().wanted);
     }
     const std::size_t mine = head + width * static_cast<std::size_t>(group_.rank());
     words[mine] = static_cast<double>(own_.reports);
     words[mine + 1] = own_.ended ? 1.0 : 0.0;
     words[mine + 2] = own_.exploits ? 1.0 : 0.0;
     words[mine + 3] = static_cast<double>(own_.saved);
+    words[mine + 4] = static_cast<double>(own_.settled);
+    words[mine + 5] = own_.failed ? 1.0 : 0.0;
     group_.all_reduce(words);
-    order_ = {static_cast<std::uint64_t>(words[0]), static_cast<End>(words[1]), static_cast<Verb>(words[2]),
-              words[3] != 0.0, static_cast<std::uint64_t>(words[4])};
+    order_ = {static_cast<std::uint64_t>(words[0]), static_cast<End>(words[1]),
+              static_cast<Verb>(words[2]),          words[3] != 0.0,
+              static_cast<std::uint64_t>(words[4]), static_cast<std::uint64_t>(words[5])};
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         const double* facts = &words[head + width * r];
-        ranks_[r] = {static_cast<std::uint64_t>(facts[0]), facts[1] != 0.0, facts[2] != 0.0,
-                     static_cast<std::uint64_t>(facts[3])};
+        ranks_[r] = {static_cast<std::uint64_t>(facts[0]),
+                     facts[1] != 0.0,
+                     facts[2] != 0.0,
+                     static_cast<std::uint64_t>(facts[3]),
+                     static_cast<std::uint64_t>(facts[4]),
+                     facts[5] != 0.0};
     }
     told_ = own_;
     news_ = Clock::now();

@@ -4,6 +4,7 @@
 // did.
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,20 @@ class ProgramBody final : public TrialBody {
         std::string checkpoint;
         std::optional<Clock::time_point> named; ///< when rank 0 named the checkpoint
     };
+    /// A due checkpoint that was named with a report, and is still being written while the trial goes on.
+    struct Later {
+        TrialPoint point;
+        std::uint64_t report; ///< 1 for the first one of the attempt
+        Clock::time_point since;
+        std::string checkpoint;
+        bool again = false; ///< a later report names the same path
+    };
+    /// A checkpoint that this rank's program named before its part was complete.
+    struct Pending {
+        std::uint64_t number; ///< the program's
+        bool done = false;
+        std::string error;
+    };
 
     [[nodiscard]] bool leads() const { return assignment_.leads(); }
     [[nodiscard]] const study::ProgramSpec& program() const { return *setting_.spec->trainable.program; }
@@ -70,6 +85,7 @@ class ProgramBody final : public TrialBody {
     void prepare_process();
     void set_up();
     void make_scratch();
+    void write_configuration() const;
     void start_process(const std::string& checkpoint);
     void go_on_with_process(const std::string& checkpoint);
     void keep_process();
@@ -85,7 +101,9 @@ class ProgramBody final : public TrialBody {
     void take_line(const std::string& line);
     void on_message(trainables::ProgramReport report);
     void on_message(trainables::ProgramSaved saved);
+    void on_message(trainables::ProgramDone done);
     void on_message(trainables::ProgramFailed failed);
+    void settle();
     void on_message(const trainables::ProgramLog& log) { process_->print(log.text); }
     void check_end();
     [[nodiscard]] std::string failure_text() const;
@@ -108,6 +126,10 @@ class ProgramBody final : public TrialBody {
     void save_at_rest(const TrialPoint& point);
     void ask_for_state(const TrialPoint& point);
     void take_state_on_the_way();
+    void want_pending_state(const TrialPoint& point);
+    void take_pending_state();
+    [[nodiscard]] std::optional<std::string> trouble_with_pending() const;
+    void need_complete_state() const;
     void keep_reported_state();
     void keep_state_asked_for();
     void adopt(const std::string& checkpoint, const TrialPoint& point, bool may_move = true);
@@ -135,6 +157,7 @@ class ProgramBody final : public TrialBody {
     std::uint64_t answered_ = 0;
     bool told_to_end_ = false;                        ///< by an answer or a signal
     std::optional<trainables::ProgramFailed> failed_; ///< said since its last report
+    std::map<std::uint64_t, Pending> pending_; ///< by report, 1 for the first one; until it cannot be wanted any more
     bool said_unknown_ = false;
 
     // What all ranks know
@@ -152,6 +175,7 @@ class ProgramBody final : public TrialBody {
     std::optional<Word> end_;                          ///< the final answer, given to `current_`
     std::optional<std::string> saved_;                 ///< checkpoint that the program named when told to save
     std::optional<OnTheWay> on_the_way_;               ///< what it saves while the trial goes on
+    std::optional<Later> later_;                       ///< what it still writes
     bool gives_state_ = false;                         ///< with this or an earlier report
     bool adopted_ = false;                             ///< there is no state left to adopt
     bool overwritten_ = false;                         ///< a later report names the path of `current_`

@@ -14,7 +14,9 @@ ProgramLeader::Duration ProgramLeader::alone_grace() const {
     return std::min(std::max<Duration>(longest_ / 10, least), limits_.alone_grace);
 }
 
-void ProgramLeader::stop(study::Verb verb, bool save, Time now, bool exploits) {
+void ProgramLeader::stop(study::Verb verb, bool save, Time now, bool exploits, bool pending) {
+    pending_ = pending;
+    if (pending) order_.wanted = order_.decided + 1;
     order_.verb = verb;
     order_.save = save;
     exploits_ = exploits;
@@ -41,6 +43,7 @@ void ProgramLeader::step(Time now, std::span<const RankFacts> ranks) {
 }
 
 void ProgramLeader::begin_end(Time now, std::span<const RankFacts> ranks) {
+    if (is_incomplete(ranks)) return;
     bool all_here = true;
     bool only_silent = true; // all missing ranks have never reported
     for (const RankFacts& rank : ranks) {
@@ -75,6 +78,12 @@ bool ProgramLeader::is_saving() const {
     return (order_.end == End::deliver || order_.end == End::deliver_to_first) && order_.save && !saved_;
 }
 
+bool ProgramLeader::is_incomplete(std::span<const RankFacts> ranks) const {
+    return pending_ && order_.end == End::go_on && std::ranges::any_of(ranks, [&](const RankFacts& rank) {
+               return !rank.ended && rank.reports > order_.decided && rank.settled != order_.wanted;
+           });
+}
+
 std::optional<ProgramLeader::Time> ProgramLeader::waits_since() const {
     if (is_saving()) return delivered_at_;
     if (order_.end != End::go_on || done_at_) return std::nullopt;
@@ -85,16 +94,18 @@ std::string ProgramLeader::waits_for(std::span<const RankFacts> ranks) const {
     if (is_saving()) return "rank 0 (to save its state)";
     std::string text;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-        if (ranks[r].ended || ranks[r].reports > order_.decided) continue;
-        text += (text.empty() ? "rank " : ", rank ") + std::to_string(r) + " (report " +
-                std::to_string(ranks[r].reports + 1) + ")";
+        const bool has_reported = ranks[r].reports > order_.decided;
+        if (ranks[r].ended || (has_reported && (!pending_ || ranks[r].settled == order_.wanted))) continue;
+        text +=
+            (text.empty() ? "rank " : ", rank ") + std::to_string(r) +
+            (has_reported ? " (to complete its checkpoint)" : " (report " + std::to_string(ranks[r].reports + 1) + ")");
     }
     return text;
 }
 
 ProgramLeader::Duration ProgramLeader::patience() const {
     // One iteration may be slow for a reason; three are too long. A large state takes time to save.
-    return (is_saving() ? 10 : 1) * limits_.abort_grace + 3 * longest_;
+    return (is_saving() || pending_ ? 10 : 1) * limits_.abort_grace + 3 * longest_;
 }
 
 void ProgramLeader::give_up_if_late(Time now) {

@@ -20,6 +20,9 @@ struct RankFacts {
     bool ended = false;      ///< its process and all its children
     bool exploits = false;   ///< its last report says that the process can go on with another state
     std::uint64_t saved = 0; ///< the last report whose state it has saved and gone on; 0: none
+    /// The last report whose pending state was wanted (ProgramOrder) and is complete here, or could not be written.
+    std::uint64_t settled = 0;
+    bool failed = false; ///< it could not
     friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };
 
@@ -34,6 +37,7 @@ struct ProgramOrder {
     study::Verb verb = study::Verb::go_on;
     bool save = false;         ///< the answer with `verb` asks for a checkpoint
     std::uint64_t save_at = 0; ///< the report whose answer "continue" asks for one; 0: none yet
+    std::uint64_t wanted = 0;  ///< the report whose pending checkpoint will be taken over; 0: none yet
     friend bool operator==(const ProgramOrder&, const ProgramOrder&) = default;
 };
 
@@ -46,6 +50,8 @@ struct ProgramOrder {
 /// reports: all are stopped by signal, because an answer to rank 0 alone would make the others hang. (If rank 0 must
 /// still save, it is asked for that first.) If the study is known for this (`rank_zero_is_alone`), the wait is a tenth
 /// of the longest iteration: a slow rank is not that far behind the ranks it trains with.
+/// - If the state of that report is still being written (a pending checkpoint), the verdict waits until it is complete
+/// on every rank.
 /// - A program that continues to report after its verdict, or does not end within `abort_grace`, is stopped by signal.
 /// - When rank 0 has ended on its own, the others get `abort_grace` to do the same.
 /// - Once the trial is to end, every wait has a limit: `abort_grace` plus three times the longest iteration for a
@@ -95,7 +101,10 @@ class ProgramLeader {
     }
     /// The verdict is to pause or stop. `save`: the program must save its state. `exploits`: the next attempt begins at
     /// once, from the state of a donor.
-    void stop(study::Verb verb, bool save, Time now, bool exploits = false);
+    /// `pending`: the state of the report that it answers is still being written.
+    void stop(study::Verb verb, bool save, Time now, bool exploits = false, bool pending = false);
+    /// The pending checkpoint of this report will be taken over when it is complete.
+    void want(std::uint64_t report) { order_.wanted = report; }
     /// The program has saved the state that was asked for.
     void saved(Time now);
     /// Rank 0's process has ended, and all that it reported is decided.
@@ -122,6 +131,8 @@ class ProgramLeader {
   private:
     void begin_end(Time now, std::span<const RankFacts> ranks);
     [[nodiscard]] bool is_saving() const;
+    /// The verdict waits for a pending checkpoint.
+    [[nodiscard]] bool is_incomplete(std::span<const RankFacts> ranks) const;
     void give_up_if_late(Time now);
     void watch_end(Time now, std::span<const RankFacts> ranks);
     void check_timeout(Time now, std::span<const RankFacts> ranks) const;
@@ -136,6 +147,7 @@ class ProgramLeader {
     std::optional<Time> delivered_at_;
     std::optional<Time> done_at_;
     bool exploits_ = false;
+    bool pending_ = false; ///< the last report's checkpoint
     bool saved_ = false;
     bool known_alone_ = false;
     bool alone_ = false;

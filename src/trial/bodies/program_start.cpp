@@ -5,6 +5,8 @@
 #include <set>
 #include <span>
 
+#include <sys/stat.h>
+
 #include "process/spawn.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
@@ -222,8 +224,7 @@ void ProgramBody::set_up() {
                 setting_.program->directory,
                 fs::path(trial_folder_).lexically_relative(setting_.program->directory).string());
         if (study::works_apart(program())) storage::posix_file_system().make_directories(works_in_);
-        studydir::publish_text(storage::posix_file_system(), config_path(),
-                               trainables::configuration_json(configuration_), false);
+        write_configuration();
         const studydir::StudyDirectory directory{setting_.program->directory};
         auto& files = storage::posix_file_system();
         static_cast<void>(files.open(directory.python_module(), storage::FileSystem::Open::read));
@@ -232,16 +233,27 @@ void ProgramBody::set_up() {
     }
 }
 
-/// A folder for the duration of the process, on the study's file system, where every rank sees it.
+/// A folder for the duration of the process, on the study's file system, where every rank sees it. Nobody needs it
+/// after a power cut, so nothing of it is synced.
 void ProgramBody::make_scratch() {
     const fs::path folder =
         fs::path(studydir::StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
     std::error_code error;
     fs::remove_all(folder, error);
-    storage::posix_file_system().make_below(setting_.program->directory,
-                                            "attempts/" + name_of(assignment_.start) + "/checkpoint");
+    for (const fs::path& each : {folder.parent_path(), folder, folder / "checkpoint"}) ::mkdir(each.c_str(), 0755);
+    if (!fs::is_directory(folder / "checkpoint", error)) // says why it cannot
+        storage::posix_file_system().make_below(setting_.program->directory,
+                                                "attempts/" + name_of(assignment_.start) + "/checkpoint");
     scratch_ = folder.string();
     process_->own(scratch_);
+}
+
+/// A process that lives on may be reading the old one.
+void ProgramBody::write_configuration() const {
+    auto& files = storage::posix_file_system();
+    const std::string text = trainables::configuration_json(configuration_);
+    if (!process_) return studydir::publish_text(files, config_path(), text, false);
+    files.open(config_path(), storage::FileSystem::Open::create_new)->write_at(0, std::as_bytes(std::span(text)));
 }
 
 trainables::ProgramFacts ProgramBody::facts_of_attempt() {
