@@ -45,7 +45,7 @@ constexpr std::pair<Reason, std::string_view> sentences[] = {
     {Reason::unstarted, "a trial could not be set up"},
     {Reason::failures_in_a_row, "trials failed one after the other before their first report"},
     {Reason::never_finite, "the metric was never finite"},
-    {Reason::stateless, "a trial was to pause, and its trainable gives no checkpoints"},
+    {Reason::stateless, "trials give no checkpoints of their own"},
     {Reason::yielded, "its ranks are wanted by a trial whose turn comes before"},
     {Reason::unread_parameter, "the first trial never looked at a parameter"},
 };

@@ -148,6 +148,7 @@ class Programs(Case):
         self.assertRegex(" ".join(out.split()), "trials #[01] and #[01] run side by side and name the same checkpoint, "
                          f"'{self.cwd.resolve()}/state.json': each may get the state of the other")
         self.assertIn('cwd = "trial"', out)
+        self.assertIn("run side by side and name the same checkpoint", " ".join(self.ranktune("status", "saving")[0].split()))
         text = (self.cwd / "saving.toml").read_text()
         (self.cwd / "saving.toml").write_text(text.replace("[searcher]", 'cwd = "trial"\n[searcher]'))
         out, _ = self.ranktune(*run)

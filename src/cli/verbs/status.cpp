@@ -66,8 +66,11 @@ bool may_be_queued(const tuner::State& state, const report::Live& live) {
 /// What stands below the table, once.
 std::string remarks_of(const report::FollowedStudy& study, const report::Live& live, const report::Style& style) {
     const auto& state = study.tuner().state();
-    std::string text = report::failures_text(state, live.directory, style) +
-                       report::lone_reports_text(studydir::lone_reports(live.directory), style);
+    std::string text;
+    if (state.ended && state.outcome == study::StudyOutcome::usage)
+        text += report::prose("why", report::why_text(study.tuner()), style);
+    text += report::failures_text(state, live.directory, style) +
+            report::lone_reports_text(studydir::lone_reports(live.directory), style);
     const bool stopped = is_stopped(state, live);
     if (may_be_queued(state, live) && state.simulation.empty()) {
         const std::string queued = queued_for_study(storage::posix_file_system(), live.directory).text;
