@@ -23,8 +23,8 @@ GpuMeter::GpuMeter(const std::vector<std::string>& granted) {
     positions.erase(repeated.begin(), repeated.end());
     for (const std::size_t position : positions) {
         Gpu gpu;
-        const auto number = static_cast<unsigned>(position);
-        if (position == survey.gpus.size() || !nvml_.call("nvmlDeviceGetHandleByIndex_v2", number, &gpu.handle))
+        if (position == survey.gpus.size() ||
+            !nvml_.call("nvmlDeviceGetHandleByIndex_v2", survey.gpus[position].index, &gpu.handle))
             continue;
         gpu.millijoules = energy_of(gpu);
         gpus_.push_back(gpu);

@@ -128,7 +128,9 @@ Survey survey_gpus() {
     if (!nvml.call("nvmlDeviceGetCount_v2", &count)) count = 0;
     for (unsigned i = 0; i < count; ++i) {
         NvmlDevice device = nullptr;
-        if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device)) survey.gpus.push_back(surveyed(nvml, device));
+        if (!nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device)) continue;
+        survey.gpus.push_back(surveyed(nvml, device));
+        survey.gpus.back().index = i;
     }
     return survey;
 }

@@ -24,6 +24,7 @@ struct SurveyedGpu {
     std::string bus = {};                 ///< PCI address
     std::vector<std::string> linked = {}; ///< PCI addresses of GPUs and switches at the other ends of its links
     std::string fabric = {};              ///< which NVLink fabric of several nodes it belongs to; empty: none
+    unsigned index = 0;                   ///< of NVML, which also counts GPUs that this process may not use
 };
 
 struct Survey {

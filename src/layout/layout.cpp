@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/layout.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <set>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 
 #include "base/json_text.hpp"
 #include "comm/mpi/environment.hpp"
@@ -17,16 +18,6 @@
 #include "slurm/gpus.hpp"
 
 namespace ranktune::layout {
-namespace {
-
-/// NVIDIA's driver makes one file per GPU.
-std::uint32_t gpus_of_machine() {
-    std::uint32_t count = 0;
-    while (access(("/dev/nvidia" + std::to_string(count)).c_str(), F_OK) == 0) ++count;
-    return count;
-}
-
-} // namespace
 
 const std::vector<std::string>& Layout::gpus_of(base::Rank rank) const {
     static const std::vector<std::string> none;
@@ -51,11 +42,24 @@ std::size_t Layout::gpu_count() const {
     return count;
 }
 
+std::uint32_t gpus_of_machine(const std::string& devices) {
+    std::uint32_t count = 0;
+    std::error_code error;
+    for (std::filesystem::directory_iterator file(devices, error), end; !error && file != end; file.increment(error)) {
+        const std::string name = file->path().filename().string();
+        constexpr std::string_view driver = "nvidia";
+        const bool numbered =
+            name.size() > driver.size() && name.find_first_not_of("0123456789", driver.size()) == std::string::npos;
+        if (numbered && name.starts_with(driver)) ++count;
+    }
+    return count;
+}
+
 std::size_t Layout::node_count() const { return std::set<std::string>(nodes.begin(), nodes.end()).size(); }
 
 Layout survey(const comm::mpi::Environment& environment) {
     const auto variables = process::environment_variables();
-    const slurm::RankOnNode mine{process::host_name(), slurm::visible_gpus(variables, gpus_of_machine())};
+    const slurm::RankOnNode mine{process::host_name(), slurm::visible_gpus(variables, gpus_of_machine("/dev"))};
     // Without task confinement Slurm lets tasks use the cores of other jobs.
     const comm::CpuSet granted = comm::granted_cpus();
     const auto own = slurm::cpus_on_node(variables);

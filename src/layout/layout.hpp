@@ -36,6 +36,10 @@ struct Layout {
     void share_gpus(std::uint32_t ranks_per_gpu);
 };
 
+/// How many GPUs this machine has: NVIDIA's driver makes a file nvidia<number> for each in `devices`. Numbers may be
+/// missing: of a GPU that is broken, or not in the container. CUDA counts without gaps.
+[[nodiscard]] std::uint32_t gpus_of_machine(const std::string& devices);
+
 /// Asks every rank for its node, its GPUs and its processors. Collective over the world; reads the environment.
 [[nodiscard]] Layout survey(const comm::mpi::Environment& environment);
 

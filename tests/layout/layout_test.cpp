@@ -2,6 +2,7 @@
 #include "layout/layout.hpp"
 #include "layout/binding.hpp"
 #include "support/catch.hpp"
+#include "support/files.hpp"
 
 namespace layout_test {
 
@@ -35,6 +36,14 @@ TEST_CASE("A layout knows the GPUs of its ranks and nobody else's", "[layout]") 
     CHECK(layout.gpus_of(base::Rank(4)).empty());
     CHECK(Layout{}.gpus_of(base::Rank(1)).empty());
     CHECK(layout.node_count() == 2);
+}
+
+TEST_CASE("The GPUs of a machine are counted also where numbers are missing", "[layout]") {
+    const testing::TemporaryDirectory devices;
+    for (const char* name : {"nvidia0", "nvidia2", "nvidia13", "nvidiactl", "nvidia-uvm", "nvidia", "null"})
+        std::ofstream(devices.path() + "/" + name).put('x');
+    CHECK(gpus_of_machine(devices.path()) == 3);
+    CHECK(gpus_of_machine(devices.path() + "/none") == 0);
 }
 
 TEST_CASE("The start screen names one node, or counts nodes and GPUs", "[layout]") {
