@@ -146,7 +146,10 @@ struct DataParallel::Impl {
     void find_gradients() {
         for (std::size_t i = 0; i < gradients.size(); ++i) {
             const Tensor& tensor = gradients[i].parameter.tensor;
-            gradients[i].sum = ::torch::from_blob(reducer->gradient_buffer(i).address(), tensor.sizes(),
+            // With the parameter's strides (channels_last), as autograd makes them: fused optimizers walk over memory.
+            const bool dense = tensor.is_non_overlapping_and_dense();
+            const Tensor like = dense ? tensor : tensor.detach().contiguous();
+            gradients[i].sum = ::torch::from_blob(reducer->gradient_buffer(i).address(), tensor.sizes(), like.strides(),
                                                   tensor.options().requires_grad(false));
         }
     }

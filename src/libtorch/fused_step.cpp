@@ -34,14 +34,17 @@ std::vector<Tensor> with_gradient(const optim::OptimizerParamGroup& group) {
     return result;
 }
 
+/// The kernels walk over the memory of a parameter, its gradient and its state side by side.
 bool fits(const optim::OptimizerParamGroup& group) {
     const std::vector<Tensor> parameters = with_gradient(group);
     const auto plain = [&](const Tensor& tensor) {
         return tensor.layout() == ::torch::kStrided && tensor.scalar_type() == ::torch::kFloat32 &&
                tensor.device() == parameters.front().device();
     };
-    return std::ranges::all_of(parameters,
-                               [&](const Tensor& parameter) { return plain(parameter) && plain(parameter.grad()); });
+    return std::ranges::all_of(parameters, [&](const Tensor& parameter) {
+        return plain(parameter) && plain(parameter.grad()) && parameter.is_non_overlapping_and_dense() &&
+               parameter.strides() == parameter.grad().strides();
+    });
 }
 
 /// What the optimizer keeps for a parameter; made at its first step.

@@ -76,6 +76,51 @@ TEST_CASE("the gradient of several ranks is that of one rank on all samples", "[
     CHECK(run.reports.size() == 1);
 }
 
+namespace {
+
+/// A convolution in channels_last, and a parameter whose numbers have gaps.
+struct OtherLayouts : torch::nn::Module {
+    OtherLayouts() {
+        convolution = register_module("convolution", torch::nn::Conv2d(torch::nn::Conv2dOptions(4, 3, 2)));
+        auto& weight = convolution->weight;
+        weight.set_data(weight.contiguous(torch::MemoryFormat::ChannelsLast));
+        gaps = register_parameter("gaps", torch::ones({3, 4}).slice(1, 0, 4, 2));
+    }
+    torch::Tensor forward(const torch::Tensor& images) {
+        return convolution->forward(images).pow(2).mean({2, 3}).mm(gaps).mean();
+    }
+    torch::nn::Conv2d convolution{nullptr};
+    torch::Tensor gaps;
+};
+
+} // namespace
+
+TEST_CASE("a gradient has the strides of its parameter, on any number of ranks", "[libtorch]") {
+    torch::manual_seed(1);
+    const torch::Tensor images = torch::randn({7, 4, 5, 5});
+    auto whole = std::make_shared<OtherLayouts>();
+    whole->forward(images).backward();
+    const TrialRun run = on_ranks(GENERATE(1, 2), [&](TrialContext& context) {
+        auto module = std::make_shared<OtherLayouts>();
+        {
+            const torch::NoGradGuard no_gradients;
+            for (std::size_t i = 0; i < 3; ++i) module->parameters()[i].copy_(whole->parameters()[i]);
+        }
+        DataParallel parallel(context.group(), module);
+        const Share share(context.group());
+        for (int step = 0; step < 2; ++step) { // the second with buckets planned again
+            static_cast<void>(parallel.step([&] { return module->forward(share.rows(images)); }, share.part()));
+            const torch::Tensor& weight = module->convolution->weight;
+            if (weight.grad().strides() != weight.strides() || weight.is_contiguous()) throw Error("other strides");
+            for (std::size_t i = 0; i < 3; ++i)
+                if (!torch::allclose(module->parameters()[i].grad(), whole->parameters()[i].grad(), 1e-5, 1e-7))
+                    throw Error("another gradient");
+        }
+    });
+    CHECK(run.failure.empty());
+    CHECK(run.reports.size() == 1);
+}
+
 TEST_CASE("all ranks begin with rank 0's parameters and buffers", "[libtorch]") {
     const TrialRun run = on_ranks(3, [&](TrialContext& context) {
         auto module = net(true);
