@@ -61,6 +61,10 @@ wire::GroupOver Part::summary() const {
         summary.over.outcome = AttemptOutcome::lost;
         return summary;
     }
+    // A rank that heard of another's failure does not know its kind; one that is lost and says why does.
+    const bool cause_is_loss = std::any_of(members.begin(), members.end(), [](const Member& m) {
+        return m.outcome == AttemptOutcome::lost && !m.failure.empty();
+    });
     for (const AttemptOutcome worst :
          {AttemptOutcome::unstarted, AttemptOutcome::unreachable, AttemptOutcome::unreadable, AttemptOutcome::unsaved,
           AttemptOutcome::stateless, AttemptOutcome::oversized, AttemptOutcome::disturbed, AttemptOutcome::failed,
@@ -68,6 +72,7 @@ wire::GroupOver Part::summary() const {
         bool found = false;
         for (const Member& m : members) {
             if (m.outcome != worst) continue;
+            if (cause_is_loss && worst == AttemptOutcome::failed && m.failure.empty()) continue;
             found = true;
             if (summary.over.failure.empty()) summary.over.failure = m.failure;
         }

@@ -227,6 +227,16 @@ TEST_CASE("A leader that could not save has not failed, although its members had
     CHECK(over.over.failure == study::Failure{"no space left on device", 0});
 }
 
+TEST_CASE("A rank that is lost and says why counts more than one that heard of a failure", "[group]") {
+    Leader w;
+    w.happened(RunnerEnded{AttemptOutcome::failed, {}}, at(2s));
+    w.from(three, MemberOver{a, AttemptOutcome::failed, {}}, at(2s));
+    w.from(two, MemberOver{a, AttemptOutcome::lost, {"the memory of the GPU was full", 1}}, at(2s));
+    const auto over = w.out.take<GroupOver>(w.head);
+    CHECK(over.over.outcome == AttemptOutcome::lost);
+    CHECK(over.over.failure == study::Failure{"the memory of the GPU was full", 1});
+}
+
 TEST_CASE("One lost member makes the attempt lost", "[group]") {
     Leader w;
     w.happened(RunnerEnded{AttemptOutcome::finished, {}}, at(2s));
