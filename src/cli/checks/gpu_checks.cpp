@@ -26,8 +26,8 @@ namespace {
 
 using State = Check::State;
 
-/// ncclConfig_t has a name for the communicator since then.
-constexpr int oldest_nccl = 22703;
+/// Communicators that do not block.
+constexpr int oldest_nccl = 21400;
 
 Check cuda_check(const GpuFindings& found) {
     const bool gpus = !found.survey.gpus.empty();
@@ -66,7 +66,7 @@ Check nccl_check(const GpuFindings& found) {
     if (found.libraries.nccl < oldest_nccl) {
         check.state = State::wrong;
         check.mend =
-            "NCCL 2.27.3 or newer is needed: load the one that ranktune was built with (" + found.built_with + ")";
+            "NCCL 2.14 or newer is needed: load the one that ranktune was built with (" + found.built_with + ")";
     }
     return check;
 }
