@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ranktune/base/buffer.hpp"
 #include "ranktune/base/error.hpp"
@@ -116,6 +118,25 @@ class Stream {
 class Accelerator : public base::Device {
   public:
     [[nodiscard]] virtual const DeviceFacts& facts() const = 0;
+    /// Frees memory of this device that somebody only keeps for later; returns whether there was some.
+    using Freeing = std::function<bool()>;
+    /// `cache` is called between attempts, and when memory is short; `idle` frees what takes long to make again, and is
+    /// called only when memory is short. Both by the thread that uses the device, while the pointer lives.
+    void add_cache(std::weak_ptr<const Freeing> cache) { caches_.push_back(std::move(cache)); }
+    void add_idle(std::weak_ptr<const Freeing> idle) { idle_.push_back(std::move(idle)); }
+    /// Calls what add_cache got, and gives back what this device's own pools keep; waits up to a second for work that
+    /// still uses it.
+    void free_caches() {
+        static_cast<void>(call_all(caches_));
+        trim();
+    }
+    /// Frees everything that is only kept for later; returns whether something of `idle` was. Every allocation without
+    /// room does this, and is tried once more.
+    bool relieve() {
+        const bool any = call_all(idle_);
+        free_caches();
+        return any;
+    }
     /// From now on, allocations beyond so many bytes at a time throw DeviceMemoryError: other processes share the GPU.
     /// Workspaces of libraries do not count. Call before the first allocation.
     virtual void limit_memory(std::uint64_t bytes) = 0;
@@ -138,6 +159,19 @@ class Accelerator : public base::Device {
     /// Communicator::settled() is true. Throws base::UsageError in a build without NCCL.
     [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(const CommunicatorId& id, int size, int rank,
                                                                           const std::string& name) = 0;
+
+  private:
+    using Freeings = std::vector<std::weak_ptr<const Freeing>>;
+    virtual void trim() noexcept = 0;
+    static bool call_all(const Freeings& all) {
+        bool any = false;
+        for (const auto& one : all)
+            if (const auto freeing = one.lock()) any = (*freeing)() || any;
+        return any;
+    }
+
+    Freeings caches_;
+    Freeings idle_;
 };
 
 /// The accelerator of a place, or nullptr for the host and for devices of tests.

@@ -5,6 +5,8 @@
 #include <link.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/cuda.h>
@@ -71,13 +73,20 @@ CudaFacts cuda_facts() {
 Where where_to_compute(const trainables::TrialContext& context) {
     const std::vector<std::string> granted = context.devices();
     if (granted.empty() || !::torch::cuda::is_available()) return {};
-    device::Runtime& runtime = device::require_devices();
-    if (const std::string why = clash(cuda_facts()); !why.empty()) throw base::UsageError(why);
-    const auto number = device::number_of(granted.front(), runtime.visible(), runtime.devices());
     device::Accelerator& accelerator = device::open_granted(granted.front()); // explains a device that is not there
+    const int number = device::granted_number(granted.front());
+    if (const std::string why = clash(cuda_facts()); !why.empty()) throw base::UsageError(why);
+    choose_device_of_libtorch(number); // another library may have made all of the node visible
+    static const auto cache = std::make_shared<const device::Accelerator::Freeing>([] {
+        empty_cache_of_libtorch();
+        return false;
+    });
+    static device::Accelerator* emptied = nullptr; // a rank has one
+    if (std::exchange(emptied, &accelerator) != &accelerator) accelerator.add_cache(cache);
     if (device::memory_share() < 1.0)
-        limit_memory_of_libtorch(static_cast<int>(number.value()), device::memory_share());
-    return {::torch::Device(::torch::kCUDA, static_cast<c10::DeviceIndex>(number.value())), base::Place(accelerator)};
+        limit_memory_of_libtorch(number, static_cast<double>(device::memory_limit(accelerator.facts())) /
+                                             static_cast<double>(accelerator.facts().memory_bytes));
+    return {::torch::Device(::torch::kCUDA, static_cast<c10::DeviceIndex>(number)), base::Place(accelerator)};
 }
 
 } // namespace ranktune::libtorch

@@ -20,5 +20,9 @@ struct CudaFacts {
 [[nodiscard]] CudaFacts cuda_facts();
 /// LibTorch's tensors on device `ordinal` take at most this share of its memory. Nothing without CUDA.
 void limit_memory_of_libtorch(int ordinal, double share);
+/// `torch::kCUDA` without a number means this device on the calling thread. Nothing without CUDA.
+void choose_device_of_libtorch(int ordinal);
+/// Gives back what LibTorch's allocator keeps for later tensors, on all devices. Nothing without CUDA.
+void empty_cache_of_libtorch();
 
 } // namespace ranktune::libtorch

@@ -2,6 +2,7 @@
 // With a LibTorch that has CUDA.
 
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -45,5 +46,9 @@ void limit_memory_of_libtorch(int ordinal, double share) {
     static_cast<void>(::torch::empty({1}, ::torch::Device(::torch::kCUDA, device))); // makes LibTorch's allocator
     c10::cuda::CUDACachingAllocator::setMemoryFraction(share, device);
 }
+
+void choose_device_of_libtorch(int ordinal) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(ordinal)); }
+
+void empty_cache_of_libtorch() { c10::cuda::CUDACachingAllocator::emptyCache(); }
 
 } // namespace ranktune::libtorch

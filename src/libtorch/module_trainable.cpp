@@ -109,9 +109,8 @@ struct ModuleTrainable::Impl {
             for (const Tensor* tensor : {&some->inputs, &some->targets})
                 if (tensor->defined()) bytes += tensor->nbytes();
         constexpr double share_of_memory = 0.1;
-        const double memory =
-            static_cast<double>(device::accelerator_of(parallel.where().place)->facts().memory_bytes) *
-            device::memory_share();
+        const auto memory =
+            static_cast<double>(device::memory_limit(device::accelerator_of(parallel.where().place)->facts()));
         if (static_cast<double>(bytes) > share_of_memory * memory) return;
         const auto scope = stream_scope(parallel.where());
         training.train = to_device(training.train);

@@ -13,4 +13,8 @@ CurrentStreams& streams_of_libtorch() {
 
 void limit_memory_of_libtorch(int, double) {}
 
+void choose_device_of_libtorch(int) {}
+
+void empty_cache_of_libtorch() {}
+
 } // namespace ranktune::libtorch

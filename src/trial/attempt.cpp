@@ -100,6 +100,13 @@ RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, Att
 RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
     try {
         RunnerEnded ended = run(setting, assignment, port, spare);
+        device::free_caches();
+        if (ended.outcome == AttemptOutcome::oversized && device::relieve())
+            ended = {
+                AttemptOutcome::lost,
+                {"the memory of the GPU was full while it held connections of earlier trials; they are closed now: " +
+                     ended.failure.message,
+                 static_cast<std::uint32_t>(assignment.group_rank)}};
         ended.sick_device = device::sickness();
         return ended;
     } catch (...) { // building the configuration failed

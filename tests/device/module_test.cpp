@@ -8,7 +8,11 @@
 namespace module_test {
 
 using namespace ranktune;
-using device::number_of;
+
+std::optional<int> number_of(std::string_view name, std::optional<std::string_view> visible,
+                             const std::vector<device::DeviceFacts>& devices, const device::Survey& survey = {}) {
+    return device::find_granted(name, survey, visible, devices).number;
+}
 
 namespace {
 
@@ -40,7 +44,7 @@ TEST_CASE("a granted name is a position in CUDA_VISIBLE_DEVICES where that is se
     CHECK(number_of("2", "0,2,3", three_devices()) == 1);
     CHECK(number_of("0", "0,2,3", three_devices()) == 0);
     CHECK(number_of("1", "0,2,3", three_devices()) == std::nullopt);
-    CHECK(number_of("GPU-bb33", "GPU-bb33,GPU-aa11", three_devices()) == 0);
+    CHECK(number_of("MIG-7", "MIG-5,MIG-7", {three_devices()[0], three_devices()[1]}) == 1);
     CHECK(number_of("3", "0,1,2,3", three_devices()) == std::nullopt); // the fourth of three
 }
 
@@ -64,6 +68,36 @@ device::SurveyedGpu gpu_at(const std::string& uuid, const std::string& bus, std:
 }
 
 } // namespace
+
+TEST_CASE("a library that initialised CUDA early does not give a rank another rank's GPU", "[device]") {
+    device::Survey survey;
+    survey.gpus = {gpu_at("GPU-aa11", "1"), gpu_at("GPU-aa22", "2"), gpu_at("GPU-bb33", "3")};
+    const auto all = three_devices();
+    // Narrowed to one GPU, but CUDA had read the whole list before.
+    CHECK(number_of("1", "1", all, survey) == 1);
+    CHECK(number_of("2", "2", all, survey) == 2);
+    CHECK(number_of("GPU-bb33", "GPU-bb33", all, survey) == 2);
+    const auto blind = device::find_granted("1", {}, "1", all);
+    CHECK_FALSE(blind.number);
+    CHECK(
+        blind.why.starts_with("this rank was granted the GPU 1, but CUDA shows this process GPU-aa11, GPU-aa22, "
+                              "GPU-bb33 (CUDA_VISIBLE_DEVICES=1): another library, such as an MPI with CUDA, "));
+    CHECK(number_of("GPU-bb33", "GPU-bb33", all) == 2);
+    // CUDA had read "0,7", of which it takes the first alone.
+    CHECK(number_of("7", "7", {all[0]}, survey) == std::nullopt);
+    CHECK(device::find_granted("7", survey, "7", {all[0]}).why ==
+          "this rank was granted the GPU 7, but CUDA shows this process GPU-aa11 (CUDA_VISIBLE_DEVICES=7); ranktune "
+          "doctor on that node shows what there is");
+}
+
+TEST_CASE("a GPU that only the driver or only CUDA counts moves no rank to another one", "[device]") {
+    device::Survey survey; // the first one is too old for CUDA
+    survey.gpus = {gpu_at("GPU-0000", "0"), gpu_at("GPU-aa11", "1"), gpu_at("GPU-aa22", "2")};
+    CHECK(number_of("0", "0", {three_devices()[0]}, survey) == 0);
+    survey.gpus = {gpu_at("GPU-9999", "9")}; // of another machine
+    CHECK(number_of("1", "0,1,2", three_devices(), survey) == 1);
+    CHECK(number_of("2", "2", {three_devices()[2]}, survey) == 0);
+}
 
 TEST_CASE("the GPUs of a rank are named by UUID", "[device]") {
     device::Survey survey;
@@ -150,7 +184,7 @@ TEST_CASE("doctor notes a narrow link, an exclusive GPU, an old NCCL, and a buil
     found.survey.gpus[0] = healthy().survey.gpus[0];
     found.survey.gpus[0].exclusive = true;
     CHECK(named(cli::gpu_checks(found), "gpu 0").state == cli::Check::State::note);
-    found.libraries.nccl = 21805;
+    found.libraries.nccl = 21304;
     CHECK(named(cli::gpu_checks(found), "nccl").state == cli::Check::State::wrong);
     found.built_with.clear();
     found.why = "this build has no CUDA (meson -Dcuda=enabled)";

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Studies of `mlp` on devices, as a user runs them: study_test.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER NVML_FOLDER"""
+"""Studies of `mlp` on devices, as a user runs them: study_test.py PROGRAM SOURCE_ROOT MODULE_FOLDER STAND_IN_FOLDER NVML_FOLDER EARLY_CUDA"""
 import csv
 import io
 import json
@@ -15,7 +15,7 @@ import threading
 import time
 import unittest
 
-PROGRAM, ROOT, MODULE, STAND_IN, NVML = (os.path.abspath(path) for path in sys.argv[1:6])
+PROGRAM, ROOT, MODULE, STAND_IN, NVML, EARLY_CUDA = (os.path.abspath(path) for path in sys.argv[1:7])
 STUDY = """
 [study]
 name = "d"
@@ -268,6 +268,23 @@ class Studies(unittest.TestCase):
         self.run_study("unmetered", "gpu", 1, resources="gpus = 1\ngpu_metrics = true")
         self.assertIn("no NVIDIA driver shows the GPUs of the trial", self.logs("unmetered"))
         self.assertNotIn("gpu/busy", next(iter(self.reports("unmetered").values())))
+
+    def test_an_mpi_that_initialises_cuda_does_not_put_all_ranks_on_one_gpu(self):
+        early = {"LD_PRELOAD": EARLY_CUDA, "LD_LIBRARY_PATH": f"{NVML}:{STAND_IN}:{MODULE}"}
+        done = self.run_study("together", "gpu", 2, **early)  # NCCL refuses two ranks on one GPU
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        # GPU 1 breaks at its first kernel: rank 2 uses that one, and rank 1 another.
+        self.run_study("apart", "gpu", 1, workers=2, RANKTUNE_STAND_IN_STICKY="1:1", **early)
+        notes = list((self.cwd / "apart" / "logs").glob("crash-*"))
+        self.assertEqual([note.name for note in notes], ["crash-1-2"])
+        self.assertIn("device the GPU failed", notes[0].read_text())
+
+    def test_a_rank_that_cannot_tell_its_gpu_from_others_computes_on_none(self):
+        done = self.run_study("blind", "gpu", 1, workers=2, LD_PRELOAD=EARLY_CUDA)
+        self.assertEqual(done.returncode, 75, done.stdout + done.stderr)
+        said = " ".join((done.stdout + done.stderr).split())
+        self.assertRegex(said, r"this rank was granted the GPU [01], but CUDA shows this process GPU-00\S+, GPU-01\S+, GPU-02\S+ "
+                               r"\(CUDA_VISIBLE_DEVICES=[01]\): another library, such as an MPI with CUDA, initialised CUDA before")
 
     def test_a_bad_gpu_is_taken_out_of_service(self):
         (self.cwd / "train.py").write_text(

@@ -53,9 +53,11 @@ class FullDevices(Case):
 class SharedDevices(Case):
     TORCH = """
         import sys, types
+        TOTAL = 16
         calls = []
         torch = types.ModuleType("torch")
-        torch.cuda = types.SimpleNamespace(_lazy_call=lambda call: calls.append(call),
+        torch.cuda = types.SimpleNamespace(_lazy_call=lambda call: calls.append(call), current_device=lambda: 0,
+                                           get_device_properties=lambda device: types.SimpleNamespace(total_memory=TOTAL << 30),
                                            set_per_process_memory_fraction=lambda share: print("share", share))
     """
 
@@ -66,7 +68,9 @@ class SharedDevices(Case):
 
     def test_pytorch_is_told_its_share_when_it_first_uses_the_gpu(self):
         early = "sys.modules['torch'] = torch\nimport ranktune\nprint(len(calls))\ncalls[0]()\n"
-        self.assertEqual(self.prints(early, RANKTUNE_GPU_SHARE="0.25"), ["1", "share 0.25"])
+        self.assertEqual(self.prints(early, RANKTUNE_GPU_SHARE="0.25"), ["1", "share 0.21875"])  # 4 GiB less 512 MiB
+        small = early.replace("calls[0]()", "TOTAL = 1; calls[0]()")
+        self.assertEqual(self.prints(small, RANKTUNE_GPU_SHARE="0.25"), ["1", "share 0.1875"])  # at most a quarter less
         late = ("import ranktune\nsys.modules['torch'] = torch\nprint(len(calls))\nranktune.config()\nranktune.config()\n"
                 "print(len(calls))\n")
         self.assertEqual(self.prints(late, RANKTUNE_GPU_SHARE="0.25"), ["0", "1"])

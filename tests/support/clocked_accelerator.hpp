@@ -102,6 +102,7 @@ class ClockedAccelerator final : public device::Accelerator {
     StreamClock communication_clock;
 
   private:
+    void trim() noexcept override {}
     device::DeviceFacts facts_;
     ClockedStream compute_{compute_clock};
     ClockedStream communication_{communication_clock};

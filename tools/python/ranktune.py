@@ -464,8 +464,15 @@ def _limit_device_memory() -> None:
     if _limited or not share or not hasattr(cuda, "_lazy_call"):
         return
     _limited = True
+
+    def limit() -> None:
+        total = cuda.get_device_properties(cuda.current_device()).total_memory
+        part = float(share) * total
+        beside = min(512 << 20, 0.25 * part)  # what CUDA and its libraries take
+        cuda.set_per_process_memory_fraction((part - beside) / total)
+
     # PyTorch calls it when it first uses the GPU, which the program may choose after this.
-    cuda._lazy_call(lambda: cuda.set_per_process_memory_fraction(float(share)))
+    cuda._lazy_call(limit)
 
 
 def _is_device_memory(error: BaseException) -> bool:

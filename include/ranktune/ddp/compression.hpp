@@ -8,7 +8,7 @@
 namespace ranktune::ddp {
 
 /// Compression of float32 gradients between ranks. Nothing is compressed in a trial of one rank. Every form gives the
-/// same bits on all ranks, and the same bits again for the same input and number of ranks.
+/// same bits on all ranks; on cores the same again for the same input and number of ranks.
 struct Compression {
     enum class Kind : std::uint8_t {
         none,

@@ -116,8 +116,8 @@ class GradientReducer {
     /// After an exception between begin() and finish(): starts the remaining buckets as zeros and completes the step
     /// with the status word set. Afterwards the group is usable, and the exception can be rethrown to the driver.
     void fail() noexcept;
-    /// On a GPU: throws when sums were not complete in time and were given up (failure.collective_timeout). Call it
-    /// after waiting for the GPU by other means: what was computed from those sums is undefined. Local.
+    /// On a GPU: throws when sums were given up: a rank is gone, NCCL failed, or failure.collective_timeout is over.
+    /// Call it after waiting for the GPU by other means: what was computed from those sums is undefined. Local.
     void check_sums();
     /// True between begin() and the end of finish() or fail().
     [[nodiscard]] bool in_step() const;

@@ -50,7 +50,8 @@ using MakeTraining = std::function<Training(trainables::TrialContext& context)>;
 /// of trainables::gradient_options: compression, accumulation, clipping, metrics of the communication. On a GPU, SGD,
 /// Adam and AdamW step in one kernel (PyTorch's `fused=True`).
 ///
-/// A resumed trial is bit-identical on the same number of ranks. LibTorch's generator is seeded at the beginning of
+/// A resumed trial is bit-identical on cores and the same number of ranks; on GPUs as far as LibTorch's kernels and
+/// NCCL are deterministic. LibTorch's generator is seeded at the beginning of
 /// each epoch with (seed, trial, epoch, rank), so that is true of dropout, too. On another number of ranks a trial goes
 /// on with the same state, and rounding, dropout and the statistics of batch normalisation differ.
 class ModuleTrainable final : public trainables::Trainable {

@@ -392,6 +392,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     for (const auto& [name, value] : comm::mpi::settings_before_init(variables, facts.library, cores)) {
         setenv(name.c_str(), value.c_str(), 0);
     }
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0); // as the driver and Slurm count; MPI may initialise CUDA
     std::chrono::seconds patience{};
     try {
         patience = process::StartWatch::limit_from_environment();

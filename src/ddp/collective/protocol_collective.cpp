@@ -139,7 +139,7 @@ class ProtocolCollective::GuardedSums final : public DeviceSums {
     void expect() override {
         guarded([&] { inner_->expect(); });
     }
-    [[nodiscard]] bool overdue() const override { return inner_->overdue(); }
+    [[nodiscard]] bool lost() const override { return inner_->lost(); }
     void look() override {
         guarded([&] { inner_->look(); });
         owner_.look_for_lost();
@@ -154,7 +154,9 @@ class ProtocolCollective::GuardedSums final : public DeviceSums {
             call();
         } catch (const GroupLost&) {
             owner_.tell_lost();
-            owner_.poison();
+            throw;
+        } catch (const device::DeviceMemoryError&) { // this rank cannot join a sum
+            owner_.tell_lost();
             throw;
         } catch (...) {
             owner_.poison();
@@ -282,10 +284,13 @@ std::unique_ptr<DeviceSums> ProtocolCollective::formed_sums(device::Accelerator&
             if (abort_.load()) throw Aborted("the trial was told to give up");
             look_for_lost();
         };
-        return devices_.groups->form(*this, devices_.roster, on, devices_.name, look, longest_wait_);
+        return devices_.groups->form(*this, devices_.roster, on, devices_.name,
+                                     {look, [this] { return abort_.load() || others_are_lost(); },
+                                      [this] { guarded([&] { messages_.tell_failure(headers_); }); },
+                                      [this] { return messages_.failure() == headers_; }},
+                                     longest_wait_);
     } catch (const GroupLost&) {
         tell_lost();
-        poison();
         throw;
     }
 }
@@ -371,7 +376,7 @@ void ProtocolCollective::fail() {
 
 void ProtocolCollective::check_sums() {
     for (const auto& [on, sums] : devices_.sums)
-        if (sums && sums->overdue()) sums->look();
+        if (sums && sums->lost()) sums->look();
 }
 
 void ProtocolCollective::part() noexcept {
@@ -507,10 +512,17 @@ void ProtocolCollective::tell_lost() noexcept {
             if (other != rank()) told_.push_back(fabric_->start_send(std::span(&word, 1), other, Channel::lost));
     } catch (...) { // then the head tells them, when this rank's attempt has ended
     }
+    poison();
+}
+
+/// A message is taken once, by whichever thread finds it.
+bool ProtocolCollective::others_are_lost() {
+    if (!others_lost_ && fabric_->arrived(Fabric::any_rank, Channel::lost)) others_lost_ = true;
+    return others_lost_;
 }
 
 void ProtocolCollective::look_for_lost() {
-    if (poisoned_ || !fabric_->arrived(Fabric::any_rank, Channel::lost)) return;
+    if (poisoned_ || !others_are_lost()) return;
     poison();
     throw GroupLost(GroupLost::Cause::told,
                     "another rank of the trial lost its GPU or the connection to others, or waited too long for them");
@@ -522,7 +534,6 @@ void ProtocolCollective::check_wait(std::chrono::steady_clock::time_point begin)
     if (devices_.groups != nullptr || waited > hardly) look_for_lost();
     if (waited <= longest_wait_) return;
     tell_lost();
-    poison();
     throw GroupLost(GroupLost::Cause::timeout,
                     "rank " + std::to_string(rank()) + " waited for the other ranks of the trial for more than " +
                         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(longest_wait_).count()) +

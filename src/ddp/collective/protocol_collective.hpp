@@ -143,7 +143,9 @@ class ProtocolCollective final : public Collective {
     void look_out();
     /// Throws GroupLost, after poisoning the group, when another rank has told that its sums on a device are lost.
     void look_for_lost();
-    void tell_lost() noexcept;
+    /// Whether one has told; for any thread.
+    [[nodiscard]] bool others_are_lost();
+    void tell_lost() noexcept; ///< tells the others, and poisons the group
     [[nodiscard]] std::unique_ptr<DeviceSums> formed_sums(device::Accelerator& on);
     /// Waits for completion; `keep` owns the buffer and is buried when the wait is given up.
     void wait(Pending& pending, const std::shared_ptr<const void>& keep, bool patiently = false);
@@ -176,6 +178,7 @@ class ProtocolCollective final : public Collective {
     std::size_t started_buckets_ = 0; ///< of the open step
     Messages messages_;
     bool poisoned_ = false;
+    std::atomic<bool> others_lost_{false};
     std::chrono::nanoseconds longest_wait_ = std::chrono::nanoseconds::max();
     std::vector<std::unique_ptr<Pending>> told_; ///< that this rank gives up
     struct Devices {

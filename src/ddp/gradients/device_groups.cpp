@@ -5,6 +5,8 @@
 #include <cassert>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <optional>
 
 #include "comm/backoff.hpp"
 #include "device/gradient_kernels.hpp"
@@ -19,6 +21,12 @@ constexpr auto close_within = std::chrono::seconds(10);
 /// Other ranks may be gone already.
 constexpr auto flush_within = std::chrono::seconds(2);
 
+/// Beyond it, times are as good as none, and cannot be added to the clock.
+constexpr std::chrono::nanoseconds longest_time = std::chrono::hours(24 * 365);
+Clock::time_point in_time(std::chrono::nanoseconds within) {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::min(within, longest_time));
+}
+
 GroupLost::Cause cause_of(const device::CommunicatorError& error) {
     switch (error.cause()) {
         case device::CommunicatorError::Cause::peer:
@@ -31,13 +39,18 @@ GroupLost::Cause cause_of(const device::CommunicatorError& error) {
     return GroupLost::Cause::system;
 }
 
-/// Calls `call`; failures of device and communicator are a lost group.
+/// Another rank has no room for its part of a communicator, so that this one waits in vain.
+struct OthersGoOn {};
+
+/// Calls `call`; failures of device and communicator are a lost group, but for a full memory.
 template <class Call>
 auto or_lost(Call&& call) {
     try {
         return call();
     } catch (const device::CommunicatorError& error) {
         throw GroupLost(cause_of(error), error.what());
+    } catch (const device::DeviceMemoryError&) {
+        throw;
     } catch (const device::DeviceError& error) {
         throw GroupLost(GroupLost::Cause::device, error.what());
     }
@@ -51,8 +64,8 @@ void await(const std::function<bool()>& done, const DeviceGroups::Look& look, Cl
         if (Clock::now() > end)
             throw GroupLost(GroupLost::Cause::timeout,
                             std::string("the GPUs of the trial did not come together in time (") + what +
-                                "): a rank is gone, or they cannot reach each other; NCCL_DEBUG=INFO in the "
-                                "environment says more");
+                                "): a rank is gone, or they cannot reach each other; "
+                                "NCCL_DEBUG=INFO in the environment says more");
         backoff.pause();
     }
 }
@@ -69,7 +82,7 @@ class SelfSums final : public DeviceSums {
     void broadcast(base::Buffer) override {}
     void start_zeros(StepPlan::Route, std::size_t, base::DType) override {}
     void expect() override {}
-    [[nodiscard]] bool overdue() const override { return false; }
+    [[nodiscard]] bool lost() const override { return false; }
     void look() override {
         if (abort_ != nullptr && abort_->load()) throw Aborted("the trial was told to give up");
     }
@@ -88,7 +101,7 @@ std::unique_ptr<DeviceSums> make_self_sums(const std::atomic<bool>* abort) { ret
 class DeviceGroups::Sums final : public DeviceSums {
   public:
     /// `keep`: whether the communicator returns to the cache; agreed by all ranks.
-    Sums(DeviceGroups& owner, Key key, Kept kept, bool keep, device::Accelerator& on, Look look,
+    Sums(DeviceGroups& owner, Key key, Kept kept, bool keep, device::Accelerator& on, Ties ties,
          std::chrono::nanoseconds complete_within)
         : owner_(owner),
           ranks_(key.first.size()),
@@ -96,7 +109,7 @@ class DeviceGroups::Sums final : public DeviceSums {
           kept_(std::move(kept)),
           keep_(keep),
           on_(on),
-          look_(std::move(look)),
+          ties_(std::move(ties)),
           complete_within_(complete_within),
           computed_(on.make_event()),
           summed_(on.make_event()) {
@@ -190,23 +203,23 @@ class DeviceGroups::Sums final : public DeviceSums {
     void expect() override {
         using_it([&] {
             drop_complete();
-            if (complete_within_ > longest_watch) return;
-            expected_.push_back({spare_.empty() ? on_.make_event() : std::move(spare_.back()),
-                                 Clock::now() + std::chrono::duration_cast<Clock::duration>(complete_within_)});
+            if (complete_within_ > longest_time) return;
+            expected_.push_back(
+                {spare_.empty() ? on_.make_event() : std::move(spare_.back()), in_time(complete_within_)});
             if (!spare_.empty()) spare_.pop_back();
             stream().record(*expected_.back().complete);
         });
     }
-    [[nodiscard]] bool overdue() const override { return overdue_.load(); }
+    [[nodiscard]] bool lost() const override { return lost_.load(); }
 
     void look() override {
-        look_();
+        ties_.look();
         using_it([&] {
             static_cast<void>(on_.compute_stream().idle()); // NCCL does not see that a device has failed
             static_cast<void>(kept_.communicator->settled());
             abort_if_overdue();
         });
-        throw_if_overdue();
+        throw_if_lost();
     }
 
     void abandon() noexcept override {
@@ -221,15 +234,16 @@ class DeviceGroups::Sums final : public DeviceSums {
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock || abandoned_) return;
         try {
+            static_cast<void>(kept_.communicator->settled());
             abort_if_overdue();
-        } catch (const base::Error&) { // of the device: the trial's thread finds the same
+            if (!abandoned_ && ties_.gives_up()) lose(GroupLost::Cause::told, "the group of the trial was given up");
+        } catch (const device::CommunicatorError& error) {
+            lose(cause_of(error), error.what());
+        } catch (const base::Error&) { // of the device or of MPI: the trial's thread finds the same
         }
     }
 
   private:
-    /// Beyond it, times are as good as none, and cannot be added to the clock.
-    static constexpr std::chrono::nanoseconds longest_watch = std::chrono::hours(24 * 365);
-
     /// Memory of the device for work of one stream.
     class Scratch {
       public:
@@ -254,17 +268,18 @@ class DeviceGroups::Sums final : public DeviceSums {
     template <class Call>
     void using_it(Call&& call) {
         const std::lock_guard lock(mutex_);
-        throw_if_overdue();
+        throw_if_lost();
         or_lost(call);
     }
-    void throw_if_overdue() const {
-        if (!overdue_) return;
-        const auto limit = std::chrono::duration_cast<std::chrono::seconds>(complete_within_);
-        throw GroupLost(GroupLost::Cause::timeout,
-                        "a sum of gradients over the GPUs of the trial was not complete " +
-                            std::to_string(limit.count()) +
-                            " s after all ranks had started it (failure.collective_timeout); NCCL_DEBUG=INFO in the "
-                            "environment says more");
+    void throw_if_lost() const {
+        if (lost_) throw GroupLost(*why_);
+    }
+    /// Ends what is in flight; the trial's thread throws when it comes back from its wait.
+    void lose(GroupLost::Cause cause, const std::string& message) {
+        if (abandoned_) return;
+        why_.emplace(cause, message);
+        lost_ = true;
+        abandon();
     }
     void drop_complete() {
         while (!expected_.empty() && expected_.front().complete->reached()) {
@@ -275,8 +290,11 @@ class DeviceGroups::Sums final : public DeviceSums {
     void abort_if_overdue() {
         drop_complete();
         if (expected_.empty() || Clock::now() <= expected_.front().until) return;
-        overdue_ = true;
-        abandon();
+        const auto limit = std::chrono::duration_cast<std::chrono::seconds>(complete_within_);
+        lose(GroupLost::Cause::timeout, "a sum of gradients over the GPUs of the trial was not complete " +
+                                            std::to_string(limit.count()) +
+                                            " s after all ranks had started it (failure.collective_timeout); "
+                                            "NCCL_DEBUG=INFO in the environment says more");
     }
 
     void follow_compute() {
@@ -316,19 +334,19 @@ class DeviceGroups::Sums final : public DeviceSums {
 
     /// NCCL wants no other work on the stream before it has accepted a sum, which takes microseconds.
     void settle() {
-        await([&] { return kept_.communicator->settled(); }, look_, Clock::now() + owner_.settings_.form_within,
+        await([&] { return kept_.communicator->settled(); }, ties_.look, in_time(owner_.settings_.form_within),
               "starting a sum");
     }
 
     /// All ranks do this at the same place: the end of the trial.
     void finish() {
         const auto end = Clock::now() + close_within;
-        await([&] { return stream().idle(); }, look_, end, "ending a trial");
+        await([&] { return stream().idle(); }, ties_.look, end, "ending a trial");
         if (keep_) {
             owner_.kept_[key_] = std::move(kept_);
             return;
         }
-        await([&] { return kept_.communicator->close(); }, look_, end, "closing a communicator");
+        await([&] { return kept_.communicator->close(); }, ties_.look, end, "closing a communicator");
     }
 
     DeviceGroups& owner_;
@@ -337,7 +355,7 @@ class DeviceGroups::Sums final : public DeviceSums {
     Kept kept_;
     bool keep_;
     device::Accelerator& on_;
-    Look look_;
+    Ties ties_;
     std::chrono::nanoseconds complete_within_;
     std::unique_ptr<device::Event> computed_;
     std::unique_ptr<device::Event> summed_;
@@ -345,7 +363,8 @@ class DeviceGroups::Sums final : public DeviceSums {
     std::recursive_mutex mutex_;
     std::deque<Expected> expected_; ///< in the order of `until`
     std::vector<std::unique_ptr<device::Event>> spare_;
-    std::atomic<bool> overdue_{false};
+    std::optional<GroupLost> why_; ///< set before `lost_`
+    std::atomic<bool> lost_{false};
     bool abandoned_ = false;
 };
 
@@ -358,19 +377,27 @@ void DeviceGroups::tend() noexcept {
     for (Sums* const sums : in_use_) sums->tend();
 }
 
-DeviceGroups::~DeviceGroups() {
-    const auto closed = [](const auto& entry) {
+DeviceGroups::~DeviceGroups() { drop_kept(nullptr); }
+
+bool DeviceGroups::drop_kept(const device::Accelerator* on) {
+    std::vector<Kept> dropped;
+    for (auto entry = kept_.begin(); entry != kept_.end();) {
+        const bool keep = on != nullptr && entry->first.second != on;
+        if (!keep) dropped.push_back(std::move(entry->second));
+        entry = keep ? std::next(entry) : kept_.erase(entry);
+    }
+    const bool any = !dropped.empty();
+    const auto closed = [](const Kept& kept) {
         try {
-            return entry.second.communicator->close();
+            return kept.communicator->close();
         } catch (const base::Error&) { // aborted below, with its owner
             return true;
         }
     };
     comm::Backoff backoff;
-    for (const auto end = Clock::now() + flush_within; Clock::now() < end; backoff.pause()) {
-        std::erase_if(kept_, closed);
-        if (kept_.empty()) return;
-    }
+    for (const auto end = Clock::now() + flush_within; !dropped.empty() && Clock::now() < end; backoff.pause())
+        std::erase_if(dropped, closed);
+    return any;
 }
 
 /// NCCL would refuse it, too, but only some of the ranks, and with a message that helps nobody.
@@ -391,19 +418,21 @@ void DeviceGroups::refuse_shared_devices(Collective& group, const device::Accele
     }
 }
 
-DeviceGroups::Kept DeviceGroups::make(Collective& group, device::Accelerator& on, const std::string& name,
-                                      const Look& look) {
-    device::CommunicatorId id;
-    if (group.rank() == 0) id = or_lost([] { return device::require_devices().make_id(); });
-    group.broadcast(id.bytes);
+/// Joins the communicator `id`, and proves it with a sum. Throws OthersGoOn.
+DeviceGroups::Kept DeviceGroups::make_with(const device::CommunicatorId& id, Collective& group, device::Accelerator& on,
+                                           const std::string& name, const Ties& ties) const {
     // Freed after the communicator, whose abort ends what uses them.
     const auto summed = on.allocate_pinned(sizeof(float));
-    const auto on_device = base::allocate(base::Place(on), sizeof(float));
+    const auto on_device = or_lost([&] { return base::allocate(base::Place(on), sizeof(float)); });
     Kept kept;
     base::Digest digest;
     kept.number = digest.add(std::as_bytes(std::span(id.bytes))).value() | 1U;
-    const auto end = Clock::now() + settings_.form_within;
+    const auto end = in_time(settings_.form_within);
     auto& stream = on.communication_stream();
+    const auto look = [&ties] {
+        ties.look();
+        if (ties.others_go_on()) throw OthersGoOn();
+    };
     or_lost([&] {
         kept.communicator = on.make_communicator(id, group.size(), group.rank(), name);
         await([&] { return kept.communicator->settled(); }, look, end, "forming a communicator");
@@ -419,14 +448,55 @@ DeviceGroups::Kept DeviceGroups::make(Collective& group, device::Accelerator& on
             throw GroupLost(GroupLost::Cause::system, "NCCL adds wrongly: the sum of " + std::to_string(group.size()) +
                                                           " ones is " + std::to_string(*number));
     });
-    ++made_;
     return kept;
 }
 
+/// All ranks learn together whether it is formed: what NCCL says on one of them may follow from another's full memory.
+DeviceGroups::Kept DeviceGroups::make(Collective& group, device::Accelerator& on, const std::string& name,
+                                      const Ties& ties) {
+    enum State : std::uint64_t { failed, formed, no_room };
+    for (bool again = false;; again = true) {
+        device::CommunicatorId id;
+        if (group.rank() == 0) id = or_lost([] { return device::require_devices().make_id(); });
+        group.broadcast(id.bytes);
+        Kept kept;
+        State state = failed;
+        GroupLost why(GroupLost::Cause::told, "another rank of the trial could not connect its GPU");
+        try {
+            kept = make_with(id, group, on, name, ties);
+            state = formed;
+        } catch (const device::DeviceMemoryError& error) {
+            state = no_room;
+            why = {GroupLost::Cause::device, error.what()};
+        } catch (const GroupLost& error) {
+            if (error.cause() != GroupLost::Cause::system && error.cause() != GroupLost::Cause::peer) throw;
+            why = error;
+        } catch (const OthersGoOn&) { // they know why
+        }
+        if (state != formed) ties.go_on();
+        const auto [low, high] = group.min_max(state);
+        if (low == formed && high == formed) {
+            ++made_;
+            return kept;
+        }
+        kept = {};
+        if (high != no_room) throw GroupLost(why);
+        if (again && state == no_room)
+            throw device::DeviceMemoryError(std::string("there is no room for the communicator of the trial's GPUs: ") +
+                                            why.what());
+        if (again) throw PeerFailed("another rank of the trial has no room for its communicator");
+        static_cast<void>(on.relieve());
+    }
+}
+
 std::unique_ptr<DeviceSums> DeviceGroups::form(Collective& group, std::span<const base::Rank> roster,
-                                               device::Accelerator& on, const std::string& name, Look look,
+                                               device::Accelerator& on, const std::string& name, Ties ties,
                                                std::chrono::nanoseconds complete_within) {
     assert(group.size() > 1 && roster.size() == static_cast<std::size_t>(group.size()));
+    if (auto& dropper = droppers_[&on]; !dropper) {
+        dropper = std::make_shared<const device::Accelerator::Freeing>([this, &on] { return drop_kept(&on); });
+        on.add_idle(dropper);
+    }
     refuse_shared_devices(group, on);
     Key key{{roster.begin(), roster.end()}, &on};
     Kept kept;
@@ -440,11 +510,11 @@ std::unique_ptr<DeviceSums> DeviceGroups::form(Collective& group, std::span<cons
         ++reused_;
     } else {
         kept = {}; // aborted: other ranks have lost theirs
-        kept = make(group, on, name, look);
+        kept = make(group, on, name, ties);
     }
     const std::uint64_t room = kept_.size() < settings_.keep ? 1 : 0;
     const bool keep = group.min_max(room).first == 1; // also says that all have formed it
-    return std::make_unique<Sums>(*this, std::move(key), std::move(kept), keep, on, std::move(look), complete_within);
+    return std::make_unique<Sums>(*this, std::move(key), std::move(kept), keep, on, std::move(ties), complete_within);
 }
 
 } // namespace ranktune::ddp

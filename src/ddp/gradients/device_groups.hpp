@@ -35,8 +35,12 @@ namespace ranktune::ddp {
 /// closed, if that does not take long: a rank whose part of a sum is complete may still have to send, and an abort
 /// would make another one wait for ever.
 ///
-/// *Watching.* A sum that all ranks have started and that is not complete in time never will be: the communicator is
-/// aborted. `tend` looks for such sums, because the trial's thread may wait for the device inside another library.
+/// *Memory.* A rank without room for its part tells the others, and all try once more when everybody has freed what is
+/// only kept for later. Kept communicators are closed when memory is short (device::Accelerator::relieve).
+///
+/// *Watching.* `tend` looks at all communicators in use, because the trial's thread may wait for its device inside
+/// another library (`Tensor::item`). It aborts one that has failed, whose group gives up, or whose sum is overdue: a
+/// sum that all ranks have started and that is not complete in time never will be. The device then goes on.
 ///
 /// Used by one thread, but for `tend`. Groups must not outlive it.
 class DeviceGroups {
@@ -45,7 +49,7 @@ class DeviceGroups {
         /// This node, as NCCL tells nodes apart: two ranks with the same name and device are refused.
         std::string host;
         std::size_t keep = 16; ///< communicators; each takes memory of the device
-        std::chrono::milliseconds form_within = std::chrono::minutes(2);
+        std::chrono::nanoseconds form_within = std::chrono::minutes(2);
     };
     explicit DeviceGroups(Settings settings) : settings_(std::move(settings)) {}
     ~DeviceGroups(); ///< closes what is kept, within 2 s, or aborts it
@@ -54,15 +58,27 @@ class DeviceGroups {
 
     /// Called while a rank waits; throws when it has to give up.
     using Look = std::function<void()>;
+    /// How a rank that waits for devices hears of its group.
+    struct Ties {
+        Look look;
+        std::function<bool()> gives_up; ///< whether `look` would throw; for any thread
+        /// A rank that cannot form its communicator goes on to the next operation of the group, and tells those that
+        /// still wait for it.
+        std::function<void()> go_on;
+        std::function<bool()> others_go_on;
+    };
     /// Collective over `group`, whose world ranks are `roster`; `on` is this rank's device. `name`: for NCCL's log.
-    /// `look` is called in the result, too, which is destroyed before `group`. Throws base::UsageError on all ranks
-    /// when two of them have the same device; GroupLost when the communicator cannot be formed; what `look` throws.
+    /// `ties` are used in the result, too, which is destroyed before `group`. Throws base::UsageError on all ranks
+    /// when two of them have the same device; GroupLost when the communicator cannot be formed;
+    /// device::DeviceMemoryError when this rank has no room for it, and PeerFailed on the others; what `look` throws.
     /// `complete_within`: see DeviceSums::expect.
     [[nodiscard]] std::unique_ptr<DeviceSums> form(
         Collective& group, std::span<const base::Rank> roster, device::Accelerator& on, const std::string& name,
-        Look look, std::chrono::nanoseconds complete_within = std::chrono::nanoseconds::max());
-    /// Aborts the communicators whose sums are overdue. Call it often, from any thread; does nothing most of the time.
+        Ties ties, std::chrono::nanoseconds complete_within = std::chrono::nanoseconds::max());
+    /// See above. Call it often, from any thread; does nothing most of the time.
     void tend() noexcept;
+    /// Before the first `form`.
+    void set_form_within(std::chrono::nanoseconds time) { settings_.form_within = time; }
 
     struct Counts {
         std::uint64_t made = 0;
@@ -80,11 +96,17 @@ class DeviceGroups {
     using Key = std::pair<std::vector<base::Rank>, const device::Accelerator*>;
 
     void refuse_shared_devices(Collective& group, const device::Accelerator& on) const;
-    [[nodiscard]] Kept make(Collective& group, device::Accelerator& on, const std::string& name, const Look& look);
+    [[nodiscard]] Kept make(Collective& group, device::Accelerator& on, const std::string& name, const Ties& ties);
+    [[nodiscard]] Kept make_with(const device::CommunicatorId& id, Collective& group, device::Accelerator& on,
+                                 const std::string& name, const Ties& ties) const;
+    /// Closes kept communicators of this device, of all without one; returns whether there was one. Aborts those that
+    /// do not close in time.
+    bool drop_kept(const device::Accelerator* on);
 
     Settings settings_;
     std::map<Key, Kept> kept_; ///< none of those in use
-    std::mutex mutex_;         ///< of the next two
+    std::map<device::Accelerator*, std::shared_ptr<const device::Accelerator::Freeing>> droppers_;
+    std::mutex mutex_; ///< of the next two
     std::vector<Sums*> in_use_;
     std::chrono::steady_clock::time_point tended_;
     std::uint64_t made_ = 0;

@@ -62,8 +62,8 @@ class DeviceSums {
     /// All ranks have started what was started here so far: it has to be complete within the time of
     /// Collective::limit_waits. After that the communicator is aborted, even while this thread waits for the device.
     virtual void expect() = 0;
-    /// Whether that has happened: `look` throws then.
-    [[nodiscard]] virtual bool overdue() const = 0;
+    /// Whether that has happened, or a watcher has found another reason to give up: `look` throws then.
+    [[nodiscard]] virtual bool lost() const = 0;
     /// Throws when the sums can never complete.
     virtual void look() = 0;
     /// Ends what is in flight; the sums must never be used again. Local.

@@ -2,6 +2,7 @@
 #include "device/cuda/accelerator.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -20,6 +21,7 @@ constexpr std::size_t bounce_bytes = std::size_t{4} << 20U;
 CudaAccelerator::CudaAccelerator(int number, DeviceFacts facts)
     : number_(number),
       facts_(std::move(facts)),
+      budget_([this] { static_cast<void>(relieve()); }),
       compute_(number, budget_),
       communication_(number, budget_),
       copies_(number, budget_),
@@ -31,12 +33,28 @@ void CudaAccelerator::use() const { check(cudaSetDevice(number_), "cudaSetDevice
 
 void* CudaAccelerator::allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
-    use();
-    budget_.ask(bytes);
-    void* memory = nullptr;
-    check(cudaMalloc(&memory, bytes), ("cudaMalloc of " + std::to_string(bytes) + " bytes").c_str());
-    budget_.take(memory, bytes);
-    return memory;
+    return budget_.room_for(bytes, [this](std::size_t size) {
+        use();
+        void* memory = nullptr;
+        check(cudaMalloc(&memory, size), ("cudaMalloc of " + std::to_string(size) + " bytes").c_str());
+        return memory;
+    });
+}
+
+/// The pool of cudaMallocAsync gives nothing back by itself while nobody synchronises. What is freed in order of a
+/// stream is only there when the stream has got to it.
+void CudaAccelerator::trim() noexcept {
+    try {
+        comm::Backoff backoff;
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+        for (CudaStream* stream : {&compute_, &communication_})
+            while (!stream->idle() && std::chrono::steady_clock::now() < end) backoff.pause();
+    } catch (const DeviceError&) {
+        return;
+    }
+    cudaMemPool_t pool = nullptr;
+    if (cudaDeviceGetDefaultMemPool(&pool, number_) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
+    static_cast<void>(cudaGetLastError());
 }
 
 /// For memory that is to be freed: earlier work may use it. After an error of the device nobody uses it.
@@ -107,6 +125,11 @@ std::shared_ptr<void> CudaAccelerator::allocate_pinned(std::size_t bytes) {
 }
 
 std::unique_ptr<Compute> CudaAccelerator::make_compute(Stream& on) {
+    try {
+        return make_cuda_compute(number_, facts_, static_cast<CudaStream&>(on));
+    } catch (const DeviceMemoryError&) { // of the workspace, or within cuBLAS
+        static_cast<void>(relieve());
+    }
     return make_cuda_compute(number_, facts_, static_cast<CudaStream&>(on));
 }
 

@@ -42,6 +42,7 @@ class CudaAccelerator final : public Accelerator {
 
   private:
     void use() const;
+    void trim() noexcept override;
     void finish_all() noexcept;
     /// The copy stream begins after all work of the others that was issued so far.
     void order_copies();

@@ -18,7 +18,14 @@ namespace {
 
 static_assert(sizeof(ncclUniqueId) == sizeof(CommunicatorId::bytes));
 
+/// NCCL has no code for a full memory: an error of CUDA, and a text.
 [[noreturn]] void throw_nccl(ncclResult_t result, const char* call) {
+    if (result == ncclUnhandledCudaError) {
+        static_cast<void>(cudaGetLastError());
+        const char* const text = ncclGetLastError(nullptr);
+        if (text != nullptr && std::strstr(text, "out of memory") != nullptr)
+            throw DeviceMemoryError(std::string("the memory of the GPU is full (") + call + ": " + text + ")");
+    }
     const bool peer = result == ncclRemoteError;
     throw CommunicatorError(peer ? CommunicatorError::Cause::peer : CommunicatorError::Cause::system,
                             std::string("NCCL: ") + call + ": " + ncclGetErrorString(result) +
@@ -35,6 +42,15 @@ ncclUniqueId native(const CommunicatorId& id) {
     return result;
 }
 
+/// NCCL before 2.27 gives communicators no names.
+template <class Config>
+void set_name(Config& config, const char* name) {
+    if constexpr (requires { config.commName = name; })
+        config.commName = name;
+    else
+        static_cast<void>(name);
+}
+
 class NcclCommunicator final : public Communicator {
   public:
     NcclCommunicator(int device, const CommunicatorId& id, int size, int rank, const std::string& name)
@@ -42,7 +58,7 @@ class NcclCommunicator final : public Communicator {
         check(cudaSetDevice(device), "cudaSetDevice");
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
-        config.commName = name_.c_str();
+        set_name(config, name_.c_str());
         check_nccl(ncclCommInitRankConfig(&communicator_, size, native(id), rank, &config), "ncclCommInitRankConfig");
     }
     ~NcclCommunicator() override { abort(); }

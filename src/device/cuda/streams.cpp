@@ -10,6 +10,8 @@
 namespace ranktune::device::cuda {
 
 bool is_sticky(cudaError_t code) {
+    constexpr int tensor_memory_leak = 721; // older toolkits have no name for it
+    if (static_cast<int>(code) == tensor_memory_leak) return true;
     switch (code) {
         case cudaErrorIllegalAddress:
         case cudaErrorLaunchFailure:
@@ -23,6 +25,8 @@ bool is_sticky(cudaError_t code) {
         case cudaErrorECCUncorrectable:
         case cudaErrorNvlinkUncorrectable:
         case cudaErrorContained:
+        case cudaErrorMpsClientTerminated:
+        case cudaErrorExternalDevice:
             return true;
         default:
             return false;
@@ -145,12 +149,13 @@ void CudaStream::clip(float* values, std::size_t count, double most, double* num
 
 void* CudaStream::allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
-    use();
-    budget_->ask(bytes);
-    void* memory = nullptr;
-    check(cudaMallocAsync(&memory, bytes, stream_), ("cudaMallocAsync of " + std::to_string(bytes) + " bytes").c_str());
-    budget_->take(memory, bytes);
-    return memory;
+    return budget_->room_for(bytes, [this](std::size_t size) {
+        use();
+        void* memory = nullptr;
+        check(cudaMallocAsync(&memory, size, stream_),
+              ("cudaMallocAsync of " + std::to_string(size) + " bytes").c_str());
+        return memory;
+    });
 }
 
 void CudaStream::release(void* memory) noexcept {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -213,6 +214,7 @@ void fail_device(int device, const std::string& why) {
     std::fprintf(stderr, "stand-in: device %d failed: %s\n", device, why.c_str());
 }
 bool has_failed(int device) { return failed[device]; }
+int device_in_use() { return devices()[static_cast<std::size_t>(current_device)]; }
 
 /// Also after cudaErrorNotReady: whether a query leaves it behind depends on the version of CUDA.
 cudaError_t answer(cudaError_t code) {
@@ -365,6 +367,17 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
         enqueue(on, "cudaFreeAsync", [memory] { take_back(memory); });
         return cudaSuccess;
     });
+}
+/// It has one pool, named by the device.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+    *pool = reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(devices()[static_cast<std::size_t>(device)]));
+    return cudaSuccess;
+}
+/// CUDA trims by itself when a stream, an event or a device is synchronised: the module never does that.
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t kept) {
+    if (kept != 0) return answer(cudaErrorInvalidValue);
+    trim_pool(static_cast<int>(reinterpret_cast<std::uintptr_t>(pool)));
+    return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
     if (forbidden_by_capture()) return answer(cudaErrorStreamCaptureUnsupported);

@@ -20,11 +20,15 @@ class Fault : public std::runtime_error {
 // ---- memory ----
 
 /// Memory of device `device`, at an address that the host cannot access. `live`: at once, filled with NaN; otherwise
-/// from `give` on. nullptr: the device has no room.
+/// from `give` on, and of the pool, to which it returns. nullptr: the device has no room.
 void* reserve(int device, std::size_t bytes, bool live);
 void give(void* memory);
 /// Throws Fault for anything but the beginning of live memory.
 void take_back(void* memory);
+/// What the pool keeps is free again.
+void trim_pool(int device);
+/// The device of the machine that is current on this thread.
+[[nodiscard]] int device_in_use();
 /// Where the stand-in itself finds the contents. Throws Fault unless all of it is live memory of `device`. `bytes` 0:
 /// only the address is checked.
 [[nodiscard]] std::byte* contents(const void* memory, std::size_t bytes, int device, const std::string& user);

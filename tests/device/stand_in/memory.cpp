@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "machine.hpp"
 
@@ -32,6 +34,7 @@ struct Allocation {
     std::size_t first_page = 0; ///< offset
     std::size_t pages = 0;      ///< bytes
     int device = 0;
+    bool pooled = false; ///< of cudaMallocAsync
     enum class State { promised, live, freed } state = State::live;
 };
 
@@ -45,6 +48,7 @@ struct Memory {
     std::size_t next = page;
     std::map<std::size_t, Allocation> allocations; ///< by offset of the address; freed ones too
     std::map<int, std::size_t> used;
+    std::map<int, std::size_t> pool; ///< what cudaMallocAsync keeps; also used
 };
 
 struct sigaction before;
@@ -112,10 +116,12 @@ std::size_t capacity() { return std::stoull(setting("MEMORY", "2097152")) << 10U
 void* reserve(int device, std::size_t bytes, bool live) {
     Memory& all = memory();
     const std::lock_guard lock(all.mutex);
-    if (all.used[device] + bytes > capacity()) return nullptr;
-    all.used[device] += bytes;
-    Allocation allocation{bytes, all.next, rounded(bytes, page), device,
-                          live ? Allocation::State::live : Allocation::State::promised};
+    const std::size_t again = live ? 0 : std::min(bytes, all.pool[device]);
+    if (all.used[device] + bytes - again > capacity()) return nullptr;
+    all.used[device] += bytes - again;
+    all.pool[device] -= again;
+    Allocation allocation{bytes,  all.next, rounded(bytes, page),
+                          device, !live,    live ? Allocation::State::live : Allocation::State::promised};
     all.next += allocation.pages + page;
     if (all.next > range) {
         std::fprintf(stderr, "stand-in: out of addresses\n");
@@ -145,9 +151,18 @@ void take_back(void* address) {
     if (allocation.state != Allocation::State::live)
         throw Fault("freed " + described(address) + " twice, or too early");
     allocation.state = Allocation::State::freed;
-    all.used[allocation.device] -= allocation.bytes;
+    if (allocation.pooled)
+        all.pool[allocation.device] += allocation.bytes;
+    else
+        all.used[allocation.device] -= allocation.bytes;
     madvise(all.content + allocation.first_page, allocation.pages, MADV_DONTNEED);
     mprotect(all.content + allocation.first_page, allocation.pages, PROT_NONE);
+}
+
+void trim_pool(int device) {
+    Memory& all = memory();
+    const std::lock_guard lock(all.mutex);
+    all.used[device] -= std::exchange(all.pool[device], 0);
 }
 
 std::byte* contents(const void* address, std::size_t bytes, int device, const std::string& user) {

@@ -59,6 +59,7 @@ std::string fault_of(int rank, unsigned long call) {
 }
 std::atomic<unsigned long> calls_of[most_ranks];
 std::atomic<unsigned long> sent_bytes{0}; ///< by all ranks of this process; of a sum what any algorithm has to send
+std::atomic<const char*> last_warning{""};
 
 } // namespace
 
@@ -74,6 +75,7 @@ struct ncclComm {
     unsigned long long barriers = 0; ///< passed; of the stream's thread
     bool finalized = false;
     std::thread forming;
+    std::shared_ptr<void> buffers; ///< of the device
 
     [[nodiscard]] Meeting& meeting() const { return *reinterpret_cast<Meeting*>(memory.get()); }
     [[nodiscard]] std::byte* chunk_of(int r) const {
@@ -81,6 +83,7 @@ struct ncclComm {
     }
     [[nodiscard]] bool in_progress() const { return state == ncclInProgress || Clock::now() < settles.load(); }
     void settle_later() { settles = Clock::now() + std::chrono::microseconds(delays.next()); }
+    bool take_buffers();
     bool barrier();
     void form();
     bool agree(unsigned long long what, std::size_t bytes);
@@ -119,6 +122,17 @@ void add_ranks(const ncclComm& all, std::byte* to, std::size_t bytes) {
 }
 
 } // namespace
+
+/// RANKTUNE_STAND_IN_NCCL_MEMORY: KiB of its device that a communicator takes (0). False: the device has no room.
+bool ncclComm::take_buffers() {
+    const std::size_t bytes = std::stoull(setting("NCCL_MEMORY", "0")) << 10U;
+    if (bytes == 0) return true;
+    buffers = {reserve(device_in_use(), bytes, true), [](void* taken) {
+                   if (taken != nullptr) take_back(taken);
+               }};
+    if (buffers == nullptr) last_warning = "Cuda failure 2 'out of memory'";
+    return buffers != nullptr;
+}
 
 /// False: aborted meanwhile.
 bool ncclComm::barrier() {
@@ -291,10 +305,14 @@ unsigned long stand_in_sent_bytes() { return sent_bytes; }
 
 ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
 const char* ncclGetErrorString(ncclResult_t result) {
-    return result == ncclRemoteError   ? "remote process exited or there was a network error"
-           : result == ncclSystemError ? "unhandled system error"
-                                       : "an error of the stand-in";
+    return result == ncclRemoteError          ? "remote process exited or there was a network error"
+           : result == ncclSystemError        ? "unhandled system error"
+           : result == ncclUnhandledCudaError ? "unhandled cuda error"
+                                              : "an error of the stand-in";
 }
+
+/// The text of the last warning in this process.
+const char* ncclGetLastError(ncclComm_t) { return last_warning.load(); }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* result) {
     group.require_closed("ncclGetUniqueId");
@@ -321,11 +339,15 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int size, ncclUniq
     made->rank = rank;
     made->size = size;
     made->delays = Delays(static_cast<unsigned>(100 + rank));
+    const bool room = made->take_buffers();
     const std::string fault = fault_of(rank, 0);
     if (fault == "fail") return ncclSystemError;
     if (fault == "async") made->state = ncclRemoteError;
     made->settle_later();
-    if (fault.empty()) made->forming = std::thread([all = made.get()] { all->form(); });
+    if (!room)
+        made->state = ncclUnhandledCudaError; // found by the thread that forms it
+    else if (fault.empty())
+        made->forming = std::thread([all = made.get()] { all->form(); });
     *communicator = reinterpret_cast<ncclComm_t>(new std::shared_ptr<ncclComm>(made));
     return made->state == ncclRemoteError ? ncclRemoteError : ncclInProgress;
 }
@@ -438,7 +460,8 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
     group.require_closed("ncclCommAbort");
     const auto& all = shared(communicator);
     all->aborted = true;
-    if (all->state == ncclInProgress && getpid() == all->id.process && all->rank == 0) close(all->id.file);
+    const bool forming = all->state == ncclInProgress || all->state == ncclUnhandledCudaError;
+    if (forming && getpid() == all->id.process && all->rank == 0) close(all->id.file);
     end_communicator(communicator);
     return ncclSuccess;
 }
