@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "earlier/found.hpp"
 #include "ranktune/base/text.hpp"
@@ -85,12 +86,13 @@ std::string ignored_text(const Found& found, const space::SearchSpace& space) {
 
 } // namespace
 
-study::WarmStarted::Source fit(const Found& found, const study::WarmSource& source, const study::StudySpec& spec,
+study::WarmStarted::Source fit(Found found, const study::WarmSource& source, const study::StudySpec& spec,
                                std::vector<study::EarlierTrial>& out) {
     study::WarmStarted::Source told{source.path, 0, 0, {}};
     if (!found.trials.empty()) check_names(found, source, spec.space);
     std::map<std::string, std::uint64_t> left_out;
-    for (const FoundTrial& trial : found.trials) {
+    for (FoundTrial& each : found.trials) {
+        const FoundTrial trial = std::exchange(each, {});
         Fitted one = fitted(trial.values, spec.space);
         auto results = within(trial.results, spec.max_iterations);
         if (one.configuration && results.empty() && !trial.failed)
@@ -102,7 +104,9 @@ study::WarmStarted::Source fit(const Found& found, const study::WarmSource& sour
             continue;
         }
         ++told.trials;
+        results.shrink_to_fit();
         out.push_back({std::move(*one.configuration), std::move(results), trial.failed});
+        out.back().configuration.share_names(out.front().configuration);
     }
     told.why = left_out_text(left_out);
     if (const std::string ignored = ignored_text(found, spec.space); !ignored.empty())

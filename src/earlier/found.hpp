@@ -41,10 +41,11 @@ struct Found {
 [[nodiscard]] Found read_optuna_journal(const std::string& text, const study::WarmSource& source,
                                         const study::StudySpec& spec);
 
-/// Appends the trials that this study can use to `out`, as configurations of its space, and says what it cannot use.
-/// Throws base::UsageError for a hyper-parameter that no trial of the file can have.
-[[nodiscard]] study::WarmStarted::Source fit(const Found& found, const study::WarmSource& source,
-                                             const study::StudySpec& spec, std::vector<study::EarlierTrial>& out);
+/// Takes the trials one by one, so that they are not in memory twice. Appends those that this study can use to `out`,
+/// as configurations of its space, and says what it cannot use. Throws base::UsageError for a hyper-parameter that no
+/// trial of the file can have.
+[[nodiscard]] study::WarmStarted::Source fit(Found found, const study::WarmSource& source, const study::StudySpec& spec,
+                                             std::vector<study::EarlierTrial>& out);
 
 /// `searcher.warm_start: old.csv: what`, thrown as base::UsageError.
 [[noreturn]] void refuse(const study::WarmSource& source, const std::string& what);

@@ -35,6 +35,7 @@ class TableReader {
                 fail("has " + base::counted(cells_.size(), "cell") + ", the header has " +
                      std::to_string(header_.size()));
             found_.trials.push_back(trial());
+            found_.trials.back().values.share_names(found_.trials.front().values);
         }
         return std::move(found_);
     }
