@@ -2,15 +2,18 @@
 #pragma once
 // Grid search: every configuration of a finite space, once.
 
-#include "ranktune/searchers/stateless.hpp"
+#include <vector>
+
+#include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/enumeration.hpp"
 
 namespace ranktune::searchers {
 
 /// Suggestion i is configuration i of the `Enumeration`: all domains crossed in file order, the last fastest; lists,
-/// grids, integer ranges and quantised floats count. After the last one the search ends, however many trials the study
+/// grids, integer ranges and quantised floats count. Points that others have asked for before their turn came (start
+/// points, points that users added) are left out. After the last one the search ends, however many trials the study
 /// asks for (Ray Tune repeats the whole grid instead).
-class GridSearcher final : public StatelessSearcher {
+class GridSearcher final : public Searcher {
   public:
     /// `space` must outlive it. Throws base::UsageError naming the continuous parameters.
     explicit GridSearcher(const space::SearchSpace& space) : points_(space) {}
@@ -18,12 +21,20 @@ class GridSearcher final : public StatelessSearcher {
     [[nodiscard]] std::string_view name() const override { return "grid"; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override {
         if (exhausted(index)) return std::nullopt;
-        return points_.at(index);
+        return points_.at(number_of(index));
     }
-    [[nodiscard]] bool exhausted(std::uint64_t index) const override { return index >= points_.size(); }
+    [[nodiscard]] bool exhausted(std::uint64_t index) const override { return number_of(index) >= points_.size(); }
+    void apply(const study::Record& record) override;
+    void snapshot(study::Encoder& out) const override;
+    void restore(study::Decoder& in) override;
 
   private:
+    /// Of suggestion `index` in the enumeration.
+    [[nodiscard]] std::uint64_t number_of(std::uint64_t index) const;
+
     space::Enumeration points_;
+    std::uint64_t suggested_ = 0;         ///< suggestions that trials have taken
+    std::vector<std::uint64_t> left_out_; ///< numbers of points that are no suggestions, ascending
 };
 
 } // namespace ranktune::searchers

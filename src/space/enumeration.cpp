@@ -9,6 +9,34 @@
 #include "space/arithmetic.hpp"
 
 namespace ranktune::space {
+namespace {
+
+bool is_same(const Value& a, const Value& b) {
+    return a == b || (a.is_number() && b.is_number() && a.as_double() == b.as_double());
+}
+
+std::optional<std::uint64_t> position_of(const Domain& domain, const Value& value) {
+    const std::uint64_t count = *cardinality(domain);
+    const bool ascends = !std::holds_alternative<Choice>(domain) && !std::holds_alternative<Grid>(domain);
+    std::uint64_t position = 0;
+    if (ascends && value.is_number()) {
+        std::uint64_t end = count;
+        while (position < end) {
+            const std::uint64_t middle = position + (end - position) / 2;
+            const Value other = value_at(domain, middle);
+            if (other.is_number() && other.as_double() < value.as_double())
+                position = middle + 1;
+            else
+                end = middle;
+        }
+    } else {
+        while (position < count && !is_same(value_at(domain, position), value)) ++position;
+    }
+    if (position == count || !is_same(value_at(domain, position), value)) return std::nullopt;
+    return position;
+}
+
+} // namespace
 
 Enumeration::Enumeration(const SearchSpace& space) : space_(space) {
     std::string continuous;
@@ -60,6 +88,23 @@ Configuration Enumeration::at(std::uint64_t index) const {
     assert(index < size_);
     const std::vector<std::uint64_t> at = positions(distinct_.empty() ? index : distinct_[index]);
     return space_.assemble([&](std::size_t i) { return value_at(space_.parameters()[i].domain, at[i]); });
+}
+
+std::optional<std::uint64_t> Enumeration::find(const Configuration& configuration) const {
+    if (size_ >= std::uint64_t{1} << 63U) return std::nullopt; // saturated
+    std::uint64_t point = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+        const Parameter& parameter = space_.parameters()[i];
+        const Value* value = configuration.find(parameter.name);
+        const auto position =
+            value == nullptr ? std::optional<std::uint64_t>(0) : position_of(parameter.domain, *value);
+        if (!position) return std::nullopt;
+        point = point * counts_[i] + *position;
+    }
+    if (distinct_.empty()) return point;
+    const auto found = std::ranges::lower_bound(distinct_, point);
+    if (found == distinct_.end() || *found != point) return std::nullopt;
+    return static_cast<std::uint64_t>(found - distinct_.begin());
 }
 
 } // namespace ranktune::space

@@ -64,6 +64,48 @@ TEST_CASE("the grid searcher takes every point once and is then exhausted", "[se
     CHECK_FALSE(searcher.suggest(0xFFFFFFFFU, {}).has_value());
 }
 
+TEST_CASE("the grid searcher leaves out points that others have asked for before their turn", "[searchers]") {
+    const SearchSpace space = space_of({{"a", "choice(['x', 'y'])"}, {"n", "qrandint(0, 4, 2)"}});
+    searchers::GridSearcher searcher(space);
+    std::uint32_t trials = 0;
+    const auto create = [&](const space::Configuration& configuration, study::Origin::Kind kind, std::uint64_t index) {
+        searcher.apply(study::TrialCreated{TrialId(trials++), {}, 1, 0, 0, {kind, index, 0}, configuration});
+    };
+    auto next = [&, index = std::uint64_t{0}]() mutable {
+        const auto configuration = searcher.suggest(index, {});
+        if (!configuration) return std::string("none");
+        create(*configuration, study::Origin::Kind::searcher, index++);
+        return configuration->text();
+    };
+    const space::Enumeration points(space);
+    create(points.at(0), study::Origin::Kind::start, 0); // a=x n=0
+    create(points.at(2), study::Origin::Kind::start, 1); // a=x n=4
+    CHECK(next() == "a=x n=2");
+    create(points.at(1), study::Origin::Kind::user, 0); // its turn has been
+    create(points.at(4), study::Origin::Kind::user, 1); // a=y n=2
+    create(points.at(4), study::Origin::Kind::repeat, 1);
+    CHECK(next() == "a=y n=0");
+    study::Bytes bytes;
+    study::Encoder out(bytes);
+    searcher.snapshot(out);
+    searchers::GridSearcher restored(space);
+    study::Decoder in(bytes);
+    restored.restore(in);
+    CHECK(restored.suggest(2, {})->text() == "a=y n=4");
+    CHECK(next() == "a=y n=4");
+    CHECK(searcher.exhausted(3));
+    CHECK(next() == "none");
+}
+
+TEST_CASE("the grid searcher goes on behind what an earlier version has suggested", "[searchers]") {
+    const SearchSpace space = space_of({{"n", "choice([1, 2, 3, 4])"}});
+    searchers::GridSearcher searcher(space);
+    const space::Enumeration points(space);
+    searcher.apply(study::TrialCreated{TrialId(0), {}, 1, 0, 0, {study::Origin::Kind::start, 0, 0}, points.at(0)});
+    searcher.apply(study::TrialCreated{TrialId(1), {}, 1, 0, 0, {}, points.at(0)});
+    CHECK(searcher.suggest(1, {})->text() == "n=2");
+}
+
 TEST_CASE("the grid searcher refuses a continuous domain by name", "[searchers]") {
     const SearchSpace space = space_of({{"a", "choice([1])"}, {"lr", "uniform(0, 1)"}});
     CHECK(refusal([&] { searchers::GridSearcher searcher(space); }) ==

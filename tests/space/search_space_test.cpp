@@ -169,6 +169,7 @@ TEST_CASE("an empty space has one empty configuration", "[space]") {
     CHECK(space.grid_size() == 1);
     CHECK(Enumeration(space).size() == 1);
     CHECK(Enumeration(space).at(0).empty());
+    CHECK(Enumeration(space).find({}) == 0);
 }
 
 TEST_CASE("the size of a grid saturates", "[space]") {
@@ -193,6 +194,10 @@ TEST_CASE("an enumeration crosses all finite domains in file order, the last fas
     CHECK(points.at(2).text() == "a=x n=1 k=7 q=0.2");
     CHECK(points.at(3).text() == "a=x n=2 k=7 q=0.0");
     CHECK(points.at(11).text() == "a=y n=2 k=7 q=0.2");
+    for (std::uint64_t i = 0; i < points.size(); ++i) CHECK(points.find(points.at(i)) == i);
+    Configuration other = points.at(3);
+    other.set("q", 0.15);
+    CHECK(!points.find(other));
 }
 
 TEST_CASE("an enumeration lists configurations that differ in absent parameters only once", "[space]") {
@@ -204,6 +209,7 @@ TEST_CASE("an enumeration lists configurations that differ in absent parameters 
     CHECK(texts == std::vector<std::string>{"momentum=0.5 optimizer=sgd n=1", "momentum=0.5 optimizer=sgd n=2",
                                             "optimizer=adam n=1", "optimizer=adam n=2",
                                             "momentum=0.9 optimizer=sgd n=1", "momentum=0.9 optimizer=sgd n=2"});
+    for (std::uint64_t i = 0; i < points.size(); ++i) CHECK(points.find(points.at(i)) == i);
 }
 
 TEST_CASE("an enumeration refuses continuous domains by name, and conditions on a huge grid", "[space]") {

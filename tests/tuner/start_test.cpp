@@ -24,9 +24,9 @@ std::string with_points(const std::string& searcher) {
 }
 
 /// Runs one trial after the other on one rank, and answers what is to be prepared.
-std::vector<TrialState> trials_of(SmallCore& core) {
+std::vector<TrialState> trials_of(SmallCore& core, std::uint32_t count = 4) {
     core.began({"n0"});
-    for (std::uint32_t trial = 0; trial < 4; ++trial) {
+    for (std::uint32_t trial = 0; trial < count; ++trial) {
         for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open()))
             if (!ticket.answered)
                 core.step(
@@ -35,7 +35,7 @@ std::vector<TrialState> trials_of(SmallCore& core) {
         core.over(trial, AttemptOutcome::stopped);
     }
     std::vector<TrialState> trials;
-    for (std::uint32_t trial = 0; trial < 4; ++trial) trials.push_back(core.state().trial(TrialId(trial)));
+    for (std::uint32_t trial = 0; trial < count; ++trial) trials.push_back(core.state().trial(TrialId(trial)));
     return trials;
 }
 
@@ -63,14 +63,15 @@ TEST_CASE("points to try first come first, completed by the searcher, and take n
     }
 }
 
-TEST_CASE("a grid is searched whole after the points to try first", "[tuner]") {
+TEST_CASE("a grid is searched whole, with the points to try first in front", "[tuner]") {
     std::string text =
         testing::small_study("max_iterations = 1\n", "[searcher]\ntype = \"grid\"\nstart = [{ x = 2 }]\n");
     text.replace(text.find("\"uniform(0, 1)\""), 15, "[1, 2, 3]");
     SmallCore core(text);
     std::string all;
-    for (const TrialState& trial : trials_of(core)) all += trial.configuration.text() + " ";
-    CHECK(all == "x=2 x=1 x=2 x=3 ");
+    for (const TrialState& trial : trials_of(core, 3)) all += trial.configuration.text() + " ";
+    CHECK(all == "x=2 x=1 x=3 ");
+    CHECK(core.state().ended);
 }
 
 } // namespace ranktune::tuner

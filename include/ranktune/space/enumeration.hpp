@@ -3,6 +3,7 @@
 // All configurations of a finite search space, in a fixed order, each reachable by its number: grid search.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ranktune/space/search_space.hpp"
@@ -27,6 +28,8 @@ class Enumeration {
     [[nodiscard]] std::uint64_t size() const { return size_; }
     /// Requires index < size().
     [[nodiscard]] Configuration at(std::uint64_t index) const;
+    /// Its number; nullopt: it has a value that the enumeration does not have.
+    [[nodiscard]] std::optional<std::uint64_t> find(const Configuration& configuration) const;
 
   private:
     /// Position of each parameter in its domain at a point of the cross product.
