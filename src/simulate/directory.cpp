@@ -96,14 +96,15 @@ void make_place(storage::FileSystem& files, const DirectoryRequest& request) {
 
 } // namespace
 
-Figures simulate_to(storage::FileSystem& files, const Setup& setup, const DirectoryRequest& request) {
+Figures simulate_to(storage::FileSystem& files, const Setup& setup, const DirectoryRequest& request,
+                    const Progressing& progress) {
     make_place(files, request);
     const studydir::StudyDirectory place{request.directory};
     const std::string resolved = study::resolved_toml(setup.spec);
     const std::string curves = setup.recordings ? setup.recordings->identity : "";
     const std::string uuid = uuid_of(description(setup) + resolved + request.model_text + request.fault_text + curves);
     Kept kept;
-    const Figures figures = simulate(setup, uuid, request.version, &kept);
+    const Figures figures = simulate(setup, uuid, request.version, &kept, progress);
 
     studydir::create_study_directory(files, place, request.study_text, true);
     studydir::publish_text(files, place.resolved_file(), resolved, false);

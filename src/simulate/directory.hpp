@@ -22,6 +22,7 @@ struct DirectoryRequest {
 /// are such files), the journal and `outcome`. No checkpoints, logs and tables. The bytes are a function of `setup` and
 /// `request`: time begins in 1970, and the journal names no writer. Keeps the journal in memory until the end, about 64
 /// bytes per report. Throws base::UsageError when the directory holds something already, base::IoError.
-[[nodiscard]] Figures simulate_to(storage::FileSystem& files, const Setup& setup, const DirectoryRequest& request);
+[[nodiscard]] Figures simulate_to(storage::FileSystem& files, const Setup& setup, const DirectoryRequest& request,
+                                  const Progressing& progress = {});
 
 } // namespace ranktune::simulate

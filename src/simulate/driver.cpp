@@ -32,6 +32,8 @@ constexpr std::size_t batch_records = 4096;
 constexpr double near_share = 0.01;
 /// Jobs in a row without a single report.
 constexpr std::uint32_t patience = 20;
+/// Of the head.
+constexpr std::uint64_t steps_between_signs = 64;
 /// Draws of the purpose `fault`; attempts have smaller numbers, and those of incarnations are added.
 constexpr std::uint32_t draw_straggler = 0x8000'0000U;
 constexpr std::uint32_t draw_rank = 0x9000'0000U;
@@ -43,6 +45,11 @@ constexpr double never_s = 9e9;
 std::int64_t nanoseconds(double seconds) {
     return static_cast<std::int64_t>(std::llround(1e9 * std::min(seconds, never_s)));
 }
+
+constexpr std::int64_t end_of_time = std::int64_t{9'000'000'000} * 1'000'000'000;
+
+/// Not after the end of time.
+std::int64_t later(std::int64_t now, std::int64_t ns) { return now + std::min(ns, end_of_time - now); }
 
 /// RFC 3339; time begins in 1970.
 std::string wall_time(std::int64_t ns) {
@@ -108,9 +115,10 @@ struct Item {
 
 class Driver {
   public:
-    Driver(const Setup& setup, study::RecordSink* sink)
+    Driver(const Setup& setup, study::RecordSink* sink, const Progressing& progress)
         : setup_(setup),
           sink_(sink),
+          progress_(progress),
           time_(setup.recordings ? times_of(setup.model.time, *setup.recordings) : setup.model.time),
           head_ns_(nanoseconds(time_.head)),
           seed_(setup.model.curves.seed.value_or(setup.spec.seed)),
@@ -146,7 +154,7 @@ class Driver {
     [[nodiscard]] double time_to_failure(double mean_s, std::uint32_t subject, std::uint32_t draw) const;
     void rank_fails(std::uint32_t rank);
     [[nodiscard]] std::int64_t in_jobs() const { return std::max(now_, head_is_free_); }
-    [[nodiscard]] std::int64_t elapsed() const { return in_jobs() + waited_; }
+    [[nodiscard]] std::int64_t elapsed() const { return later(in_jobs(), waited_); }
     void next();
     void take(const Item& item);
     void step(study::EventBody body);
@@ -168,6 +176,8 @@ class Driver {
 
     const Setup& setup_;
     study::RecordSink* sink_;
+    const Progressing& progress_;
+    std::uint64_t steps_ = 0;
     TimeModel time_;
     std::int64_t head_ns_; ///< for one event
     std::uint64_t seed_;
@@ -235,7 +245,7 @@ void Driver::begin_job() {
     has_begun_.assign(figures_.ranks + 1, false);
     for (Running& run : trials_) run.phase = Running::Phase::idle;
     if (faults.walltime_s > 0.0) {
-        step(study::DeadlineKnown{base::from_ns(now_ + nanoseconds(faults.walltime_s))});
+        step(study::DeadlineKnown{base::from_ns(later(now_, nanoseconds(faults.walltime_s)))});
         schedule_failure(Item::Kind::job_fails, 0, faults.walltime_s);
     }
     const std::uint32_t job = incarnation_.value();
@@ -261,7 +271,7 @@ void Driver::end_job(bool suddenly) {
         throw base::UsageError(std::to_string(patience) +
                                " simulated jobs in a row ended before any trial reported: they are too short, or fail "
                                "too often, for one iteration");
-    waited_ += nanoseconds(setup_.faults.wait_s);
+    waited_ = later(waited_, nanoseconds(setup_.faults.wait_s));
     begin_job();
 }
 
@@ -289,7 +299,7 @@ void Driver::next() {
     if (!tickets_.empty() && !prepares_) {
         if (time_.suggestion == 0.0) return prepare_ticket();
         prepares_ = true;
-        heap_.push({now_ + nanoseconds(time_.suggestion), scheduled_++, 0, 0, Item::Kind::prepared});
+        heap_.push({later(now_, nanoseconds(time_.suggestion)), scheduled_++, 0, 0, Item::Kind::prepared});
     }
     const auto timer = tuner_.timer();
     if (timer && (heap_.empty() || base::to_ns(*timer) <= heap_.top().at)) {
@@ -326,8 +336,13 @@ void Driver::take(const Item& item) {
 /// The head takes events in the order in which they arrive, and what it says arrives when it is done.
 void Driver::step(study::EventBody body) {
     const std::int64_t arrived = std::exchange(now_, std::max(now_, head_is_free_));
+    if (elapsed() >= end_of_time)
+        throw base::UsageError(
+            "the simulated study takes longer than 285 years: lower the times of the model or the file of failures, or "
+            "give --hours");
+    if (progress_ && ++steps_ % steps_between_signs == 0) progress_(tuner_.state().trials.size());
     tuner_.step({base::from_ns(now_), std::move(body)}, out_);
-    now_ += head_ns_;
+    now_ = later(now_, head_ns_);
     head_is_free_ = now_;
     figures_.head_s += time_.head;
     std::swap(commands_, out_.commands);
@@ -360,11 +375,11 @@ void Driver::prepare_ticket() {
 }
 
 void Driver::schedule(Item::Kind kind, std::uint32_t trial, double after_s) {
-    heap_.push({now_ + nanoseconds(after_s), scheduled_++, trial, trials_[trial].attempt.value(), kind});
+    heap_.push({later(now_, nanoseconds(after_s)), scheduled_++, trial, trials_[trial].attempt.value(), kind});
 }
 
 void Driver::schedule_failure(Item::Kind kind, std::uint32_t rank, double after_s) {
-    if (after_s < never_s) heap_.push({now_ + nanoseconds(after_s), scheduled_++, rank, 0, kind});
+    if (after_s < never_s) heap_.push({later(now_, nanoseconds(after_s)), scheduled_++, rank, 0, kind});
 }
 
 // ---- training
@@ -562,8 +577,9 @@ std::string description(const Setup& setup) {
     return text;
 }
 
-Figures simulate(const Setup& setup, const std::string& uuid, const std::string& version, study::RecordSink* sink) {
-    return Driver(setup, sink).run(uuid, version);
+Figures simulate(const Setup& setup, const std::string& uuid, const std::string& version, study::RecordSink* sink,
+                 const Progressing& progress) {
+    return Driver(setup, sink, progress).run(uuid, version);
 }
 
 } // namespace ranktune::simulate

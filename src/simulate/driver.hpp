@@ -4,6 +4,7 @@
 // and fail, in one job or several, without wires and processes. The head answers one event after the other.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,10 +67,13 @@ struct Figures {
 /// The text in the first record of a simulated study: what was simulated.
 [[nodiscard]] std::string description(const Setup& setup);
 
+/// Told now and then how many trials there are.
+using Progressing = std::function<void(std::uint64_t trials)>;
+
 /// Runs the study to its end. Deterministic: a function of `setup` alone. `sink`, if there is one, gets every record,
-/// in batches. Throws base::UsageError as the constructor of Tuner and make_curves, and when jobs are so short that the
-/// study gets nowhere; and what the sink throws.
+/// in batches. Throws base::UsageError as the constructor of Tuner and make_curves, when jobs are so short that the
+/// study gets nowhere, and when it takes longer than three centuries; and what the sink throws.
 [[nodiscard]] Figures simulate(const Setup& setup, const std::string& uuid, const std::string& version,
-                               study::RecordSink* sink);
+                               study::RecordSink* sink, const Progressing& progress = {});
 
 } // namespace ranktune::simulate

@@ -142,7 +142,9 @@ Recording::Point point_of(const std::vector<std::string>& cells, const Columns& 
     point.iteration = static_cast<base::Iteration>(iteration);
     point.value = number(cells[columns.value], "the metric", rows);
     if (columns.seconds) point.seconds = number(cells[*columns.seconds], "seconds", rows);
-    if (!(point.seconds >= 0.0)) rows.fail("seconds need a number from 0, not '" + cells[*columns.seconds] + "'");
+    constexpr double longest_s = 1e9;
+    if (!(point.seconds >= 0.0 && point.seconds <= longest_s))
+        rows.fail("seconds need a number from 0 to 1e9, not '" + cells[*columns.seconds] + "'");
     return point;
 }
 

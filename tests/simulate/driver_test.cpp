@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/driver.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <string>
@@ -206,6 +208,29 @@ TEST_CASE("nobody waits for a suggestion that takes long: more trials take a sto
     };
     CHECK(stopgaps(0.0) < 20);
     CHECK(stopgaps(5.0) >= 70);
+}
+
+TEST_CASE("a study that takes longer than study time can count is refused", "[simulate]") {
+    Setup setup{spec("num_trials = 3\nmax_iterations = 9", fifo), exact(), 1};
+    setup.model.time.iteration = 1e7;
+    setup.model.time.stragglers = 1.0;
+    setup.model.time.straggler_factor = 1000.0;
+    CHECK_THROWS_WITH(run(setup), Catch::Matchers::Contains("takes longer than 285 years"));
+    setup.model.time.straggler_factor = 1.0;
+    setup.model.time.head = 1e7; // every event
+    CHECK(run(setup).seconds < 9e9);
+    setup.spec.time_budget = std::chrono::hours(24);
+    CHECK(run(setup).seconds > 0.0);
+}
+
+TEST_CASE("a simulation tells how many trials there are", "[simulate]") {
+    const Setup setup{spec("num_trials = 40\nmax_iterations = 9", fifo), exact(), 4};
+    std::vector<std::uint64_t> told;
+    static_cast<void>(
+        simulate::simulate(setup, "uuid", "test", nullptr, [&](std::uint64_t trials) { told.push_back(trials); }));
+    REQUIRE(told.size() > 2);
+    CHECK(std::is_sorted(told.begin(), told.end()));
+    CHECK(told.back() <= 40);
 }
 
 TEST_CASE("the time budget ends a study in virtual time", "[simulate]") {

@@ -86,7 +86,10 @@ TEST_CASE("mistakes in a table are named with file and line", "[simulate]") {
           "curves.csv:2: iteration needs a whole number from 1, not '1.5'");
     CHECK(refusal("curve,iteration,score\na,1,1\n\na,1,2\n") == "curves.csv: curve 'a', iteration 1 is there twice");
     CHECK(refusal("curve,iteration,score,seconds\na,1,1,-1\n") ==
-          "curves.csv:2: seconds need a number from 0, not '-1'");
+          "curves.csv:2: seconds need a number from 0 to 1e9, not '-1'");
+    for (const std::string seconds : {"inf", "1e300", "nan"})
+        CHECK(refusal("curve,iteration,score,seconds\na,1,1," + seconds + "\n") ==
+              "curves.csv:2: seconds need a number from 0 to 1e9, not '" + seconds + "'");
     CHECK(refusal("curve,iteration,score,seconds\na,1,1,5\na,2,1,4\n")
               .find("curve 'a', iteration 2: its seconds are fewer") != std::string::npos);
     CHECK(refusal("curve,iteration,score,x\na,1,1,5\na,2,1,4\n") ==

@@ -43,6 +43,8 @@ CLI::Validator one_of(const Names<Enum>& names) {
 
 /// A whole number from `low` on; `#7` is 7.
 [[nodiscard]] CLI::Validator whole_number(std::uint32_t low, const std::string& what);
+/// A finite number in this range. (CLI::Range accepts NaN.)
+[[nodiscard]] CLI::Validator number_between(double low, double high);
 /// Refuses an empty path: an unset shell variable would otherwise silently mean the default.
 [[nodiscard]] CLI::Validator no_empty_path();
 /// Accepts a trial's number, or "best".

@@ -2,11 +2,18 @@
 // simulate: a study on a virtual cluster, as a study directory or as a table.
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
 
 #include "cli/study_input.hpp"
 #include "cli/terminal/message.hpp"
@@ -15,6 +22,7 @@
 #include "cli/version.hpp"
 #include "earlier/earlier_results.hpp"
 #include "ranktune/algorithms/registry.hpp"
+#include "ranktune/base/text.hpp"
 #include "report/screens/simulated.hpp"
 #include "simulate/directory.hpp"
 #include "simulate/sweep.hpp"
@@ -103,15 +111,45 @@ simulate::Setup setup_for(const SimulateArguments& arguments, const study::Study
     return setup;
 }
 
+/// On a terminal: how far a simulation of more than a second has got.
+class ProgressLine {
+  public:
+    ProgressLine(std::string what, std::uint32_t trials) : what_(std::move(what)), trials_(trials) {}
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+    ~ProgressLine() {
+        if (shown_) std::cerr << "\r\033[K" << std::flush;
+    }
+    void operator()(std::uint64_t trials) {
+        const auto now = std::chrono::steady_clock::now();
+        if (!terminal_ || now < next_) return;
+        next_ = now + std::chrono::milliseconds(500);
+        shown_ = true;
+        std::cerr << "\r\033[K" << what_ << ": " << base::grouped(trials) << " of " << base::counted(trials_, "trial")
+                  << std::flush;
+    }
+
+  private:
+    std::string what_;
+    std::uint32_t trials_;
+    bool terminal_ = isatty(STDERR_FILENO) != 0;
+    bool shown_ = false;
+    std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+};
+
 int one_study(const SimulateArguments& arguments, const Inputs& inputs) {
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     const std::string shown = arguments.directory.empty() ? input.spec.name + "-simulated" : arguments.directory;
     refuse_directory(shown, arguments.study, input, arguments.fresh);
     const simulate::Setup setup =
         setup_for(arguments, input.spec, inputs, recordings_of(inputs.model.curves, input.spec));
-    const auto figures = simulate::simulate_to(
-        storage::posix_file_system(), setup,
-        {absolute_directory(shown), input.text, inputs.model_text, inputs.fault_text, version(), arguments.fresh});
+    const auto figures = [&] {
+        ProgressLine line("simulating", setup.spec.num_trials);
+        return simulate::simulate_to(
+            storage::posix_file_system(), setup,
+            {absolute_directory(shown), input.text, inputs.model_text, inputs.fault_text, version(), arguments.fresh},
+            std::ref(line));
+    }();
     std::cout << report::simulated_screen(setup, figures, shown, detect_terminal().style);
     return 0;
 }
@@ -130,12 +168,15 @@ int table(const SimulateArguments& arguments, const Inputs& inputs) {
                       setups.empty() ? recordings_of(inputs.model.curves, spec) : setups.front().recordings));
     }
     std::vector<simulate::SweepRow> rows;
+    const std::uint32_t each = std::max(1U, arguments.seeds);
     for (std::size_t i = 0; i < all.size(); ++i) {
         std::vector<simulate::Figures> seeds;
         const std::uint64_t first = setups[i].spec.seed;
-        for (std::uint32_t k = 0; k < std::max(1U, arguments.seeds); ++k) {
+        for (std::uint32_t k = 0; k < each; ++k) {
             setups[i].spec.seed = first + k;
-            seeds.push_back(simulate::simulate(setups[i], "simulated", version(), nullptr));
+            ProgressLine line(fmt::format("simulating study {} of {}", i * each + k + 1, all.size() * each),
+                              setups[i].spec.num_trials);
+            seeds.push_back(simulate::simulate(setups[i], "simulated", version(), nullptr, std::ref(line)));
         }
         rows.push_back(simulate::summarise(all[i], seeds));
     }
