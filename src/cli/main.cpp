@@ -29,6 +29,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/explain/next_steps.hpp"
+#include "report/view/load.hpp"
 
 namespace ranktune {
 namespace {
@@ -37,6 +38,7 @@ using namespace cli;
 
 constexpr int exit_runtime_error = 1;
 constexpr int exit_usage = 2;
+constexpr int exit_no_result = static_cast<int>(study::StudyOutcome::no_success);
 
 const Names<Progress> progresses{
     {"auto", Progress::automatic}, {"table", Progress::table}, {"lines", Progress::lines}, {"none", Progress::none}};
@@ -351,7 +353,7 @@ class App {
             ->transform(whole_number(1, "a number of groups, 1 at least"));
         verb->add_option("--hours", simulate_.hours, "Virtual time after which the study ends (as study.time_budget)")
             ->type_name("H")
-            ->check(CLI::Range(1e-3, 1e6));
+            ->check(number_between(1e-3, 1e6));
         verb->add_option("--model", simulate_.model,
                          "Learning curves and times (TOML; default: built in), or the directory of an earlier study")
             ->type_name("PATH")
@@ -465,6 +467,9 @@ int run_program(int argc, char** argv) {
         const Invocation invocation = invocation_of(argc, argv);
         report::name_program(std::filesystem::path(invocation.program).filename().string());
         return App(invocation).main(argc, argv);
+    } catch (const report::NoResult& error) {
+        std::cerr << error_message(error.what(), exit_no_result);
+        return exit_no_result;
     } catch (const base::UsageError& error) {
         std::cerr << error_message(error.what(), exit_usage);
         return exit_usage;

@@ -116,7 +116,8 @@ study::SchedulerPlan plan_pbt(const study::StudySpec& spec) {
     const bool synchronous = population_options(spec).synchronous;
     study::SchedulerPlan plan{
         .words = synchronous ? "synchronous population-based training" : "population-based training",
-        .paused_checkpoints = 2 * std::uint64_t{spec.num_trials}};
+        .paused_checkpoints = 2 * std::uint64_t{spec.num_trials},
+        .needed_checkpoints = spec.num_trials};
     if (spec.num_trials < 2)
         plan.warning = "a population of one: nobody takes over anything; raise study.num_trials (10 to 80 are usual)";
     return plan;

@@ -142,6 +142,7 @@ void Schedule::apply(const study::Record& record) {
         set_phase(close->trial, Phase::over);
     } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
         set_phase(again->trial, Phase::runs);
+        if (again->from_scratch) member(again->trial).saved.clear();
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "sim/draw.hpp"
 #include "sim/memory_journal.hpp"
+#include "sim/weights.hpp"
 
 namespace ranktune::sim {
 
@@ -34,6 +35,10 @@ Case draw_case(std::uint64_t seed) {
     RngStream gpus(seed, base::Purpose::fault, of_gpus);
     const bool alike = drawn.spec.scheduler.algorithm->name == "pbt"; // members have GPUs, or none has
     if (!alike && gpus.uniform() < 0.3) draw_gpus(gpus, drawn.spec, drawn.lives);
+    constexpr std::uint32_t of_limits = 3;
+    RngStream limits(seed, base::Purpose::fault, of_limits);
+    if (alike) draw_limit(limits, drawn.spec);
+    drawn.reopens = alike;
     drawn.description = scheduler_text(drawn.spec.scheduler) + ", " + std::to_string(drawn.spec.num_trials) +
                         " trials, R " + std::to_string(drawn.spec.max_iterations) + ", " +
                         std::to_string(drawn.lives.front().workers) +
@@ -78,6 +83,19 @@ void add(const ClusterResult& life, const ClusterOptions& options, CaseResult& r
         result.problems.push_back("life " + std::to_string(options.incarnation.value()) + ": " + problem);
 }
 
+/// Between two lives a user may have trials tried again that have failed, from their checkpoints or from scratch.
+void reopen(tuner::Tuner& tuner, std::uint64_t seed, MemoryJournal& journal, std::set<std::string>& files) {
+    constexpr std::uint32_t of_reopening = 4;
+    RngStream random(seed, base::Purpose::fault, of_reopening, tuner.state().incarnation.value());
+    tuner::Output out;
+    for (std::uint32_t i = 0; i < tuner.state().trials.size(); ++i)
+        if (tuner.state().trials[i].phase == study::TrialPhase::failed && random.uniform() < 0.3)
+            tuner.reopen(base::TrialId{i}, random.uniform() < 0.5, tuner.state().now, out);
+    journal.append(out.records);
+    for (const study::Command& command : out.commands)
+        if (const auto* gone = std::get_if<study::DeleteCheckpoint>(&command)) files.erase(gone->path);
+}
+
 void run_lives(const Case& drawn, CaseResult& result) {
     MemoryJournal journal;
     std::set<std::string> files;
@@ -101,6 +119,8 @@ void run_lives(const Case& drawn, CaseResult& result) {
         replayed->check_invariants();
         check_between(tuner->state(), life.head.has_value(), result.problems);
         tuner = std::move(replayed);
+        const bool goes_on = !tuner->state().ended || tuner->state().outcome == StudyOutcome::resumable;
+        if (drawn.reopens && goes_on) reopen(*tuner, drawn.spec.seed, journal, files);
         // The journal decides: a head may be killed after it has written the end.
         const tuner::State& state = tuner->state();
         const bool ended = state.ended && state.incarnation == options.incarnation;
@@ -110,6 +130,8 @@ void run_lives(const Case& drawn, CaseResult& result) {
     const tuner::State& state = tuner->state();
     if (result.outcome == StudyOutcome::resumable) result.problems.push_back("an undisturbed life ended as resumable");
     check_end(state, files, result.problems);
+    if (tuner->scheduler().exploits())
+        for (std::string& wrong : wrong_schedules(journal, drawn.spec)) result.problems.push_back(std::move(wrong));
     result.trials = state.trials.size();
     result.failed_trials = state.in(study::TrialPhase::failed);
     result.records = journal.count();

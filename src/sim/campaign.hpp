@@ -17,6 +17,7 @@ namespace ranktune::sim {
 struct Case {
     study::StudySpec spec;
     std::vector<ClusterOptions> lives;
+    bool reopens = false;    ///< between two lives, some of the trials that have failed are tried again
     std::string description; ///< one line: scheduler, sizes, faults
 };
 [[nodiscard]] Case draw_case(std::uint64_t seed);
@@ -41,7 +42,8 @@ struct CaseResult {
 
 /// Runs the case of `seed` and checks: every machine ends, within a limit of virtual time; the core's invariants hold
 /// after every event; after every life the records, encoded, decoded and applied to a new core, give the same digest;
-/// the last life ends the study with every trial in a final state and every kept checkpoint present. A violation is
+/// the last life ends the study with every trial in a final state and every kept checkpoint present; of a population,
+/// the core says at every report and checkpoint what the weights have been through. A violation is
 /// returned as a problem, not thrown.
 [[nodiscard]] CaseResult run_case(std::uint64_t seed);
 

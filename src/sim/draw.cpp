@@ -183,6 +183,11 @@ void draw_breadth(RngStream& rng, study::StudySpec& spec) {
     spec.scheduler = chance(rng, 0.4) ? draw_population(rng) : draw_brackets(rng);
 }
 
+void draw_limit(RngStream& rng, study::StudySpec& spec) {
+    if (!spec.checkpoint.max_bytes && chance(rng, 0.5))
+        spec.checkpoint.max_bytes = 1000 * (1 + rng.below(2 * std::uint64_t{spec.num_trials}));
+}
+
 void draw_deaths(RngStream& rng, ClusterOptions& life) {
     if (chance(rng, 0.4)) {
         const std::uint64_t deaths = 1 + rng.below(1 + life.workers / 2);

@@ -17,6 +17,8 @@ namespace ranktune::sim {
 void draw_breadth(base::RngStream& rng, study::StudySpec& spec);
 /// Lets a study whose trials differ in size have trials without GPUs, too, and gives its lives workers of both kinds.
 void draw_gpus(base::RngStream& rng, study::StudySpec& spec, std::vector<ClusterOptions>& lives);
+/// Gives a population that has no limit of bytes for its checkpoints one, in half of the cases; often too small a one.
+void draw_limit(base::RngStream& rng, study::StudySpec& spec);
 /// For descriptions: "asha promote".
 [[nodiscard]] std::string scheduler_text(const study::SchedulerSpec& scheduler);
 /// Draws delays and faults of the wires and the behaviour of trials, without deaths.

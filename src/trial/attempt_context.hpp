@@ -30,7 +30,7 @@ class AttemptContext : public Context {
     explicit AttemptContext(const AttemptParts& parts) : parts_(parts) {}
     [[nodiscard]] const space::Configuration& configuration() const override { return parts_.configuration; }
     [[nodiscard]] base::TrialId trial() const override { return parts_.assignment.start.trial; }
-    [[nodiscard]] std::uint64_t seed() const override { return parts_.setting.spec->seed; }
+    [[nodiscard]] std::uint64_t seed() const override { return parts_.setting.spec->seed_of(trial()); }
     [[nodiscard]] base::Iteration iteration() const override { return parts_.loop.iteration(); }
     [[nodiscard]] base::Iteration max_iterations() const override { return parts_.setting.spec->max_iterations; }
     [[nodiscard]] ddp::Group& group() const override { return parts_.group; }

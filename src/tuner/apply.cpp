@@ -151,6 +151,8 @@ void Tuner::apply_one(const study::TrialStarted& r) {
     if (r.ranks.empty()) impossible("a trial is started on no rank");
     if (t.attempt == Attempt{}) t.started = r.at;
     t.attempt = r.attempt;
+    const std::uint32_t takeover = takeover_of(t, t.generation());
+    if (takeover != takeover_in(t, r.attempt)) t.changes.push_back({r.attempt, takeover});
     t.abandoned = t.at_fault = false;
     t.ranks = r.ranks;
     t.overtaken = 0;
@@ -204,6 +206,7 @@ void Tuner::take_value(TrialId id, Iteration iteration, const schedulers::Object
     if (!better) return;
     t.best = reading.value;
     t.best_iteration = iteration;
+    t.best_takeover = t.newest_takeover;
     if (spec_.searcher.repeats > 1) return; // take_mean
     if (several) {
         t.others.assign(reading.others.begin(), reading.others.begin() + std::ssize(spec_.objective.others));
@@ -239,6 +242,8 @@ void Tuner::apply_one(const study::Reported& r) {
     const auto* held = admission_->held(r.trial);
     if (held == nullptr || held->empty()) receive(r.trial, r.at, r.iteration, r.seconds, t.seconds);
     t.iteration = std::max(t.iteration, r.iteration);
+    t.newest_iteration = r.iteration;
+    t.newest_takeover = takeover_in(t, r.attempt);
     t.seconds = r.seconds;
     t.verdict = r.verdict;
     t.reported = true;
@@ -272,6 +277,7 @@ void Tuner::apply_one(const study::CheckpointCommitted& r) {
     TrialState& t = trial(r.trial);
     state_.pace.learn_from_checkpoint(t, r.at, r.checkpoint.iteration);
     state_.retention.committed(t, r.checkpoint);
+    t.has_saved = true;
     if (exploits_) holders_[r.trial] = t.ranks;
     const auto own = std::ranges::count(t.checkpoints, t.generation(), &CheckpointRef::generation);
     if (own >= 2) t.unsettled = 0;
@@ -415,7 +421,11 @@ void Tuner::apply_one(const study::TrialReopened& r) {
     t.failure = {};
     t.overtaken = 0;
     t.verdict = {};
-    if (r.from_scratch) t.seconds = 0.0;
+    if (r.from_scratch) {
+        t.seconds = 0.0;
+        t.has_saved = false;
+        t.of_earlier_life = static_cast<std::uint32_t>(t.checkpoints.size());
+    }
     state_.ended = false; // there is something to do again
     lose_determinism();
     set_phase(r.trial, TrialPhase::waiting);
@@ -459,7 +469,9 @@ void Tuner::apply_one(const study::Exploited& r) {
     TrialState& t = trial(r.trial);
     if (r.generation != t.generation() + 1)
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
-    t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration)});
+    const auto number = static_cast<std::uint32_t>(t.takeovers.size() + t.undone.size() + 1);
+    const std::uint32_t donor_takeover = takeover_of(trial(r.donor.trial), r.donor.checkpoint.generation);
+    t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), number, donor_takeover});
     ++t.unsettled;
     t.configuration = r.configuration;
     if (!holds_ranks(t)) choose_workers(t); // otherwise at the end of its attempt
@@ -471,7 +483,8 @@ void Tuner::apply_one(const study::ExploitUndone& r) {
     if (t.takeovers.empty() || r.generation + 1 != t.generation())
         impossible(named(r.trial) + " takes back what it did not take over");
     lose_determinism();
-    t.configuration = std::move(t.takeovers.back().before);
+    t.undone.push_back({std::move(t.takeovers.back()), std::move(t.configuration), r.why});
+    t.configuration = t.undone.back().takeover.before;
     t.takeovers.pop_back();
     if (t.unsettled > 0) --t.unsettled;
     choose_workers(t);

@@ -71,6 +71,8 @@ struct Writer {
     }
     void operator()(const LastResults::Entry& v) { fields(*this, v); }
     void operator()(const Takeover& v) { fields(*this, v); }
+    void operator()(const UndoneTakeover& v) { fields(*this, v); }
+    void operator()(const ChangeOfState& v) { fields(*this, v); }
     void operator()(const Ticket& v) { fields(*this, v); }
     void operator()(const TrialState& v) { fields(*this, v); }
 
@@ -144,6 +146,8 @@ struct Reader {
     }
     void operator()(LastResults::Entry& v) { Writer::fields(*this, v); }
     void operator()(Takeover& v) { Writer::fields(*this, v); }
+    void operator()(UndoneTakeover& v) { Writer::fields(*this, v); }
+    void operator()(ChangeOfState& v) { Writer::fields(*this, v); }
     void operator()(Ticket& v) { Writer::fields(*this, v); }
     void operator()(TrialState& v) { Writer::fields(*this, v); }
 };
@@ -177,7 +181,11 @@ void Writer::fields(Self& self, T& v) {
     } else if constexpr (std::is_same_v<Plain, LastResults::Entry>) {
         each(v.trial, v.result.score, v.result.distances);
     } else if constexpr (std::is_same_v<Plain, Takeover>) {
-        each(v.iteration, v.donor, v.before);
+        each(v.iteration, v.donor, v.before, v.number, v.donor_takeover);
+    } else if constexpr (std::is_same_v<Plain, UndoneTakeover>) {
+        each(v.takeover, v.after, v.why);
+    } else if constexpr (std::is_same_v<Plain, ChangeOfState>) {
+        each(v.attempt, v.takeover);
     } else if constexpr (std::is_same_v<Plain, Ticket>) {
         each(v.number, v.seen, v.answered, v.configuration);
     } else if constexpr (std::is_same_v<Plain, FailureWords>) {
@@ -188,7 +196,8 @@ void Writer::fields(Self& self, T& v) {
              v.best_iteration, v.verdict, v.wanted_ranks, v.bracket, v.losses, v.failures, v.failed_at,
              v.failure_digest, v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a,
              v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.failure, v.configuration,
-             v.winding, v.slot, v.origin, v.takeovers, v.unsettled, v.on_hold, v.others);
+             v.winding, v.slot, v.origin, v.takeovers, v.unsettled, v.on_hold, v.others, v.undone, v.changes,
+             v.best_takeover, v.newest_iteration, v.newest_takeover, v.has_saved, v.of_earlier_life);
     }
 }
 

@@ -298,7 +298,18 @@ std::vector<Rank> Tuner::ranks_for(const TrialState& t, const study::StartFrom& 
     return again ? t.ranks : placement.plan(t.wanted_ranks, spec_.max_ranks_per_trial(t.workers), t.workers);
 }
 
-study::TrialStarted Tuner::started(TrialId id, StudyTime now) const {
+/// What the trial takes over because no state of it is left. (One that has yet to save for the first time begins
+/// again.)
+std::optional<study::Exploited> Tuner::replaced(TrialId id, StudyTime now) const {
+    const TrialState& t = state_.trials[id];
+    if (!exploits_ || !t.has_saved || !std::holds_alternative<Fresh>(start_of(t).from)) return {};
+    const auto wanted = scheduler_->replacement(id);
+    return wanted ? takeover(id, t.iteration, *wanted, now) : std::nullopt;
+}
+
+/// The trial starts, once it has a state to start from.
+Tuner::Next Tuner::started(TrialId id, StudyTime now) const {
+    if (auto takeover = replaced(id, now)) return *std::move(takeover);
     constexpr double whole = 1000.0;
     const TrialState& t = state_.trials[id];
     const study::ResourceSpec& wanted = spec_.resources;
@@ -306,7 +317,7 @@ study::TrialStarted Tuner::started(TrialId id, StudyTime now) const {
     const auto gpus = asked ? static_cast<std::uint32_t>(std::lround(whole * wanted.gpu_share)) : 0U;
     study::StartFrom from = start_of(t).from;
     std::vector<Rank> ranks = ranks_for(t, from);
-    return {id, t.attempt.next(), now, std::move(ranks), std::move(from), gpus};
+    return study::TrialStarted{id, t.attempt.next(), now, std::move(ranks), std::move(from), gpus};
 }
 
 // ---- time

@@ -176,6 +176,10 @@ void Tuner::Following::operator()(const study::CheckpointCommitted& r) const {
 
 void Tuner::Following::operator()(const study::CheckpointReleased& r) const {
     if (!r.stays) send(study::DeleteCheckpoint{r.path, before.shards});
+    const TrialState& t = state.trials[r.trial];
+    const bool may_go_on = t.phase == TrialPhase::paused || t.phase == TrialPhase::waiting;
+    if (!r.stays && may_go_on && is_stranded(t))
+        round.push(UndoExploit{r.trial, t.generation(), StateLoss::evicted, false});
 }
 
 void Tuner::Following::operator()(const study::TrialStarted& r) const { send(tuner.start_command(r.trial)); }
@@ -206,7 +210,7 @@ void Tuner::Following::operator()(const study::AttemptEnded& r) const {
         const auto* own = std::get_if<CheckpointRef>(&from);
         const bool nothing_trained = !t.takeovers.empty() && t.iteration == t.takeovers.back().iteration;
         if (own == nullptr && nothing_trained) round.push(FindDonor{r.trial, t.generation() - 1});
-        round.push(UndoExploit{r.trial, t.generation(), own == nullptr});
+        round.push(UndoExploit{r.trial, t.generation(), StateLoss::unreadable, own == nullptr});
         if (own != nullptr) round.push(Release{r.trial, own->path, true});
     }
 }
@@ -241,7 +245,9 @@ void Tuner::Following::operator()(const study::HostRetired& r) const {
 }
 
 void Tuner::Following::operator()(const study::TrialReopened& r) const {
-    if (r.from_scratch) round.push(Release{r.trial, {}, false});
+    if (!r.from_scratch) return;
+    round.push(Release{r.trial, {}, false});
+    round.push(UndoExploit{r.trial, state.trials[r.trial].generation(), StateLoss::anew, true});
 }
 
 void Tuner::Following::operator()(const study::RankLost&) const {
@@ -274,7 +280,7 @@ void Tuner::Following::operator()(const study::IncarnationBegan&) const {
 }
 
 void Tuner::Following::operator()(const study::ExploitUndone& r) const {
-    round.push(UndoExploit{r.trial, r.generation, false});
+    round.push(UndoExploit{r.trial, r.generation, r.why, r.why == StateLoss::anew});
 }
 
 void Tuner::Following::operator()(const study::TicketOpened& r) const { send(study::Prepare{r.ticket}); }

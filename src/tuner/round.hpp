@@ -55,11 +55,12 @@ struct Reopen {
 struct TakeOver {
     std::unique_ptr<study::Exploited> record; ///< null: written. (It is large, and tasks are moved often.)
 };
-/// The state that the trial took over last cannot be read, or is lost with its own checkpoints.
+/// The state that the trial took over last is lost with its own checkpoints.
 struct UndoExploit {
     TrialId trial;
     std::uint32_t generation = 0; ///< that it had then
-    bool unreadable = false;      ///< the donor's checkpoint, from which it started
+    StateLoss why = StateLoss::unreadable;
+    bool surely = false; ///< whether or not a state of this generation is left
 };
 /// The state that the trial was to take over could not be read: is there another one?
 struct FindDonor {

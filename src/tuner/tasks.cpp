@@ -66,7 +66,11 @@ Tuner::Next Tuner::decide(Release& task, Round&) const {
 
 Tuner::Next Tuner::decide(Evict&, Round&) const {
     const auto trial = state_.retention.to_evict(spec_, state_.trials, state_.best, [&](TrialId id) {
-        return state_.front.contains(id) || (!is_final(state_.trials[id].phase) && scheduler_->donated(id));
+        const TrialState& t = state_.trials[id];
+        // What a deterministic study decides must not depend on when there was room.
+        const bool undoes =
+            occupancy_.decisions_repeat() && !t.takeovers.empty() && t.unsettled == 0 && t.checkpoints.size() == 1;
+        return state_.front.contains(id) || undoes || (!is_final(t.phase) && scheduler_->donated(id));
     });
     if (!trial) return {};
     return study::CheckpointReleased{*trial, state_.trials[*trial].checkpoints.front().path, false};
@@ -107,8 +111,8 @@ Tuner::Next Tuner::decide(TakeOver& task, Round&) const {
 /// The trial goes on with its own earlier state and configuration, never with a mixture.
 Tuner::Next Tuner::decide(UndoExploit& task, Round& round) const {
     const TrialState& t = state_.trials[task.trial];
-    if (t.generation() != task.generation || !(task.unreadable || is_stranded(t))) return {};
-    return study::ExploitUndone{task.trial, round.now, task.generation - 1};
+    if (task.generation == 0 || t.generation() != task.generation || !(task.surely || is_stranded(t))) return {};
+    return study::ExploitUndone{task.trial, round.now, task.generation - 1, task.why};
 }
 
 /// As at the verdict; later the trial has trained on, and the next ready point is for it.

@@ -223,7 +223,8 @@ class Tuner {
     [[nodiscard]] Next place(StudyTime now) const;
     [[nodiscard]] Next place_suspect(StudyTime now) const;
     [[nodiscard]] Next place_in_line(StudyTime now) const;
-    [[nodiscard]] study::TrialStarted started(TrialId id, StudyTime now) const;
+    [[nodiscard]] Next started(TrialId id, StudyTime now) const;
+    [[nodiscard]] std::optional<study::Exploited> replaced(TrialId id, StudyTime now) const;
     [[nodiscard]] bool too_many_wait() const;
     [[nodiscard]] std::span<const study::WorkerKind> kinds_of_workers() const;
     [[nodiscard]] bool fits(const TrialState& t) const;

@@ -267,7 +267,7 @@ type = "grid"
         self.assertEqual(err, "")
         self.assertEqual(len(re.findall(r"(?m)^# trial #[012]  lr=0\.\d+$", out)), 3, out)
         self.assertIn("4 ranks: rank 0 is the head, which trains nothing; 3 workers", out)
-        self.assertIn("rungs 1/3/9/27: about 8/2/0/0 trials", out)
+        self.assertRegex(out, r"rungs 1/3/9/27: about 8/[23]/0/0 trials")
         self.assertIn("no trial can reach 27 iterations", out)
         self.assertEqual([p.name for p in self.cwd.iterdir()], ["tiny.toml"])
         self.write("again.toml", out)

@@ -229,6 +229,45 @@ class Population(Members):
         out, _ = self.ranktune("replay", f"population-trial-{trial}", "--verify")
         self.assertIn("verified", out)
 
+    def test_a_schedule_is_what_the_weights_saw_when_there_is_no_room_for_all_states(self):
+        self.study(mode="")
+        out, _ = self.ranktune(*self.command(2)[1:], "checkpoint.max_bytes=500")  # of two or three states
+        self.assertRegex(" ".join(out.split()), r"room .*needs 8 checkpoints and more at one time, so that "
+                         r"checkpoint\.max_bytes \(500 B\) has room for states of up to 62 B each")
+        whole, takeovers = self.check()
+        self.assertGreater(takeovers, 0)
+        trained = len(whole["reports"])  # nobody trains from the beginning what it had trained
+        self.assertLess(trained, 2 * self.members * self.ceiling)
+        for trial in whole["trials"]:
+            last = trial["attempts"][-1]
+            if trial.get("takeovers"):
+                self.assertFalse(last["from_iteration"] == 0 and last.get("from_trial") is None, trial)
+        best = whole["study"]["best_trial"]
+        again, _ = self.ranktune("replay", "population", "--schedule", "best")
+        self.write("again.toml", again)
+        self.ranktune("run", "again.toml", "--local", "1")
+        value = next(trial for trial in whole["trials"] if trial["id"] == best)["best"]["value"]
+        repeated = self.exported(f"population-trial-{best}")["trials"][0]["best"]["value"]
+        self.assertAlmostEqual(repeated, value, 9)
+
+    def test_a_member_that_begins_from_scratch_begins_with_its_first_configuration(self):
+        self.program = TRAIN.replace("while True:", '''fatal = os.path.join(os.environ["TRACES"], f"fatal-{me.trial}")
+while True:
+    if len(history) == 9 and not os.path.exists(fatal):
+        open(fatal, "w").close()
+        raise RuntimeError("once")''')
+        self.study()
+        subprocess.run([*self.command(), "failure.in_a_row=100"], cwd=self.cwd, env=environment(), timeout=TIMEOUT,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        failed = [trial["id"] for trial in self.exported("population")["trials"] if trial["state"] == "failed"]
+        self.assertTrue(failed)
+        self.ranktune(*self.command()[1:], "--restart-errored")
+        whole, _ = self.check()
+        for trial in whole["trials"]:
+            if trial["id"] in failed:
+                self.assertIn((0, None), [(attempt["from_iteration"], attempt.get("from_trial"))
+                                          for attempt in trial["attempts"][1:]], trial)
+
     def test_no_kill_leaves_a_mixture_of_two_members(self):
         self.kill_at_random()
 

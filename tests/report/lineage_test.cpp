@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people see of a population: whose weights a trial has, and what they were trained with.
-#include "report/view/lineage.hpp"
+#include "tuner/lineage.hpp"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -57,12 +57,21 @@ void report_all(StudyByHand& study, base::Iteration iteration, const std::vector
     }
 }
 
-std::string text_of(const std::vector<Stretch>& stretches) {
+std::string text_of(const std::vector<tuner::Stretch>& stretches) {
     std::string text;
-    for (const Stretch& each : stretches)
+    for (const tuner::Stretch& each : stretches)
         text += "#" + std::to_string(each.trial.value()) + " " + std::to_string(each.from) + "-" +
                 std::to_string(each.to) + " lr " + each.configuration->at("lr").text() + "\n";
     return text;
+}
+
+/// The trial begins another attempt, from what it has.
+void restart(StudyByHand& study, std::uint32_t trial) {
+    const base::TrialId id(trial);
+    const base::Attempt attempt = study.state(trial).attempt;
+    const auto ranks = study.state(trial).ranks;
+    study.tuner.apply(study::AttemptEnded{id, attempt, {}, study::AttemptOutcome::lost, true, {}});
+    study.tuner.apply(study::TrialStarted{id, attempt.next(), {}, ranks, tuner::start_of(study.state(trial)).from});
 }
 
 struct Taken : StudyByHand {
@@ -88,14 +97,10 @@ TEST_CASE("The lineage of a trial goes back through those that it took over from
     Taken study;
     REQUIRE(study.state(0).generation() == 1);
     REQUIRE(study.state(1).generation() == 1);
-    const auto of = [&](std::uint32_t trial, base::Iteration iteration) {
-        return text_of(lineage(study.tuner.state(), base::TrialId(trial), iteration));
-    };
-    CHECK(of(2, 4) == "#2 0-4 lr " + study.lr[2] + "\n");
-    CHECK(of(0, 2) == "#0 0-2 lr " + study.lr[0] + "\n"); // before its takeover
-    CHECK(of(0, 4) == "#3 0-2 lr " + study.lr[3] + "\n#0 2-4 lr " + study.now(0) + "\n");
-    CHECK(of(1, 5) ==
-          "#3 0-2 lr " + study.lr[3] + "\n#0 2-4 lr " + study.now(0) + "\n#1 4-5 lr " + study.now(1) + "\n");
+    const auto of = [&](std::uint32_t trial) { return text_of(lineage(study.tuner.state(), base::TrialId(trial))); };
+    CHECK(of(2) == "#2 0-4 lr " + study.lr[2] + "\n");
+    CHECK(of(0) == "#3 0-2 lr " + study.lr[3] + "\n#0 2-4 lr " + study.now(0) + "\n");
+    CHECK(of(1) == "#3 0-2 lr " + study.lr[3] + "\n#0 2-4 lr " + study.now(0) + "\n#1 4-5 lr " + study.now(1) + "\n");
 }
 
 TEST_CASE("The life of a trial says what it took over, and what changed", "[report][pbt]") {
@@ -151,7 +156,7 @@ TEST_CASE("A long schedule is shown from its end", "[report][pbt]") {
         }
         if (study.state(worst).phase == study::TrialPhase::ending) study.over(worst, study::AttemptOutcome::stopped);
     }
-    const auto stretches = lineage(study.tuner.state(), *study.tuner.state().best, 58);
+    const auto stretches = lineage_of_best(study.tuner.state(), *study.tuner.state().best);
     REQUIRE(stretches.size() > 8);
     const std::string screen = best_screen(study.tuner, "population", {}, false);
     INFO(screen);
@@ -173,11 +178,11 @@ TEST_CASE("P15: a trial that repeats a member has its configurations at the same
     StudyByHand again(text); // as a user's study file
     again.began(1);
     again.play_out(rising);
-    const auto stretches = lineage(study.tuner.state(), base::TrialId(1), 5);
+    const auto stretches = lineage(study.tuner.state(), base::TrialId(1));
     CHECK(again.state(0).phase == study::TrialPhase::finished);
     CHECK(again.state(0).iteration == 5);
     base::Iteration trained = 0;
-    for (const Stretch& stretch : stretches)
+    for (const tuner::Stretch& stretch : stretches)
         for (base::Iteration i = 0; i < stretch.length(); ++i)
             CHECK(tuner::configuration_at(again.state(0), ++trained) == *stretch.configuration);
     CHECK(trained == 5);
@@ -232,6 +237,29 @@ TEST_CASE("The best value of a member is shown, and repeated, with the configura
     CHECK(text.find("[4, " + at_best + "]]\n") != std::string::npos);
 }
 
+TEST_CASE("The schedule of the best report stays when its takeover is undone later", "[report][pbt]") {
+    Taken study;
+    const std::string after = study.now(1);
+    const std::string at_best = text_of(lineage_of_best(study.tuner.state(), base::TrialId(1)));
+    study.tuner.apply(study::ExploitUndone{base::TrialId(1), {}, 0, study::StateLoss::evicted});
+    CHECK(study.now(1) == study.lr[1]);
+    CHECK(text_of(lineage_of_best(study.tuner.state(), base::TrialId(1))) == at_best);
+    CHECK(tuner::best_configuration(study.state(1)).at("lr").text() == after);
+    // #0 may have to begin again, too: what #1 took over from it stays what it was.
+    study.tuner.apply(study::ExploitUndone{base::TrialId(0), {}, 0, study::StateLoss::evicted});
+    CHECK(text_of(lineage_of_best(study.tuner.state(), base::TrialId(1))) == at_best);
+    CHECK(repeated_best(study.tuner).max_iterations == 5);
+    restart(study, 1);
+    study.tuner.apply(study::Reported{
+        base::TrialId(1), study.state(1).attempt, {}, 1, 0.0, {{base::MetricId(0), 0.0}}, {study::Verb::go_on}});
+    CHECK(text_of(lineage(study.tuner.state(), base::TrialId(1))) == "#1 0-1 lr " + study.lr[1] + "\n");
+    CHECK(repeated(study.tuner, base::TrialId(1)).max_iterations == 1);
+    TrialLife life(study::TrialId{1}, "score");
+    for (const auto& record : study.records) life.add(record);
+    life.add(study::ExploitUndone{base::TrialId(1), {}, 0, study::StateLoss::evicted});
+    CHECK(life.lines().back().find("checkpoint.max_bytes leaves no state since its takeover") != std::string::npos);
+}
+
 TEST_CASE("A trial that took over nothing is repeated as it is", "[report][pbt]") {
     Taken study;
     const study::StudySpec spec = repeated(study.tuner, base::TrialId(2));
@@ -255,7 +283,7 @@ TEST_CASE("A trial is repeated with the hyper-parameters that appear and vanish"
                      "unused = { value = 3, condition = \"method == 'sgd' and lr > 20\" }\n"
                      "size = [[8, 8], [16, 16]]\n");
     StudyByHand study(text + "explore.method = \"resample\"\n");
-    study.began(1);
+    study.began(4);
     const space::Value size = study.state(0).configuration.at("size");
     const auto with = [&](double lr, const char* method, std::optional<double> momentum) {
         space::Configuration configuration;
@@ -277,6 +305,7 @@ TEST_CASE("A trial is repeated with the hyper-parameters that appear and vanish"
         study.saved(0, i);
         const auto& state = study.state(0).checkpoints.back();
         study.tuner.apply(study::Exploited{base::TrialId(0), {}, i, {base::TrialId(0), state}, i, all[i]});
+        restart(study, 0);
     }
     study.report(0, all.size(), 1.0);
     const std::string file = study::resolved_toml(repeated(study.tuner, base::TrialId(0)));

@@ -107,7 +107,12 @@ struct RecordText {
         return "exploited " + id(r.trial) + " at " + std::to_string(r.iteration) + ": " + from(r.donor) + ", " +
                r.configuration.text();
     }
-    std::string operator()(const ExploitUndone& r) const { return "exploit of " + id(r.trial) + " undone"; }
+    std::string operator()(const ExploitUndone& r) const {
+        const char* why = r.why == StateLoss::evicted ? " for want of room"
+                          : r.why == StateLoss::anew  ? " to begin anew"
+                                                      : "";
+        return "exploit of " + id(r.trial) + " undone" + why;
+    }
     std::string operator()(const TicketOpened& r) const {
         return "ticket " + std::to_string(r.ticket) + " sees " + std::to_string(r.seen);
     }

@@ -281,6 +281,23 @@ TEST_CASE("An exploit that is undone gives the configuration of before back", "[
     CHECK_THROWS_AS(members.apply(study::ExploitUndone{TrialId(3), {}, 0}), base::FormatError);
 }
 
+TEST_CASE("A member that has lost all its states takes over one of the upper group, else of the best that has one",
+          "[schedulers][pbt]") {
+    Members members(population_of(8, 1000, {{"interval", 10}, {"resample_probability", 0.0}}));
+    for (std::uint32_t i = 0; i < 8; ++i) {
+        CHECK_FALSE(members.scheduler().replacement(TrialId(i))); // it has nothing to lose
+        members.report(i, 10, 50.0 * i);
+    }
+    CHECK_FALSE(members.scheduler().replacement(TrialId(5))); // nobody has saved
+    for (const std::uint32_t i : {1U, 2U, 3U}) members.save(i, 10);
+    REQUIRE(members.scheduler().replacement(TrialId(5)));
+    CHECK(members.scheduler().replacement(TrialId(5))->donor == TrialId(3));
+    CHECK(members.scheduler().replacement(TrialId(3))->donor == TrialId(2));
+    for (const std::uint32_t i : {6U, 7U}) members.save(i, 10);
+    for (std::uint32_t i = 0; i < 6; ++i)
+        CHECK(members.scheduler().replacement(TrialId(i))->donor >= TrialId(6)); // a good one may be replaced, too
+}
+
 TEST_CASE("Another donor is found for a member whose donor cannot be read, as long as there is one",
           "[schedulers][pbt]") {
     for (const char* selection : {"truncation", "tournament"}) {

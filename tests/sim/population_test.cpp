@@ -11,6 +11,7 @@
 #include "lives.hpp"
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"
+#include "sim/weights.hpp"
 #include "support/catch.hpp"
 
 namespace population_test {
@@ -149,6 +150,7 @@ void check(const Lives& lives, const std::string& kept, Totals& totals) {
     for (const std::string& problem : lives.problems) UNSCOPED_INFO(problem);
     CHECK(lives.problems.empty());
     CHECK(lives.outcome == study::StudyOutcome::ok);
+    for (const std::string& wrong : wrong_schedules(lives.journal, lives.tuner->spec())) FAIL_CHECK(wrong);
     const Follower follower = follow(lives, kept);
     totals.exploits += follower.exploits;
     totals.from_donors += follower.from_donors;
@@ -186,6 +188,36 @@ TEST_CASE("A population gets to its end, whoever dies, and nobody trains a mixtu
     CHECK(totals.instead > 0);
     CHECK(totals.between_sizes > 20);
     CHECK(totals.turns > 100);
+}
+
+TEST_CASE("A population whose states find no room goes on from those that are left, and says so", "[sim][pbt]") {
+    Totals totals;
+    std::size_t evicted = 0;
+    std::size_t again = 0;
+    std::size_t trained = 0;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        INFO("seed " << seed);
+        study::StudySpec spec = population(12, {{"interval", 3}, {"synchronous", seed % 3 == 2}});
+        spec.checkpoint.max_bytes = 1000 * (1 + seed % 16); // a state has 1000
+        spec.seed = seed;
+        ClusterOptions options;
+        options.workers = 4;
+        options.seed = seed;
+        options.curve.save_every = seed % 2 == 0 ? 0 : 1;
+        Lives lives;
+        lives.run([&] { return std::make_unique<tuner::Tuner>(spec); }, options, {after(4.0)});
+        check(lives, "", totals);
+        for (const auto& undone : lives.all<study::ExploitUndone>()) CHECK(undone.why == study::StateLoss::evicted);
+        evicted += lives.all<study::ExploitUndone>().size();
+        for (const auto& started : lives.all<study::TrialStarted>())
+            if (started.attempt > base::Attempt{1} && std::holds_alternative<study::Fresh>(started.from)) ++again;
+        trained += lives.all<study::Reported>().size();
+    }
+    CHECK(evicted > 50);
+    CHECK(totals.exploits > 200);
+    // Members whose states are gone take over those of others, and do not train again what they had trained.
+    CHECK(again < 40 * 12);
+    CHECK(trained < 2 * 40 * 12 * 30);
 }
 
 namespace {

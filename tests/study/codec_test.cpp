@@ -142,6 +142,7 @@ std::vector<Record> records_of_requests() {
         Exploited{TrialId(max32), last_time, max64, {TrialId(0), sharded()}, max32, every_kind_of_value()},
         ExploitUndone{},
         ExploitUndone{TrialId(max32), last_time, max32},
+        ExploitUndone{TrialId(1), last_time, 2, last_state_loss},
         TicketOpened{},
         TicketOpened{max64, last_time, max64},
         TicketPrepared{},
@@ -205,6 +206,7 @@ std::size_t added_later(const Record& record) {
     const auto size = [](const std::string& text) { return text.size() + 1; };
     const auto optional = [](const std::optional<double>& value) { return value ? sizeof(double) + 1 : 1; };
     if (const auto* retired = std::get_if<HostRetired>(&record)) return size(retired->device);
+    if (std::holds_alternative<ExploitUndone>(record)) return 1;
     if (const auto* prepared = std::get_if<TicketPrepared>(&record)) {
         const SuggestionBasis& basis = prepared->basis; // few results: one byte
         return size(basis.model) + 1 + optional(basis.expected) + optional(basis.gain) + size(basis.note);
@@ -338,6 +340,8 @@ TEST_CASE("records of the first version, without names of GPUs, are read", "[stu
     CHECK((read_without(retired, 1) == retired));
     const Record prepared = TicketPrepared{1, last_time, one_value(), "why"};
     CHECK((read_without(prepared, 5) == prepared));
+    const Record undone = ExploitUndone{TrialId(1), last_time, 2};
+    CHECK((read_without(undone, 1) == undone));
 }
 
 TEST_CASE("fields that a newer minor version added are skipped", "[study]") {

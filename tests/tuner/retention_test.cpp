@@ -180,6 +180,17 @@ TEST_CASE("No more is evicted than necessary, and never the study's result", "[t
     CHECK(evict(0, TrialId{0}) == "#2 #3");
 }
 
+TEST_CASE("Second checkpoints go before any trial loses its only one", "[tuner]") {
+    const study::StudySpec spec = keeping(1, 0);
+    Retention retention;
+    Trials trials;
+    for (const double score : {0.1, 0.2, 0.3}) trials.add(paused(2, score));
+    for (std::uint32_t i = 0; i < trials.size(); ++i) retention.committed(trials.at(TrialId{i}), checkpoint(1));
+    for (const std::uint32_t i : {1U, 2U}) retention.committed(trials.at(TrialId{i}), checkpoint(2));
+    retention.list_all(trials, spec);
+    CHECK(evicted(retention, trials, spec) == "#1 #2 #0 #1 #2");
+}
+
 TEST_CASE("Only paused trials with a checkpoint are evicted", "[tuner]") {
     const study::StudySpec spec = keeping(1, 0);
     Retention retention;

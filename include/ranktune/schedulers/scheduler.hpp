@@ -119,6 +119,9 @@ class Scheduler {
     /// The state that a trial was told to take over could not be read, and that is undone (ExploitUndone): another one
     /// for it, at the report that was judged; nothing: it goes on with its own. Only asked if `exploits`.
     [[nodiscard]] virtual std::optional<Exploit> exploit_instead(base::TrialId) const { return {}; }
+    /// The trial has trained, and no state of it is left: none can be read, or all were deleted for want of room. The
+    /// state of another trial for it; nothing: it begins again, with its first configuration. Only asked if `exploits`.
+    [[nodiscard]] virtual std::optional<Exploit> replacement(base::TrialId) const { return {}; }
     /// Trials take over states: the trainable must save checkpoints. If `Timing::saved_before_verdict`, only states
     /// that `saves_first` asked for may be taken over.
     [[nodiscard]] virtual bool exploits() const { return false; }

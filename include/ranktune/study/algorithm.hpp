@@ -115,7 +115,13 @@ struct SchedulerPlan {
     };
     std::vector<Rung> rungs = {}; ///< ascending, the last one is the ceiling; empty: every trial trains to the ceiling
     std::uint64_t iterations = 0; ///< expected total, if there are rungs
+    /// If `iterations` is an estimate: nine of ten studies train at least and at most so many; 0: not known.
+    std::uint64_t fewest = 0;
+    std::uint64_t most = 0;
     std::uint64_t paused_checkpoints = 0; ///< upper bound, of all paused trials at any one time
+    /// Of these, as many as paused trials go on from in any case: with a smaller checkpoint.max_bytes some lose their
+    /// training. 0: those that lose it may never be needed again.
+    std::uint64_t needed_checkpoints = 0;
     /// exact: every trial trains to its end. at_most: trials may end earlier than planned, never later. estimate:
     /// depends on results.
     enum class Certainty : std::uint8_t { exact, at_most, estimate } certainty = Certainty::at_most;

@@ -243,12 +243,13 @@ struct Exploited {
     friend bool operator==(const Exploited&, const Exploited&) = default;
 };
 
-/// The state of the donor could not be read, and nothing was trained with it: the trial gets its earlier state and
+/// Neither the trial nor its donor has a state of this generation (any more): the trial gets its earlier state and
 /// configuration back.
 struct ExploitUndone {
     TrialId trial;
     StudyTime at;
     std::uint32_t generation = 0; ///< of the trial from now on
+    StateLoss why = StateLoss::unreadable;
     friend bool operator==(const ExploitUndone&, const ExploitUndone&) = default;
 };
 

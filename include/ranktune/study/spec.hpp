@@ -127,7 +127,7 @@ struct CheckpointSpec {
     /// How many of its best checkpoints, by the objective, a running trial keeps beside the newest two, and the best
     /// trial keeps after its end.
     std::uint32_t keep = 1;
-    /// Limit for all checkpoints of the study: beyond it the worst paused trials lose theirs.
+    /// Limit for all checkpoints of the study: beyond it paused trials lose theirs (tuner::Retention).
     std::optional<std::uint64_t> max_bytes;
     bool at_rungs = false; ///< also save when a trial goes on at a rung
     bool direct = true;    ///< large ones bypass the page cache where the file system supports it
@@ -177,6 +177,8 @@ struct StudySpec {
     SlurmSpec slurm;
     HookSpec hooks;
 
+    /// Of the random numbers of a trial: study.seed; with searcher.repeats, the next ones for its repetitions.
+    [[nodiscard]] std::uint64_t seed_of(TrialId trial) const { return seed + trial.value() % searcher.repeats; }
     /// How many ranks a configuration asks for.
     [[nodiscard]] std::uint32_t ranks_for(const space::Configuration& configuration) const;
     [[nodiscard]] WorkerKind workers_for(const space::Configuration& configuration) const;

@@ -83,6 +83,12 @@ enum class Reason : std::uint8_t {
     paused_by_user = 44
 };
 
+/// Why a trial cannot go on with a state that it took over. unreadable: no file of it can be read. evicted: all were
+/// deleted for want of room (checkpoint.max_bytes). anew: a user has the trial begin from scratch. Codes are written to
+/// the journal: append only.
+enum class StateLoss : std::uint8_t { unreadable = 0, evicted = 1, anew = 2 };
+inline constexpr StateLoss last_state_loss = StateLoss::anew;
+
 /// Who or what asks a study to stop. Codes are written to the journal: append only.
 enum class Asker : std::uint8_t {
     none = 0,     ///< nobody outside the study, or unknown

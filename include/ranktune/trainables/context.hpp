@@ -29,8 +29,8 @@ class TrialContext {
     [[nodiscard]] virtual const space::Configuration& configuration() const = 0;
     /// Number of the trial in its study, from 0.
     [[nodiscard]] virtual base::TrialId trial() const = 0;
-    /// The study's seed. Random streams keyed with (seed, purpose, trial, draw) are the same on any number of ranks. As
-    /// the purpose use base::user_purpose.
+    /// The study's seed; of the repetitions of a configuration (searcher.repeats), one more each. Random streams keyed
+    /// with (seed, purpose, trial, draw) are the same on any number of ranks. As the purpose use base::user_purpose.
     [[nodiscard]] virtual std::uint64_t seed() const = 0;
     /// Iterations completed so far, including those before a checkpoint (0 before the first).
     [[nodiscard]] virtual base::Iteration iteration() const = 0;

@@ -2,6 +2,8 @@
 #pragma once
 // Options and changes that have no effect on an existing study, in sentences: nothing is ignored silently.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,14 @@ struct RunArguments;
 /// named together with what would make them count.
 [[nodiscard]] std::vector<std::string> without_effect(const RunArguments& arguments,
                                                       const studydir::OpenedStudy& opened);
+
+// ---- Room for checkpoints.
+
+/// The largest state among the first configurations; nothing when the trainable does not know it before a run.
+[[nodiscard]] std::optional<std::uint64_t> state_bytes(const study::StudySpec& spec);
+/// Whether checkpoint.max_bytes is too small for a study whose trials cannot do without theirs, as lines of a screen;
+/// empty: it is not.
+[[nodiscard]] std::string room_warning(const study::StudySpec& spec, const report::Style& style);
 
 // ---- Likely mistakes in the command of a study of programs, found on this machine before any trial fails.
 

@@ -16,7 +16,9 @@ inline constexpr ExitCode exit_codes[] = {
     {2, "usage or configuration",
      "Wrong usage or study file, and nothing was started; or the study does not fit its program, and was stopped."},
     {3, "too many failed trials", "Complete, but more trials failed than `failure.tolerate` allows."},
-    {4, "no trial succeeded", "No trial succeeded, or no report ever had a finite value of `study.metric`."},
+    {4, "no trial succeeded",
+     "No trial succeeded, or no report ever had a finite value of `study.metric`. Of views: there is no best trial "
+     "(yet)."},
     {75, "stopped early, resumable", "Stopped before its end. The same command goes on."},
     {76, "workers that lost their head", "The head was held up or died. Under `supervise` the step is started again."},
 };

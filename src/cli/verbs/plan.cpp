@@ -26,6 +26,7 @@
 #include "searchers/built_in.hpp"
 #include "storage/file_system.hpp"
 #include "trainables/builtin.hpp"
+#include "tuner/tuner.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -66,21 +67,6 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
     return text + report::prose("", fmt::format("{} left over: a multiple of {} wastes none", left, most), style);
 }
 
-/// The largest state among the first configurations; nothing when the trainable does not know it before a run.
-std::optional<std::uint64_t> state_bytes(const study::StudySpec& spec) {
-    constexpr std::uint32_t looked_at = 32;
-    std::optional<std::uint64_t> most;
-    const auto searcher = searchers::make_searcher(spec);
-    for (std::uint32_t i = 0; i < std::min(looked_at, spec.num_trials); ++i) {
-        auto configuration = searcher->suggest(i, {});
-        if (!configuration) continue;
-        for (const auto& option : spec.trainable.options.entries()) configuration->set(option.name, option.value);
-        const auto bytes = trainables::state_bytes(spec.trainable.name, *configuration);
-        if (bytes) most = std::max(most.value_or(0), *bytes);
-    }
-    return most;
-}
-
 /// The disk space that the checkpoints will take.
 std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info, const report::Style& style) {
     if (!spec.checkpoint.supported) return "";
@@ -89,11 +75,7 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
                                    plan.running_checkpoints, plan.scheduler.paused_checkpoints);
     text += info != nullptr && info->sharded ? "; a file per rank" : "; a file each";
     std::string out = report::prose("disk", text, style);
-    std::optional<std::uint64_t> bytes;
-    try {
-        bytes = state_bytes(spec);
-    } catch (const base::Error&) { // data missing or damaged: `run` reports it
-    }
+    const auto bytes = state_bytes(spec);
     if (bytes) {
         const auto of = [&](std::uint64_t files) { return report::bytes_text(files * *bytes); };
         out += report::prose("",
@@ -118,6 +100,35 @@ std::string command_line_of(const study::StudySpec& spec, const space::Configura
     return report::labelled("", "runs " + study::trial_command_text(spec, configuration, trial));
 }
 
+/// The first trials, as the core makes them when it has ranks for all of them.
+std::vector<study::TrialCreated> first_trials(study::StudySpec spec, const std::optional<study::WarmStarted>& earlier) {
+    constexpr std::size_t shown = 3;
+    spec.deterministic = false; // such a study waits for suggestions that are prepared
+    spec.max_concurrent = 0;
+    tuner::Tuner tuner(spec);
+    tuner::Output out;
+    tuner.create("dry run", study::resolved_toml(spec), version(), out);
+    if (earlier) tuner.warm_start(*earlier, out);
+    study::Began began{base::Incarnation{1}, {}, {}};
+    const bool gpus = spec.resources.gpus == study::GpuUse::some;
+    for (std::uint32_t i = 0; i < 2 * shown * spec.max_ranks_per_trial(); ++i)
+        began.workers.push_back({base::Rank{i + 1}, "dry-run", gpus && i % 2 == 0 ? 1U : 0U});
+    tuner.step({base::StudyTime{}, std::move(began)}, out);
+    std::vector<study::TrialCreated> trials;
+    for (study::Record& record : out.records)
+        if (auto* created = std::get_if<study::TrialCreated>(&record); created != nullptr && trials.size() < shown)
+            trials.push_back(std::move(*created));
+    return trials;
+}
+
+/// Where its configuration comes from, if not from the searcher.
+std::string origin_text(const study::Origin& origin) {
+    if (origin.kind == study::Origin::Kind::start) return fmt::format("start point {}", origin.index + 1);
+    if (origin.kind == study::Origin::Kind::repeat)
+        return fmt::format("repeat {} of #{}, with another seed", origin.count, origin.index);
+    return {};
+}
+
 constexpr std::string_view comment_sign = "# ";
 
 /// Turns text into TOML comments, without control characters, so that the whole output of a dry run is a study file.
@@ -134,9 +145,10 @@ std::string commented(const std::string& text) {
 namespace {
 
 /// What the study would learn from earlier ones; reads their files.
-std::string earlier_plan(const study::StudySpec& spec, const report::Style& style) {
-    const auto earlier =
-        earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
+std::optional<study::WarmStarted> earlier_of(const study::StudySpec& spec) {
+    return earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
+}
+std::string earlier_plan(const std::optional<study::WarmStarted>& earlier, const report::Style& style) {
     return earlier ? earlier_text(*earlier, style) : std::string();
 }
 
@@ -147,8 +159,9 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
     report::StartInfo info;
     const auto style = detect_terminal().style;
     std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
-              << report::start_screen(input.spec, info, style) << earlier_plan(input.spec, style)
-              << disk(input.spec, info_of(input.spec), style) << command_warning_lines(input.spec, style);
+              << report::start_screen(input.spec, info, style) << earlier_plan(earlier_of(input.spec), style)
+              << disk(input.spec, info_of(input.spec), style) << room_warning(input.spec, style)
+              << command_warning_lines(input.spec, style);
     return 0;
 }
 
@@ -160,19 +173,19 @@ int dry_run(const RunArguments& arguments) {
     style.colour = false; // comments hold no escape sequences
     style.width -= std::min(style.width, comment_sign.size());
     std::string text;
-    const auto searcher = searchers::make_searcher(input.spec);
-    for (std::uint32_t i = 0; i < std::min(3U, input.spec.num_trials); ++i) {
-        const auto configuration = searcher->suggest(i, {});
-        if (!configuration) continue;
-        text += report::labelled(fmt::format("trial #{}", i), configuration->text());
-        text += command_line_of(input.spec, *configuration, base::TrialId{i});
+    const auto earlier = earlier_of(input.spec);
+    for (const study::TrialCreated& trial : first_trials(input.spec, earlier)) {
+        const std::string origin = origin_text(trial.origin);
+        text += report::labelled(fmt::format("trial #{}", trial.trial.value()),
+                                 trial.configuration.text() + (origin.empty() ? "" : " (" + origin + ")"));
+        text += command_line_of(input.spec, trial.configuration, trial.trial);
     }
     const std::uint32_t workers = ranks.workers(input.spec);
     text += layout(input.spec, workers, ranks.why(workers), style);
     report::StartInfo info;
-    text += report::start_screen(input.spec, info, style) + earlier_plan(input.spec, style) +
-            disk(input.spec, info_of(input.spec), style) + command_warning_lines(input.spec, style) +
-            "nothing was started (--dry-run)\n";
+    text += report::start_screen(input.spec, info, style) + earlier_plan(earlier, style) +
+            disk(input.spec, info_of(input.spec), style) + room_warning(input.spec, style) +
+            command_warning_lines(input.spec, style) + "nothing was started (--dry-run)\n";
     std::cout << "# The study with every default, as `resolved.toml` will have it.\n"
               << study::resolved_toml_with_bounds(input.spec) << "\n"
               << commented(text);

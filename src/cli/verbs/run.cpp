@@ -287,12 +287,12 @@ class RunScreens {
         else if (opened.is_new)
             std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style)
                       << (options.earlier ? earlier_text(*options.earlier, style) : std::string())
-                      << command_warning_lines(spec, style) << "\n"
+                      << room_warning(spec, style) << command_warning_lines(spec, style) << "\n"
                       << std::flush;
         else
             std::cout << report::resume_screen(*opened.tuner, start_info(directory_, layout_, mpi_.size()),
                                                resume_info(opened), style)
-                      << command_warning_lines(spec, style) << "\n"
+                      << room_warning(spec, style) << command_warning_lines(spec, style) << "\n"
                       << std::flush;
     }
 

@@ -70,7 +70,8 @@ std::string remarks_of(const report::FollowedStudy& study, const report::Live& l
     if (state.ended && state.outcome == study::StudyOutcome::usage)
         text += report::prose("why", report::why_text(study.tuner()), style);
     text += report::failures_text(state, live.directory, style) +
-            report::lone_reports_text(studydir::lone_reports(live.directory), style);
+            report::lone_reports_text(studydir::lone_reports(live.directory), style) +
+            report::ended_early_text(study.tuner(), style) + report::undone_for_room_text(study.tuner(), style);
     const bool stopped = is_stopped(state, live);
     if (may_be_queued(state, live) && state.simulation.empty()) {
         const std::string queued = queued_for_study(storage::posix_file_system(), live.directory).text;

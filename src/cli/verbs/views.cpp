@@ -52,7 +52,7 @@ int best(const std::string& directory, Format format) {
     } else {
         std::cout << report::best_screen(*study.tuner, directory, detect_terminal().style, missing);
     }
-    return 0;
+    return static_cast<int>(study.tuner->state().best ? study::StudyOutcome::ok : study::StudyOutcome::no_success);
 }
 
 int logs(const std::string& directory, const std::string& word) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/explain/endings.hpp"
+#include "report/explain/plan.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -217,6 +218,49 @@ std::string searcher_failure_text(const tuner::Tuner& tuner, const std::string& 
     return failure_text(failures, why) + ". See `no-suggestion` in " + unbroken(log) +
            (tuner.spec().searcher.algorithm->runs_program ? "; mend the program: " : ": ") +
            "the next start of the study asks it again";
+}
+
+std::string ended_early_text(const tuner::Tuner& tuner, const Style& style) {
+    const study::Iteration ceiling = tuner.spec().max_iterations;
+    std::uint64_t count = 0;
+    study::Iteration fewest = ceiling;
+    study::Iteration most = 0;
+    for (const TrialState& trial : tuner.state().trials) {
+        if (trial.closed_by != study::Reason::trainable_done || trial.iteration >= ceiling) continue;
+        ++count;
+        fewest = std::min(fewest, trial.iteration);
+        most = std::max(most, trial.iteration);
+    }
+    if (count == 0) return {};
+    const std::string after =
+        fewest == most ? counted(most, "iteration") : fmt::format("{} to {} iterations", fewest, most);
+    return prose("short",
+                 fmt::format("{} ended by {} after {} of {} (study.max_iterations): if that is not meant, let the {} "
+                             "train to the iteration that it is told, or lower study.max_iterations",
+                             counted(count, "trial"), count == 1 ? "itself" : "themselves", after, ceiling,
+                             tuner.spec().trainable.program ? "program" : "trainable"),
+                 style);
+}
+
+std::string undone_for_room_text(const tuner::Tuner& tuner, const Style& style) {
+    std::uint64_t undone = 0;
+    std::uint64_t largest = 0;
+    for (const TrialState& trial : tuner.state().trials) {
+        undone += static_cast<std::uint64_t>(
+            std::ranges::count(trial.undone, study::StateLoss::evicted, &tuner::UndoneTakeover::why));
+        for (const auto& checkpoint : trial.checkpoints) largest = std::max(largest, checkpoint.bytes);
+    }
+    if (undone == 0 || !tuner.spec().checkpoint.max_bytes) return {};
+    const Plan expected = plan(tuner.spec());
+    const std::uint64_t needed = expected.scheduler.needed_checkpoints + expected.running_checkpoints;
+    return paint(
+        prose("warning",
+              fmt::format("checkpoint.max_bytes ({}) undid {}: no state since then was left. {} of up to {} need "
+                          "{} and more",
+                          bytes_text(*tuner.spec().checkpoint.max_bytes), counted(undone, "takeover"),
+                          counted(needed, "checkpoint"), bytes_text(largest), bytes_text(needed * largest)),
+              style),
+        Tone::bad, style);
 }
 
 std::string lone_reports_text(std::uint64_t attempts, const Style& style) {

@@ -54,6 +54,13 @@ namespace ranktune::report {
 /// to do. Empty when no trial lacked a suggestion because of a failure.
 [[nodiscard]] std::string searcher_failure_text(const tuner::Tuner& tuner, const std::string& log);
 
+/// Trials that ended by themselves before study.max_iterations, which nobody asked them to: how many, after how many
+/// iterations, and what to do. Empty: none.
+[[nodiscard]] std::string ended_early_text(const tuner::Tuner& tuner, const Style& style);
+
+/// What checkpoint.max_bytes has cost trials that took over states, and how large it should be. Empty: nothing.
+[[nodiscard]] std::string undone_for_room_text(const tuner::Tuner& tuner, const Style& style);
+
 /// The cost, and the remedy, of programs in which only rank 0 reports. `attempts`: number of such attempts; 0 gives an
 /// empty text.
 [[nodiscard]] std::string lone_reports_text(std::uint64_t attempts, const Style& style);

@@ -75,7 +75,11 @@ void TrialLife::tell(const study::Exploited& exploited) {
 }
 
 void TrialLife::tell(const study::ExploitUndone& undone) {
-    line(undone.at, "the state that it took over is lost: it goes on with its own, and with what it had before");
+    const char* why = undone.why == study::StateLoss::anew ? "a user has it begin from scratch"
+                      : undone.why == study::StateLoss::evicted
+                          ? "checkpoint.max_bytes leaves no state since its takeover"
+                          : "the state that it took over is lost";
+    line(undone.at, fmt::format("{}: it goes back to what it was before", why));
     if (undone.generation >= before_.size()) return;
     configuration_ = before_[undone.generation];
     before_.resize(undone.generation);

@@ -17,6 +17,9 @@ struct Plan {
 };
 
 [[nodiscard]] Plan plan(const study::StudySpec& spec);
+/// The same, with estimates that the scheduler has been tried for (schedulers::rehearse), on `groups` groups; 0: not
+/// known. The last one is remembered, for views that are drawn again and again.
+[[nodiscard]] Plan rehearsed_plan(const study::StudySpec& spec, std::uint32_t groups = 0);
 /// Number of configurations that the searcher has: the size of the grid, or 2^64 - 1 for other searchers.
 [[nodiscard]] std::uint64_t grid_size(const study::StudySpec& spec);
 

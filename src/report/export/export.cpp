@@ -17,9 +17,9 @@
 #include "report/screens/front.hpp"
 #include "report/view/history.hpp"
 #include "report/view/last_metrics.hpp"
-#include "report/view/lineage.hpp"
 #include "report/view/origins.hpp"
 #include "storage/results.hpp"
+#include "tuner/lineage.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -80,10 +80,10 @@ Json takeovers_json(const TrialState& trial) {
     return all;
 }
 
-/// The schedule that led to the weights that the trial had at an iteration.
-Json schedule_json(const tuner::State& state, study::TrialId trial, study::Iteration iteration) {
+/// The schedule that led to a trial's weights.
+Json schedule_json(const std::vector<tuner::Stretch>& stretches) {
     Json all = Json::array();
-    for (const Stretch& stretch : lineage(state, trial, iteration))
+    for (const tuner::Stretch& stretch : stretches)
         all.push_back({{"trial", stretch.trial.value()},
                        {"from", stretch.from},
                        {"to", stretch.to},
@@ -147,10 +147,9 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
         for (const double value : t.others) trial["best"]["values"].push_back(number(value));
     }
     trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
-    if (!t.takeovers.empty()) {
-        trial["takeovers"] = takeovers_json(t);
-        trial["schedule"] = schedule_json(study.tuner->state(), id, t.iteration);
-    }
+    if (!t.takeovers.empty()) trial["takeovers"] = takeovers_json(t);
+    if (!t.takeovers.empty() || t.newest_takeover > 0)
+        trial["schedule"] = schedule_json(lineage(study.tuner->state(), id));
     const std::uint32_t repeats = study.tuner->spec().searcher.repeats;
     if (repeats > 1) trial["repeats_of"] = tuner::first_repeat(id, repeats).value();
     trial["checkpoints"] = checkpoints;

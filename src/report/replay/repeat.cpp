@@ -8,9 +8,9 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
-#include "report/view/lineage.hpp"
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"
+#include "tuner/lineage.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -21,11 +21,11 @@ struct Course {
     std::vector<study::Scheduled::Change> changes;
 };
 
-Course course_of(const std::string& name, const std::vector<Stretch>& stretches) {
+Course course_of(const std::string& name, const std::vector<tuner::Stretch>& stretches) {
     Course course;
     study::Iteration trained = 0;
     const space::Value* now = nullptr;
-    for (const Stretch& stretch : stretches) {
+    for (const tuner::Stretch& stretch : stretches) {
         const space::Value* value = stretch.configuration->find(name);
         if (value != nullptr) { // otherwise its condition does not hold
             if (now != nullptr && *now != *value) course.changes.push_back({trained, *value});
@@ -38,7 +38,7 @@ Course course_of(const std::string& name, const std::vector<Stretch>& stretches)
 }
 
 /// Constants as far as possible. What a condition may look at must list its values, so that it can come true.
-void take_courses(study::StudySpec& spec, const std::vector<Stretch>& stretches) {
+void take_courses(study::StudySpec& spec, const std::vector<tuner::Stretch>& stretches) {
     const auto& all = spec.space.parameters();
     const bool conditional =
         std::ranges::any_of(all, [](const space::Parameter& p) { return p.condition.has_value(); });
@@ -65,21 +65,14 @@ std::string name_of(const std::string& study, study::TrialId trial) {
     return name;
 }
 
-} // namespace
-
-study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial, std::optional<study::Iteration> until) {
-    const tuner::State& state = tuner.state();
-    if (trial.value() >= state.trials.size())
-        throw base::UsageError("there is no trial #" + std::to_string(trial.value()) + "; the study has " +
-                               std::to_string(state.trials.size()));
-    const study::Iteration iteration = state.trial(trial).iteration;
-    if (iteration == 0) throw base::UsageError("trial #" + std::to_string(trial.value()) + " has not reported yet");
-    const std::vector<Stretch> stretches = lineage(state, trial, until.value_or(iteration));
+study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial,
+                          const std::vector<tuner::Stretch>& stretches) {
     study::StudySpec spec = tuner.spec();
     spec.name = name_of(spec.name, trial);
     spec.num_trials = 1;
+    spec.seed = spec.seed_of(trial);
     spec.max_iterations = 0;
-    for (const Stretch& stretch : stretches) spec.max_iterations += stretch.length();
+    for (const tuner::Stretch& stretch : stretches) spec.max_iterations += stretch.length();
     spec.max_concurrent = 0;
     spec.time_budget.reset();
     spec.deterministic = false;
@@ -93,9 +86,21 @@ study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial, std::
     return spec;
 }
 
+} // namespace
+
+study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial) {
+    const tuner::State& state = tuner.state();
+    if (trial.value() >= state.trials.size())
+        throw base::UsageError("there is no trial #" + std::to_string(trial.value()) + "; the study has " +
+                               std::to_string(state.trials.size()));
+    if (!state.trial(trial).reported)
+        throw base::UsageError("trial #" + std::to_string(trial.value()) + " has not reported yet");
+    return repeated(tuner, trial, lineage(state, trial));
+}
+
 study::StudySpec repeated_best(const tuner::Tuner& tuner) {
     const tuner::State& state = tuner.state();
-    return repeated(tuner, *state.best, state.trial(*state.best).best_iteration);
+    return repeated(tuner, *state.best, lineage_of_best(state, *state.best));
 }
 
 } // namespace ranktune::report

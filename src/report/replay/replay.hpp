@@ -72,13 +72,11 @@ class LogicalDigest {
 
 // ---- A study that trains one trial from scratch, as a trial of another study was trained.
 
-/// One trial with the configuration that the weights of `trial` at iteration `until` (its newest, if not given) began
-/// with. It changes as theirs did, whoever trained them (`lineage`), after as many iterations of training, and ends
-/// when they have been trained as long. Searcher, scheduler, name and limits of the study as a whole are its own;
-/// everything else is as in the study of `tuner`. Throws base::UsageError for a trial that is not there or has not
-/// reported.
-[[nodiscard]] study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial,
-                                        std::optional<study::Iteration> until = {});
+/// One trial with the configuration that the weights of the newest report of `trial` began with. It changes as theirs
+/// did, whoever trained them (`lineage`), after as many iterations of training, and ends when they have been trained as
+/// long. Searcher, scheduler, name and limits of the study as a whole are its own; everything else is as in the study
+/// of `tuner`. Throws base::UsageError for a trial that is not there or has not reported.
+[[nodiscard]] study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial);
 /// So that the weights of the best report arise again. The study has a best trial.
 [[nodiscard]] study::StudySpec repeated_best(const tuner::Tuner& tuner);
 

@@ -13,9 +13,9 @@
 #include "report/screens/front.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/view/history.hpp"
-#include "report/view/lineage.hpp"
 #include "report/view/rank_time.hpp"
 #include "study/constraint.hpp"
+#include "tuner/lineage.hpp"
 
 #include <fmt/format.h>
 
@@ -33,6 +33,12 @@ std::string rungs_text(const study::SchedulerPlan& expected) {
         counts += (counts.empty() ? "" : "/") + std::to_string(rung.trials);
     }
     return fmt::format("rungs {}: about {} {}", levels, counts, plural(expected.rungs.front().trials, "trial"));
+}
+
+/// " (276 to 338, by the order of results)"; empty where that is known beforehand.
+std::string range_text(const study::SchedulerPlan& expected) {
+    if (expected.most <= expected.fewest) return {};
+    return fmt::format(" ({} to {}, by the order of results)", grouped(expected.fewest), grouped(expected.most));
 }
 
 std::string configuration_text(const space::Configuration& configuration) {
@@ -166,7 +172,7 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
                     ? prose("ranks", both, style)
                     : prose("ranks", ranks, style) + prose("study", where, style);
     }
-    const Plan expected = plan(spec);
+    const Plan expected = rehearsed_plan(spec, info.workers / most);
     const bool whole = spec.num_trials == grid_size(spec);
     std::string words = fmt::format("{}{}{}{}", counted(spec.num_trials, "trial"), whole ? " (the whole grid)" : "",
                                     dot, expected.scheduler.words);
@@ -174,10 +180,10 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
     text += prose("plan", words, style);
     const bool at_most = expected.scheduler.certainty == study::SchedulerPlan::Certainty::at_most;
     const char* about = at_most ? "at most" : "about";
-    text += prose(
-        "",
-        fmt::format("{} {} of {}", about, grouped(expected.scheduler.iterations), counted(expected.full, "iteration")),
-        style);
+    text += prose("",
+                  fmt::format("{} {} of {}{}", about, grouped(expected.scheduler.iterations),
+                              counted(expected.full, "iteration"), range_text(expected.scheduler)),
+                  style);
     const std::string& warning = expected.scheduler.warning;
     if (!warning.empty()) text += paint(prose("warning", warning, style), Tone::bad, style);
     return encoded(std::move(text), style);
@@ -215,6 +221,7 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
                                   style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share),
                       style);
     }
+    text += ended_early_text(tuner, style) + undone_for_room_text(tuner, style);
     text += failures_text(state, files.directory, style);
     if (const std::string places = out_of_service_text(state); !places.empty())
         text += paint(prose("left out", places + ": trials failed there one after the other", style), Tone::bad, style);
@@ -258,13 +265,13 @@ std::string end_sentence(const tuner::Tuner& tuner, const FilesInfo& files) {
 std::string schedule_text(const tuner::State& state, study::TrialId trial, const std::string& directory,
                           const Style& style) {
     constexpr std::size_t most = 8;
-    const auto stretches = lineage(state, trial, state.trial(trial).best_iteration);
+    const auto stretches = lineage_of_best(state, trial);
     if (stretches.size() < 2) return "";
-    const bool alone = std::ranges::all_of(stretches, [&](const Stretch& each) { return each.trial == trial; });
+    const bool alone = std::ranges::all_of(stretches, [&](const tuner::Stretch& each) { return each.trial == trial; });
     std::string text;
     study::Iteration trained = 0;
     for (std::size_t i = 0; i < stretches.size(); ++i) {
-        const Stretch& stretch = stretches[i];
+        const tuner::Stretch& stretch = stretches[i];
         const study::Iteration begin = std::exchange(trained, trained + stretch.length());
         if (i + most < stretches.size()) continue;
         if (i > 0 && i + most == stretches.size())

@@ -161,7 +161,7 @@ std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     const bool stopped = state.ended && !tuner::is_over(state); // the next run continues it
     if (state.ended && !stopped) return state.iterations;
-    const study::SchedulerPlan expected = plan(tuner.spec()).scheduler;
+    const study::SchedulerPlan expected = rehearsed_plan(tuner.spec()).scheduler;
     const std::uint64_t uncreated =
         tuner.spec().num_trials - std::min<std::uint64_t>(tuner.spec().num_trials, state.trials.size());
     std::uint64_t certain = state.iterations;

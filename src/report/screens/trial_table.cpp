@@ -101,6 +101,8 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
                           [&tuner](TrialId id) {
                               return known_number(tuner::repetitions_of(id, tuner.state().trials, tuner.spec()).mean);
                           }});
+    constexpr std::size_t two_numbers = 32; // which are not cut
+    if (fields.back().name == "mean") fields.back().limit = two_numbers;
     whole("best_it", [](const TrialState& t) { return t.best_iteration; });
     fields.push_back({"time", [=](TrialId id) { return trial(id).reported ? short_duration(trial(id).seconds) : "-"; },
                       [=](TrialId id) { return std::optional<space::Value>(trial(id).seconds); }});
@@ -110,6 +112,7 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
     words("reason", [](const TrialState& t) { return reason_text(t); });
     words("took_over", [](const TrialState& t) { return takeover_text(t); });
     fields.back().title = "took over";
+    fields.back().limit = two_numbers;
     return fields;
 }
 
@@ -261,7 +264,7 @@ std::optional<space::Value> TrialTable::value_of(const Field& field, TrialId id,
 
 /// `last`: null where the field is not a metric that needs it.
 TextColumn TrialTable::column_of(const Field& field, const std::vector<TrialId>& ids, const LastMetrics* last) {
-    TextColumn column{field.title.empty() ? field.name : field.title, field.left};
+    TextColumn column{field.title.empty() ? field.name : field.title, field.left, {}, field.limit};
     for (const TrialId id : ids)
         column.cells.push_back(printable(field.metric ? metric_text(last->of(id, *field.metric)) : field.cell(id)));
     return column;

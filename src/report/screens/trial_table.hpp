@@ -38,7 +38,8 @@ class TrialTable {
         bool left = false;
         /// One of those beside the objectives, as LastMetrics counts them; then `cell` and `value` are empty.
         std::optional<std::size_t> metric = {};
-        std::string title = {}; ///< empty: its name
+        std::string title = {};                 ///< empty: its name
+        std::size_t limit = TextColumn{}.limit; ///< wider cells are cut
     };
 
     /// The tuner must outlive it. `interrupted`: nobody runs the study. Throws base::UsageError for an unknown name or

@@ -80,7 +80,10 @@ void read_reports(storage::FileSystem& files, const std::string& directory, std:
 
 base::TrialId trial_named(const tuner::State& state, const std::string& word, const std::string& directory) {
     if (word == "best") {
-        if (!state.best) throw base::UsageError("'" + directory + "' has no best trial yet: none has reported");
+        if (!state.best)
+            throw NoResult("'" + directory + "' has no best trial" + (tuner::is_over(state) ? "" : " yet") +
+                           ": none has reported a finite value that counts; `ranktune status " + directory +
+                           "` shows what there is");
         return *state.best;
     }
     const auto number = static_cast<std::uint32_t>(std::stoul(word));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/base/error.hpp"
 #include "report/view/history.hpp"
 #include "report/view/origins.hpp"
 #include "storage/journal/journal.hpp"
@@ -63,7 +64,14 @@ void read_reports(storage::FileSystem& files, const std::string& directory, std:
 /// `began` and `origins` stay empty. Throws as load_study.
 [[nodiscard]] LoadedStudy load_state(storage::FileSystem& files, const std::string& directory);
 
-/// The trial that `word` names: a number in digits, or "best". Throws base::UsageError naming the trials that exist.
+/// The study has no result (yet): the exit code is that of a study in which no trial succeeded.
+class NoResult : public base::UsageError {
+  public:
+    using UsageError::UsageError;
+};
+
+/// The trial that `word` names: a number in digits, or "best". Throws base::UsageError naming the trials that exist, or
+/// NoResult.
 [[nodiscard]] base::TrialId trial_named(const tuner::State& state, const std::string& word,
                                         const std::string& directory);
 

@@ -20,8 +20,8 @@
 #include "report/screens/front.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/view/history.hpp"
-#include "report/view/lineage.hpp"
 #include "report/view/wall_time.hpp"
+#include "tuner/lineage.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -267,7 +267,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
         if (!std::holds_alternative<space::Constant>(parameter.domain)) view.parameters.push_back(parameter);
     if (!state.best) return;
     const TrialState& best = state.trial(*state.best);
-    for (const Stretch& stretch : lineage(state, *state.best, best.best_iteration))
+    for (const tuner::Stretch& stretch : lineage_of_best(state, *state.best))
         view.lineage.push_back({stretch.trial, stretch.from, stretch.to, *stretch.configuration});
     view.again = study::resolved_toml(repeated_best(tuner));
     if (spec.trainable.program)

@@ -251,6 +251,26 @@ std::optional<Exploit> Population::exploit_instead(TrialId trial) const {
     return exploit_of(report, *choice.donor);
 }
 
+/// Of a member of the upper group, each with the same probability; if none of them has saved, of the best that has. (In
+/// a deterministic study, what is left of the states must not matter.)
+std::optional<Exploit> Population::replacement(TrialId trial) const {
+    const Member& own = member(trial);
+    if (options_.timing.saved_before_verdict || own.judged == 0) return {};
+    const Report report{trial, own.judged, own.score};
+    const Ranking& ranking = *ranking_at(own.judged);
+    std::vector<TrialId> upper;
+    for (std::size_t position = 0; position < ranking.size(); ++position) {
+        if (position >= group_size(ranking.size(), options_.quantile, true) && !upper.empty()) break;
+        const TrialId other = ranking[position].trial;
+        if (std::isfinite(ranking[position].score) && other != trial && !is_unreadable(report, other) &&
+            publication(member(other)) != nullptr)
+            upper.push_back(other);
+    }
+    if (upper.empty()) return {};
+    base::RngStream random = stream(base::Purpose::exploit, report);
+    return exploit_of(report, upper[random.below(upper.size())]);
+}
+
 Work Population::next(const Pool& pool) const {
     if (pool.can_create) return Create{};
     if (paused_.empty()) return NothingLeft{};
@@ -323,6 +343,7 @@ void Population::apply_one(const study::Record& record) {
         closed(*close);
     } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
         set_phase(again->trial, Phase::waiting);
+        if (again->from_scratch) member(again->trial).saved.clear(); // what others need of it stays, for them
     }
 }
 
@@ -395,7 +416,7 @@ void Population::undone(const study::ExploitUndone& record) {
     if (at.generation() <= record.generation)
         throw base::FormatError("trial " + std::to_string(record.trial.value()) + " undoes an exploit that is none");
     at.configuration = at.before[record.generation];
-    at.unreadable.push_back(at.donors.back());
+    if (record.why == study::StateLoss::unreadable) at.unreadable.push_back(at.donors.back());
     at.before.resize(record.generation);
     at.donors.resize(record.generation);
     at.window.clear();

@@ -81,6 +81,7 @@ class Population final : public Scheduler {
     [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
     [[nodiscard]] Exploit exploit(const Report& report) const override;
     [[nodiscard]] std::optional<Exploit> exploit_instead(base::TrialId trial) const override;
+    [[nodiscard]] std::optional<Exploit> replacement(base::TrialId trial) const override;
     [[nodiscard]] bool exploits() const override { return true; }
     [[nodiscard]] bool pauses() const override { return true; }
     [[nodiscard]] std::optional<base::Iteration> donated(base::TrialId trial) const override;

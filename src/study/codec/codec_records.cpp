@@ -429,11 +429,13 @@ void put(const ExploitUndone& r, RecordEncoder& out) {
     out.varint(r.trial.value());
     put_time(r.at, out);
     out.varint(r.generation);
+    out.u8(static_cast<std::uint8_t>(r.why));
 }
 void get(ExploitUndone& r, Decoder& in) {
     r.trial = decode_id<TrialId>(in);
     r.at = decode_time(in);
     r.generation = decode_u32(in, "generation");
+    if (!in.empty()) r.why = checked_enum(in.u8(), last_state_loss, "loss of a state"); // earlier versions knew one
 }
 
 void put(const Steered& r, RecordEncoder& out) {

@@ -265,7 +265,7 @@ trainables::ProgramFacts ProgramBody::facts_of_attempt() {
     facts.python_path = studydir::StudyDirectory{setting_.program->directory}.python();
     facts.trial = start.trial;
     facts.attempt = start.attempt;
-    facts.seed = spec.seed;
+    facts.seed = spec.seed_of(start.trial);
     facts.iterations = spec.max_iterations;
     facts.iteration = base_;
     facts.objective = spec.objective;

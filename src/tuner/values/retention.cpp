@@ -106,6 +106,7 @@ void Retention::released(TrialState& t, const std::string& path) {
     const auto found = std::ranges::find(t.checkpoints, path, &CheckpointRef::path);
     if (found == t.checkpoints.end()) impossible("checkpoint " + path + " is released but was never committed");
     bytes_ -= found->bytes;
+    if (found - t.checkpoints.begin() < static_cast<std::ptrdiff_t>(t.of_earlier_life)) --t.of_earlier_life;
     t.checkpoints.erase(found);
     if (t.checkpoints.empty()) t.checkpoints.shrink_to_fit(); // most trials of a large study end without any
 }
@@ -155,7 +156,9 @@ void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& sp
     listed.reset();
     // Depends only on the state, so that a restored head has the same list.
     if (is_evictable(t))
-        listed = *evictable_.insert({t.iteration, study::score(t.last, spec.objective.mode), id}).first;
+        listed =
+            *evictable_.insert({t.checkpoints.size() == 1, t.iteration, study::score(t.last, spec.objective.mode), id})
+                 .first;
 }
 
 void Retention::list_all(const Trials& trials, const study::StudySpec& spec) {

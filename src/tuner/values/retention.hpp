@@ -29,13 +29,16 @@ class Retention {
     /// want.
     [[nodiscard]] const CheckpointRef* of_no_use(TrialId id, const TrialState& t, const study::StudySpec& spec,
                                                  bool hopeless, bool is_result, std::optional<Iteration> donated) const;
-    /// If checkpoint.max_bytes is exceeded, the paused trial whose checkpoints are released next. Running and starting
-    /// trials need theirs. An evicted trial that is promoted after all starts from scratch.
+    /// If checkpoint.max_bytes is exceeded, the paused trial whose oldest checkpoint is released next. Running and
+    /// starting trials need theirs. A trial without a checkpoint that goes on after all starts from another trial's if
+    /// the scheduler has one for it, else from scratch, with its first configuration.
     struct Evictable {
+        bool last = false;       ///< its only one: the others go first, which are there in case the newest is damaged
         Iteration iteration = 0; ///< what is cheap to train again goes first
         double score = 0.0;      ///< then the worst
         TrialId trial;
         friend bool operator<(const Evictable& a, const Evictable& b) {
+            if (a.last != b.last) return b.last;
             if (a.iteration != b.iteration) return a.iteration < b.iteration;
             return a.score != b.score ? a.score < b.score : b.trial < a.trial;
         }

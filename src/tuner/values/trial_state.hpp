@@ -23,7 +23,23 @@ inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 struct Takeover {
     Iteration iteration = 0; ///< of the trial, as of the verdict
     Donor donor;
-    space::Configuration before; ///< its own, up to `iteration`
+    space::Configuration before;      ///< its own, up to `iteration`
+    std::uint32_t number = 0;         ///< of all takeovers of the trial, from 1 on; those that were undone keep theirs
+    std::uint32_t donor_takeover = 0; ///< number of the donor's takeover that its state rests on; 0: none
+};
+/// A takeover that was undone: others may have taken over what was trained after it, and the best value may stem from
+/// that.
+struct UndoneTakeover {
+    Takeover takeover;
+    space::Configuration after; ///< with which the trial was trained then
+    StateLoss why = StateLoss::unreadable;
+};
+
+/// From this attempt on, the weights of a trial rest on another takeover. (A report may count only after later attempts
+/// have begun.)
+struct ChangeOfState {
+    Attempt attempt;
+    std::uint32_t takeover = 0; ///< its number; 0: none
 };
 
 /// One trial. Fields that every report touches come first, so that a report touches one or two cache lines.
@@ -34,6 +50,7 @@ struct TrialState {
     bool at_fault = false;           ///< abandoned by its own fault: its code hung
     bool silent = true;              ///< no report of the newest attempt yet
     bool unheard = true;             ///< no report has counted since it began or was reopened
+    bool has_saved = false;          ///< a checkpoint was committed since it began, or began anew
     bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
     Reason closed_by = Reason::none; ///< placed here to fill padding, as is `overtaken`
     Attempt attempt;                 ///< newest; zero: never started
@@ -49,7 +66,10 @@ struct TrialState {
     double last = 0.0;               ///< objective of the last report; NaN before the first
     double best = 0.0;               ///< best finite objective; NaN: none. Several: the first, see `others`
     Iteration best_iteration = 0;
-    Verdict verdict; ///< the last one; while ending or paused, the one that it obeys
+    std::uint32_t best_takeover = 0;   ///< number of the takeover that the weights of `best` rest on; 0: none
+    Iteration newest_iteration = 0;    ///< of the last report that took effect
+    std::uint32_t newest_takeover = 0; ///< that its weights rest on
+    Verdict verdict;                   ///< the last one; while ending or paused, the one that it obeys
 
     std::uint32_t wanted_ranks = 1;
     study::WorkerKind workers = study::WorkerKind::any; ///< that it can use; follows from the configuration
@@ -70,9 +90,13 @@ struct TrialState {
     StudyTime started; ///< first attempt
     StudyTime ended;   ///< when it reached a final phase
     Origin origin;
-    std::vector<Takeover> takeovers;        ///< oldest first
+    std::vector<Takeover> takeovers;        ///< that its next state rests on, the oldest first
+    std::vector<UndoneTakeover> undone;     ///< in the order in which they were undone
+    std::vector<ChangeOfState> changes;     ///< oldest first
     std::vector<Rank> ranks;                ///< of the newest attempt; kept after it ended, for views
     std::vector<CheckpointRef> checkpoints; ///< committed, not released, in the order of their commits
+    /// So many of `checkpoints`, the first ones, are from before the trial began anew: it goes on from none of them.
+    std::uint32_t of_earlier_life = 0;
     /// The further objectives of a study with several, at `best_iteration`; empty where `best` is NaN. That is the
     /// newest report that is finite and keeps the constraints, unless the one before it was better in every way.
     std::vector<double> others;
@@ -91,9 +115,27 @@ struct TrialState {
     return trial.configuration;
 }
 
+/// What weights of a trial rest on.
+struct Origins {
+    const Takeover* takeover = nullptr;                  ///< the newest one before them; null: none
+    const space::Configuration* configuration = nullptr; ///< with which the trial trained them since; never null
+};
+/// `takeover`: its number; 0: none. Throws base::FormatError when there is no such takeover.
+[[nodiscard]] Origins origins_of(const TrialState& trial, std::uint32_t takeover);
+/// The number of the takeover that a checkpoint of this generation rests on, or the trial's newest state.
+[[nodiscard]] std::uint32_t takeover_of(const TrialState& trial, std::uint32_t generation);
+
+/// The number of the takeover that the weights of an attempt rest on; 0: none.
+[[nodiscard]] inline std::uint32_t takeover_in(const TrialState& trial, Attempt attempt) {
+    std::uint32_t takeover = 0;
+    for (const ChangeOfState& each : trial.changes)
+        if (each.attempt <= attempt) takeover = each.takeover;
+    return takeover;
+}
+
 /// The configuration of its best report.
 [[nodiscard]] inline const space::Configuration& best_configuration(const TrialState& trial) {
-    return configuration_at(trial, trial.best_iteration);
+    return *origins_of(trial, trial.best_takeover).configuration;
 }
 
 /// Where the next attempt of a trial starts: its newest checkpoint since its last takeover, or the donor's.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "tuner/causes.hpp"
 
@@ -11,9 +12,10 @@ namespace {
 
 const CheckpointRef* own_checkpoint(const TrialState& trial, std::uint32_t generation) {
     const auto& all = trial.checkpoints;
+    const auto end = all.rend() - trial.of_earlier_life;
     const auto found = std::find_if(
-        all.rbegin(), all.rend(), [&](const CheckpointRef& checkpoint) { return checkpoint.generation == generation; });
-    return found == all.rend() ? nullptr : &*found;
+        all.rbegin(), end, [&](const CheckpointRef& checkpoint) { return checkpoint.generation == generation; });
+    return found == end ? nullptr : &*found;
 }
 
 } // namespace
@@ -31,6 +33,20 @@ std::span<const Takeover> depends_on(const TrialState& trial) {
 
 bool is_stranded(const TrialState& trial) {
     return !trial.takeovers.empty() && trial.unsettled == 0 && own_checkpoint(trial, trial.generation()) == nullptr;
+}
+
+Origins origins_of(const TrialState& trial, std::uint32_t takeover) {
+    const auto& all = trial.takeovers;
+    if (takeover == 0) return {nullptr, all.empty() ? &trial.configuration : &all.front().before};
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (all[i].number == takeover) return {&all[i], i + 1 < all.size() ? &all[i + 1].before : &trial.configuration};
+    for (const UndoneTakeover& each : trial.undone)
+        if (each.takeover.number == takeover) return {&each.takeover, &each.after};
+    impossible("a trial never took over its state number " + std::to_string(takeover));
+}
+
+std::uint32_t takeover_of(const TrialState& trial, std::uint32_t generation) {
+    return generation == 0 || generation > trial.generation() ? 0 : trial.takeovers[generation - 1].number;
 }
 
 void Trials::unknown(TrialId id) { impossible(named(id) + " was never created"); }
