@@ -26,7 +26,12 @@ void append_utf8(std::string& out, std::uint32_t code) {
         out += static_cast<char>(0xC0 | (code >> 6));
         out += static_cast<char>(0x80 | (code & 0x3F));
     } else {
-        out += static_cast<char>(0xE0 | (code >> 12));
+        if (code < 0x10000) {
+            out += static_cast<char>(0xE0 | (code >> 12));
+        } else {
+            out += static_cast<char>(0xF0 | (code >> 18));
+            out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
+        }
         out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
         out += static_cast<char>(0x80 | (code & 0x3F));
     }
@@ -150,12 +155,14 @@ void Scanner::escape(std::string& out) {
         return;
     }
     std::uint32_t number = 0;
-    const std::string_view digits = code == 'u' ? text_.substr(at_ + 1, 4) : std::string_view();
+    const std::size_t wanted = code == 'u' ? 4 : code == 'U' ? 8 : 0;
+    const std::string_view digits = wanted > 0 ? text_.substr(at_ + 1, wanted) : std::string_view();
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
-    if (digits.size() != 4 || read.ec != std::errc() || read.ptr != digits.data() + 4)
-        fail("one of the escapes \\\" \\\\ \\n \\t \\r \\b \\f \\uXXXX");
+    if (wanted == 0 || digits.size() != wanted || read.ec != std::errc() || read.ptr != digits.data() + wanted ||
+        number > 0x10FFFF)
+        fail("one of the escapes \\\" \\\\ \\n \\t \\r \\b \\f \\uXXXX \\UXXXXXXXX");
     append_utf8(out, number);
-    at_ += 5;
+    at_ += 1 + wanted;
 }
 
 std::string Scanner::quoted() {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/utf8.hpp"
 
 namespace ranktune::space {
 namespace {
@@ -22,32 +23,29 @@ std::string int_text(std::int64_t value) {
     return {buffer.data(), end.ptr};
 }
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
-
 /// In single quotes if nothing has to be escaped, otherwise as a TOML basic string.
 std::string quoted(std::string_view text) {
     bool plain = true;
-    for (const char c : text) plain = plain && c != '\'' && !is_control(c);
-    if (plain) return "'" + std::string(text) + "'";
-    constexpr std::string_view hex = "0123456789abcdef";
     std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') {
+    for (std::string_view left = text; !left.empty();) {
+        const base::Rune rune = base::first_rune(left);
+        const bool is_escaped = rune.valid && base::is_unseen(rune);
+        plain = plain && rune.code != '\'' && !is_escaped;
+        if (rune.code == '"' || rune.code == '\\') {
             out += '\\';
-            out += c;
-        } else if (c == '\n') {
+            out += left.front();
+        } else if (rune.code == '\n') {
             out += "\\n";
-        } else if (c == '\t') {
+        } else if (rune.code == '\t') {
             out += "\\t";
-        } else if (is_control(c)) {
-            out += "\\u00";
-            out += hex[static_cast<unsigned char>(c) >> 4];
-            out += hex[static_cast<unsigned char>(c) & 15];
+        } else if (is_escaped) {
+            out += base::toml_escape(rune.code);
         } else {
-            out += c;
+            out += left.substr(0, rune.bytes);
         }
+        left.remove_prefix(rune.bytes);
     }
-    return out + '"';
+    return plain ? "'" + std::string(text) + "'" : out + '"';
 }
 
 template <class Text>

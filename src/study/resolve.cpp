@@ -3,6 +3,7 @@
 #include <limits>
 #include <string_view>
 
+#include "ranktune/base/utf8.hpp"
 #include "ranktune/study/parse.hpp"
 #include "study/constraint.hpp"
 
@@ -12,16 +13,16 @@ namespace {
 /// A TOML basic string.
 std::string text_of(const std::string& value) {
     std::string text = "\"";
-    for (const char c : value) {
-        const auto code = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') {
-            (text += '\\') += c;
-        } else if (code < 0x20 || code == 0x7F) {
-            constexpr std::string_view digits = "0123456789ABCDEF";
-            ((text += "\\u00") += digits[code >> 4U]) += digits[code & 15U];
+    for (std::string_view left = value; !left.empty();) {
+        const base::Rune rune = base::first_rune(left);
+        if (rune.code == '"' || rune.code == '\\') {
+            (text += '\\') += left.front();
+        } else if (rune.valid && base::is_unseen(rune)) {
+            text += base::toml_escape(rune.code);
         } else {
-            text += c;
+            text += left.substr(0, rune.bytes);
         }
+        left.remove_prefix(rune.bytes);
     }
     return text + "\"";
 }

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "ranktune/base/utf8.hpp"
 #include "storage/file_system.hpp"
 
 namespace ranktune::studydir {
@@ -28,31 +29,22 @@ char letter(base::LogLevel level) {
     return '?';
 }
 
-bool is_plain(char c) { return static_cast<unsigned char>(c) > ' ' && c != '"' && c != '=' && c != '\\' && c != 0x7F; }
-
 void append_value(std::string& out, std::string_view value) {
-    bool plain = !value.empty();
-    for (const char c : value) plain = plain && is_plain(c);
-    if (plain) {
+    if (!value.empty() && value.find_first_of(" \"=\\") == std::string_view::npos && base::printable(value) == value) {
         out += value;
         return;
     }
-    out += '"';
+    std::string quoted;
     for (const char c : value) {
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (c == '\n') {
-            out += "\\n";
-        } else if (static_cast<unsigned char>(c) < ' ' || c == 0x7F) {
-            char escaped[5];
-            std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-            out += escaped;
-        } else {
-            out += c;
-        }
+        if (c == '"' || c == '\\') quoted += '\\';
+        if (c == '\n')
+            quoted += "\\n";
+        else if (c == '\t')
+            base::append_escaped(c, quoted);
+        else
+            quoted += c;
     }
-    out += '"';
+    out += '"' + base::escaped(quoted) + '"';
 }
 
 } // namespace

@@ -15,12 +15,13 @@ TEST_CASE("the width of a text is what a terminal gives it", "[report]") {
     CHECK(display_width("") == 0);
     CHECK(display_width("loss") == 4);
     CHECK(display_width("Größe") == 5);
-    CHECK(display_width("e\u0301tude") == 5);   // e and a combining acute accent
-    CHECK(display_width("学習率") == 6);        // East Asian wide
-    CHECK(display_width("한글") == 4);          //
-    CHECK(display_width("ｌｒ") == 4);          // full width Latin
-    CHECK(display_width("\U0001F680") == 2);    // an emoji
-    CHECK(display_width("\u200b") == 0);        // zero width space
+    CHECK(display_width("e\u0301tude") == 5); // e and a combining acute accent
+    CHECK(display_width("学習率") == 6);      // East Asian wide
+    CHECK(display_width("한글") == 4);        //
+    CHECK(display_width("ｌｒ") == 4);        // full width Latin
+    CHECK(display_width("\U0001F680") == 2);  // an emoji
+    CHECK(display_width("\u200b") == 1);      // zero width space, shown as "?"
+    CHECK(pad_right("l\u200br\u202e", 5) == "l?r? ");
     CHECK(display_width("lr \u00b7 0.1") == 8); // the separator of the screens
 }
 

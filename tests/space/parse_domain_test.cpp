@@ -117,7 +117,7 @@ TEST_CASE("text that is no call is refused with its column", "[space]") {
     CHECK(refusal("uniform(1, 2..5)") == "expected a number at column 12, found '2..5'");
     CHECK(refusal("choice(['a)") == "expected a string that ends with the quote it began with at column 9, found '''");
     CHECK(refusal("choice([\"\\q\"])") ==
-          "expected one of the escapes \\\" \\\\ \\n \\t \\r \\b \\f \\uXXXX at column 11, found 'q'");
+          "expected one of the escapes \\\" \\\\ \\n \\t \\r \\b \\f \\uXXXX \\UXXXXXXXX at column 11, found 'q'");
     CHECK(refusal("choice([True])") ==
           "expected a value (write true or false in lower case) at column 9, found 'True'");
     CHECK(refusal("") == "expected the name of a domain at column 1, found the end");

@@ -45,6 +45,9 @@ TEST_CASE("Value prints strings bare in text and quoted in literals", "[space]")
     CHECK(list.literal() == "[128, 0.5, 'adam', true, [1, 2]]");
     CHECK(Value("it's").literal() == "\"it's\"");
     CHECK(Value("a\\b").literal() == "'a\\b'");
+    const Value unseen("\u202e\u200b\U000e0001\x7f");
+    CHECK(unseen.literal() == "\"\\u202e\\u200b\\U000e0001\\u007f\"");
+    CHECK(std::get<Choice>(parse_domain("choice([" + unseen.literal() + ", '\u00fc'])")).values.front() == unseen);
     CHECK(Value("it's \"so\"\n\t\\\x01").literal() == "\"it's \\\"so\\\"\\n\\t\\\\\\u0001\"");
     CHECK(Value(std::numeric_limits<std::int64_t>::min()).text() == "-9223372036854775808");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reads UTF-8 character by character, and escapes what is not valid UTF-8.
+// Reads UTF-8 character by character, and escapes what is not valid UTF-8, or not to be seen on a screen.
 
 #include <cstddef>
 #include <string>
@@ -17,6 +17,17 @@ struct Rune {
 
 /// Requires a non-empty text.
 [[nodiscard]] Rune first_rune(std::string_view text);
+
+/// Whether a screen obeys it or shows nothing for it: control characters (C0, C1), marks of the direction of text,
+/// characters without width or ink, separators of lines, tags; and bytes that are not UTF-8.
+[[nodiscard]] bool is_unseen(const Rune& rune);
+/// For text of others on a screen: "?" for each of these.
+[[nodiscard]] std::string printable(std::string_view text);
+/// The same, lossless: the bytes of each as \x1b, except tabs and line ends.
+[[nodiscard]] std::string escaped(std::string_view text);
+
+/// \u202e or \U000e0001, as strings of TOML have it.
+[[nodiscard]] std::string toml_escape(char32_t code);
 
 /// Appends a byte as \x1b.
 void append_escaped(char byte, std::string& out);

@@ -48,7 +48,29 @@ void add_without_less_than(std::string& out, std::string_view text) {
     out.append(text);
 }
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dumped(const Json& json, bool ascii) { return json.dump(-1, ' ', ascii, Json::error_handler_t::replace); }
+
+/// What a browser would obey or hide is shown, as by base::escaped.
+std::string text_of(const Json& json) {
+    const std::string text = dumped(json, false);
+    std::string out;
+    for (std::string_view left = text; !left.empty();) {
+        const base::Rune rune = base::first_rune(left);
+        const std::string_view character = left.substr(0, rune.bytes);
+        if (base::is_unseen(rune))
+            for (const char byte : character) base::append_escaped(byte, out += '\\');
+        else
+            out += character;
+        left.remove_prefix(rune.bytes);
+    }
+    return out;
+}
+
+/// To be copied: the same value, nothing of it unseen.
+std::string copied(const Json& json) {
+    const std::string text = dumped(json, false);
+    return base::printable(text) == text ? text : dumped(json, true);
+}
 
 /// A column of JSON, made as text: of millions of values a tree takes ten times the memory.
 class Column {
@@ -123,7 +145,7 @@ class TextTable {
   public:
     std::size_t number(const std::string& text) {
         const auto [at, is_new] = numbers_.emplace(text, numbers_.size());
-        if (is_new) texts_.push_back(base::as_utf8(text));
+        if (is_new) texts_.push_back(base::escaped(text));
         return at->second;
     }
     [[nodiscard]] Json take() { return std::move(texts_); }
@@ -154,8 +176,8 @@ class ParameterColumn {
             column.raw("null");
     }
     [[nodiscard]] Json description() const {
-        Json json = {{"name", base::as_utf8(parameter_->name)},
-                     {"domain", base::as_utf8(space::text(parameter_->domain))}};
+        Json json = {{"name", base::escaped(parameter_->name)},
+                     {"domain", base::escaped(space::text(parameter_->domain))}};
         if (listed_) json["values"] = values_;
         if (const auto* floats = std::get_if<space::FloatRange>(&parameter_->domain)) {
             json["log"] = floats->log;
@@ -206,24 +228,24 @@ class StudyJson {
         const Training& training = view_.training;
         const CostView& cost = view_.cost;
         Json hosts = Json::array();
-        for (const HostView& host : view_.hosts) hosts.push_back({base::as_utf8(host.name), host.ranks, host.gpus});
+        for (const HostView& host : view_.hosts) hosts.push_back({base::escaped(host.name), host.ranks, host.gpus});
         Json versions = Json::array();
-        for (const std::string& version : view_.versions) versions.push_back(base::as_utf8(version));
-        Json json = {{"name", base::as_utf8(view_.name)},
-                     {"directory", base::as_utf8(study_.directory)},
-                     {"state", base::as_utf8(study_.state)},
+        for (const std::string& version : view_.versions) versions.push_back(base::escaped(version));
+        Json json = {{"name", base::escaped(view_.name)},
+                     {"directory", base::escaped(study_.directory)},
+                     {"state", base::escaped(study_.state)},
                      {"uuid", view_.uuid},
-                     {"metric", base::as_utf8(view_.metric)},
+                     {"metric", base::escaped(view_.metric)},
                      {"mode", study::name(view_.mode)},
-                     {"simulated", base::as_utf8(view_.simulated)},
+                     {"simulated", base::escaped(view_.simulated)},
                      {"searcher", view_.searcher},
                      {"scheduler", view_.scheduler},
-                     {"trainable", base::as_utf8(view_.trainable)},
+                     {"trainable", base::escaped(view_.trainable)},
                      {"num_trials", view_.num_trials},
                      {"max_iterations", view_.max_iterations},
                      {"seed", view_.seed},
                      {"ended", view_.ended},
-                     {"end", base::as_utf8(view_.end)},
+                     {"end", base::escaped(view_.end)},
                      {"now", hundredths(view_.now_s)},
                      {"as_of", view_.as_of},
                      {"best", view_.best ? Json(view_.best->value()) : Json(nullptr)},
@@ -261,19 +283,19 @@ class StudyJson {
     }
 
     static Json goal(const study::Goal& of) {
-        return {{"metric", base::as_utf8(of.metric)}, {"mode", study::name(of.mode)}};
+        return {{"metric", base::escaped(of.metric)}, {"mode", study::name(of.mode)}};
     }
 
     /// The best configuration in the forms in which people take it elsewhere.
     Json copies() const {
         std::string configuration; // a line for each, lists in one line
         for (const auto& entry : view_.trials.at(view_.best->value()).configuration.entries())
-            configuration += (configuration.empty() ? "{\n  " : ",\n  ") + text_of(base::as_utf8(entry.name)) + ": " +
-                             text_of(json_of(entry.value));
+            configuration +=
+                (configuration.empty() ? "{\n  " : ",\n  ") + copied(entry.name) + ": " + copied(json_of(entry.value));
         const std::string again = command_text({"replay", study_.directory, "--schedule", "best"}) + " > again.toml";
-        return {{"toml", base::as_utf8(view_.again)},
+        return {{"toml", base::escaped(view_.again)},
                 {"json", configuration.empty() ? "{}" : configuration + "\n}"},
-                {"command", base::as_utf8(view_.command.empty() ? again : view_.command)}};
+                {"command", base::escaped(view_.command.empty() ? again : view_.command)}};
     }
 
     std::string trials() {
@@ -476,14 +498,14 @@ class StudyJson {
             const StartOfHead& start = view_.starts[i];
             all.push_back({{"at", hundredths(start.at_s)},
                            {"end", hundredths(start.end_s)},
-                           {"time", base::as_utf8(start.wall_time)},
+                           {"time", base::escaped(start.wall_time)},
                            {"ranks", start.ranks}});
             const auto known = std::ranges::find(study_.surroundings, i + 1, &Surroundings::start);
             if (known == study_.surroundings.end()) continue;
-            all.back()["host"] = base::as_utf8(known->host);
-            all.back()["job"] = base::as_utf8(known->job);
-            all.back()["software"] = base::as_utf8(known->software);
-            all.back()["code"] = base::as_utf8(known->code);
+            all.back()["host"] = base::escaped(known->host);
+            all.back()["job"] = base::escaped(known->job);
+            all.back()["software"] = base::escaped(known->software);
+            all.back()["code"] = base::escaped(known->code);
         }
         return all;
     }
@@ -491,7 +513,7 @@ class StudyJson {
     Json incidents() const {
         Json all = Json::array();
         for (const Incident& incident : view_.incidents)
-            all.push_back({{"at", hundredths(incident.at_s)}, {"text", base::as_utf8(incident.text)}});
+            all.push_back({{"at", hundredths(incident.at_s)}, {"text", base::escaped(incident.text)}});
         return all;
     }
 
@@ -504,7 +526,7 @@ class StudyJson {
     Json importance() const {
         Json all = Json::array();
         for (const Importance& each : importance_of(view_))
-            all.push_back({base::as_utf8(each.parameter), each.share ? rounded(*each.share) : Json(nullptr)});
+            all.push_back({base::escaped(each.parameter), each.share ? rounded(*each.share) : Json(nullptr)});
         return all;
     }
 

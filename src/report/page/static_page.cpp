@@ -269,7 +269,7 @@ std::string cost_html(const PageStudy& study) {
 
 std::string html(std::string_view text) {
     std::string safe;
-    for (const char c : base::as_utf8(text)) {
+    for (const char c : base::escaped(text)) {
         switch (c) {
             case '<':
                 safe += "&lt;";

@@ -21,8 +21,8 @@ struct Range {
     char32_t last;
 };
 // Unicode 15: the blocks that matter for names and values of hyper-parameters.
-constexpr std::array<Range, 6> combining{
-    {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x1AB0, 0x1AFF}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}}};
+constexpr std::array<Range, 5> combining{
+    {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x1AB0, 0x1AFF}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}}};
 constexpr std::array<Range, 8> wide{{{0x1100, 0x115F},
                                      {0x2E80, 0x303E},
                                      {0x3041, 0xA4CF},
@@ -38,13 +38,9 @@ bool within(const std::array<Range, N>& ranges, char32_t code) {
 }
 
 std::size_t columns(const Rune& rune) {
-    if (!rune.valid) return 1;
+    if (base::is_unseen(rune)) return 1; // as "?"
     if (within(combining, rune.code)) return 0;
     return within(wide, rune.code) ? 2 : 1;
-}
-
-bool is_control(const Rune& rune) {
-    return rune.code < 0x20 || rune.code == 0x7F || (rune.valid && rune.code >= 0x80 && rune.code < 0xA0);
 }
 
 /// Stands for a space until lines are wrapped. A C0 control character: no text on a screen contains one.
@@ -76,7 +72,7 @@ std::string fit(std::string_view text, std::size_t width) {
         const Rune rune = first_rune(text);
         if (used + columns(rune) > room) break;
         used += columns(rune);
-        if (!rune.valid || is_control(rune)) {
+        if (base::is_unseen(rune)) {
             out += '?';
         } else {
             out += text.substr(0, rune.bytes);
@@ -93,23 +89,6 @@ std::string fit_ends(std::string_view text, std::size_t width) {
     std::string_view tail = text;
     while (display_width(tail) > room) tail.remove_prefix(first_rune(tail).bytes);
     return fit(text, width - display_width(tail)) + printable(tail);
-}
-
-std::string printable(std::string_view text) { return fit(text, std::numeric_limits<std::size_t>::max()); }
-
-std::string escaped(std::string_view text) {
-    std::string out;
-    while (!text.empty()) {
-        const Rune rune = first_rune(text);
-        const bool harmless = rune.code == '\n' || rune.code == '\t';
-        if (rune.valid && (harmless || !is_control(rune))) {
-            out += text.substr(0, rune.bytes);
-        } else {
-            for (std::size_t i = 0; i < rune.bytes; ++i) base::append_escaped(text[i], out);
-        }
-        text.remove_prefix(rune.bytes);
-    }
-    return out;
 }
 
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }

@@ -8,19 +8,22 @@
 #include <vector>
 
 #include "ranktune/base/text.hpp"
+#include "ranktune/base/utf8.hpp"
 #include "ranktune/space/value.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::report {
 
 using base::counted;
+using base::escaped;
 using base::grouped;
 using base::plural;
+using base::printable;
 
 /// Columns that a UTF-8 string takes on a terminal: 0 for combining characters, 2 for East Asian wide ones, 1 for the
 /// rest; bytes that are not UTF-8 count 1 each.
 [[nodiscard]] std::size_t display_width(std::string_view text);
-/// Cut to at most `width` columns, with "~" at the end. Control characters become "?".
+/// Cut to at most `width` columns, with "~" at the end. What is not to be seen becomes "?".
 [[nodiscard]] std::string fit(std::string_view text, std::size_t width);
 /// As `fit`, but cut in the middle: the cause of an error stands at its end.
 [[nodiscard]] std::string fit_ends(std::string_view text, std::size_t width);
@@ -28,10 +31,6 @@ using base::plural;
 [[nodiscard]] std::string pad_left(std::string_view text, std::size_t width);
 [[nodiscard]] std::string pad_right(std::string_view text, std::size_t width);
 
-/// For text of a trainable or a user on a terminal: "?" for control characters and for bytes that are not UTF-8.
-[[nodiscard]] std::string printable(std::string_view text);
-/// For a terminal, lossless: control characters (except tabs and line ends) and bytes that are not UTF-8 as \x1b.
-[[nodiscard]] std::string escaped(std::string_view text);
 /// Up to the first line end: the rest of a message (a traceback) is for the log.
 [[nodiscard]] std::string first_line(std::string_view text);
 /// Lines of at most `width` columns, broken at spaces; a longer word has a line of its own. At least one line.

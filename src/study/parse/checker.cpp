@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "ranktune/base/text.hpp"
+#include "ranktune/base/utf8.hpp"
 #include "ranktune/space/value.hpp"
 
 namespace ranktune::study {
@@ -53,15 +54,10 @@ std::string value_text(const Node& node) {
 
 std::string in_quotes(std::string_view text) {
     constexpr std::size_t longest = 60;
-    std::string out = "\"";
-    for (const char c : text.substr(0, longest)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+    std::size_t end = std::min(text.size(), longest);
     // The cut must not split a UTF-8 character.
-    if (text.size() > longest) {
-        while (out.size() > 1 && (static_cast<unsigned char>(out.back()) & 0xC0U) == 0x80U) out.pop_back();
-        if (out.size() > 1 && static_cast<unsigned char>(out.back()) >= 0xC0U) out.pop_back();
-        out += "...";
-    }
-    return out + "\"";
+    while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+    return '"' + base::printable(text.substr(0, end)) + (end < text.size() ? "...\"" : "\"");
 }
 
 std::string either(std::span<const std::string_view> texts) {

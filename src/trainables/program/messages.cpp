@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/utf8.hpp"
 #include "trainables/json_input.hpp"
 
 namespace ranktune::trainables {
@@ -18,9 +19,7 @@ using Json = nlohmann::ordered_json;
 /// The printable beginning of a line, for error messages.
 std::string shown(std::string_view line) {
     constexpr std::size_t longest = 80;
-    std::string text;
-    for (const char c : line.substr(0, longest)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
-    return "'" + text + (line.size() > longest ? "...'" : "'");
+    return "'" + base::printable(line.substr(0, longest)) + (line.size() > longest ? "...'" : "'");
 }
 
 /// JSON has no NaN and no infinity, but Python and others write them: quoted, they can be parsed.
