@@ -122,6 +122,26 @@ TEST_CASE("What was read is not read again: damage there is not seen", "[storage
     CHECK_THROWS_AS(history(files), base::FormatError);
 }
 
+TEST_CASE("A journal that has become shorter than what was read of it is damaged, unless that was a moment's view",
+          "[storage]") {
+    CrashFileSystem files;
+    base::NullLog log;
+    Journal(files, options(home), log).append(reports(0, 50));
+    Reader reader(files);
+    const SegmentBytes bytes(files, 1);
+    const std::uint64_t size = bytes.file->size();
+    const auto whole = bytes.read(segment_header_bytes, size);
+    const std::uint64_t kept = bytes.header.payload_offset + bytes.frames().back() - 8;
+    bytes.file->truncate(kept);
+    for (int i = 1; i < JournalFollower::patience; ++i) CHECK(reader.look() == Followed::nothing);
+    bytes.write(segment_header_bytes, whole);
+    CHECK(reader.look() == Followed::nothing);
+    bytes.file->truncate(kept);
+    for (int i = 1; i < JournalFollower::patience; ++i) CHECK(reader.look() == Followed::nothing);
+    CHECK_THROWS_AS(reader.look(), base::FormatError);
+    CHECK(reader.seen == reports(0, 50));
+}
+
 TEST_CASE("However the bytes of a journal arrive, a follower sees a prefix of its records, and all in the end",
           "[storage]") {
     CrashFileSystem files;

@@ -25,4 +25,11 @@ bool MissingRecords::tell(const storage::JournalSummary& found) const {
     return true;
 }
 
+std::string MissingRecords::words(const storage::JournalSummary& found) const {
+    if (studydir::what_is_missing(known_, found, directory_).empty() ||
+        storage::possible_writer(storage::posix_file_system(), directory_))
+        return {};
+    return "its newest records are missing: `ranktune status` says which";
+}
+
 } // namespace ranktune::cli

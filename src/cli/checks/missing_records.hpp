@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The warning of read-only verbs about a journal whose newest records are missing.
+// What read-only verbs say about a journal whose newest records are missing.
 
 #include <string>
 #include <vector>
@@ -16,6 +16,8 @@ class MissingRecords {
     /// Warns on standard error when the journal that was read ends too early, and returns whether it does. Silent, and
     /// false, while the study's writer lives: this machine may not see the newest records yet.
     bool tell(const storage::JournalSummary& found) const;
+    /// In a few words, for a page; empty: nothing is missing, or a writer may live. Does not wait.
+    [[nodiscard]] std::string words(const storage::JournalSummary& found) const;
 
   private:
     std::string directory_;

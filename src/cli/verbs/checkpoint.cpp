@@ -4,10 +4,12 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "cli/checks/missing_records.hpp"
 #include "cli/terminal/output_file.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "ranktune/base/error.hpp"
@@ -37,8 +39,11 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
     storage::CheckpointStore store(files, arguments.directory);
     std::optional<report::LoadedStudy> study; // as of the last read: the study may be running
     base::TrialId id{};
+    bool first = true;
     const auto list = [&] {
+        const MissingRecords missing(arguments.directory);
         study.emplace(report::load_study(files, arguments.directory));
+        if (std::exchange(first, false)) missing.tell(study->journal);
         const auto& state = study->tuner->state();
         if (!state.simulation.empty())
             throw base::UsageError("'" + arguments.directory + "' holds a simulated study, which has no weights");

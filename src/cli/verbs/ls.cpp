@@ -67,8 +67,8 @@ std::optional<ListedStudy> from_status(storage::FileSystem& files, const std::st
 }
 
 /// The facts in the newest snapshot of the journal and the records behind it.
-ListedStudy from_journal(storage::FileSystem& files, const std::string& directory, bool is_run) {
-    const report::LoadedStudy loaded = report::load_state(files, directory);
+ListedStudy from_journal(const std::string& directory, bool is_run) {
+    const report::LoadedStudy loaded = load_state(directory);
     ListedStudy study = report::listed(*loaded.tuner, directory);
     if (loaded.tuner->state().ended) return study;
     study.state = is_run ? ListedState::running : ListedState::interrupted;
@@ -83,7 +83,7 @@ ListedStudy listed_study(storage::FileSystem& files, const std::string& director
     try {
         const bool is_run = storage::possible_writer(files, directory).has_value();
         if (auto study = from_status(files, directory, is_run)) return *std::move(study);
-        return from_journal(files, directory, is_run);
+        return from_journal(directory, is_run);
     } catch (const base::Error& error) {
         ListedStudy study;
         study.directory = directory;

@@ -36,8 +36,12 @@ report::PageStudy page_study(const std::string& directory, bool& incomplete) {
     const MissingRecords missing(directory);
     report::History history;
     const auto study = report::load_study(storage::posix_file_system(), directory, &history);
-    incomplete = missing.tell(study.journal) || incomplete;
-    return {report::study_view(study, std::move(history)), directory, standing_of(study.tuner->state(), directory).text,
+    std::string standing = standing_of(study.tuner->state(), directory).text;
+    if (missing.tell(study.journal)) {
+        incomplete = true;
+        standing += "; " + missing.words(study.journal);
+    }
+    return {report::study_view(study, std::move(history)), directory, std::move(standing),
             report::surroundings_of(storage::posix_file_system(), directory)};
 }
 

@@ -12,8 +12,10 @@ FollowedHistory::FollowedHistory(storage::FileSystem& files, std::string directo
 }
 
 void FollowedHistory::load() {
-    history_ = {};
-    study_ = load_study(files_, directory_, &history_);
+    History history;
+    LoadedStudy study = load_study(files_, directory_, &history); // may throw: what was known stays
+    study_ = std::move(study);
+    history_ = std::move(history);
     follower_ = std::make_unique<storage::JournalFollower>(files_, directory_, study_.journal);
 }
 

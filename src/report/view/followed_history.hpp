@@ -22,6 +22,7 @@ class FollowedHistory {
     bool refresh();
 
     [[nodiscard]] const tuner::Tuner& tuner() const { return *study_.tuner; }
+    [[nodiscard]] const storage::JournalSummary& journal() const { return follower_->read(); }
     [[nodiscard]] StudyView view() const { return study_view(study_, history_); }
 
   private:

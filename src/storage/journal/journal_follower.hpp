@@ -31,7 +31,8 @@ class JournalFollower {
         : files_(files), directory_(std::move(directory)), read_(std::move(read)) {}
 
     /// Visits the new records in order, without snapshots. After `rebuild` it may not be called again. Throws
-    /// base::FormatError when the journal was damaged, or a record could not be decoded, in `patience` looks in a row;
+    /// base::FormatError when the journal was damaged or shorter than before, or a record could not be decoded, in
+    /// `patience` looks in a row;
     /// base::IoError when the files cannot be read: the next look may succeed.
     [[nodiscard]] Followed look(const VisitNumbered& visit);
 

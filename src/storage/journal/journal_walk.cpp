@@ -104,6 +104,13 @@ class Walker {
         return true;
     }
 
+    /// Throws when the file at the position has lost what was read of it.
+    void require_what_was_read() const {
+        const SegmentView& view = *planned_[current_].view;
+        if (view.payload_size() < position_.bytes)
+            damaged(view, view.payload_size(), position_.sequence, "it was longer before: records of it are gone");
+    }
+
     [[nodiscard]] const std::string& uuid() const { return planned_.back().view->header().uuid; }
     /// Whether a later segment says that its valid records end before the position.
     [[nodiscard]] bool is_cut_before_position() const {
@@ -287,6 +294,7 @@ std::optional<WalkResult> walk_journal_on(FileSystem& files, const std::string& 
     Walker walker = walker_of(files, study_directory, visit);
     if (walker.uuid() != uuid || !walker.go_on(end, synced_below) || walker.is_cut_before_position())
         return std::nullopt;
+    walker.require_what_was_read();
     return walker.walk();
 }
 

@@ -35,6 +35,10 @@ class SegmentView {
 
     [[nodiscard]] const SegmentHeader& header() const { return header_; }
     [[nodiscard]] const std::string& path() const { return path_; }
+    /// Bytes of the file behind its header page. Throws base::IoError.
+    [[nodiscard]] std::uint64_t payload_size() const {
+        return std::max(file_->size(), header_.payload_offset) - header_.payload_offset;
+    }
     /// The frame at payload offset `at`, if it is valid and ends at or before `limit`. `near`: see decode_frame.
     [[nodiscard]] std::optional<FrameView> frame_at(std::uint64_t at, std::uint64_t limit, std::uint64_t near);
     /// What follows `at`, where no valid frame was found.
