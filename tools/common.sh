@@ -15,8 +15,8 @@ needs=(
   'pc=tomlplusplus header=toml++/toml.h:libtomlplusplus-dev' 'pc=fmt header=fmt/format.h:libfmt-dev' 'pc=nlohmann_json header=nlohmann/json.hpp:nlohmann-json3-dev' 'pc=CLI11 header=CLI/CLI.hpp:libcli11-dev'
   'pc=hwloc:libhwloc-dev' 'pc=eigen3 header=Eigen/Core:libeigen3-dev' 'pc=nlopt:libnlopt-dev' 'header=boost/math/distributions/students_t.hpp:libboost-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
 )
-# Optional: `ranktune report` draws with d3, `ranktune serve` needs cpp-httplib. Without root rights, or elsewhere, the program does without.
-[ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && needs+=('file=/usr/share/nodejs/d3/dist/d3.min.js:node-d3' 'pc=cpp-httplib header=httplib.h:libcpp-httplib-dev')
+# Optional: `ranktune report` draws with d3. Without root rights, or elsewhere, the program does without.
+[ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && needs+=('file=/usr/share/nodejs/d3/dist/d3.min.js:node-d3')
 run_needs=('cmd=mpirun:openmpi-bin') # to run studies on one machine, not for the build
 test_needs=('pc=catch2 pc=catch2-with-main:catch2' 'cmd=python3:python3' 'py=h5py:python3-h5py' 'py=numpy:python3-numpy')
 

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the HTTP server asks its owner, and how it is started. The server is a module, libranktune-serve.so: only
-// `serve` loads it, with the libraries that it needs.
+// An HTTP server for pages on this machine: one thread has all connections, a few others call the handler.
+//
+// It knows GET, and closes a connection after its reply. Only a whole head gets a thread, so connections that are open
+// and say little cost a descriptor each: where there are too many, the one that has waited longest makes room.
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace ranktune::serve {
 
 struct Request {
-    std::string path;   ///< "/study/0"
-    std::string host;   ///< the header Host
-    std::string token;  ///< in the query
-    std::string cookie; ///< the header Cookie
+    std::string path; ///< "/study/0", without the query
+    std::string host; ///< the header Host
 };
 
 struct Reply {
@@ -23,28 +25,32 @@ struct Reply {
     std::string type = "text/html; charset=utf-8";
     std::shared_ptr<const std::string> body; ///< null: empty
     std::string location;                    ///< of a redirection
-    std::string cookie;                      ///< to be set; empty: none
-    /// Instead of a body, the number of each new version of this study as a stream of events; below 0: none.
-    int events = -1;
+    /// Instead of a body, the number of each new version of this study as a stream of events.
+    std::optional<std::size_t> events;
 };
 
-/// Called by many threads.
+/// A reply of one line of text.
+[[nodiscard]] Reply text_reply(int status, const std::string& words);
+
+/// Called by several threads.
 class Handler {
   public:
     virtual ~Handler() = default;
     [[nodiscard]] virtual Reply get(const Request& request) = 0;
-    /// The version of a study, when it differs from `seen`, or after `patience`.
-    [[nodiscard]] virtual std::uint64_t news(std::size_t study, std::uint64_t seen,
-                                             std::chrono::milliseconds patience) = 0;
+    /// The version of a study, above 0; 0: not known now.
+    [[nodiscard]] virtual std::uint64_t version(std::size_t study) = 0;
 };
 
 /// Listens on 127.0.0.1 until the process ends. `port` 0: any free one. `listening` is called with the port before the
-/// first request. Throws base::UsageError when the module is not there (built without cpp-httplib) or the port is
-/// taken.
-void serve_http(Handler& handler, std::uint16_t port, const std::function<void(std::uint16_t port)>& listening);
+/// first request. Throws base::UsageError when the port is taken.
+[[noreturn]] void serve_http(Handler& handler, std::uint16_t port,
+                             const std::function<void(std::uint16_t port)>& listening);
 
-/// The module's function: an empty text, or what went wrong.
-using ServeFunction = std::string (*)(Handler& handler, std::uint16_t port,
-                                      const std::function<void(std::uint16_t port)>& listening);
+/// The request of a whole head; a refusal where it is none that a browser sends to a server of pages.
+struct ReadHead {
+    Request request;
+    std::optional<Reply> refusal;
+};
+[[nodiscard]] ReadHead read_head(std::string_view head);
 
 } // namespace ranktune::serve

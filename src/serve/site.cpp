@@ -7,7 +7,6 @@
 #include <optional>
 #include <random>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 #include "ranktune/base/error.hpp"
@@ -20,11 +19,10 @@ namespace ranktune::serve {
 namespace {
 
 constexpr auto look_period = std::chrono::seconds(1);
-constexpr auto news_pause = std::chrono::milliseconds(200);
 /// Looking and making pages may take a twentieth of a core.
 constexpr int sparing = 20;
 
-std::optional<std::size_t> index_of(const std::string& digits) {
+std::optional<std::size_t> index_of(std::string_view digits) {
     std::size_t index = 0;
     const char* end = digits.data() + digits.size();
     const auto [rest, error] = std::from_chars(digits.data(), end, index);
@@ -37,14 +35,6 @@ double seconds_now() {
 
 std::string made_now() { return report::wall_time_text(seconds_now()); }
 
-Reply text_reply(int status, const std::string& words) {
-    Reply reply;
-    reply.status = status;
-    reply.type = "text/plain; charset=utf-8";
-    reply.body = std::make_shared<const std::string>(words + "\n");
-    return reply;
-}
-
 /// A page of another site that resolves to 127.0.0.1 names itself here. (A tunnel may have another port.)
 bool is_local(const std::string& host) {
     const std::string name = host.substr(0, host.starts_with("[") ? host.find(']') + 1 : host.find(':'));
@@ -52,18 +42,18 @@ bool is_local(const std::string& host) {
 }
 
 /// In a time that does not tell how much of it is right.
-bool is_same(const std::string& one, const std::string& other) {
+bool is_same(std::string_view one, std::string_view other) {
     if (one.size() != other.size()) return false;
     unsigned char differs = 0;
     for (std::size_t i = 0; i < one.size(); ++i) differs |= static_cast<unsigned char>(one[i] ^ other[i]);
     return differs == 0;
 }
 
-std::string cookie_value(const std::string& cookies) {
-    constexpr std::string_view key = "ranktune=";
-    const auto at = cookies.find(key);
-    if (at == std::string::npos) return {};
-    return cookies.substr(at + key.size(), cookies.find(';', at) - at - key.size());
+Reply redirection(std::string location) {
+    Reply reply;
+    reply.status = 303;
+    reply.location = std::move(location);
+    return reply;
 }
 
 void replace_once(std::string& text, std::string_view from, const std::string& to) {
@@ -85,16 +75,30 @@ void ServedStudy::note_cost(Clock::time_point begin) {
 /// With the lock.
 void ServedStudy::look() {
     const auto begin = Clock::now();
-    if (!study_) {
-        study_ = std::make_unique<report::FollowedHistory>(files_, directory_);
-        return note_cost(begin);
-    }
-    if (begin < next_look_) return;
+    if (study_ && begin < next_look_) return;
+    const auto missing = options_.missing(directory_);
+    std::string trouble;
     try {
-        if (study_->refresh()) ++version_;
+        if (!study_)
+            study_ = std::make_unique<report::FollowedHistory>(files_, directory_);
+        else if (study_->refresh())
+            ++version_;
+        trouble = missing(study_->journal());
     } catch (const base::IoError&) { // a file server that does not answer now
+        if (!study_) throw;
+        trouble = trouble_;
+    } catch (const base::Error&) {
+        if (!study_) throw;
+        trouble = "its journal is damaged or gone since: `ranktune status` says more";
     }
+    if (trouble != trouble_) ++version_;
+    trouble_ = std::move(trouble);
     note_cost(begin);
+}
+
+std::string ServedStudy::standing() const {
+    const std::string standing = options_.standing(study_->tuner().state(), directory_);
+    return trouble_.empty() ? standing : standing + "; " + trouble_;
 }
 
 std::uint64_t ServedStudy::version() {
@@ -104,8 +108,7 @@ std::uint64_t ServedStudy::version() {
 }
 
 report::PageStudy ServedStudy::page_study() {
-    return {study_->view(), directory_, options_.standing(study_->tuner().state(), directory_),
-            report::surroundings_of(files_, directory_)};
+    return {study_->view(), directory_, standing(), report::surroundings_of(files_, directory_)};
 }
 
 std::pair<std::shared_ptr<const std::string>, std::uint64_t> ServedStudy::data() {
@@ -131,7 +134,7 @@ std::string ServedStudy::page(std::size_t index) {
     const std::string number = std::to_string(index);
     replace_once(page, "default-src 'none';", "default-src 'none'; connect-src 'self';");
     replace_once(page, "<meta name=\"generator\"",
-                 "<meta name=\"ranktune-live\" data-data=\"/data/" + number + "\" data-events=\"/events/" + number +
+                 "<meta name=\"ranktune-live\" data-data=\"../data/" + number + "\" data-events=\"../events/" + number +
                      "\" data-version=\"" + std::to_string(version_) + "\">\n<meta name=\"generator\"");
     return page;
 }
@@ -141,12 +144,8 @@ std::vector<std::string> ServedStudy::row() {
     look();
     const report::ListedStudy study = report::listed(study_->tuner(), directory_);
     const std::string best = study.best ? report::metric_text(study.best->value) : "-";
-    return {directory_,
-            options_.standing(study_->tuner().state(), directory_),
-            std::to_string(study.done) + " of " + std::to_string(study.num_trials),
-            study.metric,
-            best,
-            report::age_text(study, seconds_now())};
+    return {directory_,   standing(), std::to_string(study.done) + " of " + std::to_string(study.num_trials),
+            study.metric, best,       report::age_text(study, seconds_now())};
 }
 
 // ---- all of them
@@ -186,7 +185,7 @@ Reply Site::list() {
         } catch (const base::Error& error) {
             cells = {study->directory(), error.what()};
         }
-        page += "<tr><td><a href=\"/study/" + std::to_string(i) + "\">" + report::html(cells.front()) + "</a></td>";
+        page += "<tr><td><a href=\"study/" + std::to_string(i) + "\">" + report::html(cells.front()) + "</a></td>";
         for (std::size_t k = 1; k < cells.size(); ++k) page += "<td>" + report::html(cells[k]) + "</td>";
         page += "</tr>\n";
     }
@@ -202,53 +201,45 @@ Reply Site::get(const Request& request) {
         none.status = 204;
         return none;
     }
-    if (!request.token.empty() && is_same(request.token, options_.token)) {
-        // The address without the token is all that stays in a browser's history.
-        Reply reply = text_reply(303, "");
-        reply.location = request.path;
-        reply.cookie = "ranktune=" + options_.token + "; HttpOnly; SameSite=Strict; Path=/";
-        return reply;
-    }
-    if (!is_same(cookie_value(request.cookie), options_.token))
-        return text_reply(
-            403, "open the whole address that `ranktune serve` has printed: it has a token, which a cookie keeps");
+    const std::string_view path = request.path;
+    const std::string_view token = path.substr(1, path.find('/', 1) - 1);
+    if (!is_same(token, options_.token))
+        return text_reply(403, "open the whole address that `ranktune serve` has printed");
     try {
-        if (request.path == "/" && scan() > 1) return list();
-        const std::string path = request.path == "/" ? "/study/0" : request.path;
-        const auto slash = path.rfind('/');
-        const std::string number = path.substr(slash + 1);
-        const auto index = slash == std::string::npos ? std::nullopt : index_of(number);
-        ServedStudy* study = index ? at(*index) : nullptr;
-        Reply reply;
-        if (study != nullptr && path.starts_with("/study/")) {
-            reply.body = std::make_shared<const std::string>(study->page(*index));
-            return reply;
-        }
-        if (study != nullptr && path.starts_with("/data/")) {
-            reply.type = "application/json";
-            reply.body = study->data().first;
-            return reply;
-        }
-        if (study != nullptr && path.starts_with("/events/")) {
-            reply.events = static_cast<int>(*index);
-            return reply;
-        }
-        return text_reply(404, "there is no such page");
+        return page(path.substr(1 + token.size()));
     } catch (const base::Error& error) { // a journal that was removed or damaged
         return text_reply(500, error.what());
     }
 }
 
-std::uint64_t Site::news(std::size_t study, std::uint64_t seen, std::chrono::milliseconds patience) {
-    const auto until = std::chrono::steady_clock::now() + patience;
-    while (true) {
-        std::uint64_t version = seen;
-        try {
-            if (ServedStudy* served = at(study)) version = served->version();
-        } catch (const base::Error&) { // the page says so when it is loaded again
-        }
-        if (version != seen || std::chrono::steady_clock::now() >= until) return version;
-        std::this_thread::sleep_for(news_pause);
+Reply Site::page(std::string_view path) {
+    // Pages name each other by relative paths: a page that somebody saves and passes on has no token.
+    if (path.empty()) return redirection("/" + options_.token + "/");
+    if (path == "/") return scan() > 1 ? list() : redirection("study/0");
+    const auto slash = path.rfind('/');
+    const auto index = index_of(path.substr(slash + 1));
+    ServedStudy* const study = index ? at(*index) : nullptr;
+    const std::string_view kind = path.substr(0, slash);
+    Reply reply;
+    if (study != nullptr && kind == "/study") {
+        reply.body = std::make_shared<const std::string>(study->page(*index));
+    } else if (study != nullptr && kind == "/data") {
+        reply.type = "application/json";
+        reply.body = study->data().first;
+    } else if (study != nullptr && kind == "/events") {
+        reply.events = index;
+    } else {
+        return text_reply(404, "there is no such page");
+    }
+    return reply;
+}
+
+std::uint64_t Site::version(std::size_t study) {
+    try {
+        ServedStudy* const served = at(study);
+        return served != nullptr ? served->version() : 0;
+    } catch (const base::Error&) { // the page says so when it is loaded again
+        return 0;
     }
 }
 

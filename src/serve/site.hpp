@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/page/page_data.hpp"
@@ -20,9 +21,11 @@ namespace ranktune::serve {
 struct SiteOptions {
     /// Directories of studies, as the user typed them; one at least. Called again for each list: folders gain studies.
     std::function<std::vector<std::string>()> directories;
-    std::string token; ///< without it nothing is shown
+    std::string token; ///< the first part of every path; without it nothing is shown
     /// How a study stands, in words: "run by pid 4711 on n0".
     std::function<std::string(const tuner::State&, const std::string& directory)> standing;
+    /// What is missing of a journal, in words: called before it is read, and what it returns with what was read.
+    std::function<std::function<std::string(const storage::JournalSummary&)>(const std::string& directory)> missing;
 };
 
 /// One study. Readers share what was read and made: ten cost as much as one.
@@ -30,11 +33,12 @@ class ServedStudy {
   public:
     ServedStudy(storage::FileSystem& files, const SiteOptions& options, std::string directory);
 
-    /// Counts changes; looks at the journal at most once a second, and less often if that takes long.
+    /// Counts changes, also of troubles with the journal; looks at the journal at most once a second, and less often if
+    /// that takes long.
     [[nodiscard]] std::uint64_t version();
     /// The data of the page (report/page/page_data.hpp), and their version.
     [[nodiscard]] std::pair<std::shared_ptr<const std::string>, std::uint64_t> data();
-    /// The page with its data. It follows the study through /data/INDEX and /events/INDEX.
+    /// The page with its data. It follows the study through ../data/INDEX and ../events/INDEX.
     [[nodiscard]] std::string page(std::size_t index);
     /// A row of the list: directory, state, trials done, metric, best value, age.
     [[nodiscard]] std::vector<std::string> row();
@@ -45,12 +49,14 @@ class ServedStudy {
     void look();
     void note_cost(Clock::time_point begin);
     [[nodiscard]] report::PageStudy page_study();
+    [[nodiscard]] std::string standing() const;
 
     storage::FileSystem& files_;
     const SiteOptions& options_;
     std::string directory_;
     std::mutex mutex_;
     std::unique_ptr<report::FollowedHistory> study_; ///< null: not read yet
+    std::string trouble_;                            ///< with its journal, in words; empty: none
     std::uint64_t version_ = 1;
     std::shared_ptr<const std::string> data_; ///< null: none
     std::uint64_t data_version_ = 0;
@@ -63,11 +69,11 @@ class Site final : public Handler {
     Site(storage::FileSystem& files, SiteOptions options);
 
     [[nodiscard]] Reply get(const Request& request) override;
-    /// Returns as soon as the study has another version than `seen`, or after `patience`.
-    [[nodiscard]] std::uint64_t news(std::size_t study, std::uint64_t seen,
-                                     std::chrono::milliseconds patience) override;
+    [[nodiscard]] std::uint64_t version(std::size_t study) override;
 
   private:
+    /// `path` without the token.
+    [[nodiscard]] Reply page(std::string_view path);
     [[nodiscard]] Reply list();
     /// Null: no study has this index.
     [[nodiscard]] ServedStudy* at(std::size_t index);

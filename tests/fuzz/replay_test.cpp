@@ -17,7 +17,8 @@ namespace ranktune::fuzz {
 namespace {
 
 const std::map<std::string, std::function<int(const std::uint8_t*, std::size_t)>> targets = {
-    {"program", program}, {"study", study}, {"codec", codec}, {"journal", journal}, {"slurm", slurm}};
+    {"program", program}, {"request", request}, {"study", study},
+    {"codec", codec},     {"journal", journal}, {"slurm", slurm}};
 
 /// Sorted by name, so that runs are reproducible.
 std::vector<std::string> corpus(const std::string& target) {

@@ -11,6 +11,8 @@ namespace ranktune::fuzz {
 
 /// Lines of a program: reports, checkpoints, logs.
 int program(const std::uint8_t* data, std::size_t size);
+/// The head of a request to the live pages.
+int request(const std::uint8_t* data, std::size_t size);
 /// A study file and overrides, separated by zero bytes.
 int study(const std::uint8_t* data, std::size_t size);
 /// Records, and messages between the ranks.

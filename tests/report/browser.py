@@ -130,9 +130,17 @@ class Browser:
             raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", str(result)))
         return result["result"].get("value")
 
+    def holds(self, condition):
+        try:
+            return self.run(f"Boolean({condition})")
+        except RuntimeError as error:  # the page went, and the next one is on its way
+            if "navigated" in str(error) or "context" in str(error):
+                return False
+            raise
+
     def wait_for(self, condition, seconds=60):
         limit = time.monotonic() + seconds
-        while not self.run(f"Boolean({condition})"):
+        while not self.holds(condition):
             if time.monotonic() > limit:
                 raise RuntimeError(f"never true: {condition}; console: {self.console}")
             time.sleep(0.02)

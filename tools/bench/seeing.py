@@ -114,10 +114,8 @@ class Readers:
 
     def __enter__(self):
         self.process = subprocess.Popen([self.ranktune, "serve", "bench"], cwd=self.folder, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
-        found = re.search(r":(\d+)/\?token=(\w+)", self.process.stdout.readline())
-        if not found:
-            raise SystemExit("built without cpp-httplib: there is no `serve`")
-        self.port, self.cookie = int(found[1]), {"Cookie": f"ranktune={found[2]}"}
+        found = re.search(r":(\d+)(/\w+/)", self.process.stdout.readline())
+        self.port, self.prefix = int(found[1]), found[2]
         self.threads = [threading.Thread(target=self.follow, daemon=True) for _ in range(10)]
         for thread in self.threads:
             thread.start()
@@ -126,13 +124,13 @@ class Readers:
 
     def follow(self):
         events = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        events.request("GET", "/events/0", headers=self.cookie)
+        events.request("GET", self.prefix + "events/0")
         stream = events.getresponse()
         while not self.over:
             try:
                 if stream.readline().startswith(b"data:"):
                     data = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-                    data.request("GET", "/data/0", headers=self.cookie)
+                    data.request("GET", self.prefix + "data/0")
                     data.getresponse().read()
                     data.close()
                     self.loads += 1

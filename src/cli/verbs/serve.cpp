@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/checks/missing_records.hpp"
 #include "cli/study_summary.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
@@ -53,12 +54,16 @@ int serve_pages(const ServeArguments& arguments) {
     options.standing = [](const tuner::State& state, const std::string& directory) {
         return standing_of(state, directory).text;
     };
+    options.missing = [](const std::string& directory) {
+        return [missing = MissingRecords(directory)](const storage::JournalSummary& found) {
+            return missing.words(found);
+        };
+    };
     const std::string token = options.token;
     serve::Site site(files, std::move(options));
     serve::serve_http(site, arguments.port, [&](std::uint16_t port) {
         const report::Style style = detect_terminal().style;
-        std::cout << report::prose("page", report::unbroken(fmt::format("http://127.0.0.1:{}/?token={}", port, token)),
-                                   style)
+        std::cout << report::prose("page", report::unbroken(fmt::format("http://127.0.0.1:{}/{}/", port, token)), style)
                   << report::prose(
                          "from afar",
                          report::unbroken(fmt::format("ssh -L {0}:127.0.0.1:{0} {1}", port, process::host_name())) +
