@@ -26,7 +26,7 @@ namespace ranktune::studydir {
 
 /// Names of all requests, oldest first. Throws base::IoError.
 [[nodiscard]] std::vector<std::string> requests_in(const storage::FileSystem& files, const StudyDirectory& directory);
-/// Reads one. Throws base::UsageError when it is no request, or another user's; base::IoError.
+/// Reads one. Throws base::UsageError when it is no request, or another user's; base::IoError. Never blocks.
 [[nodiscard]] study::SteeringFile read_request(storage::FileSystem& files, const StudyDirectory& directory,
                                                const std::string& name, const space::SearchSpace& space);
 
@@ -48,7 +48,9 @@ void answer_request(storage::FileSystem& files, const StudyDirectory& directory,
 /// The answer, which is removed; nothing: there is none yet.
 [[nodiscard]] std::optional<Answer> take_answer(storage::FileSystem& files, const StudyDirectory& directory,
                                                 const std::string& name);
-/// Removes answers that nobody has read. Throws base::IoError.
-void remove_answers(storage::FileSystem& files, const StudyDirectory& directory);
+/// Names of answers that nobody has read. Throws base::IoError.
+[[nodiscard]] std::vector<std::string> answers_in(const storage::FileSystem& files, const StudyDirectory& directory);
+/// Throws base::IoError.
+void remove_answer(storage::FileSystem& files, const StudyDirectory& directory, const std::string& name);
 
 } // namespace ranktune::studydir

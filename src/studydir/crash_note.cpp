@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -26,6 +27,7 @@ std::atomic<unsigned long> attempt{0}; ///< 0: none
 
 constexpr const char* trial_word = "trial";
 constexpr const char* device_word = "device";
+constexpr std::uint64_t most_note_bytes = 64 << 10; // a note is one line
 
 std::string name_start(std::uint32_t incarnation) { return "crash-" + std::to_string(incarnation) + "-"; }
 
@@ -67,7 +69,7 @@ CrashNotes read_crash_notes(storage::FileSystem& files, const std::string& study
         if (name.rfind(start, 0) != 0) continue;
         const auto rank = static_cast<std::uint32_t>(std::strtoul(name.c_str() + start.size(), nullptr, 10));
         try {
-            lines.emplace(rank, storage::read_text(files, folder + "/" + name));
+            lines.emplace(rank, storage::read_text(files, folder + "/" + name, most_note_bytes));
         } catch (const base::IoError&) {
             continue;
         }

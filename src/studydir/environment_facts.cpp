@@ -171,8 +171,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string first_line_of(const fs::path& file) {
-    std::ifstream in(file);
+    std::error_code error;
     std::string line;
+    if (!fs::is_regular_file(file, error)) return line; // a FIFO would block for ever
+    std::ifstream in(file);
     std::getline(in, line);
     return line;
 }
@@ -196,6 +198,8 @@ fs::path git_folder(fs::path directory) {
 }
 
 std::string packed(const fs::path& folder, const std::string& name) {
+    std::error_code error;
+    if (!fs::is_regular_file(folder / "packed-refs", error)) return {};
     std::ifstream in(folder / "packed-refs");
     for (std::string line; std::getline(in, line);) {
         const auto space = line.find(' ');

@@ -115,6 +115,11 @@ echo "{\\"report\\": {\\"score\\": 1}, \\"checkpoint\\": \\"$to\\"}" >&"$RANKTUN
                     self.assertIn("is a FIFO, a socket or a device, not a file", error)
         self.write()
         self.ranktune("run", "tiny.toml", "--local", "1")
+        os.mkfifo(self.cwd / "tiny/logs/pipe.log")
+        self.assertIn("trial #0", self.ranktune("logs", "tiny", "0")[0])
+        (self.cwd / ".git").mkdir()
+        os.mkfifo(self.cwd / ".git/HEAD")
+        self.ranktune("run", "tiny.toml", "-o", "beside", "--local", "1")
         for name in ("outcome", "journal/000001.h5"):
             path = self.cwd / "tiny" / name
             path.rename(self.cwd / "kept")
@@ -156,6 +161,57 @@ echo "{\\"report\\": {\\"score\\": 1}, \\"checkpoint\\": \\"$to\\"}" >&"$RANKTUN
                 self.assertNotIn(byte, everything, arguments)
         self.assertIn("\\x1b[2J", everything)
         self.assertNotIn("\x1b", self.ranktune("logs", name, "0")[0].replace("\x1b[2J\x1b[31m of it", ""))
+
+    def test_no_screen_or_page_obeys_or_hides_characters_that_others_wrote(self):
+        turned, hidden = "\\u202E\\u2066", "\\u200B\\uFEFF\\U000E0041"
+        text = f"""[study]
+name = "study"
+metric = "sc{hidden}ore"
+mode = "max"
+num_trials = 3
+max_iterations = 2
+[trainable]
+command = "./train.sh"
+[space]
+x = "uniform(0, 1)"
+kind = ["a{turned}", "b{hidden}\\u001B[31m"]
+"""
+        self.write("plain.toml", text)
+        self.write("refused.toml", text.replace('"study"', f'"{turned}"').replace("x =", f'"x{turned}{hidden}" ='))
+        (self.cwd / "train.sh").write_text("""#!/bin/sh
+say() { printf '%s\\n' "$1" >&"$RANKTUNE_FD"; }
+for i in 1 2; do
+    say '{"log": "a mess\\u202eage\\u200b \\u001b[31m"}'
+    say '{"report": {"sc\\u200b\\ufeff\\udb40\\udc41ore": 1, "other\\u202e": 2}}'
+    read -r answer <&"$RANKTUNE_FD"
+    [ "$RANKTUNE_TRIAL" = 1 ] && { printf 'dying of \\342\\200\\256 it\\n' >&2; exit 3; }
+done
+exit 0
+""")
+        (self.cwd / "train.sh").chmod(0o755)
+        name = "st\u202eudy"
+        unseen = [chr(code) for code in (0x1B, 0x202E, 0x2066, 0x200B, 0xFEFF, 0xE0041)]
+        everything = ""
+        for arguments in (["validate", "refused.toml"], ["validate", "plain.toml"], ["run", "plain.toml", "--dry-run"], ["run", "plain.toml", "--local", "1", "-o", name],
+                          ["run", "plain.toml", "--local", "1", "-o", name], ["ls"], ["status", name], ["status", name, "--all"], ["best", name],
+                          ["explain", name], ["explain", name, "1"], ["explain", name, "best", "--records"], ["compare", name, name],
+                          ["report", name, "-o", "page.html"], ["report", name, name, "-o", "two.svg"], ["replay", name], ["replay", name, "--verify"],
+                          ["replay", name, "--schedule", "0"], ["plan", name], ["doctor", name], ["set", name, f"study.{name}=1"], ["stop", name],
+                          ["run", "plain.toml", f"study.{name}=1"], ["run", "plain.toml", f"study.metric={name}", "-o", "other", "--local", "1"]):
+            done = subprocess.run([PROGRAM, *arguments], cwd=self.cwd, timeout=TIMEOUT, stdin=subprocess.DEVNULL,
+                                  env=environment(NO_COLOR="1"), capture_output=True)
+            everything += done.stdout.decode() + done.stderr.decode()
+            for character in unseen:
+                self.assertNotIn(character, everything, arguments)
+        self.assertIn("\\u202e", everything)
+        self.assertIn("dying of", everything)
+        page = (self.cwd / "page.html").read_text()
+        for character in unseen:
+            self.assertNotIn(character, page)
+        self.assertIn("dying of", page)
+        start = (self.cwd / name / "logs/start-1.log").read_text()
+        for character in unseen:
+            self.assertNotIn(character, start)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ TEST_CASE("requests are listed in the order in which they were asked, and are go
 
     answer_request(files, directory, two, {true, "cancel trial #4"});
     answer_request(files, directory, two, {true, "cancel trial #4"}); // a head that was killed in between does it again
-    remove_answers(files, directory);
+    CHECK(answers_in(files, directory) == std::vector<std::string>{two});
+    remove_answer(files, directory, two);
     CHECK_FALSE(take_answer(files, directory, two));
 }

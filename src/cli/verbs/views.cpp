@@ -82,7 +82,8 @@ int logs(const std::string& directory, const std::string& word) {
     if (!std::filesystem::is_directory(folder)) return 0;
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-        if (entry.path().extension() == ".log") files.push_back(entry.path());
+        std::error_code error; // a FIFO would block for ever
+        if (entry.path().extension() == ".log" && entry.is_regular_file(error)) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) {

@@ -22,6 +22,7 @@ Keeper::Keeper(storage::FileSystem& files, storage::Lease& lease, const storage:
       directory_(std::move(directory)),
       waker_(waker),
       log_(log),
+      errors_(log, "keep"),
       next_renewal_(process::Background::Clock::now() + storage::lease_period),
       thread_(
           [this] {
@@ -44,11 +45,9 @@ void Keeper::look() {
 }
 
 void Keeper::look_for_stop() {
-    try {
+    errors_.attempt("stop", [this] {
         if (const auto who = studydir::take_stop_request(files_, directory_.stop_file())) ask({.by = *who});
-    } catch (const base::IoError& error) {
-        log_.write(base::LogLevel::warning, "stop-file", {{"error", error.what()}});
-    }
+    });
 }
 
 /// A journal whose file was removed could be written to the end and never be found again.
@@ -64,12 +63,8 @@ void Keeper::look_for_journal() {
 
 void Keeper::renew() {
     storage::Renewal renewal{};
-    try {
-        renewal = lease_.renew();
-    } catch (const base::IoError& error) { // a full disk, a server that restarts: the next period may succeed
-        log_.write(base::LogLevel::warning, "lease", {{"error", error.what()}});
-        return;
-    }
+    // A full disk, a server that restarts: the next period may succeed.
+    if (!errors_.attempt("lease", [&] { renewal = lease_.renew(); })) return;
     if (renewal == storage::Renewal::taken)
         end_at_once("lease", "another head has taken the study over", study::Reason::draining);
     if (renewal == storage::Renewal::gone)

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "head/background/lasting_errors.hpp"
 #include "head/serve_head.hpp"
 #include "process/background.hpp"
 #include "process/signal_note.hpp"
@@ -42,6 +43,7 @@ class Keeper {
     studydir::StudyDirectory directory_;
     process::Waker& waker_;
     base::LogSink& log_;
+    LastingErrors errors_;
     std::mutex mutex_;
     std::optional<EndAsked> asked_;
     bool over_ = false; ///< another head has the study, or the journal is gone: stop checking

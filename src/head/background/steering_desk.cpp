@@ -36,6 +36,7 @@ SteeringDesk::SteeringDesk(Observer* next, storage::FileSystem& files, studydir:
       space_(std::move(space)),
       waker_(waker),
       log_(log),
+      errors_(log, "control"),
       thread_(
           [this] {
               look();
@@ -131,45 +132,37 @@ void SteeringDesk::settle_when_synced(std::string name, std::string words, std::
 
 void SteeringDesk::close(const std::string& why) {
     thread_.stop();
-    try {
-        answer();
+    answer();
+    errors_.attempt("the folder of requests", [&] { // whoever asks learns from `status` that the study is over
         for (const std::string& name : studydir::requests_in(files_, directory_))
-            studydir::answer_request(files_, directory_, name, {false, why});
-    } catch (const std::exception& error) { // whoever asks learns from `status` that the study is over
-        log_.write(base::LogLevel::warning, "control", {{"error", error.what()}});
-    }
+            errors_.attempt(name, [&] { studydir::answer_request(files_, directory_, name, {false, why}); });
+    });
 }
 
 // ---- the thread
 
 void SteeringDesk::look() {
-    try {
-        if (!swept_) studydir::remove_answers(files_, directory_);
-        swept_ = true;
+    errors_.attempt("the folder of requests", [this] {
+        if (!std::exchange(swept_, true))
+            for (const std::string& name : studydir::answers_in(files_, directory_))
+                errors_.attempt(name, [&] { studydir::remove_answer(files_, directory_, name); });
         answer();
-        look_for_requests();
-    } catch (const std::exception& error) { // a file server that restarts: the next look may succeed
-        log_.write(base::LogLevel::warning, "control", {{"error", error.what()}});
-    }
+        for (const std::string& name : studydir::requests_in(files_, directory_))
+            if (!known_.contains(name) && errors_.attempt(name, [&] { read(name); })) known_.insert(name);
+    });
 }
 
-void SteeringDesk::look_for_requests() {
-    for (const std::string& name : studydir::requests_in(files_, directory_)) {
-        if (!known_.insert(name).second) continue;
-        try {
-            Request request{name, studydir::read_request(files_, directory_, name, space_)};
-            const std::lock_guard lock(shared_->mutex);
-            shared_->asked.push_back(std::move(request));
-        } catch (const base::UsageError& error) {
-            log_.write(base::LogLevel::warning, "control", {{"request", name}, {"error", error.what()}});
-            note("", "request " + name, {false, error.what()});
-            studydir::answer_request(files_, directory_, name, {false, error.what()});
-        } catch (const base::IoError&) {
-            known_.erase(name); // tried again
-            throw;
-        }
-        waker_.wake();
+void SteeringDesk::read(const std::string& name) {
+    try {
+        Request request{name, studydir::read_request(files_, directory_, name, space_)};
+        const std::lock_guard lock(shared_->mutex);
+        shared_->asked.push_back(std::move(request));
+    } catch (const base::UsageError& error) {
+        log_.write(base::LogLevel::warning, "control", {{"request", name}, {"error", error.what()}});
+        note("", "request " + name, {false, error.what()});
+        settle(name, {false, error.what()});
     }
+    waker_.wake();
 }
 
 void SteeringDesk::answer() {
@@ -180,16 +173,17 @@ void SteeringDesk::answer() {
         settled.swap(shared_->settled);
         resolved.swap(shared_->resolved);
     }
-    try {
-        if (!resolved.empty()) studydir::publish_text(files_, directory_.resolved_file(), resolved, true);
-        for (; !settled.empty(); settled.pop_front())
-            studydir::answer_request(files_, directory_, settled.front().name, settled.front().answer);
-    } catch (...) {
-        const std::lock_guard lock(shared_->mutex);
-        shared_->settled.insert(shared_->settled.begin(), settled.begin(), settled.end());
-        if (shared_->resolved.empty()) shared_->resolved = std::move(resolved);
-        throw;
-    }
+    const bool published = resolved.empty() || errors_.attempt("resolved.toml", [&] {
+        studydir::publish_text(files_, directory_.resolved_file(), resolved, true);
+    });
+    std::erase_if(settled, [this](const Settled& each) {
+        return errors_.attempt(each.name,
+                               [&] { studydir::answer_request(files_, directory_, each.name, each.answer); });
+    });
+    // What is left is tried again.
+    const std::lock_guard lock(shared_->mutex);
+    shared_->settled.insert(shared_->settled.begin(), settled.begin(), settled.end());
+    if (!published && shared_->resolved.empty()) shared_->resolved = std::move(resolved);
 }
 
 } // namespace ranktune::head

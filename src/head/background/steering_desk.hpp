@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "head/background/lasting_errors.hpp"
 #include "head/head_machine.hpp"
 #include "head/observer.hpp"
 #include "process/background.hpp"
@@ -21,9 +22,10 @@
 namespace ranktune::head {
 
 /// A thread of its own lists the folder once a second, reads new requests and writes answers: a hanging file system
-/// blocks it, never the head's loop. A request is answered and removed when its record is synced. Killed before that,
-/// the next start finds the request again, and the journal says whether it took effect. The first look removes answers
-/// of earlier starts: whoever asked has given up waiting.
+/// blocks it, never the head's loop. What cannot be read or written is tried again, and holds up no other request. A
+/// request is answered and removed when its record is synced. Killed before that, the next start finds the request
+/// again, and the journal says whether it took effect. The first look removes answers of earlier starts: whoever asked
+/// has given up waiting.
 class SteeringDesk final : public Observer {
   public:
     /// `next` may be null. References must outlive it; `space` is the study's.
@@ -60,7 +62,7 @@ class SteeringDesk final : public Observer {
     };
 
     void look();
-    void look_for_requests();
+    void read(const std::string& name);
     void answer();
     void note(const std::string& who, const std::string& what, studydir::Answer answer);
     void settle(std::string name, studydir::Answer answer);
@@ -75,8 +77,9 @@ class SteeringDesk final : public Observer {
     process::Waker& waker_;
     base::LogSink& log_;
     std::vector<Request> open_;   ///< given to the core, and not yet recorded; of the loop
-    std::set<std::string> known_; ///< read in this start; of the thread
-    bool swept_ = false;          ///< answers of earlier starts are removed; of the thread
+    std::set<std::string> known_; ///< read in this start; of the thread, as the next two
+    LastingErrors errors_;
+    bool swept_ = false; ///< answers of earlier starts are removed
     std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
     process::Background thread_;
 };
