@@ -108,6 +108,13 @@ void put_score(const study::Score& score, const study::Objective& objective, Jso
 
 // ---- answers
 
+/// At most 200 bytes of what the program wrote.
+std::string beginning_of(std::string_view text) {
+    constexpr std::size_t most = 200;
+    if (text.size() <= most) return std::string(text);
+    return std::string(text.substr(0, most)) + " ...";
+}
+
 space::Value value_from(const Json& json) {
     if (json.is_boolean()) return json.get<bool>();
     if (json.is_number_integer()) {
@@ -118,7 +125,7 @@ space::Value value_from(const Json& json) {
     }
     if (json.is_number()) return json.get<double>();
     if (json.is_string()) return json.get<std::string>();
-    if (!json.is_array()) throw base::FormatError("is " + json.dump() + ", which is no value");
+    if (!json.is_array()) throw base::FormatError("is " + beginning_of(json.dump()) + ", which is no value");
     space::Value::List list;
     for (const Json& item : json) list.push_back(value_from(item));
     return list;
@@ -127,23 +134,25 @@ space::Value value_from(const Json& json) {
 const Json& member(const Json& object, const char* key, std::string_view line) {
     const auto found = object.is_object() ? object.find(key) : object.end();
     if (!object.is_object() || found == object.end())
-        throw base::FormatError("wrote '" + std::string(line.substr(0, 200)) +
-                                R"(', where {"ask": N, "config": {...}} is expected)");
+        throw base::FormatError("wrote '" + beginning_of(line) + R"(', where {"ask": N, "config": {...}} is expected)");
     return *found;
 }
 
-void check_names(const Json& config, const space::SearchSpace& space) {
-    std::vector<std::string> names;
-    for (const space::Parameter& parameter : space.parameters()) names.push_back(parameter.name);
+/// "; it has 'lrr', which is no hyper-parameter of [space]": other names are ignored, but one of them may be meant.
+std::string name_misspelt(const std::string& wanted, const Json& config, const space::SearchSpace& space) {
+    std::vector<std::string> others;
     for (const auto& [name, value] : config.items())
-        if (space.find(name) == nullptr)
-            throw base::FormatError("suggests '" + name + "', which is no hyper-parameter of [space]" +
-                                    base::suggestion(name, names));
+        if (space.find(name) == nullptr) others.push_back(name);
+    const std::string_view found = base::nearest(wanted, others);
+    return found.empty() ? "" : "; it has '" + beginning_of(found) + "', which is no hyper-parameter of [space]";
 }
 
 /// The value of a parameter that the answer leaves out.
-space::Value value_left_out(const space::Parameter& parameter, const space::Configuration& standard) {
-    if (space::has_coordinate(parameter.domain)) throw base::FormatError("gives no value for '" + parameter.name + "'");
+space::Value value_left_out(const space::Parameter& parameter, const space::Configuration& standard, const Json& config,
+                            const space::SearchSpace& space) {
+    if (space::has_coordinate(parameter.domain))
+        throw base::FormatError("gives no value for '" + parameter.name + "'" +
+                                name_misspelt(parameter.name, config, space));
     if (const space::Value* value = standard.find(parameter.name)) return *value;
     return space::decode(parameter.domain, 0.5);
 }
@@ -210,20 +219,19 @@ space::Configuration read_answer(std::string_view line, std::uint64_t ticket, co
     const Json& number = member(answer, "ask", line);
     const Json& config = member(answer, "config", line);
     if (!number.is_number_integer() || number != ticket)
-        throw base::FormatError("answers ask " + number.dump() + ", where ask " + std::to_string(ticket) +
+        throw base::FormatError("answers ask " + beginning_of(number.dump()) + ", where ask " + std::to_string(ticket) +
                                 " was to be answered");
     if (!config.is_object()) throw base::FormatError("has a \"config\" that is no object");
-    check_names(config, space);
     const space::Configuration standard =
         space.decode(std::vector<double>(space.dimensions(), 0.5), ticket); // for grids and constants
     return space.assemble([&](std::size_t i) -> space::Value {
         const space::Parameter& parameter = space.parameters()[i];
         const auto given = config.find(parameter.name);
-        if (given == config.end()) return value_left_out(parameter, standard);
+        if (given == config.end()) return value_left_out(parameter, standard, config, space);
         space::Value value = space::as_meant(parameter.domain, value_from(*given));
         if (!space::contains(parameter.domain, value))
-            throw base::FormatError("suggests " + parameter.name + " = " + value.literal() + ", which is no value of " +
-                                    space::text(parameter.domain));
+            throw base::FormatError("suggests " + parameter.name + " = " + beginning_of(value.literal()) +
+                                    ", which is no value of " + space::text(parameter.domain));
         return value;
     });
 }

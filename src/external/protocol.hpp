@@ -30,8 +30,9 @@ class Teller {
 [[nodiscard]] std::string ask_line(std::uint64_t ticket);
 
 /// The configuration in the answer to ask_line(ticket). Constants and grids may be left out, and so may parameters
-/// whose conditions do not hold, which are ignored. Rounding is forgiven: 3.0 for an integer, 0.30000000000000004 for a
-/// multiple of 0.1, and the upper bound of a float. Throws base::FormatError that says what is wrong with the line.
+/// whose conditions do not hold; these and other names are ignored. Rounding is forgiven: 3.0 for an integer,
+/// 0.30000000000000004 for a multiple of 0.1, and the upper bound of a float. Throws base::FormatError that says what
+/// is wrong with the line.
 [[nodiscard]] space::Configuration read_answer(std::string_view line, std::uint64_t ticket,
                                                const space::SearchSpace& space);
 

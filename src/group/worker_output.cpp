@@ -10,6 +10,8 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #include <sanitizer/common_interface_defs.h>
@@ -30,6 +32,8 @@ constexpr int crash_signals[] = {SIGABRT};
 void report_to(int /*fd*/) {}
 constexpr int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 #endif
+
+constexpr std::size_t longest_line = std::size_t{64} << 10U; // longer ones are cut
 
 // What the crash handler uses.
 struct CrashFacts {
@@ -97,7 +101,8 @@ int checked_takeover(int result, const char* what) {
 
 } // namespace
 
-WorkerOutput::WorkerOutput(WorkerLog& log) : log_(log) {
+WorkerOutput::WorkerOutput(WorkerLog& log)
+    : log_(log), limit_({}, [this](std::string_view line) { log_.write_output(trial_, std::string(line)); }) {
     std::fflush(nullptr);
     int ends[2] = {-1, -1};
     checked_takeover(pipe2(ends, O_CLOEXEC), "pipe");
@@ -121,7 +126,8 @@ WorkerOutput::~WorkerOutput() {
     if (pipe_ < 0) return;
     std::fflush(nullptr);
     drain(std::nullopt);
-    if (!partial_.empty()) write_line(partial_);
+    if (!partial_.empty()) limit_.line(partial_);
+    limit_.finish();
     facts.log.store(-1);
     for (const int signal : crash_signals) std::signal(signal, SIG_DFL);
     dup2(kept_out_, STDOUT_FILENO);
@@ -140,14 +146,15 @@ void WorkerOutput::drain(std::optional<base::TrialId> trial) {
         partial_.append(buffer, static_cast<std::size_t>(size));
         std::size_t begin = 0;
         for (std::size_t end = 0; (end = partial_.find('\n', begin)) != std::string::npos; begin = end + 1)
-            write_line(partial_.substr(begin, end - begin));
+            limit_.line(std::string_view(partial_).substr(begin, end - begin));
         partial_.erase(0, begin);
+        if (partial_.size() > longest_line) limit_.line(std::exchange(partial_, {}));
     }
-    if (!trial) return; // output that comes after a trial still belongs to it
+    if (!trial || trial_ == std::to_string(trial->value())) return; // output after a trial still belongs to it
+    limit_.finish();
+    limit_.begin_again();
     trial_ = std::to_string(trial->value());
     facts.trial.store(static_cast<long>(trial->value()));
 }
-
-void WorkerOutput::write_line(const std::string& line) { log_.write_output(trial_, line); }
 
 } // namespace ranktune::group

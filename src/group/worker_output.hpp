@@ -6,12 +6,13 @@
 #include <string>
 
 #include "group/worker_runner.hpp"
+#include "process/output_limit.hpp"
 #include "ranktune/base/ids.hpp"
 
 namespace ranktune::group {
 
 /// Redirects file descriptors 1 and 2 of this process until it is destroyed (the terminal is rank 0's). A printed line
-/// is logged as `<time> I out rank=3 trial=17 | <the line>`.
+/// is logged as `<time> I out rank=3 trial=17 | <the line>`, within the limits of process::OutputLimit for each trial.
 ///
 /// On a crash (SEGV, BUS, FPE, ILL, ABRT) the signal, the trial, the stack and the last output go to the log; then the
 /// process ends as it would have. Sanitizers report on standard error themselves, so with them only ABRT is handled.
@@ -29,14 +30,13 @@ class WorkerOutput {
     void drain(std::optional<base::TrialId> trial);
 
   private:
-    void write_line(const std::string& line);
-
     WorkerLog& log_;
     int pipe_ = -1; ///< read end
     int kept_out_ = -1;
     int kept_error_ = -1;
     std::string partial_;
     std::string trial_ = "-";
+    process::OutputLimit limit_; ///< of the trial
 };
 
 } // namespace ranktune::group

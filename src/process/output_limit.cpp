@@ -13,7 +13,7 @@ void OutputLimit::line(std::string_view text) {
     }
     if (!std::exchange(full_, true))
         write_("... the program has printed " + std::to_string(limits_.first) +
-               " bytes: of what follows the end is kept, and written when the attempt is over");
+               " bytes: of what follows the end is kept, and written when it is over");
     kept_.emplace_back(text);
     kept_bytes_ += size;
     while (kept_bytes_ > limits_.last && kept_.size() > 1) {
@@ -30,7 +30,13 @@ void OutputLimit::finish() {
                " bytes were left out here");
     for (const std::string& text : kept_) write_(text);
     kept_.clear();
+    kept_bytes_ = 0;
     lost_lines_ = lost_bytes_ = 0;
+}
+
+void OutputLimit::begin_again() {
+    written_ = 0;
+    full_ = false;
 }
 
 } // namespace ranktune::process

@@ -24,8 +24,10 @@ class OutputLimit {
     OutputLimit(Limits limits, Write write) : limits_(limits), write_(std::move(write)) {}
 
     void line(std::string_view text);
-    /// Writes how much was left out, then the kept lines. No call may follow.
+    /// Writes how much was left out, then the kept lines. Of later lines the last ones are kept again.
     void finish();
+    /// After finish(): the first bytes are written at once again.
+    void begin_again();
 
   private:
     Limits limits_;

@@ -156,6 +156,27 @@ class External(Case):
         self.assertIn("8 trials, 8 ok", self.ranktune("run", "ext.toml", "--local", "2")[0])
         self.assertIn("gave no answer within 100ms (searcher.timeout)", self.log())
 
+    def test_what_a_program_writes_to_its_standard_error_has_a_limit(self):
+        self.write("search.py", """import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "ask" in message:
+        for i in range(40):
+            print(f"ask {message['ask']} line {i} " + "e" * 100000, file=sys.stderr, flush=True)
+        print("last words", message["ask"], file=sys.stderr, flush=True)
+        print(json.dumps({"ask": message["ask"], "config": {"lr": 0.01 if message["ask"] < 5 else "much", "note": 1}}), flush=True)
+        open("ready", "w").write("yes")
+""")
+        self.study(trials=16)
+        self.assertIn("16 trials, 16 ok", self.ranktune("run", "ext.toml", "--local", "2")[0])
+        log = self.log()
+        self.assertNotIn("which is no hyper-parameter", log)
+        self.assertLess(len(log), 10 << 20)
+        self.assertIn("ask 0 line 39 ", log)
+        self.assertIn("... the program has printed 8388608 bytes", log)
+        self.assertIn("last words 5", log)  # before its failure
+        self.assertRegex(log, r"\.\.\. \d+ lines of \d+ bytes were left out here")
+
     def test_mistakes_in_the_study_file(self):
         self.study(command="", searcher='timeout = "soon"')
         error = self.ranktune("run", "ext.toml", "--dry-run", code=2)[1]

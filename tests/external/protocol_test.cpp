@@ -113,6 +113,8 @@ TEST_CASE("an answer is a configuration of the space; rounding is forgiven", "[e
     CHECK(read(R"({"act": "b", "n": 3, "lr": 0.5, "opt.m": 0.3})") == "lr=0.5 n=3 act=b opt.m=0.3");
     CHECK(read(R"({"act": "b", "n": 3.0, "lr": 0.5, "opt.m": 0.30000000000000004})") == "lr=0.5 n=3 act=b opt.m=0.3");
     CHECK(read(R"({"act": "a", "n": 3, "lr": 0.5, "opt.m": 0.3})") == "lr=0.5 n=3 act=a");
+    CHECK(read(R"({"act": "a", "n": 3, "lr": 0.5, "note": "another name", "nn": {"a": [null]}})") ==
+          "lr=0.5 n=3 act=a");
     CHECK(read(R"({"act": "a", "n": 3, "lr": 1.0})") == "lr=0.9999999999999999 n=3 act=a");
     const space::SearchSpace fixed({{"g", space::parse_domain("grid([1, 2, 3])"), {}},
                                     {"c", space::Constant{"v"}, {}},
@@ -130,8 +132,13 @@ TEST_CASE("a wrong answer is named", "[external]") {
     CHECK(mistake(R"({"ask": "4", "config": {}})") == "answers ask \"4\", where ask 4 was to be answered");
     CHECK(mistake(R"({"ask": 4, "config": 1})") == "has a \"config\" that is no object");
     CHECK(mistake(R"({"ask": 4, "config": {"act": "a", "n": 3}})") == "gives no value for 'lr'");
-    CHECK(mistake(R"({"ask": 4, "config": {"act": "a", "n": 3, "lr": 0.5, "nn": 1}})") ==
-          "suggests 'nn', which is no hyper-parameter of [space]; did you mean 'n'?");
+    CHECK(mistake(R"({"ask": 4, "config": {"act": "a", "n": 3, "lrr": 0.5, "note": 1}})") ==
+          "gives no value for 'lr'; it has 'lrr', which is no hyper-parameter of [space]");
+    const std::string much(100'000, 'x');
+    for (const std::string& line : {much, R"({"ask": ")" + much + R"(", "config": {}})",
+                                    R"({"ask": 4, "config": {"act": ")" + much + R"(", "n": 3, "lr": 0.5}})",
+                                    R"({"ask": 4, "config": {"act": {")" + much + R"(": 1}, "n": 3, "lr": 0.5}})"})
+        CHECK(mistake(line).size() < 400);
     CHECK(mistake(R"({"ask": 4, "config": {"act": "a", "n": 9, "lr": 0.5}})") ==
           "suggests n = 9, which is no value of randint(1, 9)");
     CHECK(mistake(R"({"ask": 4, "config": {"act": "a", "n": 3, "lr": 1.5}})") ==

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "external/program.hpp"
+#include "process/output_limit.hpp"
 #include "searchers/external.hpp"
 
 namespace ranktune::head {
@@ -24,6 +25,9 @@ std::optional<study::StopRequested> look_at(const study::Prepared& prepared, con
 
 namespace {
 
+/// Of the program's standard error, beyond the first part: written at each failure, and at the end.
+constexpr std::size_t most_last_words = std::size_t{64} << 10U;
+
 searchers::Suggestion by_program(space::Configuration configuration) {
     return {std::move(configuration), {.model = "external"}};
 }
@@ -36,20 +40,22 @@ struct Preparer::Shared {
     std::deque<std::pair<std::uint64_t, Work>> work;
     std::deque<study::Prepared> ready;
     std::function<void()> wake;
-    Say say;
-    bool running = false; ///< the thread was started
+    process::OutputLimit output; ///< of the user's program, over all its starts
+    bool running = false;        ///< the thread was started
     bool quit = false;
+
+    Shared(std::function<void()> wake_head, process::OutputLimit::Write say)
+        : wake(std::move(wake_head)), output({.last = most_last_words}, std::move(say)) {}
 };
 
 Preparer::Preparer(std::function<void()> wake, const std::string& study_directory, Say say)
-    : environment_(external::program_environment(study_directory)), shared_(std::make_shared<Shared>()) {
-    shared_->wake = std::move(wake);
-    shared_->say = std::move(say);
-}
+    : environment_(external::program_environment(study_directory)),
+      shared_(std::make_shared<Shared>(std::move(wake), std::move(say))) {}
 
 Preparer::~Preparer() {
     const std::lock_guard lock(shared_->mutex);
     shared_->quit = true;
+    shared_->output.finish();
     shared_->changed.notify_all();
 }
 
@@ -72,7 +78,7 @@ std::optional<study::Prepared> Preparer::prepared() {
 void Preparer::main(const std::shared_ptr<Shared>& shared, const std::vector<std::string>& environment) {
     external::Program program(environment, [shared](std::string_view line) {
         const std::lock_guard lock(shared->mutex);
-        if (!shared->quit) shared->say(line);
+        if (!shared->quit) shared->output.line(line);
     });
     std::unique_lock lock(shared->mutex);
     while (true) {
@@ -86,6 +92,7 @@ void Preparer::main(const std::shared_ptr<Shared>& shared, const std::vector<std
                                           : answer_to(ticket, work);
         lock.lock();
         if (shared->quit) return;
+        if (!answer.configuration) shared->output.finish(); // what it said last may tell why
         shared->ready.push_back(std::move(answer));
         shared->wake();
     }

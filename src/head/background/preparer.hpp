@@ -40,7 +40,7 @@ class Preparer {
     using Work = searchers::Searcher::Preparation;
     using Say = std::function<void(std::string_view line)>;
     /// `wake` is called from the thread when something is ready, and `say` with each line that the user's program
-    /// writes to its standard error; but not after this object is destroyed.
+    /// writes to its standard error, within the limits of process::OutputLimit; but not after this object is destroyed.
     Preparer(std::function<void()> wake, const std::string& study_directory, Say say);
     /// Does not wait: work under way ends on its own, or with the process.
     ~Preparer();

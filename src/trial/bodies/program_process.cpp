@@ -29,7 +29,7 @@ void ProgramProcess::start(const std::vector<std::string>& words, const std::vec
 
 void ProgramProcess::end_output() {
     output_.finish();
-    output_ = process::OutputLimit({}, write_);
+    output_.begin_again();
 }
 
 } // namespace ranktune::trial

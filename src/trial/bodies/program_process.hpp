@@ -19,7 +19,7 @@ class ProgramProcess {
     using Write = std::function<void(std::string_view)>;
 
     /// `write`: one line that the program printed.
-    explicit ProgramProcess(Write write) : write_(std::move(write)), output_({}, write_) {}
+    explicit ProgramProcess(Write write) : output_({}, std::move(write)) {}
     /// Stops the process, then removes its folder.
     ~ProgramProcess();
     ProgramProcess(const ProgramProcess&) = delete;
@@ -40,7 +40,6 @@ class ProgramProcess {
     void end_output();
 
   private:
-    Write write_;
     process::OutputLimit output_;
     std::string folder_;
     std::unique_ptr<process::Child> child_; // last: writes to `output_`
