@@ -57,6 +57,8 @@ double float_position(const FloatRange& d, double x) {
     return (x * 0.5 - d.lower * 0.5) / (d.upper * 0.5 - d.lower * 0.5);
 }
 
+Multiples multiples_of(const FloatRange& d) { return Multiples(d.quantum, d.from_lower ? d.lower : 0.0); }
+
 /// Numbers of the outermost multiples of a quantum.
 struct Ends {
     double first;
@@ -66,10 +68,24 @@ Ends ends(const FloatRange& d, const Multiples& multiples) {
     return {multiples.ceiling(d.lower), multiples.floor(d.upper)};
 }
 
+std::optional<std::uint64_t> cardinality_of(const FloatRange& d) {
+    if (d.lower == d.upper) return 1;
+    if (d.quantum == 0.0) return std::nullopt;
+    const auto [first, last] = ends(d, multiples_of(d));
+    return static_cast<std::uint64_t>(last - first) + 1;
+}
+
+Value value_in(const FloatRange& d, std::uint64_t index) {
+    if (d.quantum == 0.0) return d.lower;
+    const Multiples multiples = multiples_of(d);
+    return multiples.at(ends(d, multiples).first + static_cast<double>(index));
+}
+
 Value decode_in(const FloatRange& d, double unit) {
+    if (d.from_lower) return value_in(d, interval(unit, *cardinality_of(d)));
     const double sample = float_sample(d, unit);
     if (d.quantum == 0.0) return sample;
-    const Multiples multiples(d.quantum);
+    const Multiples multiples = multiples_of(d);
     const auto [first, last] = ends(d, multiples);
     return multiples.at(std::clamp(multiples.nearest(sample), first, last));
 }
@@ -77,9 +93,10 @@ Value decode_in(const FloatRange& d, double unit) {
 double encode_in(const FloatRange& d, const Value& value) {
     const double x = value.as_double();
     if (d.quantum == 0.0) return clamp_unit(float_position(d, x));
-    const Multiples multiples(d.quantum);
+    const Multiples multiples = multiples_of(d);
     const auto [first, last] = ends(d, multiples);
     const double k = multiples.nearest(x);
+    if (d.from_lower) return middle(static_cast<std::uint64_t>(k - first), *cardinality_of(d));
     // The middle of the interval that rounds to this multiple; the outermost intervals also hold what is clamped.
     const double from = k <= first ? 0.0 : float_position(d, (k - 0.5) * d.quantum);
     const double to = k >= last ? 1.0 : float_position(d, (k + 0.5) * d.quantum);
@@ -91,24 +108,11 @@ bool contains_in(const FloatRange& d, const Value& value) {
     const double x = value.as_double();
     if (!(x >= d.lower && x <= d.upper)) return false;
     if (d.quantum == 0.0) return x < d.upper || d.lower == d.upper;
-    const Multiples multiples(d.quantum);
+    const Multiples multiples = multiples_of(d);
     return multiples.at(multiples.nearest(x)) == x;
 }
 
-std::optional<std::uint64_t> cardinality_of(const FloatRange& d) {
-    if (d.lower == d.upper) return 1;
-    if (d.quantum == 0.0) return std::nullopt;
-    const auto [first, last] = ends(d, Multiples(d.quantum));
-    return static_cast<std::uint64_t>(last - first) + 1;
-}
-
-Value value_in(const FloatRange& d, std::uint64_t index) {
-    if (d.quantum == 0.0) return d.lower;
-    const Multiples multiples(d.quantum);
-    return multiples.at(ends(d, multiples).first + static_cast<double>(index));
-}
-
-// ---- IntRange: an index over the multiples k x quantum, k = first ... last
+// ---- IntRange: an index over its values, k = first ... last
 
 /// The k whose interval [log k, log(k + 1)) holds the position: the integer part of a log-uniform number.
 std::int64_t log_step(const Steps& s, double unit) {
@@ -137,12 +141,12 @@ double log_position(const Steps& s, std::int64_t k) {
 Value decode_in(const IntRange& d, double unit) {
     const Steps s = steps(d);
     const std::int64_t k = d.log ? log_step(s, unit) : s.at(interval(unit, s.count()));
-    return k * d.quantum;
+    return s.value(k);
 }
 
 double encode_in(const IntRange& d, const Value& value) {
     const Steps s = steps(d);
-    const std::int64_t k = value.as_int() / d.quantum;
+    const std::int64_t k = s.number(value.as_int());
     if (d.log) return log_position(s, k);
     return middle(static_cast<std::uint64_t>(k) - static_cast<std::uint64_t>(s.first), s.count());
 }
@@ -150,7 +154,8 @@ double encode_in(const IntRange& d, const Value& value) {
 bool contains_in(const IntRange& d, const Value& value) {
     if (!value.is_int()) return false;
     const std::int64_t x = value.as_int();
-    return x >= d.lower && x <= d.upper && x % d.quantum == 0;
+    const Steps s = steps(d);
+    return x >= d.lower && x <= d.upper && s.value(s.number(x)) == x;
 }
 
 std::optional<std::uint64_t> cardinality_of(const IntRange& d) {
@@ -158,7 +163,10 @@ std::optional<std::uint64_t> cardinality_of(const IntRange& d) {
     return count == 0 ? std::numeric_limits<std::uint64_t>::max() : count;
 }
 
-Value value_in(const IntRange& d, std::uint64_t index) { return steps(d).at(index) * d.quantum; }
+Value value_in(const IntRange& d, std::uint64_t index) {
+    const Steps s = steps(d);
+    return s.value(s.at(index));
+}
 
 // ---- Normal
 

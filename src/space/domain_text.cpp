@@ -26,11 +26,13 @@ std::string call(const char* name, std::initializer_list<Value> arguments) {
 }
 
 std::string text_of(const FloatRange& d) {
+    if (d.from_lower) return call("stepuniform", {d.lower, d.upper, d.quantum});
     if (d.quantum != 0.0) return call(d.log ? "qloguniform" : "quniform", {d.lower, d.upper, d.quantum});
     return call(d.log ? "loguniform" : "uniform", {d.lower, d.upper});
 }
 
 std::string text_of(const IntRange& d) {
+    if (d.from_lower) return call("steprandint", {d.lower, d.upper, d.quantum});
     // The upper bound of the quantised names is inclusive, so they can express the largest integer, too.
     if (d.quantum != 1 || d.upper == std::numeric_limits<std::int64_t>::max())
         return call(d.log ? "qlograndint" : "qrandint", {d.lower, d.upper, d.quantum});
@@ -51,17 +53,21 @@ std::string text_of(const Constant& d) { return d.value.literal(); }
 
 std::string bounds(double lower, double upper) { return "[" + float_text(lower) + ", " + float_text(upper) + "]"; }
 
-std::string too_fine(double quantum) {
-    return "needs a larger q: multiples of " + float_text(quantum) + " are below the precision of the values";
+std::string too_fine(double quantum, const char* name = "q") {
+    return std::string("needs a larger ") + name + ": multiples of " + float_text(quantum) +
+           " are below the precision of the values";
 }
 
 std::string problem_of(const FloatRange& d) {
     if (!std::isfinite(d.lower) || !std::isfinite(d.upper)) return "needs finite bounds";
     if (d.lower > d.upper) return "needs low <= high, got " + float_text(d.lower) + " > " + float_text(d.upper);
     if (d.log && d.lower <= 0.0) return "needs low > 0";
-    if (d.quantum == 0.0) return "";
-    if (!std::isfinite(d.quantum) || d.quantum < 0.0) return "needs a finite q > 0";
-    if (std::max(std::abs(d.lower), std::abs(d.upper)) / d.quantum > most_multiples) return too_fine(d.quantum);
+    if (d.quantum == 0.0) return d.from_lower ? "needs a finite step > 0" : "";
+    if (!std::isfinite(d.quantum) || d.quantum < 0.0)
+        return std::string("needs a finite ") + (d.from_lower ? "step" : "q") + " > 0";
+    if (std::max(std::abs(d.lower), std::abs(d.upper)) / d.quantum > most_multiples)
+        return too_fine(d.quantum, d.from_lower ? "step" : "q");
+    if (d.from_lower) return "";
     const Multiples multiples(d.quantum);
     if (multiples.ceiling(d.lower) > multiples.floor(d.upper))
         return "has no value: no multiple of " + float_text(d.quantum) + " lies in " + bounds(d.lower, d.upper);
@@ -72,8 +78,8 @@ std::string problem_of(const IntRange& d) {
     const auto text = [](std::int64_t x) { return Value(x).literal(); };
     if (d.lower > d.upper) return "needs low <= high, got " + text(d.lower) + " > " + text(d.upper);
     if (d.log && d.lower < 1) return "needs low >= 1";
-    if (d.quantum < 1) return "needs q >= 1";
-    if (const auto [first, last] = steps(d); first > last)
+    if (d.quantum < 1) return d.from_lower ? "needs step >= 1" : "needs q >= 1";
+    if (const Steps s = steps(d); s.first > s.last)
         return "has no value: no multiple of " + text(d.quantum) + " lies in [" + text(d.lower) + ", " + text(d.upper) +
                "]";
     return "";

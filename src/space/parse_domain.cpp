@@ -15,7 +15,8 @@
 namespace ranktune::space {
 namespace {
 
-/// One domain call: Ray Tune's name and its arguments in Ray Tune's order. The first `required` must be given.
+/// One domain call. Names and the order of arguments are Ray Tune's, but for step..., which Ray Tune does not have. The
+/// first `required` must be given.
 struct Signature {
     std::string_view name;
     std::array<std::string_view, 4> arguments;
@@ -29,7 +30,7 @@ struct Signature {
 };
 
 // `base` is part of Ray Tune's signatures and has no effect on a log-uniform distribution.
-constexpr std::array<Signature, 12> signatures = {{
+constexpr std::array<Signature, 14> signatures = {{
     {"uniform", {"lower", "upper"}, 2, "lower, upper"},
     {"quniform", {"lower", "upper", "q"}, 3, "lower, upper, q"},
     {"loguniform", {"lower", "upper", "base"}, 2, "lower, upper, base=10"},
@@ -40,6 +41,8 @@ constexpr std::array<Signature, 12> signatures = {{
     {"qrandint", {"lower", "upper", "q"}, 2, "lower, upper, q=1"},
     {"lograndint", {"lower", "upper", "base"}, 2, "lower, upper, base=10"},
     {"qlograndint", {"lower", "upper", "q", "base"}, 3, "lower, upper, q, base=10"},
+    {"stepuniform", {"lower", "upper", "step"}, 3, "lower, upper, step"},
+    {"steprandint", {"lower", "upper", "step"}, 3, "lower, upper, step"},
     {"choice", {"categories", "ordered"}, 1, "list, ordered=false"},
     {"grid", {"values"}, 1, "list"},
 }};
@@ -172,7 +175,9 @@ class Arguments {
 /// 0 stands for "no quantum" in FloatRange and Normal, so an explicit 0 must be refused here.
 double quantum(const Signature& signature, const Arguments& arguments, std::size_t position) {
     const double q = arguments.number(position);
-    if (!std::isfinite(q) || q <= 0.0) throw base::UsageError(std::string(signature.name) + " needs a finite q > 0");
+    if (!std::isfinite(q) || q <= 0.0)
+        throw base::UsageError(std::string(signature.name) + " needs a finite " +
+                               std::string(signature.arguments[position]) + " > 0");
     return q;
 }
 
@@ -210,11 +215,25 @@ void check_base(const Signature& signature, const Arguments& arguments) {
     }
 }
 
+/// lower, lower + step, ... up to upper.
+Domain stepped_range(const Signature& signature, const Arguments& arguments) {
+    if (signature.name == "stepuniform")
+        return FloatRange{.lower = arguments.number(0),
+                          .upper = arguments.number(1),
+                          .quantum = quantum(signature, arguments, 2),
+                          .from_lower = true};
+    return IntRange{.lower = arguments.integer(0),
+                    .upper = arguments.integer(1),
+                    .quantum = arguments.integer(2),
+                    .from_lower = true};
+}
+
 Domain build(const Signature& signature, const Arguments& arguments) {
     const std::string_view name = signature.name;
     check_base(signature, arguments);
     if (name == "choice") return Choice{arguments.list(0), arguments.boolean(1)};
     if (name == "grid") return Grid{arguments.list(0)};
+    if (name.starts_with("step")) return stepped_range(signature, arguments);
     const bool quantised = name.starts_with('q');
     const bool log = name.find("log") != std::string_view::npos;
     if (name.ends_with("uniform")) return float_range(signature, arguments, log, quantised);

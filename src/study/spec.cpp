@@ -18,7 +18,8 @@ std::uint32_t checked_ranks(const std::string& parameter, std::int64_t value) {
 
 /// The largest integer of a domain; 1 for domains that the parser refuses as a number of ranks.
 std::int64_t largest(const space::Domain& domain) {
-    if (const auto* range = std::get_if<space::IntRange>(&domain)) return range->upper - range->upper % range->quantum;
+    if (std::holds_alternative<space::IntRange>(domain))
+        return space::value_at(domain, *space::cardinality(domain) - 1).as_int();
     if (const auto* constant = std::get_if<space::Constant>(&domain)) return constant->value.as_int();
     std::int64_t best = 1;
     const auto scan = [&](const std::vector<space::Value>& values) {

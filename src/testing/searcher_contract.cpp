@@ -47,6 +47,7 @@ study::StudySpec rich_study(bool continuous, std::uint64_t seed = 1) {
         parameter("opt.nesterov", "choice([true, false])", "opt.momentum > 0.6"),
         parameter("opt.kind", "choice(['sgd', 'adam'])"),
         parameter("batch", "qlograndint(16, 64, 16)"),
+        parameter("depth", "steprandint(5, 9, 3)"),
         parameter("layers", "grid([1, 2])"),
         parameter("width", "choice([[64], [128, 64]])"),
     };
@@ -62,6 +63,7 @@ study::StudySpec rich_study(bool continuous, std::uint64_t seed = 1) {
 study::StudySpec numbers_study(std::uint64_t seed = 1) {
     return study_of({parameter("lr", "loguniform(1e-5, 1)"), parameter("opt.momentum", "quniform(0.5, 0.9, 0.2)"),
                      parameter("batch", "qlograndint(16, 64, 16)"), parameter("layers", "grid([1, 2])"),
+                     parameter("depth", "steprandint(1, 30, 7)"), parameter("dropout", "stepuniform(0.05, 0.5, 0.1)"),
                      parameter("width", "choice([[64], [128, 64], [256]], ordered=true)"),
                      parameter("noise", "randn(0, 1)"), parameter("only", "choice(['this'])"),
                      parameter("seed", "randint(-9223372036854775808, 9223372036854775807)")},
@@ -71,8 +73,10 @@ study::StudySpec numbers_study(std::uint64_t seed = 1) {
 /// Domains of one value.
 study::StudySpec single_values(bool continuous) {
     std::vector<space::Parameter> parameters = {
-        parameter("a", "choice(['only'])"), parameter("b", "randint(7, 8)"), parameter("c", "qrandint(5, 9, 7)"),
-        parameter("d", "lograndint(1, 2)"), parameter("e", "grid([false])"), parameter("f", "quniform(0.1, 0.3, 0.2)")};
+        parameter("a", "choice(['only'])"),     parameter("b", "randint(7, 8)"),
+        parameter("c", "qrandint(5, 9, 7)"),    parameter("d", "lograndint(1, 2)"),
+        parameter("e", "grid([false])"),        parameter("f", "quniform(0.1, 0.3, 0.2)"),
+        parameter("i", "steprandint(7, 9, 3)"), parameter("j", "stepuniform(0.25, 0.3, 0.1)")};
     if (continuous) parameters.push_back(parameter("g", "uniform(0.5, 0.5)"));
     parameters.push_back({"h", space::Constant{"fixed"}, std::nullopt});
     return study_of(std::move(parameters));
@@ -270,7 +274,7 @@ void check_preparation(Maker& make) {
 
 void check_single_values(Maker& make) {
     const Suggestion suggestion = make(single_values(make.continuous())).suggest(0);
-    require(suggestion && suggestion->text() == std::string("a=only b=7 c=7 d=1 e=false f=0.2") +
+    require(suggestion && suggestion->text() == std::string("a=only b=7 c=7 d=1 e=false f=0.2 i=7 j=0.25") +
                                                     (make.continuous() ? " g=0.5" : "") + " h=fixed",
             "domains of one value give that value");
 }

@@ -66,6 +66,12 @@ TEST_CASE("Multiples of a quantum move by one of them at least", "[schedulers][p
     CHECK(outcomes(tenths, 0.3, usual) == Texts{"0.2", "0.4"});
     CHECK(outcomes(tenths, 1.0, usual) == Texts{"0.8", "1.0"});
     CHECK(outcomes(space::Normal{0.0, 1.0, 0.5}, 1.0, usual) == Texts{"0.5", "1.5"});
+    const space::FloatRange from_lower{.lower = 0.15, .upper = 0.5, .quantum = 0.1, .from_lower = true};
+    CHECK(outcomes(from_lower, 0.25, usual) == Texts{"0.15", "0.35"});
+    CHECK(outcomes(from_lower, 0.45, usual) == Texts{"0.35", "0.45"});
+    const space::IntRange threes{.lower = 1, .upper = 12, .quantum = 3, .from_lower = true};
+    CHECK(outcomes(threes, 7, usual) == Texts{"4", "10"});
+    CHECK(outcomes(threes, 10, usual) == Texts{"7", "10"});
     CHECK(outcomes(space::Normal{0.0, 1.0, 0.0}, 1.0, usual) == Texts{"0.8", "1.2"});
 }
 

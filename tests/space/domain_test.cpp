@@ -146,6 +146,35 @@ TEST_CASE("quantised values never leave the bounds", "[space]") {
     }
 }
 
+TEST_CASE("steps from the lower bound are equally likely, and decimal numbers", "[space]") {
+    const Domain integers = IntRange{.lower = 1, .upper = 11, .quantum = 3, .from_lower = true};
+    const auto share = shares(integers);
+    REQUIRE(share.size() == 4);
+    for (const auto* text : {"1", "4", "7", "10"}) CHECK(share.at(text) == Approx(0.25).margin(1e-3));
+    for (const int other : {0, 3, 11, 13}) CHECK_FALSE(contains(integers, Value(other)));
+    check_round_trip(integers);
+
+    const Domain floats = FloatRange{.lower = 0.15, .upper = 0.5, .quantum = 0.1, .from_lower = true};
+    const auto parts = shares(floats);
+    REQUIRE(parts.size() == 4);
+    for (const auto* text : {"0.15", "0.25", "0.35", "0.45"}) CHECK(parts.at(text) == Approx(0.25).margin(1e-3));
+    CHECK_FALSE(contains(floats, Value(0.2)));
+    check_round_trip(floats);
+    // Bounds of different scales, below zero, and an upper bound that is a value.
+    for (const FloatRange& range : {FloatRange{.lower = -0.7, .upper = 0.7, .quantum = 0.1, .from_lower = true},
+                                    FloatRange{.lower = 1e-3, .upper = 10.001, .quantum = 2.5, .from_lower = true},
+                                    FloatRange{.lower = 5.0, .upper = 8.0, .quantum = 1.5, .from_lower = true},
+                                    FloatRange{.lower = 1e-30, .upper = 1.0, .quantum = 0.25, .from_lower = true},
+                                    FloatRange{.lower = 0.3, .upper = 0.3, .quantum = 0.1, .from_lower = true}}) {
+        CHECK(value_at(range, 0) == Value(range.lower));
+        check_round_trip(range);
+    }
+    const Domain tenths = FloatRange{.lower = -0.7, .upper = 0.7, .quantum = 0.1, .from_lower = true};
+    CHECK(cardinality(tenths) == 15U);
+    CHECK(value_at(tenths, 7).text() == "0.0");
+    CHECK(value_at(tenths, 14) == Value(0.7));
+}
+
 TEST_CASE("zero among quantised values has no sign", "[space]") {
     const Domain domain = FloatRange{.lower = -1.0, .upper = 1.0, .quantum = 0.5};
     CHECK(decode(domain, 0.45).text() == "0.0");
@@ -218,6 +247,13 @@ TEST_CASE("integer domains reach the ends of 64 bits without overflow", "[space]
     const Domain stepped = IntRange{.lower = int_min, .upper = int_max, .quantum = int_max};
     CHECK(cardinality(stepped) == 3U);
     check_round_trip(stepped);
+
+    const Domain from_bottom = IntRange{.lower = int_min, .upper = int_max, .quantum = int_max, .from_lower = true};
+    CHECK(cardinality(from_bottom) == 3U);
+    CHECK(value_at(from_bottom, 2) == Value(int_max - 1));
+    check_round_trip(from_bottom);
+    const Domain by_one = IntRange{.lower = int_min, .upper = int_max, .from_lower = true};
+    CHECK(value_at(by_one, 1) == Value(int_min + 1));
 
     const Domain log = IntRange{.lower = 1, .upper = int_max, .log = true};
     CHECK(decode(log, 0.0) == Value(1));
@@ -308,6 +344,11 @@ TEST_CASE("problem says why a domain is impossible", "[space]") {
     CHECK(problem(IntRange{.lower = 5, .upper = 7, .quantum = 4}) == "has no value: no multiple of 4 lies in [5, 7]");
     CHECK(problem(IntRange{.lower = -7, .upper = -5, .quantum = 4}) ==
           "has no value: no multiple of 4 lies in [-7, -5]");
+    CHECK(problem(IntRange{.lower = 5, .upper = 7, .quantum = 4, .from_lower = true}).empty());
+    CHECK(problem(IntRange{.lower = 5, .upper = 7, .quantum = 0, .from_lower = true}) == "needs step >= 1");
+    CHECK(problem(FloatRange{.lower = 0.1, .upper = 0.2, .quantum = 0.5, .from_lower = true}).empty());
+    CHECK(problem(FloatRange{.lower = 0.1, .upper = 0.2, .from_lower = true}) == "needs a finite step > 0");
+    CHECK_FALSE(problem(FloatRange{.lower = 0.0, .upper = 1.0, .quantum = 1e-300, .from_lower = true}).empty());
     CHECK(problem(IntRange{.lower = int_min, .upper = int_max}).empty());
     CHECK(problem(Normal{.mean = 0.0, .sd = 0.0}) == "needs a finite sd > 0");
     CHECK(problem(Normal{.mean = inf, .sd = 1.0}) == "needs a finite mean");

@@ -53,6 +53,18 @@ TEST_CASE("randint and lograndint exclude the upper bound, the quantised ones in
                           .upper = std::numeric_limits<std::int64_t>::max() - 1}));
 }
 
+TEST_CASE("steps from the lower bound include the upper one, and name their argument", "[space]") {
+    CHECK(parse_domain("steprandint(1, 10, 3)") ==
+          Domain(IntRange{.lower = 1, .upper = 10, .quantum = 3, .from_lower = true}));
+    CHECK(parse_domain("stepuniform(0.1, 1, step=0.3)") ==
+          Domain(FloatRange{.lower = 0.1, .upper = 1, .quantum = 0.3, .from_lower = true}));
+    CHECK(text(parse_domain("steprandint(1, 10, 3)")) == "steprandint(1, 10, 3)");
+    CHECK(parse_domain("stepuniform(0.1, 1.0, 0.3)") == parse_domain(text(parse_domain("stepuniform(0.1, 1, 0.3)"))));
+    CHECK(refusal("stepuniform(0, 1, 0)") == "stepuniform needs a finite step > 0");
+    CHECK(refusal("steprandint(0, 1, 0)") == "steprandint needs step >= 1");
+    CHECK(refusal("steprandint(0, 1)") == "steprandint takes 3 arguments (lower, upper, step), got 2");
+}
+
 TEST_CASE("numbers may be written as in TOML", "[space]") {
     CHECK(parse_domain("randint(0, 1e5)") == Domain(IntRange{.lower = 0, .upper = 99999}));
     CHECK(parse_domain("randint(+1, 1_000)") == Domain(IntRange{.lower = 1, .upper = 999}));
@@ -80,7 +92,7 @@ TEST_CASE("an unknown name is answered with the nearest one", "[space]") {
           "unknown domain 'sample_from': a study file holds no functions; a parameter can have a condition");
     CHECK(refusal("f(1)") ==
           "unknown domain 'f'; known: uniform, quniform, loguniform, qloguniform, randn, qrandn, randint, qrandint, "
-          "lograndint, qlograndint, choice, grid");
+          "lograndint, qlograndint, stepuniform, steprandint, choice, grid");
 }
 
 TEST_CASE("number and kind of arguments are checked", "[space]") {

@@ -105,6 +105,7 @@ TEST_CASE("every key that the parser knows is described, and the tables and doma
         for (const auto& [name, value] : {std::pair<std::string, std::string>{"lower", "1"},
                                           {"upper", "9"},
                                           {", q)", ", 2)"},
+                                          {", step)", ", 2)"},
                                           {"mean,", "0,"},
                                           {"sd,", "1,"},
                                           {"[a, b, ...]", "[1, 2]"}})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Parameter domains: the values that a hyper-parameter can have. All of Ray Tune's space types, with every bound
-// resolved.
+// Parameter domains: the values that a hyper-parameter can have. All of Ray Tune's space types, and steps from a lower
+// bound as Optuna has them, with every bound resolved.
 
 #include <cstdint>
 #include <optional>
@@ -18,11 +18,13 @@ namespace ranktune::space {
 /// inside [lower, upper], both bounds inclusive: quniform(0.15, 1.0, 0.1) gives 0.2 ... 1.0. (So bounds that are
 /// multiples have half the probability of the other values, as in Ray Tune.) A multiple is the double nearest to the
 /// decimal number: 3 x 0.1 is 0.3, not 0.30000000000000004.
+/// stepuniform (`from_lower`): the values are lower + k x quantum instead, up to `upper`, all equally likely.
 struct FloatRange {
     double lower = 0.0;
     double upper = 1.0;
-    bool log = false;     ///< uniform in the logarithm; requires lower > 0
-    double quantum = 0.0; ///< 0: none
+    bool log = false;        ///< uniform in the logarithm; requires lower > 0
+    double quantum = 0.0;    ///< 0: none
+    bool from_lower = false; ///< requires a quantum, and no log
     friend bool operator==(const FloatRange&, const FloatRange&) = default;
 };
 
@@ -30,11 +32,13 @@ struct FloatRange {
 /// exclusive upper bound of `randint` and `lograndint` into this form. The values are the multiples of `quantum` inside
 /// [lower, upper]: qrandint(1, 10, 4) gives 4 or 8. All are equally likely; with `log`, value k x quantum has a
 /// probability proportional to log((k + 1) / k), so that `qlograndint(a, b, 1)` is `lograndint(a, b + 1)`.
+/// steprandint (`from_lower`): the values are lower + k x quantum instead: steprandint(1, 10, 4) gives 1, 5 or 9.
 struct IntRange {
     std::int64_t lower = 0;
     std::int64_t upper = 1; ///< inclusive
     bool log = false;       ///< requires lower >= 1
     std::int64_t quantum = 1;
+    bool from_lower = false; ///< requires no log
     friend bool operator==(const IntRange&, const IntRange&) = default;
 };
 
@@ -100,7 +104,8 @@ using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant
 
 /// Parses a call such as `loguniform(1e-4, 1.0)`, with Ray Tune's names, argument order and names of arguments
 /// (`quniform(0, 10, q=2)`): uniform quniform loguniform qloguniform randn qrandn randint qrandint lograndint
-/// qlograndint choice grid. Lower bounds are inclusive, upper bounds exclusive for randint and lograndint. The
+/// qlograndint choice grid; and stepuniform, steprandint. Lower bounds are inclusive, upper bounds exclusive for
+/// randint and lograndint. The
 /// logarithmic ones accept `base`, which has no effect: the distribution does not depend on it. `choice` and `grid`
 /// take one list; `ordered=true` is the one further argument of `choice`. Throws base::UsageError, without a location,
 /// for an unknown name (with the nearest one), a wrong number or kind of arguments, or a `problem` of the result.

@@ -59,9 +59,15 @@ class OptunaParameter {
     explicit OptunaParameter(const space::Parameter& parameter) : name_(parameter.name), domain_(&parameter.domain) {
         if (const auto* choice = std::get_if<space::Choice>(domain_)) values_ = choice->values;
         if (const auto* grid = std::get_if<space::Grid>(domain_)) values_ = grid->values;
-        if (const auto* floats = std::get_if<space::FloatRange>(domain_)) widen(floats->lower), widen(floats->upper);
-        if (const auto* ints = std::get_if<space::IntRange>(domain_))
-            widen(static_cast<double>(ints->lower)), widen(static_cast<double>(ints->upper));
+        const auto* floats = std::get_if<space::FloatRange>(domain_);
+        if (floats != nullptr && floats->quantum == 0.0) {
+            widen(floats->lower);
+            widen(floats->upper);
+        } else if (floats != nullptr || std::holds_alternative<space::IntRange>(*domain_)) {
+            // Optuna counts steps from the lower bound, which is therefore the least value.
+            widen(space::value_at(*domain_, 0).as_double());
+            widen(space::value_at(*domain_, *space::cardinality(*domain_) - 1).as_double());
+        }
     }
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] bool is_constant() const { return std::holds_alternative<space::Constant>(*domain_); }

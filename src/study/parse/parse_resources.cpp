@@ -35,8 +35,8 @@ bool gives_ranks(const space::Domain& domain, std::int64_t lowest) {
                std::ranges::any_of(values, [](const space::Value& value) { return value.as_int() > 0; });
     };
     if (const auto* range = std::get_if<space::IntRange>(&domain))
-        return range->lower >= lowest && range->upper - range->upper % range->quantum >= 1 &&
-               range->upper <= most_ranks;
+        return range->lower >= lowest && range->upper <= most_ranks &&
+               space::value_at(domain, *space::cardinality(domain) - 1).as_int() >= 1;
     if (const auto* constant = std::get_if<space::Constant>(&domain)) return all_fit({constant->value});
     if (const auto* choice = std::get_if<space::Choice>(&domain)) return all_fit(choice->values);
     if (const auto* grid = std::get_if<space::Grid>(&domain)) return all_fit(grid->values);
