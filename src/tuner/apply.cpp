@@ -123,6 +123,7 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
 void Tuner::apply_one(const study::MetricDefined& r) {
     if (r.id.value() != state_.metrics.size()) impossible("metric numbers are not 0, 1, 2, ...");
     state_.metrics.push_back(r.name);
+    metric_ids_.emplace(r.name, r.id);
     objective_.apply(r);
 }
 

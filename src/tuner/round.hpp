@@ -116,6 +116,7 @@ struct Round {
     std::vector<Task> todo;                  ///< the last one first
     bool stale = false;                      ///< the event is of a past incarnation or attempt
     bool death_told = false;                 ///< the record of a death has been written
+    std::vector<study::MetricValue> metrics; ///< of the event's report, up to the first one whose name is new
     std::optional<study::Exploited> exploit; ///< of the current verdict or promotion
 
     template <class T>

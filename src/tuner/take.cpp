@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ranktune/base/error.hpp"
 #include "tuner/causes.hpp"
 #include "tuner/outcomes.hpp"
 #include "tuner/tuner.hpp"
@@ -39,6 +40,9 @@ study::JobDied Tuner::death_of_job(const study::JobDeath& death, StudyTime now) 
     return record;
 }
 
+/// By the type of MetricId.
+constexpr std::size_t most_metrics = 65'535;
+
 /// A metric with a new name gets the next number first.
 Tuner::Next Tuner::take(const study::ReportArrived& event, Round& round) const {
     if (!is_current(event.trial, event.attempt, event.incarnation) || state_.trials[event.trial].abandoned) {
@@ -48,17 +52,21 @@ Tuner::Next Tuner::take(const study::ReportArrived& event, Round& round) const {
     const Standing standing = admission_->standing(event.trial, event.iteration);
     round.stale = standing == Standing::foreign;
     if (standing == Standing::foreign || standing == Standing::known) return {};
-    ReportFact fact{event.trial, event.attempt, event.iteration, event.seconds, {}};
-    fact.metrics.reserve(event.metrics.size());
-    for (std::size_t i = 0; i < event.metrics.size(); ++i) {
+    round.metrics.reserve(event.metrics.size());
+    // Goes on where the last new name was: a first report may have tens of thousands.
+    for (std::size_t i = round.metrics.size(); i < event.metrics.size(); ++i) {
         const std::string& name = event.metrics[i].name;
         // Trials mostly report the same metrics in the same order: look at that place first.
-        std::size_t id = i < state_.metrics.size() && state_.metrics[i] == name ? i : 0;
-        while (id < state_.metrics.size() && state_.metrics[id] != name) ++id;
-        const MetricId metric{static_cast<std::uint16_t>(id)};
-        if (id == state_.metrics.size()) return study::MetricDefined{metric, name};
-        fact.metrics.push_back({metric, event.metrics[i].value});
+        const bool in_place = i < state_.metrics.size() && state_.metrics[i] == name;
+        const auto known = in_place ? metric_ids_.end() : metric_ids_.find(name);
+        if (!in_place && known == metric_ids_.end() && state_.metrics.size() >= most_metrics)
+            throw base::UsageError(words::too_many_metrics(event.trial, name, most_metrics));
+        if (!in_place && known == metric_ids_.end())
+            return study::MetricDefined{MetricId{static_cast<std::uint16_t>(state_.metrics.size())}, name};
+        const MetricId metric = in_place ? MetricId{static_cast<std::uint16_t>(i)} : known->second;
+        round.metrics.push_back({metric, event.metrics[i].value});
     }
+    ReportFact fact{event.trial, event.attempt, event.iteration, event.seconds, std::move(round.metrics)};
     if (standing == Standing::next && !waits_for_ticket()) return judged(std::move(fact), round);
     return study::ReportHeld{fact.trial,     fact.attempt, round.now,
                              fact.iteration, fact.seconds, std::move(fact.metrics)};

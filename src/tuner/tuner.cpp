@@ -117,8 +117,12 @@ void Tuner::restore(study::Decoder& in) {
     state_.observations.restore(in);
     searcher_->restore(in);
     objective_ = schedulers::ObjectiveReader(spec_.objective);
-    for (std::size_t i = 0; i < state_.metrics.size(); ++i)
-        objective_.apply(state_.metrics[i], MetricId{static_cast<std::uint16_t>(i)});
+    metric_ids_.clear();
+    for (std::size_t i = 0; i < state_.metrics.size(); ++i) {
+        const MetricId id{static_cast<std::uint16_t>(i)};
+        metric_ids_.emplace(state_.metrics[i], id);
+        objective_.apply(state_.metrics[i], id);
+    }
     slowest_ = state_.pace.deadline() ? slowest_running() : 0.0;
 }
 

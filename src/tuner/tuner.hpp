@@ -268,6 +268,7 @@ class Tuner {
     /// The ranks that wrote a trial's newest checkpoint in this incarnation; only where trials take over states.
     std::unordered_map<TrialId, std::vector<Rank>> holders_;
     // Derived.
+    std::unordered_map<std::string, MetricId> metric_ids_; ///< of state_.metrics
     schedulers::ObjectiveReader objective_; ///< knows the numbers of the study's metric and those of constraints
     double slowest_ = 0.0; ///< seconds of the slowest iteration among the trials that run; 0 without a deadline
 };

@@ -47,6 +47,11 @@ std::string not_set_up(TrialId trial, const std::string& host, const std::string
            ". No trial counts as failed for this: mend it, and the same command goes on";
 }
 
+std::string too_many_metrics(TrialId trial, const std::string& name, std::size_t most) {
+    return named(trial) + " reports another metric, '" + name + "', and a study has at most " + std::to_string(most) +
+           " names of metrics; keep steps and epochs out of the names: each report is one iteration";
+}
+
 std::string missing_metric(TrialId trial, const study::Objective& objective, const std::vector<std::string>& reported) {
     const auto has = [&](const std::string& name) { return std::ranges::find(reported, name) != reported.end(); };
     const auto& limits = objective.constraints;
@@ -60,7 +65,7 @@ std::string missing_metric(TrialId trial, const study::Objective& objective, con
                         : objective.several() ? "a metric of study.metric,"
                                               : "the study's metric") +
                        " '" + missing + "'; it has ";
-    text += reported.empty() ? "no metrics at all" : base::join(reported);
+    text += reported.empty() ? "no metrics at all" : base::join_some(reported, 20);
     const std::string_view nearest = base::nearest(missing, reported);
     if (!nearest.empty() && (by_limit || objective.several()))
         text += ". Did you mean '" + std::string(nearest) + "' in study." + (by_limit ? "constraints?" : "metric?");

@@ -31,6 +31,8 @@ struct Time {
 [[nodiscard]] std::string no_time_left(const Time& time);
 /// `host`: the only one of the trial's ranks; empty: there are several.
 [[nodiscard]] std::string not_set_up(TrialId trial, const std::string& host, const std::string& message);
+/// A report brings a further name of a metric, and a study has as many as it may.
+[[nodiscard]] std::string too_many_metrics(TrialId trial, const std::string& name, std::size_t most);
 /// The first report of a trial, with these metrics, lacks one that the study needs.
 [[nodiscard]] std::string missing_metric(TrialId trial, const study::Objective& objective,
                                          const std::vector<std::string>& reported);

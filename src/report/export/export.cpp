@@ -280,7 +280,9 @@ void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostrea
     ArrayWriter reports(out, "reports");
     each_report([&](const study::Reported& report) {
         Json metrics = Json::object();
-        for (const auto& metric : report.metrics) metrics[names.at(metric.id.value())] = number(metric.value);
+        Json::object_t::Container& members = metrics.get_ref<Json::object_t&>(); // its operator[] searches all before
+        for (const auto& metric : report.metrics)
+            members.emplace_back(names.at(metric.id.value()), number(metric.value));
         reports.add({{"trial", report.trial.value()},
                      {"attempt", report.attempt.value()},
                      {"iteration", report.iteration},
