@@ -137,6 +137,28 @@ TEST_CASE("the table of trials is sorted by any column, trials without a value l
     CHECK_THAT(two.mistake(sorted("scroe")), Catch::Contains("--sort: 'scroe'") && Catch::Contains("'score'?"));
 }
 
+TEST_CASE("a metric that is called like a hyper-parameter or a column has one name of its own", "[report]") {
+    StudyByHand study(small_study(9));
+    study.began(2);
+    LastMetrics metrics;
+    for (std::uint32_t trial = 0; trial < 2; ++trial)
+        study.report(trial, 1, {{"score", 0.5}, {"lr", 100.0 + trial}, {"time", 7.0}});
+    for (const auto& record : study.records)
+        if (const auto* reported = std::get_if<study::Reported>(&record)) metrics.add(*reported);
+    TableRequest request;
+    request.offers = request.wide_metrics = true;
+    const std::string wide = TrialTable(study.tuner, request, false, columns(160)).text(metrics, "small");
+    CHECK_THAT(wide, Catch::Contains("not shown: metric.lr, metric.time; --columns"));
+    const auto selected = [&](const std::string& filter) {
+        TableRequest asked = filtered(filter);
+        asked.columns = {"trial", "lr", "metric.lr"};
+        return TrialTable(study.tuner, asked, false, columns(80)).text(metrics, "small");
+    };
+    CHECK_THAT(selected("lr < 50"), Catch::Contains("#0") && Catch::Contains("#1"));
+    CHECK_THAT(selected("metric.lr < 50"), Catch::Contains("no trial is selected"));
+    CHECK_THAT(selected("metric.lr > 100.5"), Catch::Contains("#1") && !Catch::Contains("#0"));
+}
+
 TEST_CASE("chosen columns are all shown; otherwise as many as fit, and the others are named", "[report]") {
     const TwoMetrics two;
     TableRequest chosen;

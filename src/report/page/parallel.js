@@ -18,9 +18,9 @@ class ParallelChart {
 
   makeAxes() {
     const { study } = this;
-    const axes = study.parameters.map((parameter, p) => ({ name: parameter.name, parameter, values: study.trials.values[p] }));
+    const axes = study.parameters.map((parameter, p) => ({ name: parameterTitle(parameter), parameter, values: study.trials.values[p] }));
     const range = robustRange(study.trials.best);
-    axes.push({ name: study.metric, parameter: { name: study.metric, bounds: range, clamp: true }, values: study.trials.best });
+    axes.push({ name: metricTitle(study), parameter: { name: study.metric, bounds: range, clamp: true }, values: study.trials.best });
     return axes;
   }
 

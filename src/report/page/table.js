@@ -15,12 +15,18 @@ function conditionOf(study, word) {
   return (t) => `#${t}` === wanted || `${trials.phase[t]} ${trials.why[t]} ${trials.message[t]} ${trials.origin[t]}`.toLowerCase().includes(wanted);
 }
 
+// Names of columns, each with one meaning, as in the tables of the terminal: a hyper-parameter that is called like a fact of
+// every trial is parameter.NAME, a metric that is called like a hyper-parameter metric.NAME.
+const factNames = ["trial", "state", "iterations", "attempts", "seconds", "bracket", "best", "time", "why"];
+const parameterTitle = (parameter) => (factNames.includes(parameter.name) ? `parameter.${parameter.name}` : parameter.name);
+const metricTitle = (study) => (factNames.includes(study.metric) || study.parameters.some((parameter) => parameter.name === study.metric) ? `metric.${study.metric}` : study.metric);
+
 // {text(t), number(t)} of a column by its name; null: there is none.
 function columnNamed(study, name) {
   const { trials } = study;
-  const p = study.parameters.findIndex((parameter) => parameter.name === name);
+  const p = study.parameters.findIndex((parameter) => parameterTitle(parameter) === name);
   if (p >= 0) return { text: (t) => parameterText(study.parameters[p], trials.values[p][t]), number: (t) => (study.parameters[p].values ? Number(study.parameters[p].values[trials.values[p][t]]) : trials.values[p][t]) };
-  const columns = { trial: (t) => t, iterations: (t) => trials.iterations[t], attempts: (t) => trials.attempts[t], seconds: (t) => trials.seconds[t], bracket: (t) => trials.bracket[t], [study.metric]: (t) => trials.best[t], best: (t) => trials.best[t] };
+  const columns = { trial: (t) => t, iterations: (t) => trials.iterations[t], attempts: (t) => trials.attempts[t], seconds: (t) => trials.seconds[t], bracket: (t) => trials.bracket[t], [metricTitle(study)]: (t) => trials.best[t], best: (t) => trials.best[t] };
   if (name === "state") return { text: (t) => trials.phase[t], number: () => NaN };
   return Object.hasOwn(columns, name) ? { text: (t) => String(columns[name](t)), number: columns[name] } : null;
 }
@@ -59,15 +65,15 @@ class TrialTable {
     const { trials } = study;
     const number = (name, value, text) => ({ name, isNumber: true, value, text: text || ((t) => numberText(value(t))) });
     const columns = [number("trial", (t) => t, (t) => `#${t}`), { name: "state", value: (t) => trials.phase[t], text: (t) => trials.phase[t] },
-      number(study.metric, (t) => trials.best[t], (t) => metricText(trials.best[t])), number("iterations", (t) => trials.iterations[t])];
-    study.parameters.forEach((parameter, p) => columns.push({ name: parameter.name, isNumber: !parameter.values, value: (t) => trials.values[p][t], text: (t) => parameterText(parameter, trials.values[p][t]) }));
+      number(metricTitle(study), (t) => trials.best[t], (t) => metricText(trials.best[t])), number("iterations", (t) => trials.iterations[t])];
+    study.parameters.forEach((parameter, p) => columns.push({ name: parameterTitle(parameter), isNumber: !parameter.values, value: (t) => trials.values[p][t], text: (t) => parameterText(parameter, trials.values[p][t]) }));
     columns.push(number("time", (t) => trials.seconds[t], (t) => durationText(trials.seconds[t])), number("attempts", (t) => trials.attempts[t]),
       { name: "why", value: (t) => trials.why[t], text: (t) => [trials.why[t], trials.message[t].split("\n")[0]].filter((each) => each).join(": ") });
     return columns;
   }
 
   controls() {
-    const example = this.study.parameters.length > 0 && !this.study.parameters[0].values ? `${this.study.parameters[0].name}<0.1` : "iterations>=3";
+    const example = this.study.parameters.length > 0 && !this.study.parameters[0].values ? `${parameterTitle(this.study.parameters[0])}<0.1` : "iterations>=3";
     this.search = element("input", { type: "search", id: "search", size: "34", placeholder: `${example} state=failed nan`, input: () => {
       this.page = 0;
       this.store.setFilter("search", searchFilter(this.study, this.search.value));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "report/screens/front.hpp"
 #include "report/screens/screens.hpp"
 #include "report/view/history.hpp"
+#include "storage/results.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -65,7 +67,7 @@ bool comes_before(const space::Value& a, const space::Value& b) {
     return kind(a) < kind(b);
 }
 
-/// The fields that every study has, its metrics and its hyper-parameters, in this order.
+/// The fields that every study has.
 std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
     const auto* state = &tuner.state();
     const auto trial = [state](TrialId id) -> const TrialState& { return state->trial(id); };
@@ -145,6 +147,7 @@ TrialTable::TrialTable(const tuner::Tuner& tuner, const TableRequest& request, b
     add_metrics();
     for (const auto& parameter : tuner_.spec().space.parameters())
         parameters_.push_back(parameter_field(&tuner_.state(), parameter.name));
+    name_apart();
     if (request_.columns.empty()) choose_columns();
     for (const std::string& name : request_.columns) shown_.push_back(&field(name, "--columns"));
     take_sort();
@@ -168,14 +171,29 @@ void TrialTable::add_metrics() {
     }
 }
 
+void TrialTable::name_apart() {
+    std::set<std::string> taken;
+    for (const Field& each : own_) taken.insert(each.name);
+    std::vector<storage::ChosenName> chosen;
+    for (const Field& each : parameters_) chosen.push_back({each.name, "parameter"});
+    for (const Field& each : metrics_) chosen.push_back({each.name, "metric"});
+    const auto names = storage::column_names(std::move(taken), std::move(chosen));
+    auto name = names.begin();
+    for (auto* fields : {&parameters_, &metrics_})
+        for (Field& each : *fields) {
+            each.apart = each.name != *name;
+            each.name = *name++;
+        }
+}
+
 const Field* TrialTable::find(const std::string& name) const {
     const auto in = [](const std::vector<Field>& fields, std::string_view wanted) -> const Field* {
         const auto found = std::ranges::find(fields, wanted, &Field::name);
         return found == fields.end() ? nullptr : &*found;
     };
     if (const Field* found = in(own_, name)) return found;
-    if (const Field* found = in(metrics_, name)) return found;
     if (const Field* found = in(parameters_, name)) return found;
+    if (const Field* found = in(metrics_, name)) return found;
     if (name.starts_with("metric.")) return in(metrics_, std::string_view(name).substr(7));
     return name.starts_with("parameter.") ? in(parameters_, std::string_view(name).substr(10)) : nullptr;
 }
@@ -206,8 +224,12 @@ void TrialTable::choose_columns() {
     for (std::uint32_t i = 0; i < trials.size() && !any; ++i)
         any = !trials[i].takeovers.empty() && trials[i].takeovers.back().donor.trial != TrialId{i};
     if (any) shown_.push_back(find("took_over"));
-    if (request_.wide_metrics)
-        for (std::size_t i = goals; i < metrics_.size(); ++i) shown_.push_back(&metrics_[i]);
+    for (std::size_t i = goals; request_.wide_metrics && i < metrics_.size(); ++i) {
+        if (metrics_[i].apart) // mostly the current value of that hyper-parameter
+            left_out_.push_back(metrics_[i].name);
+        else
+            shown_.push_back(&metrics_[i]);
+    }
     shown_.push_back(find("time"));
 }
 
@@ -279,7 +301,20 @@ std::vector<std::string> TrialTable::drop_to_fit(std::vector<TextColumn>& column
         dropped.insert(dropped.begin(), columns[at].title);
         columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(at));
     };
-    while (width_of(columns) > width && columns.size() > fixed + 1) drop(columns.size() - 2);
+    if (columns.size() > fixed + 1 && width_of(columns) > width) {
+        // The last column stays; of those before it, as many as fit: there may be tens of thousands of metrics.
+        std::vector<TextColumn> kept(columns.begin(), columns.begin() + fixed);
+        kept.push_back(columns.back());
+        std::size_t next = fixed;
+        for (; next + 1 < columns.size(); ++next) {
+            kept.insert(kept.end() - 1, columns[next]);
+            if (width_of(kept) <= width) continue;
+            kept.erase(kept.end() - 2);
+            break;
+        }
+        for (std::size_t at = next; at + 1 < columns.size(); ++at) dropped.push_back(columns[at].title);
+        columns = std::move(kept);
+    }
     for (const std::size_t dispensable : {5, 3, 2})
         if (width_of(columns) > width) drop(dispensable);
     return dropped;
@@ -327,6 +362,7 @@ std::string TrialTable::text(const LastMetrics& last, const std::string& directo
         const Tone tone = tuner_.state().leads(ids[i]) ? Tone::good : failed ? Tone::bad : Tone::plain;
         rows += line(table.cells(i), tone);
     }
+    dropped.insert(dropped.end(), left_out_.begin(), left_out_.end());
     return rows + hidden_text(hidden, std::move(dropped), directory);
 }
 

@@ -18,7 +18,8 @@
 namespace ranktune::report {
 
 /// What to show. Names: `trial`, `state`, `group`, `it`, `best`, `best_it`, `last`, `time`, `attempts`, `bracket`,
-/// `ranks`, `reason`, `took over`; metrics; hyper-parameters. `metric.NAME` and `parameter.NAME` for names that clash.
+/// `ranks`, `reason`, `took over`; hyper-parameters; metrics. One whose name is taken by an earlier one of this list is
+/// called `parameter.NAME` or `metric.NAME`, as in exported tables.
 struct TableRequest {
     std::vector<std::string> columns = {}; ///< empty: as many as fit, the others named below the table
     std::string sort = {};                 ///< a name, or NAME:desc; empty: running trials first, then by the metric
@@ -40,6 +41,7 @@ class TrialTable {
         std::optional<std::size_t> metric = {};
         std::string title = {};                 ///< empty: its name
         std::size_t limit = TextColumn{}.limit; ///< wider cells are cut
+        bool apart = false;                     ///< the study's name for it is that of another field
     };
 
     /// The tuner must outlive it. `interrupted`: nobody runs the study. Throws base::UsageError for an unknown name or
@@ -56,6 +58,8 @@ class TrialTable {
 
   private:
     void add_metrics();
+    /// Gives hyper-parameters and metrics names of their own.
+    void name_apart();
     [[nodiscard]] const Field* find(const std::string& name) const;
     [[nodiscard]] const Field& field(const std::string& name, const std::string& where) const;
     void choose_columns();
@@ -76,7 +80,8 @@ class TrialTable {
     std::vector<Field> own_;
     std::vector<Field> metrics_; ///< the objectives first
     std::vector<Field> parameters_;
-    std::vector<const Field*> shown_; ///< columns, where they were chosen; else those that may be dropped, too
+    std::vector<std::string> left_out_; ///< names of further columns, of which the table tells below
+    std::vector<const Field*> shown_;   ///< columns, where they were chosen; else those that may be dropped, too
     const Field* sort_ = nullptr;
     bool descending_ = false;
     std::optional<TrialFilter> filter_;

@@ -93,10 +93,11 @@ class Study:
 
     def rows(self) -> List[Dict[str, Any]]:
         """One dict per trial: its facts, its hyper-parameters (a name that clashes with a fact as "parameter.NAME"), and the
-        newest value of every other metric (as "metric.NAME" where that clashes)."""
+        newest value of every other metric (as "metric.NAME" where that clashes, also in trials that lack the other one)."""
         newest: Dict[int, Dict[str, float]] = {}
         for report in self.reports:
             newest.setdefault(report["trial"], {}).update(report["metrics"])
+        tuned = {name for trial in self.trials for name in trial.configuration}
         rows = []
         for trial in self.trials:
             row: Dict[str, Any] = {"trial": trial.id, "state": trial.state, "iterations": trial.iterations,
@@ -105,7 +106,8 @@ class Study:
             for kind, values in (("parameter", trial.configuration), ("metric", newest.get(trial.id, {}))):
                 for name, value in values.items():
                     if kind == "parameter" or name != self.metric:
-                        row[f"{kind}.{name}" if name in row else name] = value
+                        clashes = name in row or (kind == "metric" and name in tuned)
+                        row[f"{kind}.{name}" if clashes else name] = value
             rows.append(row)
         return rows
 
