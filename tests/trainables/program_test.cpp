@@ -132,6 +132,19 @@ TEST_CASE("a program gets torchrun's variables and ranktune's", "[trainables]") 
         CHECK(value_in(environment, name) == std::nullopt);
 }
 
+TEST_CASE("a program may be without torchrun's variables, also without inherited ones", "[trainables]") {
+    study::ProgramSpec program;
+    program.launcher_variables = false;
+    const std::vector<std::string> inherited = {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=n0", "PATH=/bin"};
+    const auto environment = program_environment(inherited, program, facts());
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"})
+        CHECK(value_in(environment, name) == std::nullopt);
+    CHECK(value_in(environment, "OMP_NUM_THREADS") == "4");
+    CHECK(value_in(environment, "RANKTUNE_TRIAL") == "17");
+    program.env = {{"WORLD_SIZE", "1"}}; // the user's own word is the last
+    CHECK(value_in(program_environment(inherited, program, facts()), "WORLD_SIZE") == "1");
+}
+
 TEST_CASE("programs that share a GPU are told how much of its memory is theirs", "[trainables]") {
     ProgramFacts shared = facts();
     const std::vector<std::string> inherited = {"TF_FORCE_GPU_ALLOW_GROWTH=false"};
@@ -150,12 +163,9 @@ TEST_CASE("launcher variables are not passed on unless requested", "[trainables]
                                                 "PMI_FD=5",
                                                 "PMI2_X=1",
                                                 "ORTE_A=1",
-                                                "OPAL_A=1",
                                                 "PRTE_A=1",
-                                                "MPIR_CVAR_X=1",
-                                                "I_MPI_X=1",
-                                                "MV2_X=1",
-                                                "HYDRA_X=1",
+                                                "I_MPI_HYDRA_X=1",
+                                                "MV2_COMM_WORLD_RANK=1",
                                                 "HYDI_X=1",
                                                 "MPI_LOCALRANKID=1",
                                                 "SLURM_JOB_ID=4",
@@ -188,6 +198,14 @@ TEST_CASE("launcher variables are not passed on unless requested", "[trainables]
     CHECK(value_in(plain, "RANKTUNE_OLD") == std::nullopt);
     for (const char* name : {"MPI4PY_RC_THREADS", "UCX_TLS", "NCCL_DEBUG", "CUDA_VISIBLE_DEVICES"})
         CHECK(value_in(plain, name).has_value());
+    // Settings of users, which no launcher sets.
+    for (const std::string name : {"HYDRA_FULL_ERROR", "MPI_HOME", "MPI_ROOT", "MPI_DIR", "OMPI_CC", "OPAL_PREFIX",
+                                   "MPICH_GPU_SUPPORT_ENABLED", "MPIR_CVAR_CH4_OFI_ENABLE_HMEM", "MV2_USE_CUDA",
+                                   "I_MPI_ROOT", "MPIRUN_OPTIONS", "SALLOC_ACCOUNT", "SBATCH_ACCOUNT", "SLURM_CONF"}) {
+        INFO(name);
+        const std::vector<std::string> setting = {name + "=1"};
+        CHECK(value_in(program_environment(setting, {}, facts()), name) == "1");
+    }
 
     study::ProgramSpec program;
     program.keep_env = {"SLURM_JOB_ID", "PMI_*"};

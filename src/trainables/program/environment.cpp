@@ -11,14 +11,60 @@
 namespace ranktune::trainables {
 namespace {
 
-/// Open MPI, its run-times and PMIx; MPICH, Hydra, MVAPICH2, Intel MPI, Cray; Slurm.
-constexpr std::string_view launcher_prefixes[] = {
-    "OMPI_",    "OPAL_",  "ORTE_",  "PRTE_",   "PMIX_",     "PMI_",    "PMI2_",   "MPI_",     "MPIR_",
-    "MPIEXEC_", "MPICH_", "HYDRA_", "HYDI_",   "MPISPAWN_", "MPIRUN_", "MV2_",    "MVP_",     "I_MPI_",
-    "PALS_",    "ALPS_",  "SLURM_", "SLURMD_", "SRUN_",     "SBATCH_", "SALLOC_", "RANKTUNE_"};
+/// What launchers set for the processes that they start, and no settings of users: MPI_HOME, OMPI_CC, MPICH_GPU_...
+/// and I_MPI_ROOT are for the program. Open MPI, its run-times and PMIx (and what its libraries for fabrics set);
+/// MPICH's Hydra, MVAPICH2, Intel MPI, Platform MPI; Cray, jsrun, Flux; Slurm; ranktune.
+constexpr std::string_view launcher_patterns[] = {"OMPI_COMM_WORLD_*",
+                                                  "OMPI_MCA_*",
+                                                  "OMPI_APP_CTX_NUM_PROCS",
+                                                  "OMPI_ARGV",
+                                                  "OMPI_COMMAND",
+                                                  "OMPI_FILE_LOCATION",
+                                                  "OMPI_FIRST_RANKS",
+                                                  "OMPI_NUM_APP_CTX",
+                                                  "OMPI_UNIVERSE_SIZE",
+                                                  "ORTE_*",
+                                                  "PRTE_*",
+                                                  "PMIX_*",
+                                                  "IPATH_NO_BACKTRACE",
+                                                  "HFI_NO_BACKTRACE", //
+                                                  "PMI_*",
+                                                  "PMI2_*",
+                                                  "HYDI_*",
+                                                  "MPI_LOCALRANKID",
+                                                  "MPI_LOCALNRANKS",
+                                                  "MPI_RANKID",
+                                                  "MPI_NRANKS",
+                                                  "MPIR_CVAR_CH3_INTERFACE_HOSTNAME*",
+                                                  "MPICH_INTERFACE_HOSTNAME*",
+                                                  "MPIEXEC_RANK",
+                                                  "MPISPAWN_*",
+                                                  "MPIRUN_RANK",
+                                                  "MPIRUN_NPROCS",
+                                                  "MPIRUN_HOST",
+                                                  "MPIRUN_PORT",
+                                                  "MPIRUN_ID",
+                                                  "MPIRUN_MPD",
+                                                  "MPIRUN_PROCESSES",
+                                                  "MV2_COMM_WORLD_*",
+                                                  "MVP_COMM_WORLD_*",
+                                                  "I_MPI_HYDRA_*",
+                                                  "I_MPI_MPIRUN",
+                                                  "I_MPI_PIN_INFO",
+                                                  "I_MPI_PIN_MAPPING", //
+                                                  "PALS_*",
+                                                  "ALPS_*",
+                                                  "JSM_NAMESPACE_*",
+                                                  "FLUX_TASK_*", //
+                                                  "SLURM_*",
+                                                  "SLURMD_*",
+                                                  "SRUN_*",
+                                                  "SBATCH_CPU_BIND*",
+                                                  "SBATCH_MEM_BIND*",
+                                                  "RANKTUNE_*"};
 
-/// Set by Open MPI's libraries for fabrics.
-constexpr std::string_view launcher_names[] = {"IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE"};
+/// Where Slurm's commands find their settings: of the machine, not of a job.
+constexpr std::string_view slurm_settings = "SLURM_CONF";
 
 std::string_view name_of(std::string_view variable) { return variable.substr(0, variable.find('=')); }
 
@@ -63,23 +109,23 @@ class Variables {
     std::vector<std::string> entries_;
 };
 
-void set_torchrun(Variables& out, const ProgramFacts& facts) {
+std::vector<VariableChange> torchrun_variables(const ProgramFacts& facts) {
     const GroupPlace& place = facts.place;
-    out.number("RANK", place.rank);
-    out.number("WORLD_SIZE", place.size);
-    out.number("LOCAL_RANK", place.local_rank);
-    out.number("LOCAL_WORLD_SIZE", place.local_size);
-    out.number("GROUP_RANK", place.node);
-    out.number("GROUP_WORLD_SIZE", place.nodes);
-    out.number("ROLE_RANK", place.rank);
-    out.number("ROLE_WORLD_SIZE", place.size);
-    out.set("ROLE_NAME", "default");
-    out.set("MASTER_ADDR", facts.master_address);
-    out.number("MASTER_PORT", facts.master_port);
-    out.set("TORCHELASTIC_RUN_ID", facts.run_id);
-    out.number("TORCHELASTIC_RESTART_COUNT", facts.attempt.value() - 1);
-    out.set("TORCHELASTIC_MAX_RESTARTS", "0");
-    out.number("OMP_NUM_THREADS", facts.cpus_per_rank);
+    const auto text = [](auto number) { return std::to_string(number); };
+    return {{"RANK", text(place.rank)},
+            {"WORLD_SIZE", text(place.size)},
+            {"LOCAL_RANK", text(place.local_rank)},
+            {"LOCAL_WORLD_SIZE", text(place.local_size)},
+            {"GROUP_RANK", text(place.node)},
+            {"GROUP_WORLD_SIZE", text(place.nodes)},
+            {"ROLE_RANK", text(place.rank)},
+            {"ROLE_WORLD_SIZE", text(place.size)},
+            {"ROLE_NAME", "default"},
+            {"MASTER_ADDR", facts.master_address},
+            {"MASTER_PORT", text(facts.master_port)},
+            {"TORCHELASTIC_RUN_ID", facts.run_id},
+            {"TORCHELASTIC_RESTART_COUNT", text(facts.attempt.value() - 1)},
+            {"TORCHELASTIC_MAX_RESTARTS", "0"}};
 }
 
 void set_own(Variables& out, const ProgramFacts& facts) {
@@ -158,14 +204,12 @@ std::vector<VariableChange> gpu_variables(const std::string& list) {
 
 bool is_launcher_variable(std::string_view name, std::string_view value) {
     if (name == "ENVIRONMENT") return value == "BATCH";
-    if (std::ranges::find(launcher_names, name) != std::end(launcher_names)) return true;
-    return std::ranges::any_of(launcher_prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+    if (name == slurm_settings) return false;
+    return std::ranges::any_of(launcher_patterns, [&](std::string_view pattern) { return matches(name, pattern); });
 }
 
 std::vector<std::string> launcher_variables() {
-    std::vector<std::string> list;
-    for (const std::string_view prefix : launcher_prefixes) list.push_back(std::string(prefix) + "*");
-    list.insert(list.end(), std::begin(launcher_names), std::end(launcher_names));
+    std::vector<std::string> list(std::begin(launcher_patterns), std::end(launcher_patterns));
     list.push_back("ENVIRONMENT=BATCH");
     return list;
 }
@@ -187,7 +231,11 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
     if (!facts.python_path.empty()) out.prepend("PYTHONPATH", facts.python_path);
     if (facts.visible_devices) out.change(gpu_variables(*facts.visible_devices));
     if (facts.gpu_share < 1.0) limit_gpu_memory(out, facts.gpu_share);
-    set_torchrun(out, facts);
+    auto torchrun = torchrun_variables(facts);
+    if (!program.launcher_variables) // also without those of an outer torchrun
+        for (auto& [name, value] : torchrun) value.reset();
+    out.change(torchrun);
+    out.number("OMP_NUM_THREADS", facts.cpus_per_rank);
     set_own(out, facts);
     if (program.tf_config) out.set("TF_CONFIG", tf_config(facts));
     if (program.jax) {

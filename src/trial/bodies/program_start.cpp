@@ -5,13 +5,16 @@
 #include <set>
 #include <span>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "process/spawn.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/command_template.hpp"
+#include "storage/unique_handle.hpp"
 #include "studydir/study_directory.hpp"
 #include "studydir/trial_folder.hpp"
 #include "trial/attempt_errors.hpp"
@@ -55,6 +58,18 @@ struct Introduction {
 std::string name_of(const study::StartTrial& start) {
     return std::to_string(start.trial.value()) + "-" + std::to_string(start.incarnation.value()) + "." +
            std::to_string(start.attempt.value());
+}
+
+/// A name of the folder for a variable that divides at colons: where it has one itself, the folder among the open files
+/// of this process, which the program cannot outlive. The process has one study directory, so one is kept open.
+std::string list_entry(const std::string& folder) {
+    if (folder.find(':') == std::string::npos) return folder;
+    static const storage::FileDescriptor opened(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const std::string name = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(opened.get());
+    if (opened && access(name.c_str(), R_OK | X_OK) == 0) return name;
+    throw process::SetUpError("the path '" + folder +
+                              "' has a ':', which divides PYTHONPATH, and it cannot be passed on by " + name +
+                              ": choose a study directory without one (-o DIR)");
 }
 
 /// Whether two ranks of a node use the same device names: with a cgroup per task each rank sees only its own device, as
@@ -262,7 +277,7 @@ trainables::ProgramFacts ProgramBody::facts_of_attempt() {
     trainables::ProgramFacts facts;
     facts.study = spec.name;
     facts.study_directory = setting_.program->directory;
-    facts.python_path = studydir::StudyDirectory{setting_.program->directory}.python();
+    facts.python_path = list_entry(studydir::StudyDirectory{setting_.program->directory}.python());
     facts.trial = start.trial;
     facts.attempt = start.attempt;
     facts.seed = spec.seed_of(start.trial);
