@@ -26,7 +26,19 @@ void replace(std::string& text, std::string_view what, const std::string& by) {
         text.replace(at, what.size(), by);
 }
 
-bool is_list(const std::string& name) { return name == "args" || name == "args_plain"; }
+constexpr std::string_view for_python = ":py";
+constexpr std::string_view python_arguments = "args:py";
+
+bool is_hydra(std::string_view name) { return name == "args_hydra" || name == "args_plain"; }
+bool is_list(std::string_view name) { return name == "args" || name == python_arguments || is_hydra(name); }
+
+/// The hyper-parameter, or reserved name, that a placeholder stands for.
+std::string_view name_in(std::string_view placeholder) {
+    if (!placeholder.ends_with(for_python)) return placeholder;
+    const std::string_view name = placeholder.substr(0, placeholder.size() - for_python.size());
+    const auto& reserved = CommandTemplate::reserved();
+    return std::ranges::find(reserved, name) == reserved.end() ? name : placeholder;
+}
 
 /// A word, quoted for a shell if necessary.
 std::string quoted(const std::string& word) {
@@ -37,9 +49,78 @@ std::string quoted(const std::string& word) {
     return text + "'";
 }
 
-std::vector<std::string> plain_arguments(const space::Configuration& configuration) {
+/// Between single quotes, with a backslash in front of quotes and `more`.
+std::string in_single_quotes(const std::string& text, std::string_view more) {
+    std::string quoted = "'";
+    for (const char c : text) {
+        if (c == '\'' || more.find(c) != std::string_view::npos) quoted += '\\';
+        quoted += c;
+    }
+    return quoted + "'";
+}
+
+/// As `print` of Python shows it; `inside`: of a list.
+std::string python_text(const space::Value& value, bool inside = false) {
+    if (value.is_bool()) return value.as_bool() ? "True" : "False";
+    if (value.is_string()) return inside ? in_single_quotes(value.as_string(), "\\") : value.as_string();
+    if (!value.is_list()) return value.text();
+    std::string items;
+    for (const space::Value& item : value.as_list()) items += (items.empty() ? "" : ", ") + python_text(item, true);
+    return "[" + items + "]";
+}
+
+/// A string that Hydra's grammar leaves a string, and the same: a word that is no number, boolean or null.
+bool is_plain_for_hydra(const std::string& text) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    if (text.empty() || !letter(text[0])) return false;
+    std::string small;
+    for (const char c : text) {
+        if (!letter(c) && !(c >= '0' && c <= '9') && c != '-' && c != '/' && c != '.') return false;
+        small += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    constexpr std::string_view others[] = {"null", "true", "false", "inf", "nan"};
+    return std::ranges::find(others, small) == std::end(others);
+}
+
+/// A string between quotes of Hydra, in which a backslash protects quotes, and backslashes in front of them. What
+/// looks like an interpolation of OmegaConf, which reads the string next, is protected from it.
+std::string hydra_quoted(const std::string& text) {
+    std::string quoted = "'";
+    std::size_t backslashes = 0; // directly before this character
+    const auto once_more = [&] { quoted.append(backslashes, '\\'); };
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const bool interpolates = text.compare(i, 2, "${") == 0;
+        if (c == '\'' || interpolates) {
+            once_more();
+            quoted += '\\';
+        }
+        backslashes = c == '\\' ? backslashes + 1 : 0;
+        quoted += c;
+    }
+    once_more();
+    return quoted + "'";
+}
+
+/// As a value of an override of Hydra.
+std::string hydra_text(const space::Value& value) {
+    if (value.is_string())
+        return is_plain_for_hydra(value.as_string()) ? value.as_string() : hydra_quoted(value.as_string());
+    if (!value.is_list()) return value.text();
+    std::string items;
+    for (const space::Value& item : value.as_list()) items += (items.empty() ? "" : ",") + hydra_text(item);
+    return "[" + items + "]";
+}
+
+std::vector<std::string> hydra_arguments(const space::Configuration& configuration) {
     std::vector<std::string> words;
-    for (const auto& [name, value] : configuration.entries()) words.push_back(name + "=" + value.text());
+    for (const auto& [name, value] : configuration.entries()) words.push_back(name + "=" + hydra_text(value));
+    return words;
+}
+
+std::vector<std::string> python_like_arguments(const space::Configuration& configuration) {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : configuration.entries()) words.push_back("--" + name + "=" + python_text(value));
     return words;
 }
 
@@ -62,14 +143,16 @@ std::vector<std::string> arguments(const space::Configuration& configuration, Fl
 std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::string& name,
                                                                  const CommandValues& values) const {
     if (name == "args") return arguments(values.configuration, flags_);
-    if (name == "args_plain") return plain_arguments(values.configuration);
+    if (is_hydra(name)) return hydra_arguments(values.configuration);
+    if (name == python_arguments) return python_like_arguments(values.configuration);
     if (name == "config") return std::vector<std::string>{values.config_path};
     if (name == "iterations") return std::vector<std::string>{std::to_string(values.iterations)};
     if (name == "trial") return std::vector<std::string>{std::to_string(values.trial.value())};
     if (name == "folder") return std::vector<std::string>{values.folder};
-    const space::Value* value = values.configuration.find(name);
+    const std::string_view parameter = name_in(name);
+    const space::Value* value = values.configuration.find(parameter);
     if (value == nullptr) return std::nullopt;
-    return std::vector<std::string>{value->text()};
+    return std::vector<std::string>{parameter == name ? value->text() : python_text(*value)};
 }
 
 /// Reads the text of a command once, from left to right. Mistakes are noted, and their text is taken literally.
@@ -197,7 +280,8 @@ CommandTemplate CommandTemplate::read(std::string_view command, bool shell, std:
 }
 
 const std::vector<std::string>& CommandTemplate::reserved() {
-    static const std::vector<std::string> names = {"args", "args_plain", "config", "iterations", "trial", "folder"};
+    static const std::vector<std::string> names = {"args",   "args_hydra", "args_plain", "args:py",
+                                                   "config", "iterations", "trial",      "folder"};
     return names;
 }
 
@@ -205,7 +289,8 @@ std::vector<std::string> CommandTemplate::placeholders() const {
     std::vector<std::string> names;
     for (const Word& word : words_) {
         for (const Piece& piece : word) {
-            if (piece.placeholder && std::ranges::find(names, piece.text) == names.end()) names.push_back(piece.text);
+            const std::string name(name_in(piece.text));
+            if (piece.placeholder && std::ranges::find(names, name) == names.end()) names.push_back(name);
         }
     }
     return names;

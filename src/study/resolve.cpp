@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resolved study file: everything written out, so that it means the same later and in another folder.
 #include <limits>
+#include <map>
+#include <set>
 #include <string_view>
 
 #include "ranktune/base/utf8.hpp"
 #include "ranktune/study/parse.hpp"
 #include "study/constraint.hpp"
+#include "study/parse/foreign/foreign_range.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -103,6 +106,7 @@ void write_program(const ProgramSpec& program, Writer& out) {
     for (const auto& [name, value] : program.env) env += (env.empty() ? " " : ", ") + name + " = " + text_of(value);
     out.line("env", "{" + env + " }");
     out.line("keep_env", list_of(program.keep_env));
+    if (!program.launcher_variables) out.line("launcher_variables", text_of(false));
     out.line("tf_config", text_of(program.tf_config));
     out.line("jax", text_of(program.jax));
 }
@@ -133,10 +137,36 @@ void write_resources(const StudySpec& spec, Writer& out) {
 
 /// Whether a constant would read as something else when written plainly: a list is a choice, a call is a domain.
 bool needs_long_form(const space::Value& value) {
-    return value.is_list() || (value.is_string() && space::looks_like_call(value.as_string()));
+    if (value.is_list()) return true;
+    return value.is_string() &&
+           (space::looks_like_call(value.as_string()) || looks_like_foreign_call(value.as_string()));
 }
 
-std::string parameter_text(const space::Parameter& parameter) {
+/// The nested tables all of whose members are called as in a range of another tool: `clip` of clip.min and clip.max.
+std::set<std::string> range_like_tables(const space::SearchSpace& space) {
+    std::map<std::string, bool> tables;
+    for (const space::Parameter& parameter : space.parameters()) {
+        for (auto dot = parameter.name.find('.'); dot != std::string::npos; dot = parameter.name.find('.', dot + 1)) {
+            const std::string member = parameter.name.substr(dot + 1, parameter.name.find('.', dot + 1) - dot - 1);
+            bool& all = tables.try_emplace(parameter.name.substr(0, dot), true).first->second;
+            all = all && is_word_of_ranges(member);
+        }
+    }
+    std::set<std::string> found;
+    for (const auto& [table, all] : tables)
+        if (all) found.insert(table);
+    return found;
+}
+
+/// Whether a parameter, written plainly, would be read as a bound of such a range.
+bool reads_as_bound(const space::Parameter& parameter, const std::set<std::string>& range_like) {
+    const auto dot = parameter.name.rfind('.');
+    const bool plain = std::holds_alternative<space::Constant>(parameter.domain) ||
+                       std::holds_alternative<space::Choice>(parameter.domain);
+    return plain && dot != std::string::npos && range_like.contains(parameter.name.substr(0, dot));
+}
+
+std::string parameter_text(const space::Parameter& parameter, const std::set<std::string>& range_like) {
     const auto* constant = std::get_if<space::Constant>(&parameter.domain);
     const auto* choice = std::get_if<space::Choice>(&parameter.domain);
     // A plain string under the name `condition` would be the condition of the table.
@@ -149,7 +179,8 @@ std::string parameter_text(const space::Parameter& parameter) {
     } else {
         value = text_of(space::text(parameter.domain));
     }
-    if (!parameter.condition && !is_named_condition && (constant == nullptr || !needs_long_form(constant->value)))
+    if (!parameter.condition && !is_named_condition && !reads_as_bound(parameter, range_like) &&
+        (constant == nullptr || !needs_long_form(constant->value)))
         return value;
     std::string text = std::string("{ ") + (constant != nullptr ? "value" : "domain") + " = " + value;
     if (parameter.condition) text += ", condition = " + text_of(parameter.condition->text());
@@ -172,8 +203,10 @@ std::string bounds_text(const space::Domain& domain) {
 
 void write_space(const StudySpec& spec, bool with_bounds, Writer& out) {
     out.table("space");
+    const auto range_like = range_like_tables(spec.space);
     for (const space::Parameter& parameter : spec.space.parameters())
-        out.line(parameter.name, parameter_text(parameter), with_bounds ? bounds_text(parameter.domain) : "");
+        out.line(parameter.name, parameter_text(parameter, range_like),
+                 with_bounds ? bounds_text(parameter.domain) : "");
 }
 
 /// The options that apply, as the description lists them.

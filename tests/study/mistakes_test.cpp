@@ -53,7 +53,9 @@ void check_scheduler(const std::vector<Case>& cases) {
 
 TEST_CASE("mistakes of [study]", "[study]") {
     const std::vector<Case> cases = {
-        {"name = 3\n", "2:8 study.name: needs a string, not an integer (3)"},
+        {"name = 3\n", "2:8 study.name: needs a string, not an integer (3); put it in quotes: \"3\""},
+        {"name = 2026-11-27\n",
+         "2:8 study.name: needs a string, not a date or time (2026-11-27); put it in quotes: \"2026-11-27\""},
         {"name = \"a/b\"\n",
          "2:8 study.name: letters, digits, '_', '-' and '.' only, beginning with a letter, digit or '_', "
          "at most 100: \"a/b\""},
@@ -68,7 +70,7 @@ TEST_CASE("mistakes of [study]", "[study]") {
         {"metric = \"val_los\"\n",
          "3:10 study.metric: the trainable 'mlp' does not report \"val_los\"; did you mean "
          "'val_loss'?; it reports: train_loss, val_loss, val_accuracy"},
-        {"metric = true\n", "3:10 study.metric: needs a string, not a boolean (true)"},
+        {"metric = true\n", "3:10 study.metric: needs a string, not a boolean (true); put it in quotes: \"true\""},
         {"mode = \"minimize\"\n",
          "4:8 study.mode: unknown value \"minimize\"; accepted: \"min\" or \"max\"; here it is called \"min\""},
         {"mode = \"mim\"\n",
@@ -156,7 +158,7 @@ TEST_CASE("mistakes of [trainable]", "[study]") {
         {"builtin = \"mpl\"\n",
          "8:11 trainable.builtin: unknown trainable \"mpl\"; did you mean 'mlp'?; known: mlp, curve, "
          "sleeper (one that a program of yours registers is known to that program: start the study with it)"},
-        {"name = 3\n", "8:8 trainable.name: needs a string, not an integer (3)"},
+        {"name = 3\n", "8:8 trainable.name: needs a string, not an integer (3); put it in quotes: \"3\""},
         {"builtin = \"curve\"\nname = \"curve\"\n", "9:1 trainable.name: is given beside builtin; give one of them"},
         {"x = 1\n",
          "7:1 trainable.builtin: missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "

@@ -60,12 +60,54 @@ TEST_CASE("a command is split into words as a shell would split it", "[study]") 
 TEST_CASE("placeholders are filled in for each trial", "[study]") {
     CHECK(words("p {args}") ==
           Words{"p", "--lr=3.2e-05", "--batch_size=32", "--hidden=[64,32]", "--sgd.nesterov=true", "--tag=it's a b"});
-    CHECK(words("p {args_plain} -x") ==
-          Words{"p", "lr=3.2e-05", "batch_size=32", "hidden=[64,32]", "sgd.nesterov=true", "tag=it's a b", "-x"});
+    const Words hydra{"p", "lr=3.2e-05", "batch_size=32", "hidden=[64,32]", "sgd.nesterov=true", "tag='it\\'s a b'",
+                      "-x"};
+    CHECK(words("p {args_hydra} -x") == hydra);
+    CHECK(words("p {args_plain} -x") == hydra); // the older name
+    CHECK(words("p {args:py} {sgd.nesterov:py} {hidden:py} {lr:py}{momentum:py}") ==
+          Words{"p", "--lr=3.2e-05", "--batch_size=32", "--hidden=[64, 32]", "--sgd.nesterov=True", "--tag=it's a b",
+                "True", "[64, 32]"});
     CHECK(words("p --config={config} {iterations} '{lr} {tag}'") ==
           Words{"p", "--config=/s/config.json", "27", "3.2e-05 it's a b"});
     CHECK(words("p --momentum={momentum} {lr}") == Words{"p", "3.2e-05"}); // this trial has no momentum
-    CHECK(CommandTemplate("p {b} {a} {b} {args} {config}", false).placeholders() == Words{"b", "a", "args", "config"});
+    CHECK(CommandTemplate("p {b} {a} {b:py} {args} {config} {args:py}", false).placeholders() ==
+          Words{"b", "a", "args", "config", "args:py"});
+}
+
+TEST_CASE("strings are quoted for Hydra where its grammar would read something else", "[study]") {
+    const auto word = [](const space::Value& value) {
+        space::Configuration configuration;
+        configuration.set("s", value);
+        return CommandTemplate("p {args_hydra}", false).expand({configuration, "", 1})[1];
+    };
+    for (const std::string plain : {"adam", "resnet-50", "a/b.c", "_x", "nullable", "e5"})
+        CHECK(word(plain) == "s=" + plain);
+    for (const std::string other :
+         {"a,b", "a=b", "true", "NULL", "Inf", "1e-5", "3", "", "a b", "[1]", "a:b", "*", "ä", "-x"})
+        CHECK(word(other) == "s='" + other + "'");
+    CHECK(word("it's") == "s='it\\'s'");
+    CHECK(word("a\\b") == "s='a\\b'");
+    CHECK(word("a\\") == "s='a\\\\'");
+    CHECK(word("a\\'") == "s='a\\\\\\''");
+    CHECK(word("${x}") == "s='\\${x}'");
+    CHECK(word("\\${x}") == "s='\\\\\\${x}'");
+    CHECK(word(space::Value(space::Value::List{"a", "a,b", 1, true, space::Value(space::Value::List{"1"})})) ==
+          "s=[a,'a,b',1,true,['1']]");
+}
+
+TEST_CASE("values look as Python prints them", "[study]") {
+    const auto text = [](const space::Value& value) {
+        space::Configuration configuration;
+        configuration.set("x", value);
+        return CommandTemplate("p {x:py}", false).expand({configuration, "", 1})[1];
+    };
+    CHECK(text(true) == "True");
+    CHECK(text(false) == "False");
+    CHECK(text("None") == "None");
+    CHECK(text("it's") == "it's");
+    CHECK(text(1e-5) == "1e-05");
+    CHECK(text(space::Value(space::Value::List{"it's", true, 2.0, space::Value(space::Value::List{})})) ==
+          "['it\\'s', True, 2.0, []]");
 }
 
 TEST_CASE("each trial gets its number and a folder of its own where the study file asks for them", "[study]") {
@@ -118,7 +160,7 @@ TEST_CASE("booleans are written as flags where the program wants flags", "[study
     CHECK(words(Flags::both) == Words{"p", "--amp", "--no-sgd.nesterov", "--hidden=[true,false]", "--mode=true"});
     // Named placeholders and {args_plain} still get values.
     CHECK(words(Flags::set, "p {args_plain} {amp}") ==
-          Words{"p", "amp=true", "sgd.nesterov=false", "hidden=[true,false]", "mode=true", "true"});
+          Words{"p", "amp=true", "sgd.nesterov=false", "hidden=[true,false]", "mode='true'", "true"});
     CHECK(words(Flags::both, "p {args}", true)[2] == "p --amp --no-sgd.nesterov '--hidden=[true,false]' --mode=true");
     configuration = {};
     configuration.set("amp", false);
@@ -194,6 +236,20 @@ TEST_CASE("a program with all its keys comes back from the resolved file", "[stu
     CHECK(resolved.find("directory = \"/studies/code\"") != std::string::npos);
 }
 
+TEST_CASE("variables have the text of the file, and overrides of strings need no quotes", "[study]") {
+    const auto env = [](const std::string& value, const std::vector<std::string>& overrides = {}) {
+        const auto parts = program_parts("env = { A = \"größe\", V = " + value + ", W = 1 }\n");
+        return parse(parts.text(), overrides).trainable.program->env.at(1).value;
+    };
+    for (const std::string text :
+         {"3.10", "1e-3", "+5", "2026-11-27", "2026-11-27 10:30:00", "10:30:00", "inf", "nan", "true", "-0.0", "1.0"})
+        CHECK(env(text) == text);
+    CHECK(env("\"3.10\"") == "3.10");
+    CHECK(env("1", {"trainable.env.V=3.10"}) == "3.10");
+    for (const std::string name : {"123456", "2026-11-27", "1e5", "true", "007"})
+        CHECK(parse(program_parts().text(), {"study.name=" + name}).name == name);
+}
+
 TEST_CASE("a program runs in the directory of the study file and may save checkpoints", "[study]") {
     const StudySpec spec = parse(program_parts().text());
     CHECK(spec.trainable.program->directory == "/studies");
@@ -206,8 +262,10 @@ TEST_CASE("a program runs in the directory of the study file and may save checkp
 
 TEST_CASE("mistakes about programs say where they are and what to write", "[study]") {
     CHECK(mistake(program_parts("", "p {lrr}").text()) ==
-          "8:11 trainable.command: unknown placeholder {lrr}; did you mean 'lr'?; known: args, args_plain, config, "
-          "iterations, trial, folder, lr; a brace is written '{{'");
+          "8:11 trainable.command: unknown placeholder {lrr}; did you mean 'lr'?; known: args, args_hydra, "
+          "args_plain, args:py, config, iterations, trial, folder, lr; a brace is written '{{'");
+    CHECK_THAT(mistake(program_parts("", "p {iterations:py}").text()),
+               Catch::Contains("unknown placeholder {iterations:py}"));
     CHECK(mistake(program_parts("", "p 'x").text()) == "8:11 trainable.command: the quote ' is never closed");
     Parts shadowed = program_parts("", "p {config} {iterations} {args}");
     shadowed.space = "config = \"uniform(0, 1)\"\niterations = \"randint(1, 9)\"\n";
@@ -229,6 +287,13 @@ TEST_CASE("mistakes about programs say where they are and what to write", "[stud
           "9:9 trainable.env.RANKTUNE_FD: names that begin with RANKTUNE_ are ranktune's own");
     CHECK(mistake(program_parts("env = { A = [1] }\n").text()) ==
           "9:13 trainable.env.A: needs a string, number or boolean, not a list");
+    CHECK(mistake(program_parts("env = { A = 1_000 }\n").text()) ==
+          "9:13 trainable.env.A: is a number that programs may not read as written; put it in quotes: \"1_000\" or "
+          "\"1000\"");
+    CHECK_THAT(mistake(program_parts("env = { A = 0x10 }\n").text()), Catch::Contains("\"0x10\" or \"16\""));
+    CHECK_THAT(mistake(program_parts("launcher_variables = false\n").text() + "[resources]\nranks = 2\n"),
+               Catch::Contains("trainable.launcher_variables: false is for trials of one rank"));
+    CHECK(mistake(program_parts("launcher_variables = false\n").text()).empty());
     const std::string flags = "9:9 trainable.flags: needs true, false or \"both\" (--amp and --no-amp), not ";
     CHECK(mistake(program_parts("flags = \"no\"\n").text()) == flags + "\"no\"");
     CHECK(mistake(program_parts("flags = 1\n").text()) == flags + "an integer");

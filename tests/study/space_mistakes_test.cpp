@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mistakes in [space] beyond a single value: conditions together, misspelt keys, tables that are too deep.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "study_files.hpp"
@@ -90,9 +91,6 @@ TEST_CASE("a misspelt key of the long form is no hyper-parameter", "[study]") {
         {"lr = { domian = \"uniform(0.1, 1)\", condition = \"a > 0\" }\n",
          "11:8 space.lr.domian: unknown key; did you mean 'domain'?; a hyper-parameter of this name is written "
          "domian = { value = ... } or { domain = ... }"},
-        {"lr = { values = [0.1, 0.2] }\n",
-         "11:8 space.lr.values: unknown key; did you mean 'value'?; a hyper-parameter of this name is written "
-         "values = { value = ... } or { domain = ... }"},
         {"lr = { domain = [1, 2], when = \"a > 0\" }\n",
          "11:25 space.lr.when: unknown key beside 'domain', which goes with 'condition' alone; a hyper-parameter "
          "called "
@@ -111,6 +109,114 @@ TEST_CASE("a misspelt key of the long form is no hyper-parameter", "[study]") {
         parts.space = "a = \"uniform(0, 1)\"\n" + c.lines;
         INFO(parts.text());
         CHECK(mistake(parts.text()) == c.expected);
+    }
+}
+
+namespace {
+
+/// What is said about one line of [space] of a program's study.
+std::string about(const std::string& line) {
+    Parts parts;
+    parts.trainable = "command = \"./train {args}\"\n";
+    parts.space = line + "\n";
+    return mistake(parts.text());
+}
+
+/// Lines of [space], and what the mistake says of each.
+const std::pair<const char*, const char*> foreign_ranges[] = {
+    // W&B
+    {"x = { min = 1e-5, max = 1e-1 }", "write x = \"uniform(1e-05, 0.1)\""},
+    {"x = { distribution = \"log_uniform_values\", min = 1e-5, max = 1e-1 }", "x = \"loguniform(1e-05, 0.1)\""},
+    {"x = { distribution = \"log_uniform\", min = -9.21034, max = 0 }", "x = \"loguniform(0.0001, 1)\""},
+    {"x = { distribution = \"int_uniform\", min = 1, max = 8 }", "x = \"randint(1, 9)\""},
+    {"x = { distribution = \"q_uniform\", min = 0, max = 8, q = 2 }", "x = \"quniform(0, 8, 2)\""},
+    {"x = { distribution = \"normal\", mu = 0.0, sigma = 2 }", "x = \"randn(0.0, 2)\""},
+    {"x = { distribution = \"constant\", value = 3 }", "write x = 3"},
+    {"x = { distribution = \"categorical\", values = [1, 2], probabilities = [0.1, 0.9] }", "write x = [1, 2]"},
+    {"x = { values = [\"a\", \"b\"] }", "write x = ['a', 'b']"},
+    {"x = { min = 1, max = 8 }", "x = \"randint(1, 9)\" for integers, or \"uniform(1, 8)\""},
+    {"x = { parameters = { y = { min = 0.5, max = 1.5 } } }", "write y = \"uniform(0.5, 1.5)\""},
+    {"x = { distribution = \"inv_log_uniform_values\", min = 1, max = 2 }", "no exact counterpart"},
+    // NNI
+    {"x = { _type = \"loguniform\", _value = [1e-5, 1e-1] }", "x = \"loguniform(1e-05, 0.1)\""},
+    {"x = { _type = \"choice\", _value = [16, 32] }", "write x = [16, 32]"},
+    {"x = { _type = \"randint\", _value = [1, 9] }", "x = \"randint(1, 9)\""},
+    {"x = { _type = \"quniform\", _value = [0, 8, 2] }", "x = \"quniform(0, 8, 2)\""},
+    {"x = { _type = \"normal\", _value = [0, 1] }", "x = \"randn(0, 1)\""},
+    // Ax, Optuna and Hydra, ConfigSpace, Syne Tune, Ray
+    {"x = { type = \"range\", bounds = [1e-6, 0.4], log_scale = true }", "x = \"loguniform(1e-06, 0.4)\""},
+    {"x = { bounds = [0.0, 0.4] }", "x = \"uniform(0.0, 0.4)\""},
+    {"x = { type = \"fixed\", value = 2.5 }", "write x = 2.5"},
+    {"x = { low = 1e-5, high = 0.1, log = true }", "x = \"loguniform(1e-05, 0.1)\""},
+    {"x = { type = \"float\", low = 0.0, high = 1.0, step = 0.25 }", "x = \"stepuniform(0.0, 1.0, 0.25)\""},
+    {"x = { type = \"int\", low = 1, high = 10, step = 3 }", "x = \"steprandint(1, 10, 3)\""},
+    {"x = { type = \"int\", low = 1, high = 64, log = true }", "x = \"lograndint(1, 65)\""},
+    {"x = { name = \"FloatDistribution\", attributes = { low = 0.1, high = 0.9, log = false } }",
+     "x = \"uniform(0.1, 0.9)\""},
+    {"x = { lower = 0.1, upper = 0.9, default_value = 0.5 }", "x = \"uniform(0.1, 0.9)\""},
+    {"x = { type = \"uniform_int\", lower = 1, upper = 8, log = false }", "x = \"randint(1, 9)\""},
+    {"x = { domain_cls = \"Float\", domain_kwargs = { lower = 1e-3, upper = 1.0 }, sampler_cls = \"_LogUniform\" }",
+     "x = \"loguniform(0.001, 1.0)\""},
+    {"x = { grid_search = [1, 2] }", "write x = [1, 2]"},
+    {"x = { choices = [1, 2] }", "write x = [1, 2]"},
+    // Katib, SageMaker, Vizier, Keras Tuner, Determined
+    {"x = { parameterType = \"double\", feasibleSpace = { min = \"0.01\", max = \"0.03\" } }",
+     "x = \"uniform(0.01, 0.03)\""},
+    {"x = { MinValue = \"1\", MaxValue = \"8\", ScalingType = \"Logarithmic\" }", "x = \"loguniform(1, 8)\""},
+    {"x = { class_name = \"Float\", config = { min_value = 0.1, max_value = 0.9, sampling = \"log\" } }",
+     "x = \"loguniform(0.1, 0.9)\""},
+    {"x = { type = \"log\", base = 10, minval = -4, maxval = -1 }", "x = \"loguniform(0.0001, 0.1)\""},
+    // With a condition, nested, and in lists.
+    {"x = { min = 0.1, max = 0.5, condition = \"y == 1\" }\ny = [1, 2]",
+     "write x = { domain = \"uniform(0.1, 0.5)\", condition = \"y == 1\" }"},
+    {"[space.opt]\nx = { min = 0.1, max = 0.5 }", "space.opt.x: is a range"},
+    {"x = [{ min = 0.1, max = 0.5 }]", "write x = \"uniform(0.1, 0.5)\""},
+    {"x = [{ Name = \"lr\", MinValue = \"0.1\", MaxValue = \"0.5\" }]", "write lr = \"uniform(0.1, 0.5)\""},
+    // Strings.
+    {"x = \"uniform[0:1]\"", "a domain is written as a call"},
+    {"x = \"~loguniform(1e-5, 1)\"", "a domain is written as a call"},
+    {"x = \"log-uniform (1e-5, 1)\"", "a domain is written as a call"},
+    {"x = \"0.1..0.9\"", "a domain is written as a call"},
+    {"x = \"tune.uniform(0, 1)\"", "did you mean 'uniform'"},
+    {"x = \"log_uniform(1e-5, 1)\"", "did you mean 'loguniform'"},
+};
+
+} // namespace
+
+TEST_CASE("a range as another tool writes it is refused with the domain to write", "[study]") {
+    for (const auto& [line, advice] : foreign_ranges) {
+        INFO(line);
+        CHECK_THAT(about(line), Catch::Contains(advice));
+    }
+    CHECK(
+        about("lr = { min = 1e-5, max = 0.1 }") ==
+        "10:6 space.lr: is a range as other tools write it, and would be a nested table of constants here; write lr = "
+        "\"uniform(1e-05, 0.1)\"; a hyper-parameter called min is written min = { value = 1e-05 }");
+    const Parts list;
+    const std::string tables = "[study]\n" + list.study + "[trainable]\ncommand = \"./train {args}\"\n" +
+                               "[[space]]\nname = \"lr\"\ntype = \"range\"\nbounds = [0.1, 0.5]\n";
+    CHECK_THAT(mistake(tables), Catch::Contains("write lr = \"uniform(0.1, 0.5)\""));
+}
+
+TEST_CASE("tables of hyper-parameters that are called like bounds stay tables, also when they are resolved",
+          "[study]") {
+    for (const std::string line :
+         {"[space.clip]\nmin = \"uniform(-2, -1)\"\nmax = \"uniform(1, 2)\"", "clip = { min = [1, 2], max = [3, 4] }",
+          "clip = { min = { value = 1 }, max = { value = 4 } }", "clip = { min = { domain = [1, 2] }, max = 3 }",
+          "clip = { min = -1.0, max = 1.0, norm = \"uniform(1, 2)\" }", "clip = { min = 0.1 }",
+          "schedule = { type = \"cosine\", start = 0.1, end = 0.01 }", "x = { values = { value = [1, 2] } }",
+          "x = { values = { domain = [1, 2] }, other = 3 }", "net = { type = \"cnn\", layers = [1, 2] }",
+          "x = { value = \"uniform[0:1]\" }", "x = \"a..b\"", "x = \"left (of 2)\"", "x = \"normal\""}) {
+        Parts parts;
+        parts.trainable = "command = \"./train {args}\"\n";
+        parts.space = line + "\n";
+        INFO(line);
+        REQUIRE(mistake(parts.text()) == "");
+        const StudySpec spec = parse(parts.text());
+        const std::string resolved = resolved_toml(spec);
+        INFO(resolved);
+        REQUIRE(mistake(resolved) == "");
+        CHECK(resolved_toml(parse(resolved)) == resolved);
     }
 }
 

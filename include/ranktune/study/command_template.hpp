@@ -32,12 +32,15 @@ struct WrittenWord {
 /// and backslashes keep together. Or, with `shell`, one text for `/bin/sh -c`.
 ///
 ///     {args}        --lr=3.2e-05 --batch_size=32      one word per hyper-parameter of the trial; booleans: Flags
-///     {args_plain}  lr=3.2e-05 batch_size=32          likewise
+///     {args:py}     --amp=True                        the same with values as Python prints them
+///     {args_hydra}  lr=3.2e-05 batch_size=32          as Hydra reads it; strings are quoted where they need it
+///     {args_plain}  the older name of {args_hydra}
 ///     {config}      path of a JSON file with the same
 ///     {iterations}  study.max_iterations
 ///     {trial}       number of the trial
 ///     {folder}      path of a folder of its own, kept over its attempts
 ///     {name}        the value of the hyper-parameter `name`
+///     {name:py}     the same as Python prints it: True, [128, 64]
 ///     {{ }}         braces
 ///
 /// A word with the placeholder of a hyper-parameter that the trial does not have (its condition does not hold) is left
@@ -51,7 +54,7 @@ class CommandTemplate {
     /// The same, but collects all mistakes. With mistakes, only the placeholders of the result can be used.
     [[nodiscard]] static CommandTemplate read(std::string_view command, bool shell, std::vector<std::string>& mistakes);
 
-    /// The placeholders in order, each name once: hyper-parameters and `reserved` names.
+    /// The placeholders in order, each name once: hyper-parameters, also of {name:py}, and `reserved` names.
     [[nodiscard]] std::vector<std::string> placeholders() const;
     /// The program and its arguments.
     [[nodiscard]] std::vector<std::string> expand(const CommandValues& values) const;

@@ -33,6 +33,7 @@ struct ProgramSpec {
     };
     std::vector<Variable> env;         ///< set in its environment, overriding everything else
     std::vector<std::string> keep_env; ///< variables of launchers that are not removed; `*` at the end: a prefix
+    bool launcher_variables = true;    ///< those of torchrun are set (RANK, WORLD_SIZE, ...)
     bool tf_config = false;            ///< TF_CONFIG is set
     bool jax = false;                  ///< JAX_COORDINATOR_ADDRESS and its companions are set
 };

@@ -119,6 +119,7 @@ std::string command_warning_lines(const study::StudySpec& spec, const report::St
     std::string text;
     for (const auto& warning : command_warnings(spec))
         text += report::paint(report::prose("warning", warning, style), report::Tone::bad, style);
+    for (const auto& remark : space_remarks(spec)) text += report::prose("note", remark, style);
     return report::encoded(std::move(text), style);
 }
 

@@ -35,7 +35,13 @@ struct RunArguments;
 /// directory and PATH.
 [[nodiscard]] std::vector<std::string> command_warnings(const study::StudySpec& spec);
 
-/// The same warnings as lines of a screen.
+// ---- What [space] means, where other tools mean something else.
+
+/// One sentence per remark: that nothing is tuned, that multiples do not begin at the lower bound, that two values make
+/// the same argument.
+[[nodiscard]] std::vector<std::string> space_remarks(const study::StudySpec& spec);
+
+/// These warnings and remarks as lines of a screen.
 [[nodiscard]] std::string command_warning_lines(const study::StudySpec& spec, const report::Style& style);
 
 } // namespace ranktune::cli

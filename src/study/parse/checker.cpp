@@ -117,8 +117,11 @@ void TableReader::wrong_kind(const Node& node, std::string_view key, const std::
 std::optional<std::string> TableReader::string(std::string_view key) {
     const Node* node = take(key);
     if (node == nullptr) return std::nullopt;
-    if (node->is(Node::Kind::string)) return node->text;
-    wrong_kind(*node, key, "a string");
+    const bool scalar = !node->is(Node::Kind::array) && !node->is(Node::Kind::table);
+    // On the command line quotes are for the shell: study.name=$SLURM_JOB_ID is a string.
+    if (node->is(Node::Kind::string) || (scalar && !node->override_by.empty())) return node->text;
+    const std::string shown = scalar ? " (" + node->text + "); put it in quotes: \"" + node->text + "\"" : "";
+    mistakes_.value(*node, dotted(key), "needs a string, not " + std::string(kind_text(*node)) + shown);
     return std::nullopt;
 }
 

@@ -46,10 +46,14 @@ constexpr KeyInfo all_keys[] = {
      "The program can save its state, so trials may pause. With false, a trial starts only if all of it fits into the "
      "job."},
     {"trainable.env", "table", "empty",
-     "Environment variables, `{ NAME = \"value\" }`; they override all others. `{trial}` and `{folder}` are filled "
-     "in."},
+     "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written; they override all others. `{trial}` "
+     "and "
+     "`{folder}` are filled in."},
     {"trainable.keep_env", "list of strings", "[]",
      "Variables of MPI, its launcher or Slurm that the program gets, too. `\"SLURM_*\"` matches a prefix."},
+    {"trainable.launcher_variables", "boolean", "true",
+     "Set torchrun's variables (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`, ...). false, for trials of one rank: frameworks "
+     "see a single process."},
     {"trainable.tf_config", "boolean", "false", "Set `TF_CONFIG`, for TensorFlow's MultiWorkerMirroredStrategy."},
     {"trainable.jax", "boolean", "false", "Set `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`."},
 
@@ -163,6 +167,8 @@ constexpr DomainInfo all_domains[] = {
     {"qrandint(lower, upper, q=1)", "Multiples of `q` in [lower, upper]: the upper bound is inclusive."},
     {"lograndint(lower, upper)", "Integers lower ... upper - 1, uniform in the logarithm; `lower` >= 1."},
     {"qlograndint(lower, upper, q)", "Multiples of `q` in [lower, upper], uniform in the logarithm; `lower` >= 1."},
+    {"stepuniform(lower, upper, step)", "Floats lower, lower + step, ... up to `upper`, each as likely."},
+    {"steprandint(lower, upper, step)", "Integers lower, lower + step, ... up to `upper`, each as likely."},
     {"choice([a, b, ...])", "One of the list, each as likely; `ordered=true` marks neighbours as similar."},
     {"grid([a, b, ...])",
      "Every value in turn: trial i takes point i of the cross product of all grids, the last one fastest."},

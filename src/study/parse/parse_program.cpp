@@ -10,8 +10,8 @@
 namespace ranktune::study {
 namespace {
 
-constexpr std::string_view program_keys[] = {"shell", "flags",    "directory", "cwd", "checkpoints",
-                                             "env",   "keep_env", "tf_config", "jax"};
+constexpr std::string_view program_keys[] = {"shell", "flags",    "directory",          "cwd",       "checkpoints",
+                                             "env",   "keep_env", "launcher_variables", "tf_config", "jax"};
 
 bool is_variable_name(std::string_view name) {
     const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -19,16 +19,20 @@ bool is_variable_name(std::string_view name) {
            std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-/// The text of a variable, given as a string, number or boolean.
+/// The text of a variable: a string, or anything else but tables and lists as it is written (3.10 stays 3.10).
 std::optional<std::string> variable_text(const Node& node, const std::string& key, Mistakes& mistakes) {
-    if (node.is(Node::Kind::table) || node.is(Node::Kind::array) || node.is(Node::Kind::time)) {
+    if (node.is(Node::Kind::table) || node.is(Node::Kind::array)) {
         mistakes.value(node, key, "needs a string, number or boolean, not " + std::string(kind_text(node)));
         return std::nullopt;
     }
-    const auto value = to_value(node, key, mistakes);
-    if (!value) return std::nullopt;
-    std::string text = value->text();
-    if (text.find('\0') == std::string::npos) return text;
+    if (node.is_number() && node.text.find_first_of("_xob") != std::string::npos) { // few programs read 1_000 or 0x10
+        const auto value = to_value(node, key, mistakes);
+        mistakes.value(node, key,
+                       "is a number that programs may not read as written; put it in quotes: \"" + node.text + "\"" +
+                           (value ? " or \"" + value->text() + "\"" : ""));
+        return std::nullopt;
+    }
+    if (node.text.find('\0') == std::string::npos) return node.text;
     mistakes.value(node, key, "a variable cannot hold a zero byte");
     return std::nullopt;
 }
@@ -128,6 +132,7 @@ void parse_program(ParseContext& context, TableReader& table) {
     parse_directory(context, table, program);
     parse_env(table, program);
     parse_keep_env(table, program);
+    program.launcher_variables = table.boolean("launcher_variables").value_or(true);
     program.tf_config = table.boolean("tf_config").value_or(false);
     program.jax = table.boolean("jax").value_or(false);
     refuse_unknown_keys(context, table);
@@ -158,6 +163,12 @@ void check_command(ParseContext& context) {
         std::ranges::find(placeholders, "args") == placeholders.end())
         context.mistakes.value(*table->find("flags"), "trainable.flags",
                                "says how {args} writes booleans, but the command has no {args}");
+    const ResourceSpec& resources = context.spec.resources;
+    const bool one_rank = resources.ranks == 1 && resources.ranks_parameter.empty();
+    if (!context.spec.trainable.program->launcher_variables && !one_rank)
+        context.mistakes.value(*table->find("launcher_variables"), "trainable.launcher_variables",
+                               "false is for trials of one rank: without RANK and WORLD_SIZE the processes of a trial "
+                               "cannot find each other; leave it out, or say resources.ranks = 1");
     if (!context.names_are_known) return;
     std::vector<std::string> known = CommandTemplate::reserved();
     for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));

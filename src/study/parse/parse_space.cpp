@@ -6,6 +6,7 @@
 #include "ranktune/base/text.hpp"
 #include "study/options.hpp"
 #include "study/parse/condition_checks.hpp"
+#include "study/parse/foreign/foreign_range.hpp"
 #include "study/parse/key_table.hpp"
 #include "study/parse/parse_tables.hpp"
 
@@ -30,6 +31,7 @@ class SpaceReader {
     void read_entry(const Node& node, const std::string& name, const Conditions& outer);
     void read_long_form(const Node& node, const std::string& name, const Conditions& outer);
     [[nodiscard]] bool refuse_misspelt(const Node& node, const std::string& name);
+    [[nodiscard]] bool refuse_foreign(const Node& node, const std::string& name);
     void read_condition(const Node& node, const std::string& key, Conditions& to);
     [[nodiscard]] std::optional<Domain> read_domain(const Node& node, const std::string& key);
     [[nodiscard]] std::optional<Domain> read_call(const Node& node, const std::string& key);
@@ -102,6 +104,22 @@ bool SpaceReader::refuse_misspelt(const Node& node, const std::string& name) {
     return mistakes_.size() != before;
 }
 
+/// Refuses a range as another tool writes it: as a table, a list of tables, or a string.
+bool SpaceReader::refuse_foreign(const Node& node, const std::string& name) {
+    if (trusted_) return false;
+    std::string why;
+    if (node.is(Node::Kind::table)) why = foreign_range(node, name);
+    if (node.is(Node::Kind::array)) why = foreign_list(node, name);
+    if (node.is(Node::Kind::string) && !is_call(node) && looks_like_foreign_call(node.text))
+        why =
+            "would be a constant string here; a domain is written as a call, \"uniform(0, 1)\" or \"loguniform(1e-4, "
+            "1)\", "
+            "and such a string { value = " +
+            space::Value(node.text).literal() + " }";
+    if (!why.empty()) mistakes_.value(node, "space." + name, why);
+    return !why.empty();
+}
+
 void SpaceReader::read_table(const Node& table, const std::string& prefix, const Conditions& outer) {
     Conditions inner = outer;
     // As a string, `condition` is the condition of the table; in any other form it is a hyper-parameter of that name.
@@ -136,12 +154,14 @@ void SpaceReader::read_entry(const Node& node, const std::string& name, const Co
     if (is_long_form(node)) {
         read_long_form(node, name, outer);
     } else if (node.is(Node::Kind::table)) {
-        if (refuse_misspelt(node, name)) {
+        if (refuse_foreign(node, name) || refuse_misspelt(node, name)) {
             // Other conditions may mention it.
             checks_.add_entry({.name = name, .domain = {}, .conditions = outer, .is_parameter = false});
         } else {
             read_table(node, name + ".", outer);
         }
+    } else if (refuse_foreign(node, name)) {
+        checks_.add_entry({.name = name, .domain = {}, .conditions = outer, .is_parameter = false});
     } else {
         const std::string key = "space." + name;
         const bool drawn = is_call(node) || node.is(Node::Kind::array);
@@ -313,8 +333,10 @@ void parse_space(ParseContext& context) {
             context.mistakes.missing(reader.table(), "space", error.what());
             return;
         }
-    } else if (context.root.find("space") != nullptr) {
-        return; // not a table: reported already
+    } else if (const Node* other = context.root.find("space"); other != nullptr) { // not a table: reported already
+        if (const std::string why = foreign_list(*other, "x"); !why.empty())
+            context.mistakes.value(*other, "space", why);
+        return;
     }
     context.names_are_known = context.space_is_valid = true;
 }

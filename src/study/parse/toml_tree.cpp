@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/space/domain.hpp"
@@ -15,12 +14,32 @@ namespace {
 
 Position position(const toml::source_region& region) { return {region.begin.line, region.begin.column}; }
 
-template <class T>
-std::string written(const T& value) {
-    std::ostringstream out;
-    out << value;
-    return out.str();
-}
+/// The text of a file, by the library's positions, which count characters and not bytes.
+class Source {
+  public:
+    explicit Source(std::string_view text) : text_(text) {
+        for (std::size_t i = 0; i < text.size(); ++i)
+            if (text[i] == '\n') lines_.push_back(i + 1);
+    }
+    [[nodiscard]] std::string at(const toml::source_region& region) const {
+        const std::size_t from = byte(region.begin);
+        return std::string(base::trimmed(text_.substr(from, std::max(byte(region.end), from) - from)));
+    }
+
+  private:
+    [[nodiscard]] std::size_t byte(const toml::source_position& position) const {
+        if (position.line == 0 || position.line > lines_.size()) return text_.size();
+        std::size_t at = lines_[position.line - 1];
+        for (std::uint32_t column = 1; column < position.column && at < text_.size(); ++column) {
+            ++at;
+            while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xC0U) == 0x80U) ++at;
+        }
+        return at;
+    }
+
+    std::string_view text_;
+    std::vector<std::size_t> lines_{0};
+};
 
 /// The code below and the library are recursive; the library limits the depth of values only.
 constexpr std::size_t most_levels = 64;
@@ -70,11 +89,11 @@ void check_depth(std::string_view text) {
     }
 }
 
-Node convert(const toml::node& from, std::size_t depth = 0);
+Node convert(const toml::node& from, const Source& source, std::size_t depth = 0);
 
-void convert_members(const toml::table& from, Node& node, std::size_t depth) {
+void convert_members(const toml::table& from, Node& node, const Source& source, std::size_t depth) {
     for (const auto& [key, value] : from) {
-        Node member = convert(value, depth + 1);
+        Node member = convert(value, source, depth + 1);
         member.key_at = position(key.source());
         node.members.push_back({std::string(key.str()), std::move(member)});
     }
@@ -85,16 +104,26 @@ void convert_members(const toml::table& from, Node& node, std::size_t depth) {
     });
 }
 
-Node convert(const toml::node& from, std::size_t depth) {
+Node convert(const toml::node& from, const Source& source, std::size_t depth) {
     Node node;
     node.at = position(from.source());
     if (depth > most_levels) refuse_depth(node.at);
     if (const auto* table = from.as_table()) {
-        convert_members(*table, node, depth);
-    } else if (const auto* array = from.as_array()) {
+        convert_members(*table, node, source, depth);
+        return node;
+    }
+    if (const auto* array = from.as_array()) {
         node.kind = Node::Kind::array;
-        for (const toml::node& item : *array) node.items.push_back(convert(item, depth + 1));
-    } else if (const auto* boolean = from.as_boolean()) {
+        for (const toml::node& item : *array) node.items.push_back(convert(item, source, depth + 1));
+        return node;
+    }
+    if (const auto* text = from.as_string()) {
+        node.kind = Node::Kind::string;
+        node.text = text->get();
+        return node;
+    }
+    node.text = source.at(from.source());
+    if (const auto* boolean = from.as_boolean()) {
         node.kind = Node::Kind::boolean;
         node.boolean = boolean->get();
     } else if (const auto* integer = from.as_integer()) {
@@ -103,14 +132,8 @@ Node convert(const toml::node& from, std::size_t depth) {
     } else if (const auto* real = from.as_floating_point()) {
         node.kind = Node::Kind::real;
         node.real = real->get();
-    } else if (const auto* text = from.as_string()) {
-        node.kind = Node::Kind::string;
-        node.text = text->get();
     } else {
         node.kind = Node::Kind::time;
-        if (const auto* date = from.as_date()) node.text = written(date->get());
-        if (const auto* time = from.as_time()) node.text = written(time->get());
-        if (const auto* both = from.as_date_time()) node.text = written(both->get());
     }
     return node;
 }
@@ -164,7 +187,7 @@ std::string_view line_of(std::string_view text, std::uint32_t number) {
 Node parse_or_throw(const std::string& text) {
     check_depth(text);
     try {
-        return convert(toml::parse(text));
+        return convert(toml::parse(text), Source(text));
     } catch (const toml::parse_error& error) {
         refuse_syntax(text, std::string(error.description()), position(error.source()));
     }

@@ -29,7 +29,7 @@ struct Node {
     bool boolean = false;
     std::int64_t integer = 0;
     double real = 0.0;
-    std::string text; ///< string; for a date or time: as TOML writes it
+    std::string text; ///< string; of a number, boolean, date or time: as it is written
     std::vector<Node> items;
     std::vector<Member> members; ///< in the order of the file
 
