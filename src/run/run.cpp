@@ -81,6 +81,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     wire::TransportOutbox outbox(transport);
     const process::ProcessClock clock;
     const auto bind = [&](const study::StudySpec& spec) { // before the trial thread starts
+        device_groups.set_form_within(spec.failure.forming_timeout);
         const std::string problem =
             layout::bind_as_planned(layout::plan_binding(options.layout, spec.resources), worker_options.rank);
         if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});

@@ -323,6 +323,7 @@ void write_limits(const StudySpec& spec, Writer& out) {
     if (spec.failure.in_a_row) out.line("in_a_row", std::to_string(*spec.failure.in_a_row));
     if (spec.failure.report_timeout) out.line("report_timeout", text_of(*spec.failure.report_timeout));
     out.line("collective_timeout", text_of(spec.failure.collective_timeout));
+    out.line("forming_timeout", text_of(spec.failure.forming_timeout));
     write_checkpoint(spec.checkpoint, out);
     out.table("journal");
     out.line("commit_interval", text_of(spec.output.commit_interval));

@@ -183,14 +183,14 @@ std::vector<space::Configuration> parse_points_csv(const std::string& text, cons
 }
 
 bool may_be_set(std::string_view key) {
-    if (key == "failure.report_timeout" || key == "failure.collective_timeout") return false;
+    if (key.starts_with("failure.") && key.ends_with("_timeout")) return false; // the ranks keep theirs
     return std::ranges::any_of(
         settable, [&](std::string_view entry) { return entry.ends_with('.') ? key.starts_with(entry) : key == entry; });
 }
 
 std::string settable_keys() {
     return "study.num_trials, study.max_concurrent, study.time_budget, and those of [stop] and "
-           "[failure], but for report_timeout and collective_timeout";
+           "[failure], but for its time limits (*_timeout)";
 }
 
 std::string key_of(const std::string& setting) {

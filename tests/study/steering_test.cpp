@@ -91,8 +91,8 @@ TEST_CASE("trials to add are read from words and from CSV, with the place of a m
 TEST_CASE("what can be set while a study runs is what the core alone reads", "[study]") {
     for (const char* key : {"study.num_trials", "study.time_budget", "failure.tolerate", "stop.time"})
         CHECK(may_be_set(key));
-    for (const char* key : {"study.seed", "failure.report_timeout", "failure.collective_timeout", "scheduler.eta",
-                            "checkpoint.keep", "failure"})
+    for (const char* key : {"study.seed", "failure.report_timeout", "failure.collective_timeout",
+                            "failure.forming_timeout", "scheduler.eta", "checkpoint.keep", "failure"})
         CHECK_FALSE(may_be_set(key));
     CHECK(key_of(" study.num_trials = 7") == "study.num_trials");
 }

@@ -114,6 +114,8 @@ struct FailureSpec {
     std::optional<base::Duration> report_timeout;
     /// Longest wait of a rank for the others of its trial; then the attempt is lost. Not of programs.
     base::Duration collective_timeout = std::chrono::minutes(30);
+    /// Longest time in which the GPUs of a trial form their group; then the attempt is lost. Not of programs.
+    base::Duration forming_timeout = std::chrono::minutes(2);
 };
 
 /// [checkpoint]: when a running trial saves its state, in addition to pauses and the end of the best trial.

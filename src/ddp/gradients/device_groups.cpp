@@ -64,7 +64,7 @@ void await(const std::function<bool()>& done, const DeviceGroups::Look& look, Cl
         if (Clock::now() > end)
             throw GroupLost(GroupLost::Cause::timeout,
                             std::string("the GPUs of the trial did not come together in time (") + what +
-                                "): a rank is gone, or they cannot reach each other; "
+                                "; failure.forming_timeout): a rank is gone, or they cannot reach each other; "
                                 "NCCL_DEBUG=INFO in the environment says more");
         backoff.pause();
     }

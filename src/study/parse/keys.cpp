@@ -113,6 +113,8 @@ constexpr KeyInfo all_keys[] = {
      "A trial that makes no progress for this long has failed: no report, or no gradient step on a rank."},
     {"failure.collective_timeout", "duration", "\"30m\"",
      "A rank waits for others no longer: the attempt is lost and tried again. Not of programs."},
+    {"failure.forming_timeout", "duration", "\"2m\"",
+     "The GPUs of a trial connect within this time, or the attempt is lost and tried again. Not of programs."},
 
     {"checkpoint.interval", "integer >= 1, duration, `\"auto\"`, `\"none\"`", "\"auto\"",
      "Iterations, or training time, between checkpoints. `\"auto\"`: every sqrt(2 C M), C the measured cost of one."},

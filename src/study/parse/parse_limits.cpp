@@ -26,6 +26,7 @@ void parse_limits(ParseContext& context) {
         limits.in_a_row = static_cast<std::uint32_t>(*in_a_row);
     limits.report_timeout = failure.duration("report_timeout");
     limits.collective_timeout = failure.duration("collective_timeout").value_or(limits.collective_timeout);
+    limits.forming_timeout = failure.duration("forming_timeout").value_or(limits.forming_timeout);
     failure.finish();
 
     OutputSpec& output = context.spec.output;
