@@ -25,6 +25,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "launch/how_launched.hpp"
+#include "process/signals.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -463,6 +464,7 @@ Invocation invocation_of(int argc, char** argv) {
 } // namespace
 
 int run_program(int argc, char** argv) {
+    process::outlive_file_size_limit();
     try {
         const Invocation invocation = invocation_of(argc, argv);
         report::name_program(std::filesystem::path(invocation.program).filename().string());

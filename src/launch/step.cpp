@@ -79,6 +79,7 @@ void become(const std::string& program, const std::vector<char*>& argv, const st
         close(null);
     }
     if (error_output >= 0) dup2(error_output, STDERR_FILENO);
+    std::signal(SIGXFSZ, SIG_DFL);
     sigset_t own = mask;
     for (const int signal : process::stop_signal_numbers) sigdelset(&own, signal);
     sigprocmask(SIG_SETMASK, &own, nullptr);

@@ -53,6 +53,8 @@ study::Asker asker_of(int signal) {
     }
 }
 
+void outlive_file_size_limit() { std::signal(SIGXFSZ, SIG_IGN); }
+
 void block_stop_signals() {
     const sigset_t set = stop_signals();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);

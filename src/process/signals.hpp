@@ -19,6 +19,11 @@ inline constexpr std::array stop_signal_numbers{SIGINT, SIGTERM, SIGHUP, SIGUSR1
 /// The asker for a stop signal; none for other signals.
 [[nodiscard]] study::Asker asker_of(int signal);
 
+/// A file that reaches the limit of file sizes (ulimit -f) is then an error of the write (EFBIG), like a full disk, and
+/// no longer a signal that kills the process. Call it first in `main`. Processes that are started get the default
+/// action back.
+void outlive_file_size_limit();
+
 /// Blocks INT, TERM, HUP, USR1 and USR2 in the calling thread and in all threads it starts later. Call it first in
 /// `main`, before MPI starts its own threads: the kernel delivers a signal to any thread that does not block it. A
 /// library may start threads even before `main` (a tool in LD_PRELOAD): a handler forwards their signals to the

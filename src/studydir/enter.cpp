@@ -60,6 +60,8 @@ std::string what_to_mend(const base::IoError& error) {
         case ENOSPC:
         case EDQUOT:
             return "Make room";
+        case EFBIG:
+            return "Raise the limit of file sizes (ulimit -f)";
         case EACCES:
         case EPERM:
             return "This user lacks the permission: have the permissions mended, or take another directory with -o";
