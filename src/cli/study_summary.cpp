@@ -153,6 +153,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
         root["best"]["checkpoint"] =
             checkpoint == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checkpoint->path);
         if (checkpoint != nullptr) root["best"]["checkpoint_iteration"] = checkpoint->iteration;
+        if (checkpoint != nullptr && checkpoint->value) root["best"]["checkpoint_value"] = *checkpoint->value;
     } else {
         root["best"] = nullptr;
     }

@@ -13,6 +13,7 @@
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
+#include "storage/error_kinds.hpp"
 #include "storage/unique_handle.hpp"
 
 namespace ranktune::storage {
@@ -296,6 +297,12 @@ class PosixFileSystem final : public FileSystem {
     }
 };
 
+template <std::size_t size>
+bool is_one_of(const std::error_code& code, const std::array<int, size>& errors) {
+    const bool is_errno = code.category() == std::generic_category() || code.category() == std::system_category();
+    return is_errno && std::find(errors.begin(), errors.end(), code.value()) != errors.end();
+}
+
 } // namespace
 
 std::string FileSystem::link_text(const std::string& path) const { fail("cannot read the link", path, EINVAL); }
@@ -345,9 +352,19 @@ std::string free_name(const FileSystem& files, const std::string& path) {
     }
 }
 
+bool cannot_be_written(const std::error_code& code) {
+    constexpr std::array refusals{ENOSPC, EDQUOT, EROFS, EFBIG};
+    return is_one_of(code, refusals);
+}
+
+bool is_of_storage(const std::error_code& code) {
+    constexpr std::array troubles{EIO, ESTALE};
+    return cannot_be_written(code) || is_one_of(code, troubles);
+}
+
 bool may_pass(const base::IoError& error) {
-    constexpr std::array passing{ENOSPC, EDQUOT, EROFS, EACCES, EPERM, EIO, ESTALE};
-    return std::find(passing.begin(), passing.end(), error.code().value()) != passing.end();
+    constexpr std::array permissions{EACCES, EPERM};
+    return is_of_storage(error.code()) || is_one_of(error.code(), permissions);
 }
 
 std::string read_text(FileSystem& files, const std::string& path, std::uint64_t limit) {

@@ -7,6 +7,8 @@
 #include "device/device.hpp"
 #include "device/module.hpp"
 #include "process/spawn.hpp"
+#include "ranktune/ddp/group.hpp"
+#include "storage/error_kinds.hpp"
 
 namespace ranktune::trial {
 
@@ -25,10 +27,11 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
         return AttemptOutcome::disturbed;
     } catch (const std::bad_alloc&) {
         return AttemptOutcome::disturbed;
-    } catch (const std::system_error&) { // std::ios_base::failure and std::filesystem::filesystem_error among them
-        return AttemptOutcome::disturbed;
-    } catch (const base::IoError&) {
-        return AttemptOutcome::disturbed;
+    } catch (
+        const std::system_error& known) { // std::ios_base::failure and std::filesystem::filesystem_error among them
+        return storage::cannot_be_written(known.code()) ? AttemptOutcome::unsaved : AttemptOutcome::disturbed;
+    } catch (const base::IoError& known) {
+        return storage::cannot_be_written(known.code()) ? AttemptOutcome::unsaved : AttemptOutcome::disturbed;
     } catch (const OversizedError&) {
         return AttemptOutcome::oversized;
     } catch (const device::DeviceMemoryError&) {
@@ -64,6 +67,30 @@ study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower
     } catch (...) {
     }
     return failure;
+}
+
+std::string while_saving(base::Iteration iteration, const std::string& why) {
+    return "while saving at iteration " + std::to_string(iteration) + ": " + why;
+}
+
+void last_save_failed(bool needed, base::Iteration iteration) {
+    bool is_storage = false;
+    try {
+        throw;
+    } catch (const CheckpointError&) {
+        throw;
+    } catch (const ddp::Aborted&) {
+        throw;
+    } catch (const ddp::PeerFailed&) { // the rank that failed says why
+        throw;
+    } catch (const std::system_error& known) {
+        is_storage = storage::is_of_storage(known.code());
+    } catch (const base::IoError& known) {
+        is_storage = storage::is_of_storage(known.code());
+    } catch (...) {
+    }
+    if (needed && !is_storage) throw;
+    throw CheckpointError(AttemptOutcome::unsaved, while_saving(iteration, message_of(std::current_exception())));
 }
 
 } // namespace ranktune::trial

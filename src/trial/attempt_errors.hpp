@@ -47,7 +47,8 @@ class OversizedError : public base::Error {
 }
 
 /// The outcome of an attempt in which a rank threw this: as said above; `unstarted` for a SetUpError, and where a rank
-/// cannot use its GPU; `disturbed` for errors that the machine may have caused (memory, files, the system, a GPU);
+/// cannot use its GPU; `unsaved` for a file that could not be written (no space, quota, read-only, the limit of file
+/// sizes); `disturbed` for other errors that the machine may have caused (memory, files, the system, a GPU);
 /// `oversized` when the memory of a GPU is full; `failed` for all others.
 [[nodiscard]] study::AttemptOutcome outcome_of(const std::exception_ptr& error);
 
@@ -55,5 +56,12 @@ class OversizedError : public base::Error {
 [[nodiscard]] std::string message_of(const std::exception_ptr& error);
 /// Its message with the rank it concerns: the one that it names, otherwise `thrower`. With advice, if it is oversized.
 [[nodiscard]] study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower);
+
+/// "while saving at iteration 3: `why`"
+[[nodiscard]] std::string while_saving(base::Iteration iteration, const std::string& why);
+/// For a handler: throws what an attempt ends with when its last state cannot be saved, because of the exception being
+/// handled. A trial that is `needed` to save has failed then, unless storage is the cause; otherwise the attempt is
+/// `unsaved`.
+[[noreturn]] void last_save_failed(bool needed, base::Iteration iteration);
 
 } // namespace ranktune::trial

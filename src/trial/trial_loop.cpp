@@ -144,10 +144,15 @@ study::Verdict TrialLoop::ask_head(const trainables::Metrics& metrics) {
 /// Leader. The word for a verdict, given what the body can save.
 Word TrialLoop::word_on(const study::Verdict& verdict) {
     const Saves saves = body_->saves();
-    if (verdict.verb == Verb::go_on) return {Verb::go_on, checkpoints_.due(point_, verdict) && saves == Saves::now};
+    if (verdict.verb == Verb::go_on) {
+        const bool is_best = checkpoints_.is_best(point_);
+        const bool is_due = checkpoints_.due(point_, verdict);
+        const bool save = ((is_best || is_due) && saves == Saves::now) || (is_best && saves == Saves::soon);
+        return {.verb = Verb::go_on, .save = save, .is_best = is_best && save};
+    }
     Word word = without_state(verdict);
     if (verdict.verb == Verb::discard || saves == Saves::never) return word;
-    word.save = saves == Saves::at_end || saves == Saves::now;
+    word.save = saves == Saves::at_end || saves == Saves::soon || saves == Saves::now;
     word.goes_on_later = word.goes_on_later || port_.contested();
     if (word.save || word.verb == Verb::stop || word.goes_on_later) return word;
     if (!study::needs_checkpoints(spec_.scheduler)) return word; // paused trials restart from scratch

@@ -2,6 +2,7 @@
 // What follows from a record: commands to the driver, and tasks for the rest of the round. Changes no state.
 
 #include <algorithm>
+#include <limits>
 #include <ranges>
 
 #include "tuner/causes.hpp"
@@ -57,11 +58,15 @@ Before Tuner::look(const study::Record& record) const {
     return before;
 }
 
-/// A verdict as its group is told. Only a trial that leads saves a last checkpoint, and a trial that pauses where it
-/// cannot be promoted from saves none: such a checkpoint would be deleted at once.
+/// A verdict as its group is told. Only a trial that leads saves a last checkpoint, and only where it does not keep a
+/// better one; a trial that pauses where it cannot be promoted from saves none: such checkpoints would be deleted at
+/// once.
 Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
     Verdict told = verdict;
-    if (verdict.verb == Verb::stop && !state_.leads(id)) told.verb = Verb::discard;
+    const TrialState& t = state_.trials[id];
+    const bool is_worse = spec_.objective.several() || t.last != t.best; // of equal ones, the newest is kept
+    const bool is_kept = spec_.checkpoint.keep == 1 && is_worse && keeps_best(t, spec_.objective);
+    if (verdict.verb == Verb::stop && (is_kept || !state_.leads(id))) told.verb = Verb::discard;
     if (verdict.verb == Verb::exploit) told.verb = Verb::discard;
     const bool at_a_rung = verdict.verb == Verb::pause && verdict.reason == Reason::rung;
     if (at_a_rung && !state_.is_result(id) && scheduler_->out_of_reach(id)) told.verb = Verb::discard;
@@ -94,7 +99,21 @@ study::StartTrial Tuner::start_command(TrialId id) const {
             .iteration = start.iteration,
             .seconds = t.seconds,
             .decision_point = t.decision_point,
-            .between_failures = mean_time_between_failures(state_, spec_.checkpoint)};
+            .between_failures = mean_time_between_failures(state_, spec_.checkpoint),
+            .to_beat = to_beat(id)};
+}
+
+/// See StartTrial. An attempt that repeats one in which the program died must not die of the same save.
+std::optional<double> Tuner::to_beat(TrialId id) const {
+    const TrialState& t = state_.trials[id];
+    const bool died = !t.failure.empty() && t.verdict.verb == Verb::go_on;
+    if (died)
+        return spec_.objective.mode == study::Mode::max ? std::numeric_limits<double>::infinity()
+                                                        : -std::numeric_limits<double>::infinity();
+    if (!state_.best) return std::nullopt;
+    const TrialState& best = state_.trials[*state_.best];
+    const bool is_lost = state_.best == id && !keeps_best(best, spec_.objective);
+    return is_lost ? std::nullopt : std::optional(best.best);
 }
 
 /// What follows from each kind of record; nothing for kinds without a member.

@@ -252,6 +252,7 @@ class Tuner {
     void follow(const study::Record& record, const Before& before, Round& round, Output& out) const;
     [[nodiscard]] std::vector<Rank> holders_of(const study::StartFrom& from) const;
     [[nodiscard]] study::StartTrial start_command(TrialId id) const;
+    [[nodiscard]] std::optional<double> to_beat(TrialId id) const;
     void reopen_row(Round& round) const;
     [[nodiscard]] std::string reason_to_end(const study::AttemptEnded& record) const;
     [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;

@@ -194,6 +194,8 @@ void put(Encoder& out, const study::StartTrial& m) {
     out.f64(m.seconds);
     out.varint(m.decision_point);
     out.svarint(m.between_failures.count());
+    out.boolean(m.to_beat.has_value());
+    out.f64(m.to_beat.value_or(0.0));
 }
 void get(Decoder& in, study::StartTrial& m) {
     get_key(in, m);
@@ -207,6 +209,9 @@ void get(Decoder& in, study::StartTrial& m) {
     m.seconds = in.f64();
     m.decision_point = in.varint();
     m.between_failures = base::Duration(in.svarint());
+    const bool has_best = in.boolean();
+    const double best = in.f64();
+    if (has_best) m.to_beat = best;
 }
 
 void put(Encoder& out, const study::Decide& m) {

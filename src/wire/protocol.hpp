@@ -44,7 +44,7 @@ namespace ranktune::wire {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 9;
+inline constexpr std::uint16_t protocol_version = 10;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;

@@ -165,6 +165,51 @@ x = "uniform(0, 1)"
                 self.assertEqual(metrics.stat(), made)
 
 
+class SmallDisk(Disk):
+    STUDY = """[study]
+name = "long"
+metric = "score"
+mode = "max"
+num_trials = 12
+max_iterations = 9
+seed = 1
+[trainable]
+command = "{python} train.py"
+[searcher]
+type = "random"
+[space]
+x = "uniform(0, 1)"
+[scheduler]
+type = "asha"
+"""
+    TRAIN = """
+import ranktune
+config, here = ranktune.config(), ranktune.context()
+def save(folder):
+    with open(folder + "/state", "wb") as file:
+        file.write(bytes(400_000))
+for iteration in range(here.iteration, here.iterations):
+    ranktune.report(score=config.x + iteration, checkpoint=save)
+"""
+
+    def mount(self):
+        self.need("mount", "-t", "tmpfs", "-o", "size=2m", "ranktune-test", self.disk)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=True)
+
+    def test_a_disk_on_which_programs_find_no_room_for_their_states(self):
+        """No trial is charged, and the same command goes on when there is room."""
+        self.write("long.toml", self.STUDY.format(python=sys.executable))
+        self.write("train.py", self.TRAIN)
+        out, _ = self.ranktune(*LOCAL[1:], code=75)
+        self.assertIn(self.why, " ".join(out.split()))
+        self.assertEqual(self.outcome("long")["cause"], "storage")
+        self.assertNotIn("failed", [trial["state"] for trial in self.exported("long")["trials"]])
+        self.need("mount", "-o", "remount,size=64m", self.disk)
+        out, _ = self.ranktune(*LOCAL[1:])
+        self.assertIn("12 trials, 12 ok", out)
+        self.check_over()
+
+
 class Quota(Disk):
     """A quota of btrfs, which holds for root, too. Nothing can be overwritten when it is reached, nor the quota itself
     be changed: only taken off."""
@@ -297,6 +342,6 @@ class NotTheirs(Disk):
 
 
 if __name__ == "__main__":
-    tests = [f"{case.__name__}.{name}" for case in (FullDisk, Quota, ReadOnlyDisk, NotTheirs) for name in dir(case)
+    tests = [f"{case.__name__}.{name}" for case in (FullDisk, SmallDisk, Quota, ReadOnlyDisk, NotTheirs) for name in dir(case)
              if name.startswith("test_a_disk")]
     unittest.main(argv=sys.argv[:1] + (sys.argv[3:] or tests), verbosity=2)

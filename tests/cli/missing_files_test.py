@@ -161,7 +161,7 @@ class MissingFiles(Resume):
         self.assertEqual(self.ranktune("export", "long", "-f", "json")[1], "")
 
     def test_what_is_missing_can_be_given_up_by_hand(self):
-        self.study(seconds=0.3)
+        self.study(seconds=0.3, more='[checkpoint]\ninterval = "none"')  # no checkpoint is replaced meanwhile
         for _ in range(2):
             process = self.start()
             process.send_signal(signal.SIGINT)

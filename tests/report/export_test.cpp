@@ -146,7 +146,7 @@ TEST_CASE("the JSON export has every trial and every report", "[report]") {
     }
     const auto& first = root["trials"][0];
     CHECK(first["state"] == "finished");
-    CHECK(first["best"] == nlohmann::json{{"value", 0.75}, {"iteration", 2}});
+    CHECK(first["best"] == nlohmann::json{{"value", 0.75}, {"iteration", 2}, {"checkpoint_iteration", 2}});
     CHECK(first["checkpoints"][0]["path"] == "checkpoints/0/2-1.1.h5");
     CHECK(first["checkpoints"][0]["digest"] == "0000000000000abc");
     CHECK(first["attempts"][0]["ranks"] == nlohmann::json{1});

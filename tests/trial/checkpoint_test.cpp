@@ -95,6 +95,17 @@ TEST_CASE("automatic checkpoints follow Young's optimum, and leave the disk nine
     CHECK(!CheckpointClock(spec_of(Interval::none), 24h, 0, 0.0).due(1'000'000, 1e9, {}));
 }
 
+TEST_CASE("checkpoints for the best report take a tenth of the training time at most, and a few seconds", "[trial]") {
+    CheckpointClock clock(spec_of(Interval::automatic), 24h, 4, 100.0);
+    CHECK(clock.affords_more(100.0));
+    clock.measured(0.5, 4.0);
+    CHECK(clock.affords_more(100.0));
+    clock.measured(60.0, 2.0);
+    CHECK(!clock.affords_more(100.0));
+    CHECK(!clock.affords_more(689.0));
+    CHECK(clock.affords_more(690.0)); // 64 s, less the first 5 s, of 590 s
+}
+
 TEST_CASE("checkpoints at rungs are due when a trial was judged there and trains on, in addition to the others",
           "[trial]") {
     using study::Reason;
@@ -399,6 +410,26 @@ TEST_CASE("a sharded trial whose checkpoint lacks a shard keeps the others", "[t
     auto& logs = cluster.run([](const RunnerReported&) {});
     CHECK(logs[0].ended->outcome == AttemptOutcome::unreachable);
     CHECK(logs[0].ended->failure == study::Failure{"no checkpoint checkpoints/0/5-1.1.0.h5", 0});
+}
+
+TEST_CASE("the best report of the study so far has a checkpoint, however fast the iterations are", "[trial]") {
+    for (const int ranks : {1, 2}) {
+        for (const bool shards : {false, true}) {
+            TrialCluster cluster(ranks, shards ? sharded() : counting());
+            cluster.spec().objective = {"value", study::Mode::max};
+            cluster.prepare(ranks, 99).to_beat = 4.0;
+            auto& logs = cluster.run([&](const RunnerReported& report) {
+                if (report.iteration == 9)
+                    cluster.thread(0).interrupt({study::Verb::discard, study::Reason::none, 0, 0});
+            });
+            const auto saved = iterations_of(logs[0].saved);
+            const auto reported = static_cast<base::Iteration>(logs[0].reports.size());
+            REQUIRE(reported >= 9);
+            for (base::Iteration iteration = 5; iteration < reported - 1; ++iteration)
+                CHECK(std::ranges::count(saved, iteration) == 1);
+            CHECK(std::ranges::count(saved, 4) == 0);
+        }
+    }
 }
 
 TEST_CASE("saving in parts without `sharded` fails the trial and names the remedy", "[trial]") {

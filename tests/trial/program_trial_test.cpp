@@ -457,12 +457,19 @@ time.sleep(1000)
     programs.cluster.spec().output.abort_grace = 400ms;
     SECTION("what rank 0 reported counts when it stops") {
         programs.cluster.prepare(2, 2);
-        check_outcomes(programs.cluster.run_until(2, Verb::stop), AttemptOutcome::stopped);
+        check_outcomes(programs.cluster.run_until(2, Verb::discard), AttemptOutcome::stopped);
         const auto notes = programs.cluster.notes();
         REQUIRE(notes.size() == 2);
         CHECK(notes[0].starts_with("waiting for #0, rank 1 (report 2), for another "));
         CHECK(notes[1].starts_with("waited "));
         CHECK(notes[1].find(" in vain for rank 1 (report 2); the program is stopped by signal") != std::string::npos);
+    }
+    SECTION("the state of the best one is lost, which is no failure of the trial") {
+        programs.cluster.prepare(2, 2);
+        const auto logs = programs.cluster.run_until(2, Verb::stop);
+        CHECK(logs[0].ended->outcome == AttemptOutcome::unsaved);
+        CAPTURE(blame(logs));
+        CHECK(blame(logs).find(" in vain for rank 1 (report 2)") != std::string::npos);
     }
     SECTION("at a rung it fails: its state is not complete") {
         programs.cluster.prepare(2, 2);

@@ -3,6 +3,7 @@
 // Trial threads in one process as the ranks of trials, with checkpoints in memory.
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -128,6 +129,7 @@ class TrialCluster {
         start_.configuration = configuration;
         start_.decision_point = decision_point;
         start_.between_failures = std::chrono::hours(24);
+        start_.to_beat = std::numeric_limits<double>::max(); // no report is the best of its study
         if (const auto* own = std::get_if<study::CheckpointRef>(&from)) start_.iteration = own->iteration;
         start_.generation = generation;
         start_.from = std::move(from);

@@ -3,7 +3,9 @@
 
 #include "trial/trial_loop.hpp"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <new>
 #include <system_error>
@@ -138,6 +140,7 @@ struct Scene {
         spec.checkpoint.interval = Interval::none;
         assignment.start.between_failures = std::chrono::hours(24);
         assignment.start.seconds = 100.0;
+        assignment.start.to_beat = 1000.0; // no report is the best of the study
     }
     TrialLoop make_loop() {
         return {spec, assignment, head, [this] {
@@ -299,6 +302,44 @@ TEST_CASE("a checkpoint that is due is taken when that is possible", "[trial]") 
     }
 }
 
+TEST_CASE("the state of a report that is the best of the study so far is saved", "[trial]") {
+    Scene scene;
+    scene.spec.checkpoint.interval = Interval::time;
+    scene.spec.checkpoint.time = std::chrono::hours(1);
+    scene.head.verdicts[5] = {Verb::discard, Reason::none};
+    const auto saves = [&](const std::function<void(Body&)>& set_up = [](Body&) {}) {
+        static_cast<void>(scene.run(set_up));
+        Events found;
+        std::ranges::copy_if(scene.events, std::back_inserter(found),
+                             [](const auto& e) { return e.starts_with("save"); });
+        return found;
+    };
+    SECTION("from the first one on that beats what others had reached") {
+        scene.assignment.start.to_beat = 2.0;
+        CHECK(saves() == Events{"save 3", "save 4"});
+    }
+    SECTION("but not where a later one is worse") {
+        scene.assignment.start.to_beat.reset();
+        scene.spec.objective.mode = study::Mode::min;
+        CHECK(saves() == Events{"save 1"});
+    }
+    SECTION("also where saving has to wait for the state before, but not where that cannot be") {
+        scene.assignment.start.to_beat = 2.0;
+        CHECK(saves([](Body& body) { body.can_save = Saves::soon; }) == Events{"save 3", "save 4"});
+        CHECK(saves([](Body& body) { body.can_save = Saves::at_end; }).empty());
+    }
+    SECTION("not where a constraint is violated") {
+        scene.assignment.start.to_beat.reset();
+        scene.spec.objective.constraints = {{"time", 0.5}};
+        CHECK(saves().empty());
+    }
+    SECTION("not where a trial saves only at its end") {
+        scene.assignment.start.to_beat.reset();
+        scene.spec.checkpoint.interval = Interval::none;
+        CHECK(saves().empty());
+    }
+}
+
 TEST_CASE("a missed checkpoint is reported each time, and logged once", "[trial]") {
     Scene scene;
     scene.spec.checkpoint.interval = Interval::iterations;
@@ -341,6 +382,11 @@ TEST_CASE("the cause of an error decides how an attempt ends", "[trial]") {
     CHECK(ends(std::system_error(std::make_error_code(std::errc::io_error))) == AttemptOutcome::disturbed);
     CHECK(ends(base::IoError("cannot read", "/file", std::make_error_code(std::errc::io_error))) ==
           AttemptOutcome::disturbed);
+    for (const std::errc full :
+         {std::errc::no_space_on_device, std::errc::read_only_file_system, std::errc::file_too_large}) {
+        CHECK(ends(std::system_error(std::make_error_code(full))) == AttemptOutcome::unsaved);
+        CHECK(ends(base::IoError("cannot write", "/file", std::make_error_code(full))) == AttemptOutcome::unsaved);
+    }
     CHECK(ends(DisturbedError("killed")) == AttemptOutcome::disturbed);
     CHECK(ends(device::DeviceError("it is sick", true)) == AttemptOutcome::disturbed);
     CHECK(ends(device::DeviceMemoryError("it is full")) == AttemptOutcome::oversized);

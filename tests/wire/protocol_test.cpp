@@ -41,7 +41,8 @@ study::StartTrial start() {
             3,
             12.5,
             9,
-            std::chrono::hours(36)};
+            std::chrono::hours(36),
+            -0.75};
 }
 
 } // namespace

@@ -22,6 +22,7 @@ installation: share/doc/ranktune/docs/reference/program-protocol.md).
 """
 
 import difflib
+import errno
 import importlib
 import json
 import os
@@ -320,6 +321,9 @@ class _Link:
                 saved = _saved(save, folder)
             except BaseException as error:  # sys.exit() among them
                 _tell_failure(error, "saving")
+                alone = _number_of("WORLD_SIZE", 1) == 1  # several ranks may be out of step now
+                if goes_on and alone and isinstance(error, (Exception, SystemExit)):
+                    return answer  # it trains on, without this checkpoint
                 raise
             if rank == 0 or goes_on:
                 self.tell({"checkpoint": saved})
@@ -496,6 +500,7 @@ def _tell_failure(error: Optional[BaseException], kind: str) -> None:
             kind, text = "device-memory", (str(error).strip() or type(error).__name__).splitlines()[0]
         else:
             when = "while saving at" if kind == "saving" else "at"
+            kind = "storage" if _is_storage(error, kind) else kind
             text = f"{when} iteration {context().iteration + 1}: {_account(error)}"
         link = _the_link()
         with link.lock:
@@ -509,6 +514,15 @@ def _account(error: BaseException) -> str:
     """"ValueError: no data (train.py:41)"."""
     words = (str(error).strip().splitlines() or [""])[0]
     return type(error).__name__ + (f": {words}" if words else "") + _place(error.__traceback__)
+
+
+def _is_storage(error: BaseException, kind: str) -> bool:
+    """Whether a file cannot be written, for a cause outside of the program. Libraries hide the OSError behind exceptions of
+    their own, or in their text; PyTorch does not even name it. EIO and ESTALE may also come from reading: they count while
+    the state is saved."""
+    codes = [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, *([errno.EIO, errno.ESTALE] if kind == "saving" else [])]
+    texts = [os.strerror(code) for code in codes] + ["PytorchStreamWriter failed writing"]
+    return any(getattr(one, "errno", None) in codes or any(text in str(one) for text in texts) for one in _chain(error))
 
 
 def _chain(error: BaseException) -> List[BaseException]:

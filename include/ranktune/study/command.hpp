@@ -3,6 +3,7 @@
 // Commands: what the core wants done. The head sends them only after it has written the records of the same step.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -29,6 +30,9 @@ struct StartTrial {
     Iteration decision_point = 1; ///< see Decide
     /// Mean time between failures of the job, as far as the study knows: for checkpoint.interval = "auto".
     base::Duration between_failures{};
+    /// The best value of the study so far: a report that beats it has a state worth keeping. nullopt: there is none, or
+    /// it is this trial's own and its state was not saved.
+    std::optional<double> to_beat = {};
     friend bool operator==(const StartTrial&, const StartTrial&) = default;
 };
 

@@ -13,6 +13,7 @@
 #include "cli/terminal/output_file.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "ranktune/base/error.hpp"
+#include "report/explain/endings.hpp"
 #include "report/export/safetensors.hpp"
 #include "report/export/take_checkpoint.hpp"
 #include "report/screens/text.hpp"
@@ -81,7 +82,8 @@ int extract_checkpoint(const CheckpointArguments& arguments) {
     // Keep the pipe for the weights.
     (output->through ? std::cerr : std::cout)
         << fmt::format("trial #{} at iteration {}: {}\n", id.value(), checkpoint.iteration,
-                       report::escaped(arguments.output.empty() ? output->path : arguments.output));
+                       report::escaped(arguments.output.empty() ? output->path : arguments.output))
+        << report::best_aside(study->tuner->state().trial(id), checkpoint, study->tuner->spec().objective);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "report/explain/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -90,6 +91,28 @@ bool out_of_time(const tuner::State& state) {
     return nothing && state.draining && state.drain_reason == study::Reason::study_time;
 }
 
+namespace {
+
+std::string weights_of(const study::CheckpointRef& checkpoint) {
+    return fmt::format("weights of iteration {}", checkpoint.iteration) +
+           (checkpoint.value ? fmt::format(" ({})", metric_text(*checkpoint.value)) : std::string());
+}
+
+} // namespace
+
+std::string other_weights(const TrialState& trial, const study::Objective& objective) {
+    const auto* checkpoint = tuner::best_checkpoint(trial, objective);
+    return checkpoint == nullptr || tuner::has_best(trial, *checkpoint, objective) ? std::string()
+                                                                                   : weights_of(*checkpoint);
+}
+
+std::string best_aside(const TrialState& trial, const study::CheckpointRef& checkpoint,
+                       const study::Objective& objective) {
+    if (tuner::has_best(trial, checkpoint, objective) || std::isnan(trial.best)) return {};
+    return fmt::format("its best {}, {}, was at iteration {}; these are {}\n", objective.metric,
+                       metric_text(trial.best), trial.best_iteration, weights_of(checkpoint));
+}
+
 std::string best_text(const tuner::Tuner& tuner, const Style& style) {
     const auto& state = tuner.state();
     const std::string metric = study::metrics_text(tuner.spec().objective);
@@ -97,9 +120,12 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
         return paint(prose("front", fmt::format("{} of {}", front, state.trials.size()), style), Tone::good, style);
     if (state.best) {
         const TrialState& best = state.trial(*state.best);
-        const std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}", state.best->value(),
-                                             best.phase == TrialPhase::failed ? " (failed)" : "", metric,
-                                             text_of_best(tuner), best.best_iteration, tuner.spec().max_iterations);
+        std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}", state.best->value(),
+                                       best.phase == TrialPhase::failed ? " (failed)" : "", metric, text_of_best(tuner),
+                                       best.best_iteration, tuner.spec().max_iterations);
+        if (const std::string others = other_weights(best, tuner.spec().objective);
+            !others.empty() && state.simulation.empty())
+            text += "; " + others;
         const bool good = best.phase != TrialPhase::failed;
         return paint(prose("best", text, style), good ? Tone::good : Tone::bad, style);
     }

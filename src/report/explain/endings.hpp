@@ -27,6 +27,14 @@ namespace ranktune::report {
 /// no trial has reported, or when `why_text` says why there is none.
 [[nodiscard]] std::string best_text(const tuner::Tuner& tuner, const Style& style);
 
+/// "weights of iteration 9 (0.96)" where the checkpoint that the trial has to offer does not have the weights of its
+/// best value; empty otherwise.
+[[nodiscard]] std::string other_weights(const tuner::TrialState& trial, const study::Objective& objective);
+/// A line for who takes this checkpoint of the trial: "its best val_accuracy, 0.98, was at iteration 7; these are
+/// weights of iteration 9 (0.96)"; empty where they belong to the best value.
+[[nodiscard]] std::string best_aside(const tuner::TrialState& trial, const study::CheckpointRef& checkpoint,
+                                     const study::Objective& objective);
+
 /// Failed trials, grouped by message: `#21 #44: loss is NaN at iteration 2`. A message stays in one line, so that it
 /// can be searched for. `directory`: of the study, as the user types it.
 [[nodiscard]] std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style);

@@ -123,6 +123,7 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     Json checkpoints = Json::array();
     for (const auto& c : t.checkpoints) {
         checkpoints.push_back({{"iteration", c.iteration},
+                               {"value", c.value ? number(*c.value) : Json(nullptr)},
                                {"path", c.path},
                                {"bytes", c.bytes},
                                {"digest", fmt::format("{:016x}", c.digest)}});
@@ -146,6 +147,8 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
         trial["best"]["values"] = Json::array({number(t.best)});
         for (const double value : t.others) trial["best"]["values"].push_back(number(value));
     }
+    const auto* weights = tuner::best_checkpoint(t, study.tuner->spec().objective);
+    if (weights != nullptr && !trial["best"].is_null()) trial["best"]["checkpoint_iteration"] = weights->iteration;
     trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
     if (!t.takeovers.empty()) trial["takeovers"] = takeovers_json(t);
     if (!t.takeovers.empty() || t.newest_takeover > 0)

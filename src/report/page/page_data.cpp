@@ -272,6 +272,7 @@ class StudyJson {
                     {each.first.value(), each.counted(), rounded(each.mean), rounded(each.deviation)});
         }
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
+        if (!view_.other_weights.empty()) json["other_weights"] = view_.other_weights;
         if (!view_.others.empty()) {
             json["objectives"] = Json::array({goal({view_.metric, view_.mode})});
             for (const study::Goal& each : view_.others) json["objectives"].push_back(goal(each));

@@ -96,8 +96,6 @@ std::string files_text(const tuner::Tuner& tuner, const FilesInfo& files) {
     if (state.best && !tuner.spec().objective.several()) {
         const auto* checkpoint = tuner::best_checkpoint(state.trial(*state.best), tuner.spec().objective);
         if (checkpoint != nullptr) text += "    best: " + unbroken(checkpoint->path);
-        if (checkpoint != nullptr && checkpoint->iteration != state.trial(*state.best).best_iteration)
-            text += fmt::format(" (of iteration {})", checkpoint->iteration);
     }
     return text;
 }
@@ -113,26 +111,26 @@ std::string training_text(const tuner::Tuner& tuner) {
     return text;
 }
 
-/// The metric at the checkpoint, when it is not the best value; else empty.
-std::string value_of(const study::CheckpointRef& checkpoint, const TrialState& best, const study::StudySpec& spec) {
-    if (checkpoint.iteration == best.best_iteration || !checkpoint.value) return {};
-    return fmt::format(": {} {}", spec.objective.metric, metric_text(*checkpoint.value));
+/// Why a trial that has not failed could not save its state: ": ..."; empty: nothing is known.
+std::string unsaved_text(const TrialState& trial) {
+    const bool unsaved = trial.phase != TrialPhase::failed && !holds_ranks(trial) && !trial.failure.empty();
+    return unsaved ? ": " + unbroken(failure_message(trial)) : std::string();
 }
 
 /// Explains why the kept weights are not those of the best iteration.
 std::string other_weights_text(const study::StudySpec& spec, const TrialState& best, const std::string& directory,
                                const Style& style) {
     using Interval = study::CheckpointSpec::Interval;
-    const bool each = spec.checkpoint.interval == Interval::iterations && spec.checkpoint.iterations == 1;
+    std::string why = unsaved_text(best);
+    if (why.empty() && spec.checkpoint.interval == Interval::none)
+        why = ": with checkpoint.interval = \"none\" a trial saves only where it pauses or ends";
+    else if (why.empty())
+        why =
+            ": a trial that leads saves while checkpoints take less than a tenth of its time, and a program only if it "
+            "can go on after it has saved";
     std::string text = prose(
         "",
-        fmt::format("No checkpoint was taken at iteration {}, where the value was best: these are the best weights "
-                    "that there are. {}",
-                    best.best_iteration,
-                    each ? "Training does not wait for a checkpoint: while one is being written, the next "
-                           "iterations have none; longer iterations would"
-                         : "checkpoint.interval = 1 in the study file takes one after each iteration that lasts "
-                           "longer than writing it, and keeps the best"),
+        fmt::format("The state of iteration {}, where the value was best, was not saved{}", best.best_iteration, why),
         style);
     // For a program, the path of its files has been shown above.
     if (!spec.trainable.program) text += labelled("", command_text({"checkpoint", directory, "best"}));
@@ -311,25 +309,25 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
             style);
     if (tuner.spec().objective.several()) return encoded(simulated + front_screen(tuner, directory, style), style);
     const TrialState& best = state.trial(*state.best);
+    const std::string others = simulated.empty() ? other_weights(best, tuner.spec().objective) : std::string();
     std::string text = simulated + prose("best",
-                                         fmt::format("#{}  {} {}{} at iteration {} of {}{}{}", state.best->value(),
+                                         fmt::format("#{}  {} {}{} at iteration {} of {}{}{}{}", state.best->value(),
                                                      tuner.spec().objective.metric, text_of_best(tuner),
                                                      limits_text(tuner.spec().objective), best.best_iteration,
-                                                     tuner.spec().max_iterations, style.dot(), study::name(best.phase)),
+                                                     tuner.spec().max_iterations, others.empty() ? "" : "; " + others,
+                                                     style.dot(), study::name(best.phase)),
                                          style);
     for (const auto& entry : tuner::best_configuration(best).entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
     text += schedule_text(state, *state.best, directory, style);
     if (!simulated.empty()) return encoded(std::move(text), style); // there are no weights
     const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective);
-    text +=
-        prose("weights",
-              checkpoint == nullptr ? "no checkpoint was kept"
-                                    : fmt::format("{} (iteration {}{})", unbroken(directory + "/" + checkpoint->path),
-                                                  checkpoint->iteration, value_of(*checkpoint, best, tuner.spec())),
-              style);
-    if (checkpoint != nullptr && checkpoint->iteration != best.best_iteration)
-        text += other_weights_text(tuner.spec(), best, directory, style);
+    text += prose("weights",
+                  checkpoint == nullptr ? "no checkpoint was kept" + unsaved_text(best)
+                                        : fmt::format("{} (iteration {})", unbroken(directory + "/" + checkpoint->path),
+                                                      checkpoint->iteration),
+                  style);
+    if (!others.empty()) text += other_weights_text(tuner.spec(), best, directory, style);
     if (weights_missing)
         text += prose("", "That file is missing: restore it, or see whether an earlier one is left with", style) +
                 labelled("", command_text({"checkpoint", directory, "best"}));

@@ -100,6 +100,9 @@ std::string counts_line(const tuner::Tuner& tuner, bool interrupted, const Style
     constexpr std::size_t gap = 6;
     const std::string text = fmt::format("best {}  #{}", text_of_best(tuner), state.best->value());
     std::string whole = text + fmt::format(" at it {}", best.best_iteration);
+    // While it trains, the checkpoint may be on its way.
+    const std::string weights = holds_ranks(best) ? std::string() : other_weights(best, tuner.spec().objective);
+    if (!weights.empty() && state.simulation.empty()) whole += "; " + weights;
     const std::size_t width = display_width(whole);
     if (width > style.width) return fit(text, style.width);
     if (width + gap + display_width(parts.front().text) > style.width) return whole;

@@ -257,6 +257,8 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.best = state.best;
     view.repeats = spec.searcher.repeats;
     if (view.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
+    if (state.best && state.simulation.empty() && !tuner::holds_ranks(state.trial(*state.best)))
+        view.other_weights = other_weights(state.trial(*state.best), tuner.spec().objective);
     if (view.repeats > 1)
         for (const tuner::Repetitions& each : configurations_by_mean(tuner))
             if (each.complete && each.best) view.configurations.push_back(each);

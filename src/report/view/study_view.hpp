@@ -127,6 +127,7 @@ struct StudyView {
     std::optional<study::TrialId> best;
     std::uint32_t repeats = 1;                      ///< trials of each configuration (searcher.repeats)
     std::vector<tuner::Repetitions> configurations; ///< with repeats: complete ones with a mean, the best first
+    std::string other_weights; ///< "weights of iteration 9 (0.96)", if the best trial has not those of its best value
     std::string best_mean; ///< with searcher.repeats: "0.9120 +- 0.0041 (mean of 3)", of its configuration; else empty
     std::vector<study::TrialId> front; ///< of several objectives, from the best to the worst in the first one
     std::vector<StretchView> lineage;  ///< of the best result, oldest first; empty: there is no best trial

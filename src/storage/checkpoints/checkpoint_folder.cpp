@@ -12,6 +12,7 @@
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/checkpoints/completeness.hpp"
 #include "storage/checkpoints/set_aside.hpp"
+#include "storage/error_kinds.hpp"
 
 namespace ranktune::storage {
 namespace {
@@ -71,13 +72,14 @@ std::uint64_t digest_of_file(File& file) {
     return digest.value();
 }
 
-/// Runs a call that reads the program's files. A failure there is the program's mistake (base::Error), not an error in
-/// the study's own folder (base::IoError).
+/// Runs a call that reads the program's files. A failure there is the program's mistake (base::Error), unless storage
+/// fails (base::IoError).
 template <class Call>
 auto of_program(Call&& call) {
     try {
         return call();
     } catch (const base::IoError& error) {
+        if (is_of_storage(error.code())) throw;
         throw base::Error(error.what());
     }
 }

@@ -117,7 +117,8 @@ constexpr KeyInfo all_keys[] = {
      "The GPUs of a trial connect within this time, or the attempt is lost and tried again. Not of programs."},
 
     {"checkpoint.interval", "integer >= 1, duration, `\"auto\"`, `\"none\"`", "\"auto\"",
-     "Iterations, or training time, between checkpoints. `\"auto\"`: every sqrt(2 C M), C the measured cost of one."},
+     "Iterations, or training time, between checkpoints. `\"auto\"`: every sqrt(2 C M), C the measured cost of one. "
+     "`\"none\"`: only at pauses and ends."},
     {"checkpoint.mean_time_between_failures", "duration", "\"24h\"",
      "M of `\"auto\"` before the study has seen failures; then M = (this + running time) / (1 + failures)."},
     {"checkpoint.at_rungs", "boolean", "false",

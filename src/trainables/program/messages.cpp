@@ -160,6 +160,7 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
         const std::string what = text_of(message["failed"], "failed");
         return ProgramFailed{what == "device-memory" ? What::device_memory
                              : what == "saving"      ? What::saving
+                             : what == "storage"     ? What::storage
                                                      : What::error,
                              message.contains("log") ? log() : std::string()};
     }

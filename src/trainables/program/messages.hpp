@@ -37,8 +37,9 @@ struct ProgramDone {
 };
 /// Why the program is about to end.
 struct ProgramFailed {
-    /// error: an exception. saving: an exception while it saved its state. device_memory: that of its GPU is full.
-    enum class What : std::uint8_t { error, saving, device_memory };
+    /// error: an exception. saving: an exception while it saved its state. storage: a file cannot be written, which is
+    /// nobody's fault. device_memory: that of its GPU is full.
+    enum class What : std::uint8_t { error, saving, storage, device_memory };
     What what = What::error;
     std::string text; ///< what happened, and where; empty: the program does not say
 };

@@ -96,6 +96,7 @@ void ProgramBody::take_line(const std::string& line) {
 void ProgramBody::on_message(trainables::ProgramReport report) {
     ++own_.reports;
     failed_.reset(); // the program has caught the exception
+    best_asked_.reset();
     own_.exploits = report.exploits;
     if (report.pending) pending_[own_.reports] = {*report.pending, false, {}};
     if (!leads()) return;
@@ -109,7 +110,9 @@ void ProgramBody::on_message(trainables::ProgramReport report) {
 
 /// A rank has saved before it makes its next report, so it is known to which answer this belongs.
 void ProgramBody::on_message(trainables::ProgramSaved saved) {
-    const bool on_the_way = !told_to_end_ && own_.saved < order_.save_at && answered_ == order_.save_at;
+    failed_.reset(); // it has tried again
+    best_asked_.reset();
+    const bool on_the_way = is_saving_on_the_way();
     if (on_the_way) own_.saved = order_.save_at;
     if (on_the_way && on_the_way_) {
         on_the_way_->checkpoint = std::move(saved.checkpoint);
@@ -121,7 +124,11 @@ void ProgramBody::on_message(trainables::ProgramSaved saved) {
     leader_->saved(Clock::now());
 }
 
-void ProgramBody::on_message(trainables::ProgramFailed failed) { failed_ = std::move(failed); }
+/// Counts when the process ends with an error, and instead of the state that it was asked for.
+void ProgramBody::on_message(trainables::ProgramFailed failed) {
+    failed_ = std::move(failed);
+    if (is_saving_on_the_way()) lack_state_on_the_way(failed_->text);
+}
 
 // ---- the leader, between the two halves
 
@@ -235,9 +242,11 @@ void ProgramBody::give_up_waiting(ProgramLeader::Duration limit, const std::stri
     const std::string text = "waited " + rounded(limit) + " in vain for " + for_whom +
                              "; the program is stopped by signal (a longer run.abort_grace makes the wait longer)";
     const Word& word = end_ ? *end_ : *asked_;
-    if (word.verb == Verb::pause && !word.goes_on_later) throw base::Error(text);
-    // Without a report since the request, the head must learn that the trial has to continue later.
-    if (word.verb == Verb::pause && !end_) throw CheckpointError(AttemptOutcome::unsaved, text);
+    if (needs_state(word)) throw base::Error(text);
+    // Without a report since the request, the head must learn that the trial has to continue later. A trial that leads
+    // loses the state that it was to end with.
+    const bool loses_state = word.verb == Verb::stop && word.save;
+    if (loses_state || (word.verb == Verb::pause && !end_)) throw CheckpointError(AttemptOutcome::unsaved, text);
     adopted_ = true; // no state to adopt
     if (!end_) leader_->stop(word.verb, false, Clock::now());
     note(text);
@@ -260,8 +269,9 @@ Saves ProgramBody::saves() {
     const auto again = [this](const auto& report) { return is_named_again(report); };
     overwritten_ = std::ranges::any_of(queue_, again);
     if (overwritten_ || port_.contested()) return Saves::missing;
-    const bool on_the_way = current_->can_save && current_->can_go_on && !on_the_way_;
-    if (((current_->checkpoint && !later_) || on_the_way) && queue_.empty()) return Saves::now;
+    const bool on_the_way = current_->can_save && current_->can_go_on;
+    if (current_->checkpoint && !later_ && queue_.empty()) return Saves::now;
+    if (on_the_way && queue_.empty()) return on_the_way_ ? Saves::soon : Saves::now;
     if (current_->checkpoint || current_->can_save) return Saves::at_end;
     return gives_state_ ? Saves::missing : Saves::none;
 }
@@ -278,7 +288,8 @@ Word ProgramBody::tell(const Word& word, const TrialPoint& point) {
     point_ = point;
     if (word.verb != Verb::go_on) return word; // `end` follows
     const bool later = word.save && !current_->checkpoint;
-    if (later) ask_for_state(point);
+    while (later && on_the_way_) turn(until_next_turn()); // the state before
+    if (later) ask_for_state(point, word.is_best);
     if (word.save && !later) current_->pending ? want_pending_state(point) : save_at_rest(point);
     leader_->go_on(Clock::now(), later);
     return word;
@@ -311,25 +322,29 @@ void ProgramBody::save_at_rest(const TrialPoint& point) {
     loop_.checkpoints().measured(seconds, seconds);
 }
 
-void ProgramBody::ask_for_state(const TrialPoint& point) {
+void ProgramBody::ask_for_state(const TrialPoint& point, bool is_best) {
     loop_.checkpoints().taken(point);
-    on_the_way_ = {point, next().decided + 1, Clock::now(), {}, {}};
+    if (is_best) best_asked_ = Clock::now();
+    on_the_way_ = {point, next().decided + 1, Clock::now(), {}, {}, {}};
 }
 
 /// Takes over what the program has saved before it went on, once every rank has saved its part. A failed copy, and a
 /// rank that has gone on without saving, are only reported.
 void ProgramBody::take_state_on_the_way() {
+    limit_best_save();
     if (!on_the_way_) return;
     const auto has_saved = [&](const RankFacts& rank) { return rank.saved >= on_the_way_->report; };
     const auto goes_on = [&](const RankFacts& rank) { return rank.ended || rank.reports > on_the_way_->report; };
     const bool others_are_silent =
         on_the_way_->named && Clock::now() - *on_the_way_->named >= leader_->alone_grace(); // only rank 0 reports
-    std::string why;
+    std::string why = on_the_way_->failed;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         const RankFacts& rank = ranks_[r];
         if (has_saved(rank) || (rank.reports == 0 && others_are_silent)) continue;
         if (!goes_on(rank)) return;
-        why = "rank " + std::to_string(r) + " of the program was told to save its state, and did not say that it has";
+        if (why.empty())
+            why =
+                "rank " + std::to_string(r) + " of the program was told to save its state, and did not say that it has";
     }
     const OnTheWay state = *std::exchange(on_the_way_, std::nullopt);
     const auto seconds_until = [&](Clock::time_point end) {
@@ -359,7 +374,7 @@ void ProgramBody::end(const Word& word, const TrialPoint& point) {
     queue_.clear();
     const bool pending = word.save && current_->checkpoint && current_->pending;
     leader_->stop(word.verb, word.save && !current_->checkpoint && current_->can_save, Clock::now(), word.exploits,
-                  pending);
+                  pending, needs_state(word));
 }
 
 // ---- the leader: checkpoints of the program
@@ -369,22 +384,23 @@ void ProgramBody::keep_reported_state() {
     listen(Clock::duration::zero());
     const bool there = end_ && end_->save && current_->checkpoint;
     adopted_ = there || !next().save; // a checkpoint that was asked for comes later
-    if (there && overwritten_ && end_->verb == Verb::pause) throw base::Error(why_no_state());
-    if (there && current_->pending) need_complete_state();
-    if (there && !overwritten_) adopt(*current_->checkpoint, point_);
+    if (there && overwritten_ && needs_state(*end_)) throw base::Error(why_no_state());
+    if (there && overwritten_)
+        throw CheckpointError(AttemptOutcome::unsaved, while_saving(point_.iteration, why_no_state()));
+    if (there) adopt_last(*current_->checkpoint);
 }
 
 /// All processes have ended.
 void ProgramBody::keep_state_asked_for() {
     if (!next().save || adopted_) return;
-    if (saved_) {
-        adopted_ = true;
-        adopt(*saved_, point_);
-    } else if (end_->verb == Verb::pause) {
-        if (failed_ && !failed_->text.empty()) throw base::Error(failure_text());
-        throw base::Error("the program was told to save its state and to pause at iteration " +
-                          std::to_string(point_.iteration) + ", and ended without having saved it");
-    }
+    if (!saved_ && failed_ && !failed_->text.empty()) lack_last_state(failure_text());
+    if (!saved_)
+        lack_last_state(std::string("the program was told to save its state and to ") +
+                        (end_->verb == Verb::stop ? "stop" : "pause") + " at iteration " +
+                        std::to_string(point_.iteration) + ", and ended without having saved it" +
+                        (child().exited()->clean() ? "" : ": " + failure_text()));
+    adopted_ = true;
+    adopt_last(*saved_);
 }
 
 std::string ProgramBody::path_of(const std::string& checkpoint) const {
@@ -433,17 +449,13 @@ void ProgramBody::check_end() {
     const process::ChildExit& exit = *child().exited();
     using What = trainables::ProgramFailed::What;
     // A state that lacks the part of one rank is none; sys.exit() has a code of its own.
-    const bool unsaved = failed_ && failed_->what == What::saving && told_to_end_ && order_.save;
-    if (unsaved && order_.verb == Verb::pause) throw base::Error(failure_text());
+    const bool by_saving = failed_ && (failed_->what == What::saving || failed_->what == What::storage);
+    if (by_saving && told_to_end_ && order_.save) lack_last_state(failure_text());
+    if (best_asked_ && !told_to_end_ && (by_saving || is_saving_on_the_way()))
+        throw CheckpointError(AttemptOutcome::unsaved,
+                              by_saving ? failure_text() : while_saving(point_.iteration, failure_text()));
     if (exit.clean()) return;
-    if (!told_to_end_ && order_.end == End::go_on) {
-        const std::string text = failure_text();
-        if (failed_ && failed_->what == What::device_memory)
-            throw OversizedError(failed_->text.empty() ? text : failed_->text);
-        // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
-        if (exit.signal == SIGKILL || exit.signal == SIGBUS) throw DisturbedError(text);
-        throw base::Error(text);
-    }
+    if (!told_to_end_ && order_.end == End::go_on) process_failed(failure_text());
     // All results are in: an error during shutdown is logged and does not fail the trial.
     if (exit.signal == 0)
         note("rank " + std::to_string(group_.rank()) + " of the trial, told to end: " + exit.text() +
@@ -479,7 +491,7 @@ void ProgramBody::tell_others() {
     }
     const bool news = own_ != told_ || (leads() && next() != order_);
     if (group_.min_max(news ? 1 : 0).second == 0) return;
-    constexpr std::size_t head = 6;
+    constexpr std::size_t head = 7;
     constexpr std::size_t width = 6;
     std::vector<double> words(head + width * ranks_.size(), 0.0);
     if (leads()) {
@@ -487,8 +499,9 @@ void ProgramBody::tell_others() {
         words[1] = static_cast<double>(next().end);
         words[2] = static_cast<double>(next().verb);
         words[3] = next().save ? 1.0 : 0.0;
-        words[4] = static_cast<double>(next().save_at);
-        words[5] = static_cast<double>(next().wanted);
+        words[4] = next().needed ? 1.0 : 0.0;
+        words[5] = static_cast<double>(next().save_at);
+        words[6] = static_cast<double>(next().wanted);
     }
     const std::size_t mine = head + width * static_cast<std::size_t>(group_.rank());
     words[mine] = static_cast<double>(own_.reports);
@@ -498,9 +511,13 @@ void ProgramBody::tell_others() {
     words[mine + 4] = static_cast<double>(own_.settled);
     words[mine + 5] = own_.failed ? 1.0 : 0.0;
     group_.all_reduce(words);
-    order_ = {static_cast<std::uint64_t>(words[0]), static_cast<End>(words[1]),
-              static_cast<Verb>(words[2]),          words[3] != 0.0,
-              static_cast<std::uint64_t>(words[4]), static_cast<std::uint64_t>(words[5])};
+    order_ = {static_cast<std::uint64_t>(words[0]),
+              static_cast<End>(words[1]),
+              static_cast<Verb>(words[2]),
+              words[3] != 0.0,
+              words[4] != 0.0,
+              static_cast<std::uint64_t>(words[5]),
+              static_cast<std::uint64_t>(words[6])};
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         const double* facts = &words[head + width * r];
         ranks_[r] = {static_cast<std::uint64_t>(facts[0]),
@@ -522,12 +539,7 @@ std::string ProgramBody::folder_of(base::Iteration iteration) const {
 void ProgramBody::obey() {
     const auto answer = [this](Verb verb, bool save) {
         ++answered_;
-        std::optional<std::string> folder;
-        if (save) {
-            folder = folder_of(base_ + answered_);
-            std::error_code error; // the program will report the error
-            fs::create_directories(*folder, error);
-        }
+        const auto folder = save ? make_folder(base_ + answered_) : std::nullopt;
         child().send(trainables::decision_line(verb, base_ + answered_, folder));
     };
     while (answered_ < std::min(own_.reports, order_.decided)) answer(Verb::go_on, answered_ + 1 == order_.save_at);

@@ -54,7 +54,8 @@ class ProgramBody final : public TrialBody {
         std::uint64_t report; ///< 1 for the first one of the attempt
         Clock::time_point since;
         std::string checkpoint;
-        std::optional<Clock::time_point> named; ///< when rank 0 named the checkpoint
+        std::string failed;                     ///< rank 0 has none: why
+        std::optional<Clock::time_point> named; ///< when rank 0 named the checkpoint, or said that there is none
     };
     /// A due checkpoint that was named with a report, and is still being written while the trial goes on.
     struct Later {
@@ -109,6 +110,7 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] std::string failure_text() const;
     void tell_others();
     void obey();
+    [[nodiscard]] std::optional<std::string> make_folder(base::Iteration iteration);
     [[nodiscard]] std::string folder_of(base::Iteration iteration) const;
     [[nodiscard]] std::string path_of(const std::string& checkpoint) const;
     void look_at_path(const std::string& checkpoint);
@@ -124,7 +126,8 @@ class ProgramBody final : public TrialBody {
     void recall();
     void give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom);
     void save_at_rest(const TrialPoint& point);
-    void ask_for_state(const TrialPoint& point);
+    void ask_for_state(const TrialPoint& point, bool is_best);
+    void limit_best_save() const;
     void take_state_on_the_way();
     void want_pending_state(const TrialPoint& point);
     void take_pending_state();
@@ -132,6 +135,11 @@ class ProgramBody final : public TrialBody {
     void need_complete_state() const;
     void keep_reported_state();
     void keep_state_asked_for();
+    void adopt_last(const std::string& checkpoint);
+    [[nodiscard]] bool is_saving_on_the_way() const;
+    void lack_state_on_the_way(const std::string& why);
+    [[noreturn]] void lack_last_state(const std::string& why) const;
+    [[noreturn]] void process_failed(const std::string& text) const;
     void adopt(const std::string& checkpoint, const TrialPoint& point, bool may_move = true);
     [[nodiscard]] bool others_report() const;
 
@@ -176,6 +184,7 @@ class ProgramBody final : public TrialBody {
     std::optional<std::string> saved_;                 ///< checkpoint that the program named when told to save
     std::optional<OnTheWay> on_the_way_;               ///< what it saves while the trial goes on
     std::optional<Later> later_;                       ///< what it still writes
+    std::optional<Clock::time_point> best_asked_;      ///< since when it saves its best state on the way
     bool gives_state_ = false;                         ///< with this or an earlier report
     bool adopted_ = false;                             ///< there is no state left to adopt
     bool overwritten_ = false;                         ///< a later report names the path of `current_`

@@ -14,11 +14,12 @@ ProgramLeader::Duration ProgramLeader::alone_grace() const {
     return std::min(std::max<Duration>(longest_ / 10, least), limits_.alone_grace);
 }
 
-void ProgramLeader::stop(study::Verb verb, bool save, Time now, bool exploits, bool pending) {
+void ProgramLeader::stop(study::Verb verb, bool save, Time now, bool exploits, bool pending, bool needed) {
     pending_ = pending;
     if (pending) order_.wanted = order_.decided + 1;
     order_.verb = verb;
     order_.save = save;
+    order_.needed = needed;
     exploits_ = exploits;
     stopped_at_ = heard_ = now;
 }
@@ -104,8 +105,8 @@ std::string ProgramLeader::waits_for(std::span<const RankFacts> ranks) const {
 }
 
 ProgramLeader::Duration ProgramLeader::patience() const {
-    // One iteration may be slow for a reason; three are too long. A large state takes time to save.
-    return (is_saving() || pending_ ? 10 : 1) * limits_.abort_grace + 3 * longest_;
+    // One iteration may be slow for a reason; three are too long.
+    return is_saving() || pending_ ? saving_patience() : limits_.abort_grace + 3 * longest_;
 }
 
 void ProgramLeader::give_up_if_late(Time now) {

@@ -35,7 +35,8 @@ struct ProgramOrder {
     std::uint64_t decided = 0;
     End end = End::go_on;
     study::Verb verb = study::Verb::go_on;
-    bool save = false;         ///< the answer with `verb` asks for a checkpoint
+    bool save = false;         ///< the answer with `verb` asks for a checkpoint,
+    bool needed = false;       ///< without which the trial has failed (`needs_state`)
     std::uint64_t save_at = 0; ///< the report whose answer "continue" asks for one; 0: none yet
     std::uint64_t wanted = 0;  ///< the report whose pending checkpoint will be taken over; 0: none yet
     friend bool operator==(const ProgramOrder&, const ProgramOrder&) = default;
@@ -100,9 +101,9 @@ class ProgramLeader {
         if (!asked_at_) asked_at_ = now;
     }
     /// The verdict is to pause or stop. `save`: the program must save its state. `exploits`: the next attempt begins at
-    /// once, from the state of a donor.
-    /// `pending`: the state of the report that it answers is still being written.
-    void stop(study::Verb verb, bool save, Time now, bool exploits = false, bool pending = false);
+    /// once, from the state of a donor. `pending`: the state of the report that it answers is still being written.
+    /// `needed`: see ProgramOrder.
+    void stop(study::Verb verb, bool save, Time now, bool exploits = false, bool pending = false, bool needed = false);
     /// The pending checkpoint of this report will be taken over when it is complete.
     void want(std::uint64_t report) { order_.wanted = report; }
     /// The program has saved the state that was asked for.
@@ -127,6 +128,8 @@ class ProgramLeader {
     [[nodiscard]] std::string waits_for(std::span<const RankFacts> ranks) const;
     /// Limit of that wait.
     [[nodiscard]] Duration patience() const;
+    /// How long a program may take to save its state: a large one takes time.
+    [[nodiscard]] Duration saving_patience() const { return 10 * limits_.abort_grace + 3 * longest_; }
 
   private:
     void begin_end(Time now, std::span<const RankFacts> ranks);

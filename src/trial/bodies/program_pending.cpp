@@ -9,7 +9,6 @@
 namespace ranktune::trial {
 
 using study::AttemptOutcome;
-using study::Verb;
 
 // ---- every rank
 
@@ -35,7 +34,7 @@ void ProgramBody::settle() {
     if (!own_.failed) return;
     const std::string text = "while saving at iteration " + std::to_string(base_ + wanted) + ": " + part->second.error;
     const bool is_last = wanted > next().decided;
-    if (is_last && next().verb == Verb::pause) throw base::Error(text);
+    if (is_last && next().needed) throw base::Error(text);
     if (is_last) throw CheckpointError(AttemptOutcome::unsaved, text);
     note("rank " + std::to_string(group_.rank()) + " of the trial, " + text);
 }

@@ -4,16 +4,19 @@
 #include <utility>
 
 #include "ranktune/base/error.hpp"
+#include "trial/attempt_errors.hpp"
 
 namespace ranktune::trial {
 namespace {
 
 using study::Verb;
 
-// The leader's word as bits: the verb, whether the last checkpoint is written, whether to save.
+// The leader's word as bits: the verb, whether the last checkpoint is written, whether to save, whether a pause needs
+// no state.
 constexpr std::uint64_t verb_bits = 3;
 constexpr std::uint64_t written_bit = 4;
 constexpr std::uint64_t save_bit = 8;
+constexpr std::uint64_t later_bit = 16;
 static_assert(static_cast<std::uint64_t>(Verb::discard) <= verb_bits);
 
 } // namespace
@@ -27,7 +30,7 @@ Saves StateBody::saves() {
     if (!parts_.setting.trainable->info.can_checkpoint) return Saves::never;
     if (!save_state_) return Saves::none;
     static_cast<void>(checkpoints_.collect(false));
-    return checkpoints_.idle() ? Saves::now : Saves::at_end;
+    return checkpoints_.idle() ? Saves::now : Saves::soon;
 }
 
 /// Collective. The others wait for the leader. (The leader's wait does not count: a reduction that does not finish is a
@@ -42,22 +45,37 @@ Word StateBody::tell(const Word& word, const TrialPoint&) {
     std::uint64_t bits = 0;
     if (parts_.assignment.leads())
         bits = static_cast<std::uint64_t>(word.verb) | (word.save ? save_bit : 0) |
-               (checkpoints_.collect(word.verb != Verb::go_on) ? written_bit : 0);
+               (word.goes_on_later ? later_bit : 0) |
+               (checkpoints_.collect(word.verb != Verb::go_on || word.save) ? written_bit : 0);
     bits = leaders(bits);
-    const Word told{static_cast<Verb>(bits & verb_bits), (bits & save_bit) != 0, word.goes_on_later};
-    checkpoints_.settle((bits & written_bit) != 0, told.verb == Verb::go_on);
+    const Word told{static_cast<Verb>(bits & verb_bits), (bits & save_bit) != 0, (bits & later_bit) != 0};
+    checkpoints_.settle((bits & written_bit) != 0, told.verb == Verb::go_on && !told.save);
     return told;
 }
 
 void StateBody::save(const TrialPoint& point) {
     need_save();
-    checkpoints_.take(point, save_state_);
+    try {
+        checkpoints_.take(point, save_state_);
+    } catch (...) {
+        const std::exception_ptr error = std::current_exception();
+        const study::AttemptOutcome outcome = outcome_of(error);
+        const bool by_saving = outcome == study::AttemptOutcome::failed || outcome == study::AttemptOutcome::unsaved;
+        if (!by_saving || parts_.group.size() > 1) throw; // the ranks may be out of step
+        parts_.loop.checkpoints().missed(while_saving(point.iteration, message_of(error)));
+    }
 }
 
 void StateBody::end(const Word& word, const TrialPoint& point) {
     if (!word.save) return;
-    need_save();
-    checkpoints_.save_last(point, save_state_);
+    checkpoints_.save_last(point, [&](study::StateSink& sink) {
+        try {
+            need_save();
+            save_state_(sink);
+        } catch (...) {
+            last_save_failed(needs_state(word), point.iteration);
+        }
+    });
 }
 
 void StateBody::need_save() const {

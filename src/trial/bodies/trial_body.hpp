@@ -26,8 +26,9 @@ struct TrialPoint {
 struct Word {
     study::Verb verb = study::Verb::go_on; ///< go_on, pause or stop
     bool save = false;                     ///< go_on: save on the way; otherwise: the attempt ends with a checkpoint
-    bool goes_on_later = false;            ///< leader only: a pause that needs no checkpoint (`without_state`)
+    bool goes_on_later = false;            ///< a pause that needs no checkpoint (`without_state`)
     bool exploits = false; ///< leader only: the trial is started again at once, from the state of a donor
+    bool is_best = false;  ///< leader only: it saves because no report of the study is better so far
     friend bool operator==(const Word&, const Word&) = default;
 };
 
@@ -40,12 +41,20 @@ struct Word {
     return {study::Verb::pause, false, verdict.reason == Reason::draining || verdict.reason == Reason::yielded, false};
 }
 
+/// Whether a trial that ends its attempt with this word has failed if its state cannot be saved: it pauses, and only
+/// that state lets it go on. One that stops has all its results; one that pauses for the job or its turn goes on from
+/// an older state.
+[[nodiscard]] constexpr bool needs_state(const Word& word) {
+    return word.verb == study::Verb::pause && !word.goes_on_later;
+}
+
 /// Whether the state after an iteration can be saved.
 enum class Saves : std::uint8_t {
     never,   ///< the trainable declares that it cannot save
     none,    ///< it never provided a state
     missing, ///< it provided one after an earlier iteration, but not after this one
     at_end,  ///< only if the attempt ends here
+    soon,    ///< the state before is still being written: saving waits for that
     now      ///< also if the trial goes on
 };
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double least_stall_s = 0.001; // shorter times are noise
 constexpr double disk_share = 10.0;
+constexpr double free_s = 5.0; ///< for small states, which may be saved after every one of a few short iterations
 
 /// The trial was compared with others and trains on. (Below a rung and between decision points nothing is compared.)
 bool passed_a_rung(const study::Verdict& verdict) {
@@ -29,7 +30,11 @@ bool is_published(const study::Verdict& verdict) {
 
 CheckpointClock::CheckpointClock(const study::CheckpointSpec& spec, base::Duration between_failures,
                                  base::Iteration iteration, double seconds)
-    : spec_(spec), between_failures_s_(base::to_seconds(between_failures)), iteration_(iteration), seconds_(seconds) {}
+    : spec_(spec),
+      between_failures_s_(base::to_seconds(between_failures)),
+      iteration_(iteration),
+      seconds_(seconds),
+      began_s_(seconds) {}
 
 bool CheckpointClock::due(base::Iteration iteration, double seconds, const study::Verdict& verdict) {
     is_asked_for_ = is_asked_for_ || is_published(verdict) || (spec_.at_rungs && passed_a_rung(verdict));
@@ -37,6 +42,10 @@ bool CheckpointClock::due(base::Iteration iteration, double seconds, const study
     if (spec_.interval == Interval::iterations) return iteration / spec_.iterations > iteration_ / spec_.iterations;
     const auto interval = interval_s();
     return interval && seconds - seconds_ >= *interval;
+}
+
+bool CheckpointClock::affords_more(double seconds) const {
+    return spent_s_ <= free_s + (seconds - began_s_) / disk_share;
 }
 
 void CheckpointClock::taken(base::Iteration iteration, double seconds) {
@@ -48,6 +57,7 @@ void CheckpointClock::taken(base::Iteration iteration, double seconds) {
 void CheckpointClock::measured(double stall_s, double writing_s) {
     stall_s_ = stall_s;
     writing_s_ = writing_s;
+    spent_s_ += std::max(stall_s, writing_s);
 }
 
 std::optional<double> CheckpointClock::interval_s() const {

@@ -18,6 +18,9 @@ class CheckpointClock {
     /// Whether to save the state after `iteration`, for which the head answered `verdict`. Stays true until `taken`.
     /// Called once per iteration.
     [[nodiscard]] bool due(base::Iteration iteration, double seconds, const study::Verdict& verdict);
+    /// Whether one more checkpoint is cheap: those of this attempt have taken a tenth of its training time so far, or a
+    /// few seconds.
+    [[nodiscard]] bool affords_more(double seconds) const;
     /// The state at this point was copied.
     void taken(base::Iteration iteration, double seconds);
     /// Cost of the last checkpoint: training time that it stalled, and time until it was written.
@@ -33,6 +36,8 @@ class CheckpointClock {
     double between_failures_s_;
     base::Iteration iteration_;
     double seconds_;
+    double began_s_;
+    double spent_s_ = 0.0;
     bool is_asked_for_ = false; ///< by a verdict since the last checkpoint
     double stall_s_ = 1.0;      ///< until measured: a guess, too high for most trials
     double writing_s_ = 0.0;

@@ -3,13 +3,25 @@
 
 #include <utility>
 
+#include "ranktune/study/objective.hpp"
+
 namespace ranktune::trial {
 
 CheckpointSchedule::CheckpointSchedule(const study::StudySpec& spec, const Assignment& assignment, AttemptPort& port)
     : port_(port),
       trial_(assignment.start.trial),
       clock_(spec.checkpoint, assignment.start.between_failures, assignment.first_iteration(),
-             assignment.start.seconds) {}
+             assignment.start.seconds),
+      mode_(spec.objective.mode),
+      keeps_best_(spec.checkpoint.interval != study::CheckpointSpec::Interval::none && !spec.objective.several()),
+      to_beat_(assignment.start.to_beat) {}
+
+bool CheckpointSchedule::is_best(const TrialPoint& point) {
+    if (!keeps_best_ || !point.value) return false;
+    if (to_beat_ && study::score(*point.value, mode_) <= study::score(*to_beat_, mode_)) return false;
+    to_beat_ = point.value;
+    return clock_.affords_more(point.seconds);
+}
 
 void CheckpointSchedule::saved(study::CheckpointRef checkpoint, std::optional<double> value) {
     checkpoint.value = value;

@@ -23,6 +23,10 @@ class CheckpointSchedule {
     [[nodiscard]] bool due(const TrialPoint& point, const study::Verdict& verdict) {
         return clock_.due(point.iteration, point.seconds, verdict);
     }
+    /// Leader, once after each iteration: whether its state is worth a checkpoint of its own, because its value is the
+    /// best of the study so far, as far as this trial knows, and checkpoints have cost little. Only this iteration has
+    /// these weights: saving may wait for the checkpoint before.
+    [[nodiscard]] bool is_best(const TrialPoint& point);
     /// The state at `point` was copied, or is about to be.
     void taken(const TrialPoint& point) { clock_.taken(point.iteration, point.seconds); }
     /// Cost of the checkpoint: training time that it stalled, and time until it was written or failed.
@@ -39,6 +43,9 @@ class CheckpointSchedule {
     AttemptPort& port_;
     base::TrialId trial_;
     CheckpointClock clock_;
+    study::Mode mode_;
+    bool keeps_best_;
+    std::optional<double> to_beat_; ///< StartTrial::to_beat, then what this attempt has reported
     std::uint64_t missed_ = 0;
 };
 

@@ -37,8 +37,8 @@ class TrialCheckpoints {
     [[nodiscard]] bool collect(bool wait);
     /// Leader, after `collect`: another state can be taken.
     [[nodiscard]] bool idle() const;
-    /// Collective. Announces the last checkpoint if it is written; waits for it unless the trial goes on. Throws on all
-    /// ranks when their states differ. `compare`: what `collect` returned on the leader.
+    /// Collective. Announces the last checkpoint if it is written; waits for it unless the trial `goes_on` without
+    /// another one. Throws on all ranks when their states differ. `compare`: what `collect` returned on the leader.
     void settle(bool compare, bool goes_on);
     /// Collective. Copies the state and starts to write it.
     void take(const TrialPoint& point, const Save& save);

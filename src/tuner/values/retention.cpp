@@ -66,6 +66,16 @@ const CheckpointRef* best_checkpoint(const TrialState& trial, const Objective& o
     return trial.checkpoints.empty() ? nullptr : ranked(trial, objective).front();
 }
 
+bool has_best(const TrialState& trial, const CheckpointRef& checkpoint, const Objective& objective) {
+    if (objective.several() || !checkpoint.value) return checkpoint.iteration == trial.best_iteration;
+    return *checkpoint.value == trial.best;
+}
+
+bool keeps_best(const TrialState& trial, const Objective& objective) {
+    return std::ranges::any_of(trial.checkpoints,
+                               [&](const CheckpointRef& each) { return has_best(trial, each, objective); });
+}
+
 const CheckpointRef* Retention::of_no_use(TrialId id, const TrialState& t, const study::StudySpec& spec, bool hopeless,
                                           bool is_result, std::optional<Iteration> donated) const {
     const auto& all = t.checkpoints;

@@ -153,6 +153,10 @@ struct Start {
 /// The checkpoint of the trial to use: the best by the objective, the newest of equal ones; with several objectives the
 /// one of its best iteration, else the newest. null: none.
 [[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, const Objective& objective);
+/// Whether a checkpoint of the trial has the weights of its best value.
+[[nodiscard]] bool has_best(const TrialState& trial, const CheckpointRef& checkpoint, const Objective& objective);
+/// Whether the trial has such a checkpoint.
+[[nodiscard]] bool keeps_best(const TrialState& trial, const Objective& objective);
 /// Whether the trial holds worker ranks.
 [[nodiscard]] inline bool holds_ranks(const TrialState& trial) {
     return trial.phase == TrialPhase::running || trial.phase == TrialPhase::ending || trial.winding;

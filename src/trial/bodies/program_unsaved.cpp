@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that does not save the state that it was asked for.
+#include <csignal>
+#include <filesystem>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/parse.hpp"
+#include "trial/attempt_errors.hpp"
+#include "trial/bodies/program_body.hpp"
+
+namespace ranktune::trial {
+
+using study::AttemptOutcome;
+
+// ---- while the trial goes on
+
+/// It was told to save and to go on, and has not answered yet.
+bool ProgramBody::is_saving_on_the_way() const {
+    return !told_to_end_ && own_.saved < order_.save_at && answered_ == order_.save_at;
+}
+
+void ProgramBody::lack_state_on_the_way(const std::string& why) {
+    own_.saved = order_.save_at;
+    if (!on_the_way_) return;
+    on_the_way_->failed = why;
+    on_the_way_->named = Clock::now();
+    leader_->saved_on_the_way(Clock::now());
+}
+
+/// The state of the best report is what the study is for. As at the end of the trial, a program that does not come back
+/// from saving it is given up, and the trial has not failed.
+void ProgramBody::limit_best_save() const {
+    if (!best_asked_ || !is_saving_on_the_way()) return;
+    if (Clock::now() - *best_asked_ < leader_->saving_patience()) return;
+    const auto limit = std::chrono::round<std::chrono::milliseconds>(leader_->saving_patience());
+    throw CheckpointError(AttemptOutcome::unsaved,
+                          while_saving(point_.iteration, "waited " + study::duration_text(limit) +
+                                                             " in vain for rank 0; the program is stopped by signal (a "
+                                                             "longer run.abort_grace makes the wait longer)"));
+}
+
+/// For a state that the program is asked for. Nothing: the folder cannot be made, and the trial goes on without.
+std::optional<std::string> ProgramBody::make_folder(base::Iteration iteration) {
+    std::string folder = folder_of(iteration);
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (!error) return folder;
+    const std::string why = base::IoError("cannot create the directory", folder, error).what();
+    if (told_to_end_) throw CheckpointError(AttemptOutcome::unsaved, why);
+    lack_state_on_the_way(why);
+    return std::nullopt;
+}
+
+// ---- at the end of the attempt
+
+void ProgramBody::adopt_last(const std::string& checkpoint) {
+    try {
+        if (current_->pending) need_complete_state();
+        adopt(checkpoint, point_);
+    } catch (...) {
+        last_save_failed(needs_state(*end_), point_.iteration);
+    }
+}
+
+/// This rank's process has ended, and its part of the state that the attempt was to end with is missing.
+void ProgramBody::lack_last_state(const std::string& why) const {
+    if (!next().needed) throw CheckpointError(AttemptOutcome::unsaved, why);
+    process_failed(why);
+}
+
+/// This rank's process has ended, and the trial cannot go on.
+void ProgramBody::process_failed(const std::string& text) const {
+    using What = trainables::ProgramFailed::What;
+    const What what = failed_ ? failed_->what : What::error;
+    const int signal = child().exited()->signal;
+    if (what == What::device_memory) throw OversizedError(failed_->text.empty() ? text : failed_->text);
+    if (what == What::storage || signal == SIGXFSZ) throw CheckpointError(AttemptOutcome::unsaved, text);
+    // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
+    if (signal == SIGKILL || signal == SIGBUS) throw DisturbedError(text);
+    throw base::Error(text);
+}
+
+} // namespace ranktune::trial
