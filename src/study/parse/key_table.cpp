@@ -106,6 +106,20 @@ constexpr Later later[] = {
     {"output", "the tables and files of a study are always written"},
 };
 
+/// Keys that users expect, and where what they mean stands.
+constexpr Later misplaced[] = {
+    {"study.searcher", "is given as type under [searcher]"},
+    {"study.scheduler", "is given as type under [scheduler]"},
+    {"searcher.name", "is given as type under [searcher]"},
+    {"scheduler.name", "is given as type under [scheduler]"},
+    {"resources.cpus", "is called cpus_per_rank here"},
+    {"resources.cores", "is called cpus_per_rank here"},
+    {"resources.workers", "is given on the command line: --local N, or the number of tasks of srun and mpirun"},
+    {"study.workers", "is given on the command line: --local N, or the number of tasks of srun and mpirun"},
+    {"study.directory", "is given on the command line: -o DIR"},
+    {"study.output", "is given on the command line: -o DIR"},
+};
+
 std::string joined(View table, View key) {
     return table.empty() ? std::string(key) : std::string(table) + "." + std::string(key);
 }
@@ -121,6 +135,8 @@ std::string foreign_text(View table, View tool, View ours) {
 }
 
 std::string explain_later(View dotted) {
+    for (const Later& entry : misplaced)
+        if (entry.key == dotted) return std::string(entry.advice);
     for (const Later& entry : later)
         if (entry.key == dotted) return "is not supported by this version: " + std::string(entry.advice);
     return "";

@@ -104,6 +104,22 @@ void parse_options(ParseContext& context, const Node& table, const std::string& 
     }
 }
 
+/// A program under another key than `command`. Returns whether there is one.
+bool refuse_other_command(TableReader& table) {
+    constexpr std::string_view words[] = {"cmd",        "script",      "program", "run",  "exec",
+                                          "executable", "entrypoint",  "main",    "file", "path",
+                                          "python",     "entry_point", "target",  "args", "argv"};
+    if (table.table() == nullptr) return false;
+    for (const auto& [key, node] : table.table()->members) {
+        const bool known = std::ranges::find(words, key) != std::end(words);
+        if (!known && base::edit_distance(key, "command") > 2) continue;
+        table.mistakes().key(node, table.dotted(key),
+                             "unknown key; a program is named by command, as in command = \"python3 train.py {args}\"");
+        return true;
+    }
+    return false;
+}
+
 } // namespace
 
 std::string file_problem(const ParseContext& context, const OptionInfo& option, const space::Value& value) {
@@ -121,10 +137,12 @@ void parse_trainable(ParseContext& context) {
     if (has_builtin && has_name) {
         table.refuse("name", "is given beside builtin; give one of them");
     } else if (!has_builtin && !has_name && !table.is_wrong()) {
-        context.mistakes.missing(table.table(), "trainable.builtin",
-                                 "missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "
-                                 "trainable that this program registers; known: " +
-                                     base::join(names_of(context.known.trainables)));
+        if (!refuse_other_command(table))
+            context.mistakes.missing(
+                table.table(), "trainable.builtin",
+                "missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "
+                "trainable that this program registers; known: " +
+                    base::join(names_of(context.known.trainables)));
     }
     const std::string key = has_builtin ? "builtin" : "name";
     if (const auto name = table.string(key)) {

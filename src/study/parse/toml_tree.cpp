@@ -4,10 +4,9 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "ranktune/base/text.hpp"
-#include "ranktune/space/domain.hpp"
+#include "study/parse/syntax_advice.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -138,50 +137,11 @@ Node convert(const toml::node& from, const Source& source, std::size_t depth) {
     return node;
 }
 
-struct BareCall {
-    std::string_view text;
-    std::size_t at = 0; ///< in its line
-};
-
-/// Finds a value such as `loguniform(1e-4, 1.0)` in this line that lacks the quotes of a TOML string.
-std::optional<BareCall> bare_call(std::string_view line) {
-    char open = 0;           // the quote of the string that we are in
-    bool value_next = false; // only spaces since a sign that a value follows
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        if (open != 0) {
-            if (c == '\\' && open == '"') ++i;
-            if (c == open) open = 0;
-            continue;
-        }
-        if (c == '#') break;
-        if (value_next && std::string_view("\"' \t").find(c) == std::string_view::npos) {
-            for (std::size_t end = line.find(')', i); end != std::string_view::npos; end = line.find(')', end + 1)) {
-                const std::string_view call = line.substr(i, end + 1 - i);
-                if (std::ranges::count(call, '(') != std::ranges::count(call, ')')) continue;
-                if (space::looks_like_call(std::string(call))) return BareCall{call, i};
-                break;
-            }
-        }
-        if (c == '"' || c == '\'') open = c;
-        value_next = c == '=' || c == ',' || c == '[' || (value_next && (c == ' ' || c == '\t'));
-    }
-    return std::nullopt;
-}
-
-std::string_view line_of(std::string_view text, std::uint32_t number) {
-    for (std::uint32_t line = 1; line < number && !text.empty(); ++line)
-        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-    return text.substr(0, text.find_first_of("\r\n"));
-}
-
-/// Throws the library's message, or a better one for a common mistake: a domain without quotes.
+/// Throws the library's message, or a better one for a common mistake.
 [[noreturn]] void refuse_syntax(const std::string& text, const std::string& why, Position at) {
-    const auto call = bare_call(line_of(text, at.line));
-    if (!call) throw TomlError(why, at);
-    const char quote = call->text.find('"') == std::string_view::npos ? '"' : '\'';
-    const std::string quoted = quote + std::string(call->text) + quote;
-    throw TomlError("put it in quotes:  " + quoted, {at.line, static_cast<std::uint32_t>(call->at + 1)});
+    const auto advice = syntax_advice(text, at);
+    if (!advice) throw TomlError(why, at);
+    throw TomlError(advice->text, advice->at);
 }
 
 Node parse_or_throw(const std::string& text) {
