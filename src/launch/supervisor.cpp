@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "comm/mpi/environment.hpp"
+#include "comm/mpi/launcher_words.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/node_survey.hpp"
 #include "launch/overdue.hpp"
@@ -278,6 +279,8 @@ class Supervisor {
                 if (!reduced->hosts.empty()) write_hosts(reduced->hosts, options);
             }
         }
+        if (line_.launcher == Launcher::mpirun)
+            options.keep_error_line = [](const std::string& line) { return comm::mpi::is_about_a_signal(line); };
         if (nodes_.all.size() > 1 && (line_.launcher == Launcher::srun || line_.launcher == Launcher::mpirun)) {
             options.on_error_line = [this](const std::string& line) {
                 for (const auto& node : slurm::nodes_blamed(line, nodes_.all))

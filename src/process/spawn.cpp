@@ -129,9 +129,7 @@ pid_t spawn(const std::vector<std::string>& words, const std::vector<std::string
             const std::string& directory, const SpawnDescriptors& descriptors, bool dies_with_thread) {
     if (words.empty() || words.front().empty()) throw base::Error("the command of the trial is empty");
     const std::string path = find_program(words.front(), environment);
-    if (path.empty())
-        throw NoSuchProgram("cannot start '" + words.front() + "': no such program in PATH (" +
-                            variable(environment, "PATH") + ")");
+    if (path.empty()) throw NoSuchProgram("cannot start '" + words.front() + "': no such program in PATH");
     const auto arguments = exec_pointers(words);
     const auto variables = exec_pointers(environment);
     const auto in = lifted(descriptors.in);

@@ -170,6 +170,8 @@ TEST_CASE("mpirun's messages are separated from ranks' output, and kept except t
         CHECK(words.take(line));
     CHECK_FALSE(words.take("a rank again"));
     CHECK(words.take("[n1:14064] 2 more processes have sent help message help-opal-shmem-mmap.txt / target full"));
+    CHECK(words.take("mpirun: Forwarding signal 10 to job"));
+    CHECK_FALSE(words.take("a rank says mpirun: Forwarding signal 10 to job"));
     CHECK(words.text() == frame + "\nIt appears as if there is not enough space\n" + frame + "\n");
     CHECK(words.take(frame)); // mpirun is killed in the middle of a message
     CHECK(words.take("There are not enough slots"));

@@ -28,8 +28,13 @@ bool is_about_an_end(std::string_view block) {
 
 } // namespace
 
+bool is_about_a_signal(std::string_view line) {
+    const std::size_t at = line.find(": Forwarding signal ");
+    return at != std::string_view::npos && line.substr(0, at).find(' ') == std::string_view::npos;
+}
+
 bool LauncherWords::take(std::string_view line) {
-    if (block_.empty() && !is_frame(line)) return is_count(line);
+    if (block_.empty() && !is_frame(line)) return is_count(line) || is_about_a_signal(line);
     const bool closes = !block_.empty() && is_frame(line);
     block_.append(line).append("\n");
     if (closes) close();
