@@ -54,9 +54,9 @@ wire::GroupOver Part::summary() const {
     summary.over.incarnation = key.incarnation;
     summary.over.outcome = members.front().outcome;
     const base::StudyTime training = progressed.value_or(ended);
-    summary.starting_s = base::to_seconds(training - received);
+    summary.starting_s = base::to_seconds(training - received) + program_start_s;
     // `trained_s` ends with the last report; after it the trial waited for verdicts.
-    summary.training_s = trained_s.value_or(base::to_seconds(ended - training));
+    summary.training_s = trained_s.value_or(base::to_seconds(ended - training)) - program_start_s;
     if (abandoned) {
         summary.over.outcome = AttemptOutcome::lost;
         return summary;

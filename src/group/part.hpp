@@ -39,6 +39,7 @@ struct Part {
     std::optional<base::StudyTime> progressed; ///< first sign of user code
     std::uint64_t progress_base = 0;           ///< Runner::progress at the start
     std::optional<double> trained_s;           ///< leader: in user code, up to the newest report
+    double program_start_s = 0.0;              ///< RunnerEnded::starting_s, a part of these
     std::uint64_t progress_seen = 0;           ///< Runner::progress at the last check
     std::optional<base::StudyTime> moved;      ///< when progress was last seen, or user code was started
     base::StudyTime ended;                     ///< when user code ended here

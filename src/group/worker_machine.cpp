@@ -430,6 +430,7 @@ void WorkerMachine::on_runner(trial::RunnerEnded& happened, StudyTime now) {
         return say_bye();
     }
     current_->unread = std::move(happened.unread);
+    current_->program_start_s = happened.starting_s;
     over_here(*current_, happened.outcome, happened.failure, now);
     // The leader of a superseded attempt has nobody to report to.
     if (next_ && current_ && current_->abandoned) current_.reset();

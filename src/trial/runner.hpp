@@ -60,6 +60,8 @@ struct RunnerEnded {
     /// Not empty: a GPU of this rank does not answer its process any more, and this is what it says. The process must
     /// end: every later trial in it would fail.
     std::string sick_device = {};
+    /// Leader: seconds of training in which a program started, as far as that can be told (TrialLoop).
+    double starting_s = 0.0;
 };
 using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, RunnerNamed, RunnerEnded>;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/trial_loop.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -69,10 +70,20 @@ TrialLoop::TrialLoop(const study::StudySpec& spec, const Assignment& assignment,
 RunnerEnded TrialLoop::run(TrialBody& body) {
     body_ = &body;
     RunnerEnded ended = train();
+    ended.starting_s = starting_s();
     checkpoints_.close();
     body.close(port_.abort_flag().load());
     if (port_.abort_flag().load()) return {AttemptOutcome::lost, {}};
     return ended;
+}
+
+/// A program starts, imports and loads its data before its first report, within its first iteration: what that took
+/// longer than the mean of the others counts as its start.
+double TrialLoop::starting_s() const {
+    const base::Iteration others = point_.iteration - assignment_.first_iteration() - 1;
+    if (!spec_.trainable.program || !first_s_ || others == 0) return 0.0;
+    const double mean = (point_.seconds - assignment_.start.seconds - *first_s_) / static_cast<double>(others);
+    return std::max(0.0, *first_s_ - mean);
 }
 
 RunnerEnded TrialLoop::train() {
@@ -111,6 +122,7 @@ Verb TrialLoop::after(const trainables::Metrics& metrics) {
     watch_.stop();
     port_.progressed();
     point_ = {point_.iteration + 1, watch_.seconds(), objective_value(metrics, spec_.objective)};
+    if (!first_s_) first_s_ = point_.seconds - assignment_.start.seconds;
     const Word word = word_after(metrics);
     if (word.verb != Verb::go_on) {
         body_->end(word, point_);

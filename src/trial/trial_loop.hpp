@@ -60,6 +60,7 @@ class TrialLoop {
     [[nodiscard]] Word word_after(const trainables::Metrics& metrics);
     [[nodiscard]] study::Verdict ask_head(const trainables::Metrics& metrics);
     [[nodiscard]] Word word_on(const study::Verdict& verdict);
+    [[nodiscard]] double starting_s() const;
 
     const study::StudySpec& spec_;
     const Assignment& assignment_;
@@ -68,6 +69,7 @@ class TrialLoop {
     TrialBody* body_ = nullptr;
     CheckpointSchedule checkpoints_;
     Stopwatch watch_;
+    std::optional<double> first_s_; ///< of the first iteration of this attempt
     TrialPoint point_;
 };
 

@@ -197,6 +197,22 @@ TEST_CASE("A leader tells how long its group was starting and training", "[group
     CHECK(over.training_s == Approx(5.0));
 }
 
+TEST_CASE("The start of a program lies within its first iteration, and does not count as training", "[group]") {
+    Leader w; // started at 0 s
+    w.happened(RunnerReported{1, 4.5, {}}, at(5s));
+    w.out.take<study::ReportArrived>(w.head);
+    w.happened(RunnerReported{2, 5.0, {}}, at(6s));
+    w.out.take<study::ReportArrived>(w.head);
+    w.from(two, MemberOver{a, AttemptOutcome::finished, {}}, at(7s));
+    w.from(three, MemberOver{a, AttemptOutcome::finished, {}}, at(7s));
+    RunnerEnded ended{AttemptOutcome::finished, {}};
+    ended.starting_s = 4.0;
+    w.happened(std::move(ended), at(7s));
+    const auto over = w.out.take<GroupOver>(w.head);
+    CHECK(over.starting_s == Approx(5.0 + 4.0)); // the first sign of this stand-in was its first report
+    CHECK(over.training_s == Approx(1.0));
+}
+
 TEST_CASE("Waiting for verdicts does not count as training", "[group]") {
     Leader w; // started at 0 s
     w.happened(RunnerReported{1, 0.5, {}}, at(1s));

@@ -9,6 +9,7 @@
 #include <map>
 #include <new>
 #include <system_error>
+#include <thread>
 
 #include "device/device.hpp"
 #include "process/spawn.hpp"
@@ -193,6 +194,24 @@ TEST_CASE("a trial pauses at the verdict, with its state, value and training tim
     REQUIRE(scene.head.checkpoints.size() == 1);
     CHECK(scene.head.checkpoints[0].value == 3.0);
     CHECK_FALSE(scene.failed);
+}
+
+TEST_CASE("what the first iteration of a program takes longer than the others is its start", "[trial]") {
+    const auto started_s = [](bool program, base::Iteration last) {
+        Scene scene;
+        if (program) scene.spec.trainable.program.emplace();
+        return scene
+            .run([last](Body& body) {
+                body.last = last;
+                body.hook = [](const std::string& what) {
+                    if (what == "start") std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                };
+            })
+            .starting_s;
+    };
+    CHECK(started_s(true, 100) > 0.1); // the others take no time
+    CHECK(started_s(true, 1) == 0.0);  // nothing to compare with
+    CHECK(started_s(false, 100) == 0.0);
 }
 
 TEST_CASE("a trial that goes on from a checkpoint counts on from it", "[trial]") {
