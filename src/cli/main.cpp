@@ -17,6 +17,7 @@
 
 #include "cli/help/footers.hpp"
 #include "cli/help/help.hpp"
+#include "cli/parsing/option_advice.hpp"
 #include "cli/parsing/option_checks.hpp"
 #include "cli/parsing/steer_commands.hpp"
 #include "cli/parsing/view_commands.hpp"
@@ -127,7 +128,9 @@ class App {
             if (verb->get_name() == *first) return "";
         const auto known = verbs();
         return std::string("unknown verb '") + *first + "'" +
-               base::suggestion(*first, std::span<const std::string>(known)) + " (" + base::join(known) + ")";
+               (access(*first, F_OK) == 0 ? "; a study is run by `ranktune run " + std::string(*first) + "`"
+                                          : base::suggestion(*first, std::span<const std::string>(known))) +
+               " (" + base::join(known) + ")";
     }
 
     std::string explain(const CLI::ParseError& error, int argc, char** argv) const {
@@ -144,13 +147,18 @@ class App {
         const std::string first = argv[1];
         const CLI::App& verb = first[0] == '-' ? app_ : *app_.get_subcommand(first);
         std::vector<std::string> known;
-        for (const CLI::Option* option : verb.get_options())
+        for (const CLI::Option* option : verb.get_options()) {
             for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+            for (const std::string& name : option->get_snames()) known.push_back("-" + name);
+        }
         for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
             const std::string word = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
-            if (word.size() < 3 || !word.starts_with("--") || std::ranges::find(known, word) != known.end()) continue;
-            return "unknown option '" + word + "'" + base::suggestion(word, std::span<const std::string>(known)) +
-                   " (ranktune " + (first[0] == '-' ? "" : first + " ") + "--help)";
+            if (!is_option(word) || std::ranges::find(known, word) != known.end()) continue;
+            if (word[1] != '-' && std::ranges::find(known, word.substr(0, 2)) != known.end()) continue; // -oDIR
+            std::string advice = option_advice(word, first);
+            if (advice.empty()) advice = base::suggestion(word, std::span<const std::string>(known));
+            return "unknown option '" + word + "'" + advice + " (ranktune " + (first[0] == '-' ? "" : first + " ") +
+                   "--help)";
         }
         return "";
     }
@@ -208,6 +216,7 @@ class App {
                          "alone")
             ->transform(one_of(progresses))
             ->type_name("HOW");
+        verb->add_flag("-v,--verbose", run.verbose, "At the end also figures on training, search, workers and files");
         dry->excludes(verb->add_flag_callback(
             "-q,--quiet", [&run] { run.progress = Progress::none; }, "Print nothing but errors"));
     }
@@ -308,9 +317,12 @@ class App {
         auto* verb = app_.add_subcommand("validate", "Check a study file: all mistakes together, or the plan");
         add_study(verb, run_.study);
         add_overrides(verb, overrides_);
+        verb->add_flag("--elsewhere", validate_.elsewhere,
+                       "The trials run on other machines: do not look for the program and script of the command here");
+        verb->add_flag("-v,--verbose", validate_.verbose, "Also how much disk space checkpoints take");
         verb->callback([this, verb] {
             run_.overrides = overrides_.in_order(*verb);
-            verb_ = [this] { return validate(run_.study, run_.overrides); };
+            verb_ = [this] { return validate(run_.study, run_.overrides, validate_); };
         });
     }
     void add_submit() {
@@ -335,7 +347,7 @@ class App {
             ->type_name("TIME");
         verb->add_option("-A,--account", submit_.account, "Account, over the site file's")->type_name("NAME");
         verb->add_option("-p,--partition", submit_.partition, "Partition, over the site file's")->type_name("NAME");
-        number("--chain", submit_.chain, "So many jobs, one after the other, until the study is complete");
+        number("--chain", submit_.chain, "So many jobs, one after the other, until the study is finished");
         verb->add_flag("--print", submit_.print, "Print the script, layout and cost; submit nothing");
         verb->callback([this, verb] {
             run_.overrides = overrides_.in_order(*verb);
@@ -440,6 +452,7 @@ class App {
     InitArguments init_;
     bool markdown_ = false;
     std::string study_; ///< STUDY of all verbs but run, validate and submit
+    ValidateOptions validate_;
     Format format_ = Format::text;
     bool clean_ = false;
     std::string output_;

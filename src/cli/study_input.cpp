@@ -4,11 +4,17 @@
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include <unistd.h>
 
+#include "cli/checks/remarks.hpp"
 #include "earlier/earlier_results.hpp"
 #include "ranktune/algorithms/registry.hpp"
+#include "ranktune/base/text.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
 #include "study/parse/toml_tree.hpp"
@@ -24,7 +30,13 @@ std::string about_home(const std::string& path) {
 }
 
 /// Checks the paths in a study file before the start; otherwise only a trial would find the mistake.
-study::PathChecks path_checks() {
+study::PathChecks path_checks(const CommandCheck& command) {
+    std::function<std::string(const study::ProgramSpec&)> missing;
+    if (command.looks)
+        missing = [advice = command.advice](const study::ProgramSpec& program) {
+            const std::string what = missing_in_command(program);
+            return what.empty() || advice.empty() ? what : what + "; " + advice;
+        };
     return {.file = [](const std::string& path) -> std::string {
                 if (access(path.c_str(), R_OK) == 0) return "";
                 if (errno == EACCES) return "may not be read: \"" + path + "\"";
@@ -40,7 +52,8 @@ study::PathChecks path_checks() {
                     return std::filesystem::is_regular_file(path)
                                ? storage::content_text(storage::posix_file_system(), path)
                                : std::string();
-                }};
+                },
+            .command = std::move(missing)};
 }
 
 /// "is a file" or "is no directory".
@@ -48,24 +61,39 @@ std::string kind_of(std::filesystem::file_type type) {
     return type == std::filesystem::file_type::regular ? "is a file" : "is no directory";
 }
 
+/// `at`: the directory, or the nearest one above it that exists. Before there is a study nothing can be lost, so that a
+/// missing permission is a mistake of the command line. A study that has begun may get it back.
+void refuse_unwritable(const std::string& directory, const std::filesystem::path& at) {
+    if (access(at.c_str(), W_OK | X_OK) == 0 || (errno != EACCES && errno != EPERM)) return;
+    const std::string why = std::generic_category().message(errno);
+    if (access((directory + "/journal").c_str(), F_OK) == 0) return;
+    throw base::UsageError("'" + directory + "' cannot be the directory of the study: this user may not write to '" +
+                           at.string() + "' (" + why + "); give another directory with -o");
+}
+
 /// Checks every part of the path, from the root on.
 void refuse_file_in_the_way(const std::string& directory) {
     namespace fs = std::filesystem;
     fs::path at;
+    fs::path last;
     for (const fs::path& part : fs::absolute(directory)) {
         at /= part;
         std::error_code error;
         const fs::file_type link = fs::symlink_status(at, error).type();
         const fs::file_type type = fs::status(at, error).type();
-        if (type == fs::file_type::directory) continue;
+        if (type == fs::file_type::directory) {
+            last = at;
+            continue;
+        }
         const bool dangling = link == fs::file_type::symlink && type == fs::file_type::not_found;
         if (!dangling &&
             (type == fs::file_type::not_found || type == fs::file_type::none || type == fs::file_type::unknown))
-            return; // it will be created; if that fails, the creator reports it
+            break; // it will be created
         throw base::UsageError("'" + directory + "' cannot be the directory of the study: '" + at.string() + "' " +
                                (dangling ? "is a link that leads nowhere" : kind_of(type)) +
                                "; move it away, or give another directory with -o");
     }
+    refuse_unwritable(directory, last);
 }
 
 /// Whether `inner` is `outer` or lies below it, whichever names the paths use.
@@ -79,6 +107,24 @@ bool lies_in(const std::filesystem::path& inner, const std::filesystem::path& ou
     }
 }
 
+/// What the user may have meant by a study file that is not there.
+std::string advice_for_missing(const std::string& file) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    if (fs::exists(file + ".toml", error)) return "; did you mean '" + file + ".toml'?";
+    const fs::path path(file);
+    if (!path.has_filename()) return ": there is no directory '" + file + "'";
+    const fs::path folder = path.parent_path();
+    if (!folder.empty() && !fs::is_directory(folder, error)) return ": there is no directory '" + folder.string() + "'";
+    std::vector<std::string> names;
+    for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+         entry.increment(error))
+        if (entry->path().extension() == ".toml") names.push_back(entry->path().stem().string());
+    const std::string_view near = base::nearest(path.stem().string(), std::span<const std::string>(names));
+    if (near.empty()) return "; `ranktune init NAME` writes one to start from";
+    return "; did you mean '" + (folder / (std::string(near) + ".toml")).string() + "'?";
+}
+
 /// The text of a study file. Throws base::UsageError with advice.
 std::string text_of(const std::string& file) {
     try {
@@ -87,10 +133,9 @@ std::string text_of(const std::string& file) {
         if (error.code() == storage::not_a_file())
             throw base::UsageError("the study file '" + file +
                                    "' is a FIFO, a socket or a device, not a file: write the study into a file first");
-        std::string advice = "; `ranktune init NAME` writes one to start from";
-        if (access((file + ".toml").c_str(), F_OK) == 0) advice = "; did you mean '" + file + ".toml'?";
-        if (error.code() != std::errc::no_such_file_or_directory) advice = ": " + error.code().message();
-        throw base::UsageError("cannot read the study file '" + file + "'" + advice);
+        throw base::UsageError("cannot read the study file '" + file + "'" +
+                               (error.code() == std::errc::no_such_file_or_directory ? advice_for_missing(file)
+                                                                                     : ": " + error.code().message()));
     }
 }
 
@@ -109,15 +154,15 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
 
 } // namespace
 
-StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
-                      const study::RankCheck& ranks) {
+StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides, const study::RankCheck& ranks,
+                      const CommandCheck& command) {
     const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
     if (std::error_code error; std::filesystem::is_directory(file, error)) {
         // Not its study.toml: paths in that copy may be relative to another folder.
         const std::string text = studydir::resolved_file_of(storage::posix_file_system(), file);
         const std::string name = studydir::StudyDirectory{file}.resolved_file();
         try {
-            return {study::parse_study(text, name, overrides, known, path_checks(), ranks), text, file};
+            return {study::parse_study(text, name, overrides, known, path_checks(command), ranks), text, file};
         } catch (const study::StudyFileError&) {
             // Says it in one sentence when the study was begun by a program with algorithms of its own.
             static_cast<void>(study::parse_resolved_study(text, name, known.algorithms));
@@ -125,7 +170,7 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
         }
     }
     const std::string text = text_of(file);
-    return {study::parse_study(text, file, overrides, known, path_checks(), ranks), text, {}};
+    return {study::parse_study(text, file, overrides, known, path_checks(command), ranks), text, {}};
 }
 
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {

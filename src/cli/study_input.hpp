@@ -18,11 +18,18 @@ struct StudyInput {
     std::string directory; ///< the study directory, when the user gave one instead of a file (`run DIR`); else empty
 };
 
+/// Whether read_study looks for the program and the script of a command on this machine.
+struct CommandCheck {
+    bool looks = false;
+    std::string advice; ///< follows a mistake; may be empty
+};
+
 /// `file` may also be the directory of a study: then the study file in its journal is read, and `text` is that. Throws
 /// study::StudyFileError with all mistakes (missing input files of the trainable and trials that ask for more ranks
-/// than `ranks` allows are mistakes, too); base::UsageError when the file cannot be read.
+/// than `ranks` allows are mistakes, too; a missing program or script is one if `command` says so); base::UsageError
+/// when the file cannot be read.
 [[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
-                                    const study::RankCheck& ranks = {});
+                                    const study::RankCheck& ranks = {}, const CommandCheck& command = {});
 
 /// The study directory for a verb's STUDY argument. A directory, or a path that does not exist, is returned unchanged;
 /// a study file gives ./<study.name>, as `run` without -o. Of the file only the name is read, so that mistakes in it

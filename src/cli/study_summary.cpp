@@ -83,6 +83,21 @@ nlohmann::ordered_json front_json(const tuner::Tuner& tuner) {
     return front;
 }
 
+/// The report that is nearest to the constraints, when none keeps them.
+nlohmann::ordered_json nearest_json(const tuner::Tuner& tuner) {
+    const tuner::Nearest& nearest = *tuner.state().nearest;
+    const auto goals = tuner.spec().objective.goals();
+    nlohmann::ordered_json values = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < goals.size(); ++i) values[goals[i].metric] = nearest.values.at(i);
+    const auto& trial = tuner.state().trial(nearest.trial);
+    return {{"trial", nearest.trial.value()},
+            {"values", values},
+            {"iteration", nearest.iteration},
+            {"violation", nearest.score.violation},
+            {"state", study::name(trial.phase)},
+            {"configuration", configuration_json(tuner::configuration_at(trial, nearest.iteration))}};
+}
+
 } // namespace
 
 report::LoadedStudy load_state(const std::string& directory) {
@@ -156,6 +171,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
         if (checkpoint != nullptr && checkpoint->value) root["best"]["checkpoint_value"] = *checkpoint->value;
     } else {
         root["best"] = nullptr;
+        if (state.nearest) root["nearest"] = nearest_json(*study.tuner);
     }
     if (study.tuner->spec().objective.several()) root["front"] = front_json(*study.tuner);
     const nlohmann::json status = status_of(directory);
@@ -168,7 +184,7 @@ void print(const nlohmann::ordered_json& json) {
 }
 
 Standing standing_of(const tuner::State& state, const std::string& directory) {
-    const char* word = tuner::is_over(state) ? "ended" : "stopped";
+    const char* word = tuner::is_over(state) ? "finished" : "stopped";
     if (state.ended) return {fmt::format("{}, exit {}", word, static_cast<int>(state.outcome)), false, {}};
     auto& files = storage::posix_file_system();
     if (const auto writer = storage::possible_writer(files, directory))

@@ -34,7 +34,7 @@ void print(const nlohmann::ordered_json& json);
 // together.
 
 struct Standing {
-    std::string text;         ///< "ended, exit 0", "run by pid 4711 on n0", "not running"
+    std::string text;         ///< "finished, exit 0", "run by pid 4711 on n0", "not running"
     bool interrupted = false; ///< nobody runs it, and it has not ended
     /// How the newest start ended, where `interrupted`; nothing when its head could not write it.
     std::optional<studydir::OutcomeFile> outcome;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json_text.hpp"
+#include "study/constraint.hpp"
 #include "studydir/log_file.hpp"
 
 namespace ranktune::head {
@@ -168,6 +169,7 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, s
         .boolean("ended", state.ended)
         .boolean("draining", state.draining)
         .text("metric", tuner.spec().objective.metric)
+        .text("metrics", study::metrics_text(tuner.spec().objective))
         .text("mode", study::name(tuner.spec().objective.mode))
         .integer("num_trials", tuner.spec().num_trials)
         .integer("trials", state.trials.size())
@@ -187,6 +189,8 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, s
             .integer("iteration", best.best_iteration);
         object.raw("best", summary.str());
     }
+    if (!state.front.trials().empty()) object.integer("front", state.front.trials().size());
+    if (!state.best && state.nearest) object.integer("nearest", state.nearest->trial.value());
     if (!answers.empty()) object.raw("requests", answers_json(answers));
     return object.str() + "\n";
 }

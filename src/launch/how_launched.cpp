@@ -78,8 +78,15 @@ std::uint32_t hardware_threads() {
     return static_cast<std::uint32_t>(std::max(1, threads));
 }
 
+std::uint32_t most_workers() {
+    constexpr std::uint64_t worker_bytes = std::uint64_t{64} << 20;
+    const std::uint64_t by_cores = std::max<std::uint64_t>(16, std::uint64_t{4} * hardware_threads());
+    const std::uint64_t by_memory = std::max<std::uint64_t>(1, process::memory_bytes() / worker_bytes);
+    return static_cast<std::uint32_t>(std::min(by_cores, by_memory));
+}
+
 std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank) {
-    const std::uint32_t fit = hardware_threads() / std::max(1U, cpus_per_rank);
+    const std::uint32_t fit = std::min(hardware_threads() / std::max(1U, cpus_per_rank), most_workers());
     return std::max(ranks_per_trial, fit / ranks_per_trial * ranks_per_trial);
 }
 

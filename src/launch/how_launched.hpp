@@ -24,8 +24,12 @@ enum class Launch : std::uint8_t {
 /// not part of the mask and are ignored.)
 [[nodiscard]] std::uint32_t hardware_threads();
 
-/// Workers that fit here: one per cpus_per_rank hardware threads (the head needs next to nothing), rounded down to a
-/// multiple of the largest group, at least one group.
+/// The most workers that this machine should be asked to start: 4 for each hardware thread (16 on small machines), and
+/// 64 MiB of memory for each. More would take the machine down before the first trial.
+[[nodiscard]] std::uint32_t most_workers();
+
+/// Workers that fit here: one per cpus_per_rank hardware threads (the head needs next to nothing) and within
+/// most_workers(), rounded down to a multiple of the largest group, at least one group.
 [[nodiscard]] std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank);
 
 } // namespace ranktune::launch

@@ -143,9 +143,12 @@ std::vector<std::string> ServedStudy::row() {
     const std::lock_guard lock(mutex_);
     look();
     const report::ListedStudy study = report::listed(study_->tuner(), directory_);
-    const std::string best = study.best ? report::metric_text(study.best->value) : "-";
-    return {directory_,   standing(), std::to_string(study.done) + " of " + std::to_string(study.num_trials),
-            study.metric, best,       report::age_text(study, seconds_now())};
+    return {directory_,
+            standing(),
+            std::to_string(study.done) + " of " + std::to_string(study.num_trials),
+            study.metrics,
+            report::best_of(study),
+            report::age_text(study, seconds_now())};
 }
 
 // ---- all of them

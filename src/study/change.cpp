@@ -103,6 +103,8 @@ const std::string* find(const Lines& lines, const std::string& key) {
 
 } // namespace
 
+bool may_change_later(std::string_view key, const StudySpec& spec) { return may_change(key, spec, spec); }
+
 std::span<const std::string_view> changeable_keys() { return changeable; }
 
 std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/objective.hpp"
@@ -221,6 +222,22 @@ void Tuner::take_value(TrialId id, Iteration iteration, const schedulers::Object
     if (state_.best == id && !t.checkpoints.empty()) state_.retention.keep(id);
 }
 
+/// While no report keeps the constraints, users want to know which one was nearest.
+void Tuner::take_nearest(const study::Reported& r, const schedulers::ObjectiveReader::Reading& reading) {
+    const study::Score now = objective_.score(reading);
+    if (state_.best || now.feasible || !std::isfinite(now.trouble())) return;
+    if (state_.nearest) {
+        const study::Score& before = state_.nearest->score;
+        const auto key = [](const study::Score& score, TrialId id) {
+            return std::tuple(score.violation, -score.values()[0], id);
+        };
+        if (key(before, state_.nearest->trial) <= key(now, r.trial)) return;
+    }
+    std::vector<double> values{reading.value};
+    values.insert(values.end(), reading.others.begin(), reading.others.begin() + std::ssize(spec_.objective.others));
+    state_.nearest = Nearest{r.trial, r.iteration, now, std::move(values), objective_.distances(r.metrics)};
+}
+
 study::Ranked Tuner::ranked(TrialId id) const {
     return {study::score(state_.trials[id].best, spec_.objective.mode), id};
 }
@@ -248,7 +265,10 @@ void Tuner::apply_one(const study::Reported& r) {
     t.seconds = r.seconds;
     t.verdict = r.verdict;
     t.reported = true;
-    if (const auto reading = objective_.read(r.metrics); reading.complete) take_value(r.trial, r.iteration, reading);
+    if (const auto reading = objective_.read(r.metrics); reading.complete) {
+        take_nearest(r, reading);
+        take_value(r.trial, r.iteration, reading);
+    }
     for (const auto& metric : r.metrics) {
         if (spec_.stop.plateau && state_.metrics[metric.id.value()] == spec_.stop.plateau->metric) {
             if (t.window.size() == spec_.stop.plateau->results) t.window.erase(t.window.begin());

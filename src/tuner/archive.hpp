@@ -73,6 +73,7 @@ struct Writer {
     void operator()(const Takeover& v) { fields(*this, v); }
     void operator()(const UndoneTakeover& v) { fields(*this, v); }
     void operator()(const ChangeOfState& v) { fields(*this, v); }
+    void operator()(const Nearest& v) { fields(*this, v); }
     void operator()(const Ticket& v) { fields(*this, v); }
     void operator()(const TrialState& v) { fields(*this, v); }
 
@@ -148,6 +149,7 @@ struct Reader {
     void operator()(Takeover& v) { Writer::fields(*this, v); }
     void operator()(UndoneTakeover& v) { Writer::fields(*this, v); }
     void operator()(ChangeOfState& v) { Writer::fields(*this, v); }
+    void operator()(Nearest& v) { Writer::fields(*this, v); }
     void operator()(Ticket& v) { Writer::fields(*this, v); }
     void operator()(TrialState& v) { Writer::fields(*this, v); }
 };
@@ -186,6 +188,8 @@ void Writer::fields(Self& self, T& v) {
         each(v.takeover, v.after, v.why);
     } else if constexpr (std::is_same_v<Plain, ChangeOfState>) {
         each(v.attempt, v.takeover);
+    } else if constexpr (std::is_same_v<Plain, Nearest>) {
+        each(v.trial, v.iteration, v.score, v.values, v.distances);
     } else if constexpr (std::is_same_v<Plain, Ticket>) {
         each(v.number, v.seen, v.answered, v.configuration);
     } else if constexpr (std::is_same_v<Plain, FailureWords>) {

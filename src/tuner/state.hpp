@@ -21,6 +21,15 @@
 
 namespace ranktune::tuner {
 
+/// A report that violates constraints, while no report keeps them.
+struct Nearest {
+    TrialId trial;
+    Iteration iteration = 0;
+    study::Score score;            ///< smallest `violation`; then the best first objective, then the lower trial
+    std::vector<double> values;    ///< of the objectives, as reported
+    std::vector<double> distances; ///< from each constraint, as Constraint::distance
+};
+
 struct State {
     std::string uuid;
     std::string version;
@@ -36,6 +45,7 @@ struct State {
     std::uint64_t interruptions = 0; ///< starts that ended with attempts running, and losses of ranks, once per host
     bool scored = false;             ///< a report that counts had the study's metric
     std::optional<TrialId> best; ///< trial with the best (first) objective so far, ties to the lower id; best_by_mean
+    std::optional<Nearest> nearest; ///< for views, of a study whose best is nothing
 
     Trials trials;
     Placement placement;

@@ -61,7 +61,8 @@ std::string Tuner::objection_to_trial(const study::Steering& ask) const {
 std::string Tuner::objection_to_settings(const study::Steering& ask) const {
     if (ask.settings.empty()) return words::nothing_to_set();
     for (const std::string& setting : ask.settings)
-        if (const std::string key = study::key_of(setting); !study::may_be_set(key)) return words::key_is_fixed(key);
+        if (const std::string key = study::key_of(setting); !study::may_be_set(key))
+            return words::key_is_fixed(key, study::may_change_later(key, spec_));
     try {
         const study::StudySpec later = steered_spec(ask);
         const auto created = state_.trials.size() + state_.requests.points().size() * spec_.searcher.repeats;
@@ -70,7 +71,7 @@ std::string Tuner::objection_to_settings(const study::Steering& ask) const {
         if (changes.empty()) return words::nothing_changes();
         for (const study::KeyChange& change : changes)
             if (!study::may_be_set(change.key))
-                return words::key_is_fixed(change.key); // it follows from what was asked
+                return words::key_is_fixed(change.key, change.may_change); // it follows from what was asked
         return {};
     } catch (const study::StudyFileError& error) {
         const study::Mistake& first = error.mistakes().front();

@@ -143,6 +143,7 @@ class Tuner {
     void note_pace(double before, double after);
     void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
     void take_value(TrialId id, Iteration iteration, const schedulers::ObjectiveReader::Reading& reading);
+    void take_nearest(const study::Reported& r, const schedulers::ObjectiveReader::Reading& reading);
     void take_mean(TrialId id);
     [[nodiscard]] study::Ranked ranked(TrialId id) const;
     [[nodiscard]] std::optional<TrialId> best_of_all() const;

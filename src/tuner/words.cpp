@@ -135,11 +135,13 @@ std::string fewer_trials(std::size_t created, std::size_t wanted) {
            std::to_string(wanted);
 }
 
-std::string key_is_fixed(const std::string& key) {
-    return key + " cannot change while the study runs; what can: " + study::settable_keys() +
-           ". Others, as far as they may change at all, take effect with the next start: ranktune stop, then ranktune "
-           "run with " +
-           key + "=...";
+std::string key_is_fixed(const std::string& key, bool later) {
+    const std::string settable = "; what can change while the study runs: " + study::settable_keys();
+    if (later)
+        return key + " changes with the next start only: ranktune stop, then ranktune run with " + key + "=..." +
+               settable;
+    return key + " cannot change in a study that has begun, because results depend on it (or there is no such key); " +
+           "another study can have it: ranktune run STUDY_FILE " + key + "=... -o DIRECTORY" + settable;
 }
 
 } // namespace ranktune::tuner::words

@@ -55,6 +55,7 @@ struct Time {
 [[nodiscard]] std::string nothing_to_set();
 [[nodiscard]] std::string nothing_changes();
 [[nodiscard]] std::string fewer_trials(std::size_t created, std::size_t wanted);
-[[nodiscard]] std::string key_is_fixed(const std::string& key);
+/// `later`: the next start can take over another value.
+[[nodiscard]] std::string key_is_fixed(const std::string& key, bool later);
 
 } // namespace ranktune::tuner::words

@@ -265,6 +265,7 @@ type = "grid"
         out, err = self.ranktune("run", "tiny.toml", "--dry-run", "--local", "3", "study.num_trials=8", "--set",
                                  "study.max_iterations=27", "--set", "scheduler.finish_top=0")
         self.assertEqual(err, "")
+        self.assertTrue(out.startswith("# plan      8 trials"), out)
         self.assertEqual(len(re.findall(r"(?m)^# trial #[012]  lr=0\.\d+$", out)), 3, out)
         self.assertIn("4 ranks: rank 0 is the head, which trains nothing; 3 workers", out)
         self.assertRegex(out, r"rungs 1/3/9/27: about 8/[23]/0/0 trials")
@@ -304,7 +305,7 @@ class Run(Case):
         self.assertEqual((study / "study.toml").read_text(), TINY)
         self.assertIn("no mistakes", self.ranktune("validate", "tiny/resolved.toml")[0])
         self.assertIn("checkpoints at one time: 3 at most of each running trial",
-                      self.ranktune("validate", "tiny/resolved.toml")[0])
+                      self.ranktune("validate", "-v", "tiny/resolved.toml")[0])
         documented = (SOURCES / "docs/reference/files.md").read_text().split("\n## ")[0]
         for path in study.iterdir():
             self.assertIn(f"`{path.name}" + ("/" if path.is_dir() and path.name != "checkpoints" else ""), documented)
@@ -324,7 +325,7 @@ class Run(Case):
 
     def check_views(self):
         text, _ = self.ranktune("status", "tiny")
-        self.assertIn("ended, exit 0", text)
+        self.assertIn("finished, exit 0", text)
         self.assertEqual(len(re.findall(r"(?m)^ [ *]  #\d ", text)), 6, text)
         status = json.loads(self.ranktune("status", "tiny", "-f", "json")[0])
         self.assertEqual((status["schema"], status["trials"], status["exit_code"]), (1, 6, 0))
@@ -378,7 +379,7 @@ class Run(Case):
         self.assertIn(f"{made} of 20 trials, 0 ok, {made} failed", out)
         failing = ["trainable.fail_rate=1.0", "trainable.fail_iteration=1", "study.num_trials=20"]
         out, _ = self.run_tiny(*failing, code=4)
-        self.assertIn(f"tiny ended early ({made} of 20 trials, exit 4): nothing was started", out)
+        self.assertIn(f"tiny is finished ({made} of 20 trials, exit 4): nothing was started", out)
         self.assertIn(f"the other {20 - made} were never made", " ".join(out.split()))
         self.assertIn(f"# when it is mended: {made} again, then {20 - made} new", out)
         self.assertEqual(re.findall(r"study\.num_trials=(\d+)", out), ["20", "20"])  # as it was typed

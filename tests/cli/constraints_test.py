@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Studies with constraints on metrics, as a user runs them: constraints_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import json
 import subprocess
 import unittest
 
@@ -42,7 +43,8 @@ class Constraints(Case):
     def test_the_best_keeps_them(self):
         for searcher in ("tpe", "random"):
             self.study('"latency <= 0.6"', searcher)
-            self.ranktune("run", "limited.toml", "--local", "2", "--fresh")
+            out, _ = self.ranktune("run", "limited.toml", "--local", "2", "--fresh")
+            self.assertIn("with latency <= 0.6", " ".join(out.split()))
             exported = self.exported("limited")
             best = exported["trials"][exported["study"]["best_trial"]]
             kept = [trial["configuration"]["x"] for trial in exported["trials"] if trial["configuration"]["x"] <= 0.6]
@@ -50,6 +52,7 @@ class Constraints(Case):
             for trial in exported["trials"]:
                 self.assertEqual(trial["best"] is None, trial["configuration"]["x"] > 0.6)
             self.assertIn("with latency <= 0.6", " ".join(self.ranktune("best", "limited")[0].split()))
+            self.assertNotIn("nearest", self.ranktune("best", "limited", "--json")[0])
             self.ranktune("replay", "limited", "--verify")
             self.ranktune("report", "limited", "-o", "report.html")
 
@@ -57,8 +60,21 @@ class Constraints(Case):
         self.study('"latency <= -1"')
         out = " ".join(self.ranktune("run", "limited.toml", "--local", "2", code=4)[0].split())
         self.assertIn("kept study.constraints (latency <= -1.0)", out)
+        trials = self.exported("limited")["trials"]
+        nearest = min(range(len(trials)), key=lambda i: trials[i]["configuration"]["x"])
+        x = trials[nearest]["configuration"]["x"]
+        words = f"nearest #{nearest} score {x:.4f} at iteration 1 of 3; latency {x:.4f} (wanted <= -1.0)"
+        self.assertIn(words, out)
         out = " ".join(self.ranktune("best", "limited", code=4)[0].split())
         self.assertIn("no trial has reported a finite score with latency <= -1.0", out)
+        self.assertIn(words, out)
+        told = json.loads(self.ranktune("best", "limited", "--json")[0])
+        self.assertEqual((told["best"], told["nearest"]["trial"], told["nearest"]["values"]), (None, nearest, {"score": x}))
+        self.assertAlmostEqual(told["nearest"]["violation"], x + 1)
+        self.assertRegex(self.ranktune("ls")[0], rf"none, near: #{nearest} ")
+        self.ranktune("report", "limited", "-o", "report.html")
+        self.assertTrue(f"Nearest to it: #{nearest}  score" in (self.cwd / "report.html").read_text())
+        self.ranktune("replay", "limited", "--verify")
 
     def test_a_metric_that_is_never_reported(self):
         self.study('"latncy <= 1"')

@@ -91,7 +91,7 @@ class External(Case):
     def test_a_program_suggests_and_is_told_everything_once(self):
         self.write("search.py", GOOD)
         self.study()
-        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
         self.assertIn("8 trials, 8 ok", out)
         (lines,) = self.lines()
         self.assertEqual(lines[0]["study"]["space"], [{"name": "lr", "type": "float", "low": 0.001, "high": 1.0, "log": True}])
@@ -108,9 +108,9 @@ class External(Case):
     def test_a_program_of_a_later_start_is_told_everything_again(self):
         self.write("search.py", GOOD)
         self.study(trials=4)
-        self.ranktune("run", "ext.toml", "--local", "2")
+        self.ranktune("run", "ext.toml", "--local", "2", "-v")
         (self.cwd / "ready").unlink()
-        self.ranktune("run", "ext.toml", "--local", "2", "study.num_trials=8")
+        self.ranktune("run", "ext.toml", "--local", "2", "-v", "study.num_trials=8")
         first, second = self.lines()
         running = [line["tell"]["trial"] for line in second if line.get("tell", {}).get("state") == "running"]
         self.assertEqual(running, list(range(len(running))))
@@ -119,7 +119,7 @@ class External(Case):
 
     def test_a_program_that_always_fails_is_named_and_given_up(self):
         self.study(command="echo no such module >&2; exit 3", trainable=CURVE)
-        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
         self.assertIn("8 trials, 8 ok", out)
         self.assertIn("0 suggestions by external, 8 Sobol points", out)
         log = self.log()
@@ -129,7 +129,7 @@ class External(Case):
     def test_screens_say_that_the_program_failed_and_why(self):
         self.write("search.py", BAD)
         self.study(trainable=TRIAL.replace("{lr}", "{lr} 3"), trials=16)
-        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
         self.assertRegex(out, r"0 suggestions by external, 16 Sobol points: \d+ because it failed")
         why = ("failed 3 times in a row, at last: the program 'python3 search.py' ended (exit code 1) instead of answering; it "
                "said: ValueError: no such sampler")
@@ -144,16 +144,16 @@ class External(Case):
 
     def test_a_study_stops_with_its_searcher_if_the_file_says_so_and_goes_on_when_it_is_mended(self):
         self.study(command="echo hello", trials=40, trainable=CURVE, searcher='on_failure = "stop"')
-        out, _ = self.ranktune("run", "ext.toml", "--local", "2", code=75)
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v", code=75)
         self.assertIn("wrote 'hello', where", " ".join(out.split()))
         self.write("search.py", GOOD)
         self.study(trials=40, trainable=CURVE, searcher='on_failure = "stop"')
-        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
         self.assertIn("40 trials, 40 ok", out)
 
     def test_a_program_that_hangs_is_ended(self):
         self.study(command="cat > /dev/null", searcher='timeout = "100ms"')
-        self.assertIn("8 trials, 8 ok", self.ranktune("run", "ext.toml", "--local", "2")[0])
+        self.assertIn("8 trials, 8 ok", self.ranktune("run", "ext.toml", "--local", "2", "-v")[0])
         self.assertIn("gave no answer within 100ms (searcher.timeout)", self.log())
 
     def test_what_a_program_writes_to_its_standard_error_has_a_limit(self):
@@ -194,7 +194,7 @@ for line in sys.stdin:
             self.skipTest("no Optuna: apt-get install python3-optuna")
         shutil.copy(SOURCES / "jobs" / "external-optuna" / "optuna_search.py", self.cwd)
         self.study(command=f"{python} optuna_search.py | tee ready", searcher='on_failure = "stop"', trials=20, space=MIXED, wait=WAITING)
-        out, _ = self.ranktune("run", "ext.toml", "--local", "2")
+        out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
         self.assertIn("20 trials, 20 ok", out)
         self.assertNotIn("no-suggestion", self.log())
         suggested = {answer["ask"]: answer["config"] for answer in map(json.loads, (self.cwd / "ready").read_text().splitlines())}

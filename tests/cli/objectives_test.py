@@ -59,7 +59,7 @@ class Objectives(Case):
 
     def run_both(self, *more, **options):
         self.study(**options)
-        self.ranktune("run", "both.toml", "--local", "2", "--fresh", *more)
+        return self.ranktune("run", "both.toml", "--local", "2", "--fresh", *more)[0]
 
     def front_by_hand(self):
         """From what the trials reported last."""
@@ -70,8 +70,12 @@ class Objectives(Case):
 
     def test_the_front_everywhere(self):
         for searcher in ("random", "nsga2"):
-            self.run_both(searcher=searcher)
+            end = " ".join(self.run_both(searcher=searcher).split())
             front, last = self.front_by_hand()
+            best = [max(front, key=lambda t: (last[t][0], -t)), min(front, key=lambda t: (last[t][1], t))]
+            self.assertIn(f"front {len(front)} of 16 trials: accuracy {last[best[0]][0]:.4f} (#{best[0]})", end)
+            self.assertIn(f"latency {last[best[1]][1]:.4f} (#{best[1]})", end)
+            self.assertRegex(self.ranktune("ls", "both")[0], rf"(?m)^ both +finished +accuracy and latency +front of {len(front)} +16/16 ")
             shown = json.loads(self.ranktune("best", "both", "--format", "json")[0])["front"]
             self.assertEqual({each["trial"] for each in shown}, front)
             for each in shown:

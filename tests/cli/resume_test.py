@@ -543,7 +543,7 @@ class Resume(Long):
         self.run_tiny("-q")
         for number, words in enumerate((["run", ".", "--fresh"], ["run", ".", "-o", "../tiny", "--fresh"],
                                         ["run", "../tiny/", "--fresh"]), 1):
-            done = subprocess.run([PROGRAM, *words, "--local", "2"], cwd=self.cwd / "tiny", env=environment(),
+            done = subprocess.run([PROGRAM, *words, "--local", "2", "-v"], cwd=self.cwd / "tiny", env=environment(),
                                   capture_output=True, text=True, timeout=TIMEOUT)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertRegex(done.stdout, r"(?m)^files .* \d\d+ files")

@@ -61,7 +61,7 @@ class Steering(Long):
         self.assertRegex((self.cwd / "long/logs/start-1.log").read_text(), r" I steered +by=\S+@\S+ what=\"pause trial #0\"")
         self.verify()
         self.assertFalse((self.cwd / "long/control").exists() and list((self.cwd / "long/control").iterdir()))
-        self.assertIn("is over", self.steer("set", "long", "study.num_trials=9", code=2)[1])
+        self.assertIn("is finished. More trials", self.steer("set", "long", "study.num_trials=9", code=2)[1])
 
     def test_trials_are_added_and_settings_stay_over_a_restart_with_the_same_study_file(self):
         self.study(seconds=0.5)
@@ -71,10 +71,18 @@ class Steering(Long):
         self.assertIn("add 2 trials", self.steer("add", "long", "--csv", "more.csv")[0])
         self.assertIn("lr: 7", self.steer("add", "long", "lr=7", code=2)[1])
         self.assertIn("set study.num_trials=8", self.steer("set", "long", "study.num_trials=8")[0])
-        self.assertIn("cannot change while the study runs", self.steer("set", "long", "study.seed=8", code=2)[1])
+        self.assertIn("study.seed cannot change in a study that has begun", self.steer("set", "long", "study.seed=8", code=2)[1])
+        self.assertIn("checkpoint.keep changes with the next start only: ranktune stop, then ranktune run with checkpoint.keep=...",
+                      self.steer("set", "long", "checkpoint.keep=2", code=2)[1])
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 75, out)
+        # Nothing runs: what the next start would refuse is refused now, and what it takes over is said as its command.
+        self.assertRegex(self.ranktune("set", "long", "checkpoint.keep=2", code=2)[1],
+                         r"checkpoint.keep changes with the next start: ranktune run \S*long checkpoint.keep=2 ")
+        self.assertIn("ranktune run STUDY_FILE study.seed=8 -o DIRECTORY", self.ranktune("set", "long", "study.seed=8", code=2)[1])
+        self.assertIn("did you mean 'num_trials'", self.ranktune("set", "long", "study.num_trails=8", code=2)[1])
+        self.assertFalse(list((self.cwd / "long/control").glob("*.ask")))
         code, out = self.finish("long.toml")
         self.assertEqual(code, 0, out)
         trials = self.exported("long")["trials"]

@@ -213,7 +213,7 @@ def again():
     edited = script.read_text().replace("#SBATCH --requeue\n", "#SBATCH --requeue\n#SBATCH --comment=mine\n")
     script.write_text(edited)
     place.run("run", "study.toml", "--local", "4", "-q")
-    has(place.run("submit", "long").stdout, "is complete, so nothing was submitted")
+    has(place.run("submit", "long").stdout, "is finished, so nothing was submitted")
     (place.path / "queue").write_text("101\n")
     done = place.run("submit", "long", "study.num_trials=30")
     has(done.stdout, "job       102 submitted, to begin when job 101 of this study has ended", "log       long-102.log")
@@ -476,7 +476,7 @@ def a_study_that_ended():
         f"ranktune status {place.path / 'long'}", f"ranktune run study.toml -o {place.path / 'long'} --restart-errored (exit 4)")
     place.run("run", "study.toml", "-q", "--local", "1", "-o", "good", "trainable.fail_rate=0.0")
     done = place.submit("--time", "90m", "-o", "good", "trainable.fail_rate=0.0")
-    has(done.stdout, "is complete, so nothing was submitted; more of it: ranktune submit study.toml study.num_trials=N ...")
+    has(done.stdout, "is finished, so nothing was submitted; more of it: ranktune submit study.toml study.num_trials=N ...")
     assert place.asked() == [], place.asked()
 
 

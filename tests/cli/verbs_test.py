@@ -64,6 +64,29 @@ class Ranks(Case):
         # Of a study that is finished nothing is started.
         self.assertIn("tiny is finished", self.ranktune("run", "wide.toml", "study.max_iterations=1")[0])
 
+    def test_more_workers_than_the_machine_carries_or_the_study_uses_are_refused(self):
+        # With no launcher on PATH, so that this test never starts them.
+        self.write()  # 6 trials of one rank each
+        for verb in (["run"], ["run", "--dry-run"]):
+            err = self.ranktune(*verb, "tiny.toml", "--local", "5000", "study.num_trials=9000", code=2, PATH="/nowhere")[1]
+            self.assertRegex(err, r"--local 5000 would start 5001 processes on a machine with 1 hardware thread and \S+ \S+ of memory; "
+                             r"use --local 16 at most\. To start them all the same, use the launcher yourself: `mpirun.* -n 5001 "
+                             r"ranktune run tiny\.toml study\.num_trials=9000`")
+            self.assertIn("use --local 6 at most", self.ranktune(*verb, "tiny.toml", "--local", "5000", code=2, PATH="/nowhere")[1])
+            self.assertIn("--local 12 starts more workers than the study can use: 6 trials at one time, with 1 rank each; use --local 6",
+                          self.ranktune(*verb, "tiny.toml", "--local", "12", code=2, PATH="/nowhere")[1])
+            self.assertIn("2 trials at one time, with 3 ranks each; use --local 6", self.ranktune(
+                *verb, "tiny.toml", "--local", "12", "study.max_concurrent=2", "resources.ranks=3", code=2, PATH="/nowhere")[1])
+            self.assertRegex(self.ranktune(*verb, "tiny.toml", "resources.ranks=500", code=2, PATH="/nowhere")[1],
+                             r"let it ask for fewer, or use the launcher yourself: `mpirun.* -n 501 ranktune run tiny\.toml "
+                             r"resources\.ranks=500`")
+            self.assertIn("use fewer ranks in a trial, 16 at most",
+                          self.ranktune(*verb, "tiny.toml", "--local", "500", "resources.ranks=500", code=2, PATH="/nowhere")[1])
+        self.assertFalse((self.cwd / "tiny").exists())
+        self.ranktune("run", "tiny.toml", "--dry-run", "--local", "16", "study.num_trials=20")
+        self.run_tiny("-q")
+        self.assertIn("tiny is finished", self.ranktune("run", "tiny.toml", "--local", "5000", PATH="/nowhere")[0])
+
     def test_a_dry_run_tells_of_other_ranks_than_those_here_as_before(self):
         self.write("wide.toml", WIDE)
         out, _ = self.ranktune("run", "wide.toml", "--dry-run", SLURM_JOB_ID="7", SLURM_NTASKS="7")
@@ -97,47 +120,79 @@ class Commands(Case):
             self.assertEqual(shown.count("warning"), 1, shown)
         self.assertEqual(self.ranktune("run", "tiny.toml", "--local", "1", "-q", "--fresh"), ("", ""))
         self.study("mpirun simulate {x}", 'env = { PATH = "/nowhere" }')  # one warning is enough
-        shown = in_one_line(self.ranktune("validate", "tiny.toml")[0])
+        shown = in_one_line(self.ranktune("validate", "tiny.toml", "--elsewhere")[0])
         self.assertEqual(shown.count("warning"), 1, shown)
 
-    def test_a_program_or_script_that_is_not_here_is_warned_of(self):
-        self.study("pyhton3 train.py {args}")
-        for shown in self.everywhere(code=4):
-            self.assertIn("warning trainable.command: there is no program 'pyhton3' on PATH on this machine (the nodes of a job may "
-                          "differ), and without it every trial fails. Load its module", shown)
-        self.study("sh -eu lost.sh")  # whose options may have values
-        self.assertNotIn("warning", self.ranktune("validate", "tiny.toml")[0])
-        for command in ("sh lost.sh {args}", "python3 -u lost.sh", "./lost.sh"):
-            self.study(command)
-            for shown in self.everywhere():
-                self.assertRegex(shown, f"warning trainable.command: there is no (file|program) '{self.cwd}/(./)?lost.sh' on this "
-                                 r"machine \(the nodes of a job may differ\), and without it every trial fails. Mend the path; a "
-                                 f"relative one counts from {self.cwd} \\(trainable.directory\\)")
-        (self.cwd / "lost.sh").write_text("#!/bin/sh\n" + REPORT)
-        (self.cwd / "lost.sh").chmod(0o644)
-        for shown in self.everywhere():
-            self.assertIn(f"may not be executed, and so every trial fails. Mend it: chmod +x {self.cwd}/./lost.sh", shown)
-        (self.cwd / "lost.sh").chmod(0o755)
-        for command in ("./lost.sh", "sh lost.sh", f"{self.cwd}/lost.sh", "./{x}", "sh {x}.sh", "python3 -m lost", 'sh -c "true"'):
-            self.study(command)
-            self.assertNotIn("warning", self.ranktune("validate", "tiny.toml")[0])
-        self.study("cd sub && ./lost.sh", shell=True)  # a shell may go anywhere
-        self.assertNotIn("warning", self.ranktune("validate", "tiny.toml")[0])
-        self.study("found", f'env = {{ PATH = "{self.cwd}/bin" }}')
-        self.assertIn("no program 'found'", in_one_line(self.ranktune("validate", "tiny.toml")[0]))
-        (self.cwd / "bin").mkdir()
-        os.link(self.cwd / "lost.sh", self.cwd / "bin" / "found")
+    def refused(self, *words):
+        """validate, a dry run and a run refuse the study with these words, and nothing is started."""
+        for verb in (["validate"], ["run", "--dry-run"], ["run", "--local", "1"]):
+            err = in_one_line(self.ranktune(verb[0], "tiny.toml", *verb[1:], code=2)[1])
+            for word in words:
+                self.assertIn(word, err)
+            self.assertEqual("validate --elsewhere" in err, verb == ["validate"], err)
+        self.assertFalse((self.cwd / "tiny").exists())
+        for shown in (in_one_line(self.ranktune("validate", "tiny.toml", "--elsewhere")[0]), in_one_line(
+                self.ranktune("run", "tiny.toml", "--dry-run", SLURM_JOB_ID="7", SLURM_NTASKS="7")[0])):
+            self.assertIn("warning trainable.command: ", shown)
+            self.assertIn("without it every trial fails (the nodes of a job may differ)", shown)
+
+    def accepted(self):
         self.assertNotIn("warning", self.ranktune("validate", "tiny.toml")[0])
 
-    def test_a_resumed_study_is_warned_of_what_went_away(self):
-        (self.cwd / "train.sh").write_text(REPORT)
-        self.study("sh train.sh")
+    def test_a_program_or_script_that_is_not_here_is_refused_before_anything_starts(self):
+        self.study("pyhton3 train.py {args}")
+        self.refused("1 mistake in tiny.toml, nothing was started", "8:11 trainable.command: there is no program 'pyhton3' on PATH "
+                     "on this machine; load its module, activate its environment, or write its path")
+        self.study("sh -eu lost.sh")  # whose options may have values
+        self.accepted()
+        for command in ("sh lost.sh {args}", "python3 -u lost.sh", "./lost.sh"):
+            self.study(command)
+            self.refused(f"lost.sh' on this machine; a relative path counts from {self.cwd} (trainable.directory)")
+        lost = self.cwd / "lost.sh"
+        lost.write_text("#!/bin/sh\n" + REPORT)
+        lost.chmod(0o644)
+        self.refused(f"may not be executed: chmod +x {self.cwd}/./lost.sh")
+        lost.chmod(0o755)
+        for command in ("./lost.sh", "sh lost.sh", f"{self.cwd}/lost.sh", "./{x}", "sh {x}.sh", "python3 -m lost", 'sh -c "true"'):
+            self.study(command)
+            self.accepted()
+        self.study("cd sub && ./away.sh", shell=True)  # a shell may go anywhere
+        self.accepted()
+        self.study("lost.sh")
+        self.refused("there is no program 'lost.sh' on PATH on this machine; the file of that name beside the study file is ./lost.sh")
+        self.study("found", f'env = {{ PATH = "{self.cwd}/bin" }}')
+        self.refused("no program 'found'")
+        (self.cwd / "bin").mkdir()
+        os.link(lost, self.cwd / "bin" / "found")
+        self.accepted()
+        self.study("./bin")
+        self.refused("/bin' is a directory, not a program")
+
+    def test_a_script_whose_first_line_names_no_program_is_refused(self):
+        script = self.cwd / "train"
+        for line, word in (("#!/usr/bin/env pyhton3\n", "names 'pyhton3', which is not on PATH"),
+                           ("#!/opt/python -u\n", "names '/opt/python', which is no program"),
+                           ("#!/bin/sh\r\n", "lines that end as on Windows"), ("", "needs a first line that names what runs it")):
+            script.write_bytes(line.encode() + b"exit 0\n")
+            script.chmod(0o755)
+            self.study("./train")
+            self.refused(word)
+        for line in ("#!/usr/bin/env -S python3 -u\n", "#! /bin/sh -e\n", "\x7fELF"):
+            script.write_text(line)
+            self.accepted()
+
+    def test_a_study_that_has_begun_is_started_whose_program_is_gone(self):
+        script = self.cwd / "train.sh"
+        script.write_text("#!/bin/sh\n" + REPORT)
+        script.chmod(0o755)
+        self.study("./train.sh")
         self.ranktune("run", "tiny.toml", "--local", "1", "-q")
-        (self.cwd / "train.sh").unlink()
-        out, _ = self.ranktune("run", "tiny.toml", "--local", "1")  # finished: nothing is started
-        self.assertNotIn("warning", out)
-        out, _ = self.ranktune("run", "tiny.toml", "--local", "1", "study.num_trials=4", "failure.tolerate=1.0")
-        self.assertIn("there is no file", in_one_line(out))
+        script.rename(self.cwd / "away.sh")
+        self.assertIn("tiny is finished", self.ranktune("run", "tiny.toml")[0])
+        out = self.ranktune("run", "tiny.toml", "--local", "1", "study.num_trials=30", code=75)[0]
+        self.assertIn("without it every trial fails", in_one_line(out))
+        script.symlink_to("away.sh")
+        self.assertIn("30 trials, 30 ok, 0 failed", self.ranktune("run", "tiny.toml", "--local", "1", "study.num_trials=30")[0])
 
     def test_a_home_directory_is_flagged_where_no_shell_expands_it(self):
         for command in ("~/venv/bin/python train.py", "python3 ~/train.py", "python3 train.py --data=~/x.h5", "~alice/train"):
@@ -148,7 +203,7 @@ class Commands(Case):
         self.assertFalse((self.cwd / "tiny").exists())
         for command in ("sh a~b ~", "sh x~/y --bound=~5", 'sh "~/x"', "sh {x}~/y"):
             self.study(command.replace(" ~", ""))
-            self.assertIn("no mistakes", self.ranktune("validate", "tiny.toml")[0])
+            self.assertIn("no mistakes", self.ranktune("validate", "tiny.toml", "--elsewhere")[0])
         self.study("~/venv/bin/python train.py", shell=True)
         self.assertIn("no mistakes", self.ranktune("validate", "tiny.toml")[0])
         self.study("sh train.sh", 'directory = "~/work"')
@@ -170,7 +225,7 @@ class Taken(Case):
 
     def test_every_verb_takes_the_study_file_and_the_directory(self):
         self.run_tiny("-q")
-        self.assertIn("ended, exit 0", self.same("status"))
+        self.assertIn("finished, exit 0", self.same("status"))
         self.assertIn('"schema": 1', self.same("status", "-f", "json"))
         self.assertIn("best", self.same("best"))
         self.assertIn("trial #3", self.same("logs", "3"))
@@ -184,7 +239,7 @@ class Taken(Case):
         self.assertIn("safetensors", self.same("checkpoint", "best"))
         self.assertIn("tiny is finished", self.same("run"))
         self.assertIn("6 trials", self.same("validate"))
-        self.assertIn("complete, so nothing was submitted", self.same("submit", "--time", "1h"))
+        self.assertIn("finished, so nothing was submitted", self.same("submit", "--time", "1h"))
         for place in ("tiny", "tiny.toml"):
             self.assertIn("nothing runs in 'tiny'; what there is: ranktune status tiny", self.ranktune("stop", place, code=2)[1])
             self.assertIn("tiny-support.tar.gz: ", self.ranktune("support", place, TMPDIR=str(self.cwd))[0])
@@ -204,7 +259,7 @@ class Taken(Case):
         for verb in (["status"], ["best"], ["logs"], ["export", "-f", "csv"], ["report"], ["replay"], ["checkpoint"], ["stop"]):
             words = ["best"] if verb[0] in ("logs", "checkpoint") else []
             err = self.ranktune(verb[0], "tiny.toml", *words, *verb[1:], code=2)[1]
-            self.assertIn("'tiny' holds no study", err)
+            self.assertIn("there is no directory 'tiny'", err)
             self.assertIn("give the directory that `ranktune run` made", err)
         self.write("list.csv", "a,b\n1,2\n")
         self.assertIn("'list.csv' is no study file: not valid TOML", self.ranktune("status", "list.csv", code=2)[1])
@@ -255,8 +310,8 @@ class Codes(Case):
             for words in (["run", "tiny.toml", "--local", "1", "-o", place], ["submit", "tiny.toml", *job, "-o", place],
                           ["supervise", "--", PROGRAM, "run", "tiny.toml", "--local", "1", "-o", place]):
                 code, err = told(*words)
-                self.assertEqual(code, 75, err)
-                self.assertRegex(err, r"Permission denied.*have the permissions mended, or take another directory with -o.*\(exit 75\)")
+                self.assertEqual(code, 2, err)  # there is no study yet that could lose something
+                self.assertRegex(err, r"may not write to '.*' \(Permission denied\); give another directory with -o \(exit 2\)")
         for words in (["run", "hidden", "--local", "1"], ["submit", "hidden", *job]):
             code, err = told(*words)
             self.assertEqual(code, 75, err)

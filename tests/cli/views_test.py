@@ -79,7 +79,7 @@ class List(Views):
         (self.cwd / "empty").mkdir()
         head = self.long_study()
         listed = json.loads(self.ranktune("ls", "--json")[0])["studies"]
-        self.assertEqual([(s["directory"], s["state"]) for s in listed], [("long", "running"), ("tiny", "complete")])
+        self.assertEqual([(s["directory"], s["state"]) for s in listed], [("long", "running"), ("tiny", "finished")])
         self.assertEqual(listed[0]["exit_code"], None)
         self.assertEqual({k: listed[1][k] for k in ("name", "metric", "mode", "exit_code", "trials_done", "trials", "num_trials")},
                          {"name": "tiny", "metric": "score", "mode": "max", "exit_code": 0, "trials_done": 6, "trials": 6, "num_trials": 6})
@@ -89,7 +89,7 @@ class List(Views):
         self.assertEqual({s["directory"] for s in listed}, {"other/deep", "tiny"})
         text, _ = self.ranktune("ls")
         self.assertRegex(text, r"(?m)^ long +running +score")
-        self.assertRegex(text, rf"(?m)^ tiny +complete +score +{best['value']:.4f}  #{best['trial']} +6/6 +\d")
+        self.assertRegex(text, rf"(?m)^ tiny +finished +score +{best['value']:.4f}  #{best['trial']} +6/6 +\d")
         self.assertIn("'lost' is not a folder", self.ranktune("ls", "lost", code=2)[1])
 
         self.ranktune("stop", "long")
@@ -108,7 +108,7 @@ class List(Views):
         self.run_tiny("-q", "--fresh")
         segment = study / "journal" / "000001.h5"
         segment.write_bytes(b"damaged")
-        self.assertEqual(json.loads(self.ranktune("ls", "tiny", "--json")[0])["studies"][0]["state"], "complete")
+        self.assertEqual(json.loads(self.ranktune("ls", "tiny", "--json")[0])["studies"][0]["state"], "finished")
         (study / "status").unlink()
         listed = json.loads(self.ranktune("ls", "tiny", "--json")[0])["studies"][0]
         self.assertEqual(listed["state"], "unreadable")

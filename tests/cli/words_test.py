@@ -36,7 +36,7 @@ class Words(Case):
         slow = ["trainable.seconds=0.2", "scheduler.type=fifo", "study.max_iterations=50"]
         self.run_tiny(*slow, "study.time_budget=1s", "-q")
         out, err = self.run_tiny(*slow, "study.time_budget=1s", "study.num_trials=30")
-        self.assertRegex(out, r"^tiny ended early \(\d of 6 trials, exit 0\): nothing was started\n")
+        self.assertRegex(out, r"^tiny is finished \(\d of 6 trials, exit 0\): nothing was started\n")
         self.assertEqual(err, "not taken over: study.num_trials 6 -> 30, because study.time_budget (1s) is used up; the study "
                               "goes on with a longer one, as in study.time_budget=2s\n")
 
@@ -199,7 +199,7 @@ class Words(Case):
         out = self.ranktune("run", "tiny", "--local", "1")[0]
         self.assertRegex(" ".join(out.split()), r"ranktune submit tiny study.num_trials=12 # 6 more")
         queue("exit 0")
-        self.assertIn("holds no study", self.ranktune("status", "other", code=2, **slurm)[1])
+        self.assertIn("there is no directory 'other'", self.ranktune("status", "other", code=2, **slurm)[1])
 
     def test_a_rank_that_was_killed_is_not_called_a_signal_to_the_study(self):
         self.write()

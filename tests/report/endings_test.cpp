@@ -23,6 +23,33 @@ TEST_CASE("the end screen of a study that went well", "[report]") {
     CHECK(screen.find("\x1b") == std::string::npos);
 }
 
+TEST_CASE("without figures the end screen says what was best, what failed and what comes next", "[report]") {
+    FilesInfo brief = files();
+    brief.verbose = false;
+    const std::string screen = end_screen(ended_well().tuner, figures(), brief, Style{});
+    for (const char* label : {"training ", "workers ", "files ", "search "}) CHECK_FALSE(contains(screen, label));
+    CHECK(contains(screen, "\nbest      #0"));
+    CHECK(contains(screen, "\nnext      ranktune best digits"));
+    CHECK(std::ranges::count(screen, '\n') == 5);
+}
+
+TEST_CASE("failures that differ in their values alone are one group", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    study.train(0, 1, 0.5);
+    study.over(1, study::AttemptOutcome::failed, {"train.py: --lr=0.0123: invalid choice: 'adma'"});
+    study.over(2, study::AttemptOutcome::failed, {"train.py: --lr=4e-05: invalid choice: 'sgdm'"});
+    study.over(3, study::AttemptOutcome::failed, {"can't allocate 512 MiB on n3"});
+    study.over(4, study::AttemptOutcome::failed, {"can't allocate 1024 MiB on n17"});
+    study.over(5, study::AttemptOutcome::failed, {"can't open the file"});
+    Style wide;
+    wide.width = 200;
+    const std::string text = failures_text(study.tuner.state(), "digits", wide);
+    CHECK(contains(text, "#1 #2: train.py: --lr=0.0123: invalid choice: 'adma' (the others with other values)\n"));
+    CHECK(contains(text, "#3 #4: can't allocate 512 MiB on n3 (the others with other values)\n"));
+    CHECK(contains(text, "#5: can't open the file\n"));
+}
+
 TEST_CASE("the end screen groups failures by their message", "[report]") {
     StudyByHand study(digits);
     study.began(4);
@@ -97,7 +124,8 @@ TEST_CASE("Of many different messages five are shown, and a command that shows t
     study.began(4);
     study.train(0, 1, 0.5);
     for (std::uint32_t trial = 1; trial < 10; ++trial)
-        study.over(trial, study::AttemptOutcome::failed, {"file " + std::to_string(trial) + " is not there"});
+        study.over(trial, study::AttemptOutcome::failed,
+                   {std::string("file ") + "abcdefghij"[trial] + " is not there"});
     study.play_out(curve);
     REQUIRE(study.tuner.state().ended);
     const std::string screen = end_screen(study.tuner, figures(), files(), Style{});

@@ -164,6 +164,7 @@ TEST_CASE("a trial whose searcher was given up is a stopgap that says why, also 
     Style style;
     style.width = 400;
     FilesInfo files;
+    files.verbose = true;
     files.log = "small/logs/start-1.log";
     CHECK_THAT(end_screen(study.tuner, {}, files, style),
                Contains("search    0 suggestions by external, 6 Sobol points: 5 because it failed, 1 because none was "

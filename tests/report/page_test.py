@@ -531,7 +531,8 @@ y = "uniform(0, 1)"
         self.browser.call("Emulation.setScriptExecutionDisabled", value=True)
         try:
             self.browser.call("Page.navigate", url=self.asha.resolve().as_uri())
-            shown = self.browser.run("document.readyState") and self.browser.run("document.querySelectorAll('main table, main svg').length")
+            self.browser.wait_for("document.readyState === 'complete' && document.querySelector('main h1')")
+            shown = self.browser.run("document.querySelectorAll('main table, main svg').length")
             self.assertGreater(shown, 4)
             self.assertIn("Best result", self.text("main"))
         finally:

@@ -62,6 +62,27 @@ TEST_CASE("each rank-second of a study has one cause", "[report]") {
     CHECK_THAT(text, Contains("ranktune status small --filter 'state == failed'"));
 }
 
+TEST_CASE("what a program needs before its first report, beyond an iteration, is its start", "[report]") {
+    std::string text = fifo_study("");
+    const std::string builtin = "name = \"any\"";
+    StudyByHand study(text.replace(text.find(builtin), builtin.size(), "command = \"train {args}\""));
+    study.began(1);
+    study.wait(milliseconds(3000));
+    CHECK(spent_on(view_of(study), Spent::starting) == Approx(3.5)); // so far it has said nothing
+    const auto report = [&](base::Iteration iteration, double seconds) {
+        study.step(study::ReportArrived{
+            base::TrialId{0}, base::Attempt{1}, base::Incarnation{1}, iteration, seconds, {{"score", 0.1}}});
+    };
+    report(1, 4.0);
+    CHECK(spent_on(view_of(study), Spent::training) == Approx(4.0)); // an iteration may take that long
+    report(2, 4.5);
+    const StudyView view = view_of(study);
+    CHECK(spent_on(view, Spent::starting) == Approx(3.5));
+    CHECK(spent_on(view, Spent::training) == Approx(1.0));
+    CHECK(view.cost.training_s == Approx(1.0));
+    CHECK(sum_of(view) == Approx(4.5));
+}
+
 TEST_CASE("what is trained again counts against what made it necessary", "[report]") {
     StudyByHand study(fifo_study(""));
     study.began(1);

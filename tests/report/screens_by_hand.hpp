@@ -101,7 +101,12 @@ type = "asha"
     return style;
 }
 
-[[nodiscard]] inline FilesInfo files() { return {9, 3'140'000, "digits", "ranktune run digits.toml"}; }
+/// For a screen with all figures.
+[[nodiscard]] inline FilesInfo files() {
+    FilesInfo info{9, 3'140'000, "digits", "ranktune run digits.toml"};
+    info.verbose = true;
+    return info;
+}
 
 /// A grid of three trials of one iteration.
 [[nodiscard]] inline std::string grid(const std::string& num_trials = {}) {

@@ -19,7 +19,7 @@ PageStudy played() {
     StudyByHand study(small_study(9));
     study.began(2);
     study.play_out(rising);
-    return {view_of(study), "small", "ended, exit 0"};
+    return {view_of(study), "small", "finished, exit 0"};
 }
 
 std::size_t count(const std::string& text, const std::string& part) {

@@ -31,7 +31,7 @@ ListedStudy study_in(const std::string& directory, ListedState state, double new
 
 std::vector<ListedStudy> some_studies() {
     std::vector<ListedStudy> studies{
-        study_in("old", ListedState::complete, 1000.0), study_in("new", ListedState::failed, 90000.0),
+        study_in("old", ListedState::finished, 1000.0), study_in("new", ListedState::failed, 90000.0),
         study_in("now", ListedState::running, 99000.0), study_in("killed\x1b[2J", ListedState::interrupted, 50000.0)};
     studies[0].best = {17, 0.9722};
     studies[1].exit_code = 4;

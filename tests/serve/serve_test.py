@@ -135,6 +135,13 @@ class Serve(unittest.TestCase):
             seen = browser.run(rows)
             browser.wait_for(f"{rows} > {seen}", seconds=120)
             browser.wait_for("document.querySelectorAll('main h1').length === 1")
+            self.assertRegex(browser.run("document.getElementById('now').textContent"), r"of about [\d,]+ iterations .*left.*On ranks now: #\d+ \(")
+            # A new page is drawn before it takes the place of the old one: in no frame is the first chart empty.
+            browser.run("(() => { window.blank = 0; const look = () => { blank += !document.querySelector('#page .chart .axis'); "
+                        "requestAnimationFrame(look); }; look(); return 0; })()")
+            version = browser.run("document.documentElement.dataset.version")
+            browser.wait_for(f"Number(document.documentElement.dataset.version) > {version} + 1", seconds=120)
+            self.assertEqual(browser.run("window.blank"), 0)
             # While something is picked, the page waits for the user.
             browser.run("document.querySelector('tbody tr[tabindex]').click()")
             browser.wait_for("!document.getElementById('show-news').hidden", seconds=120)

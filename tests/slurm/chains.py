@@ -39,7 +39,7 @@ def chain_done(folder):
     assert len(jobs) == 3
     wait_until("the end of all", lambda: [state_of(job) for job in jobs] == ["COMPLETED", "CANCELLED", "CANCELLED"])
     again = subprocess.run(list(map(str, words)), env=environment, cwd=study.parent, capture_output=True, text=True)
-    assert again.returncode == 0 and "is complete, so nothing was submitted" in again.stdout, again
+    assert again.returncode == 0 and "is finished, so nothing was submitted" in again.stdout, again
     late = slurm("sbatch", "--parsable", f"--chdir={study.parent}", study / "submit" / "job.sbatch")
     wait_until("the end of a late one", lambda: state_of(late) == "COMPLETED")
     ran = re.search(r"RunTime=00:00:(\d\d)", slurm("scontrol", "show", "job", late))

@@ -23,6 +23,9 @@ struct KeyChange {
 /// All keys that differ, in the order of the resolved file. An explicit default equals an implicit one.
 [[nodiscard]] std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after);
 
+/// Whether a later start of the study can take over another value of this key.
+[[nodiscard]] bool may_change_later(std::string_view key, const StudySpec& spec);
+
 /// Keys, and whole tables ("stop."), that may change. Options with AlgorithmOption::may_change may change, too, and so
 /// may the path of a file with the same content.
 [[nodiscard]] std::span<const std::string_view> changeable_keys();

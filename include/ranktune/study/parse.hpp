@@ -45,6 +45,8 @@ struct PathChecks {
     /// Returns a digest of the content of a usable file, which does not depend on its path; empty: unknown (a
     /// directory).
     std::function<std::string(const std::string& path)> content = {};
+    /// Whether the program and script of a command exist.
+    std::function<std::string(const ProgramSpec& program)> command = {};
 };
 
 /// How the parser checks the number of ranks, if the place where the study will run is known. Called with the largest

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string_view>
 
 #include <unistd.h>
@@ -22,7 +24,7 @@ namespace fs = std::filesystem;
 using study::ProgramSpec;
 using study::WrittenWord;
 
-constexpr const char* on_this_machine = "on this machine (the nodes of a job may differ)";
+constexpr const char* on_this_machine = "on this machine";
 
 std::string launcher_warning(const std::string& launcher) {
     return fmt::format(
@@ -46,28 +48,57 @@ fs::path in_directory(const ProgramSpec& program, const std::string& path) {
 }
 
 std::string missing_text(const char* what, const ProgramSpec& program, const fs::path& path) {
-    return fmt::format(
-        "trainable.command: there is no {} {} {}, and without it every trial fails. Mend the path; a relative one "
-        "counts from {} (trainable.directory)",
-        what, report::unbroken("'" + path.string() + "'"), on_this_machine,
-        report::unbroken(study::common_directory(program)));
+    return fmt::format("there is no {} {} {}; a relative path counts from {} (trainable.directory)", what,
+                       "'" + path.string() + "'", on_this_machine, study::common_directory(program));
 }
 
-std::string program_warning(const ProgramSpec& program, const WrittenWord& word) {
+/// The first line of a script names the program that runs it: `#!/usr/bin/env python3`.
+std::string interpreter_missing(const ProgramSpec& program, const fs::path& script) {
+    std::string line(256, '\0');
+    std::ifstream file(script, std::ios::binary);
+    file.read(line.data(), static_cast<std::streamsize>(line.size()));
+    line.resize(static_cast<std::size_t>(file.gcount()));
+    const std::string name = "'" + script.string() + "'";
+    if (!line.starts_with("#!")) {
+        const bool binary = line.empty() || line.find('\0') != std::string::npos || line.starts_with("\x7f");
+        return binary ? "" : name + " needs a first line that names what runs it, such as #!/bin/sh";
+    }
+    line = line.substr(2, line.find('\n') - 2);
+    if (line.ends_with('\r'))
+        return fmt::format("{} has lines that end as on Windows, and its first line names no program therefore; {}",
+                           name, "sed -i 's/\\r$//' " + study::shell_text({script.string()}));
+    std::istringstream words(line);
+    std::string interpreter, argument;
+    words >> interpreter >> argument;
+    if (interpreter.empty() || !interpreter.starts_with('/')) return "";
+    if (access(interpreter.c_str(), X_OK) != 0)
+        return fmt::format("the first line of {} names '{}', which is no program {}", name, interpreter,
+                           on_this_machine);
+    const bool on_path = study::program_of(interpreter) == "env" && !argument.empty() && !argument.starts_with('-') &&
+                         argument.find('=') == std::string::npos;
+    if (on_path && process::find_program(argument, search_path(program)).empty())
+        return fmt::format("the first line of {} names '{}', which is not on PATH {}", name, argument, on_this_machine);
+    return "";
+}
+
+std::string missing_program(const ProgramSpec& program, const WrittenWord& word) {
     if (word.text.find('/') == std::string::npos) {
-        if (!process::find_program(word.text, search_path(program)).empty()) return "";
-        return fmt::format(
-            "trainable.command: there is no program '{}' on PATH {}, and without it every trial fails. Load its "
-            "module, activate its environment, or write its path",
-            word.text, on_this_machine);
+        const std::string found = process::find_program(word.text, search_path(program));
+        if (!found.empty()) return interpreter_missing(program, found);
+        const bool beside = access(in_directory(program, word.text).c_str(), F_OK) == 0;
+        return fmt::format("there is no program '{}' on PATH {}; {}", word.text, on_this_machine,
+                           beside ? "the file of that name beside the study file is ./" + word.text
+                                  : "load its module, activate its environment, or write its path");
     }
     const fs::path path = in_directory(program, word.text);
     if (access(path.c_str(), F_OK) != 0) return missing_text("program", program, path);
+    std::error_code error;
+    if (fs::is_directory(path, error))
+        return fmt::format("{} is a directory, not a program", "'" + path.string() + "'");
     if (access(path.c_str(), X_OK) != 0)
-        return fmt::format("trainable.command: {} may not be executed, and so every trial fails. Mend it: {}",
-                           report::unbroken("'" + path.string() + "'"),
-                           report::unbroken("chmod +x " + study::shell_text({path.string()})));
-    return "";
+        return fmt::format("{} may not be executed: {}", "'" + path.string() + "'",
+                           "chmod +x " + study::shell_text({path.string()}));
+    return interpreter_missing(program, path);
 }
 
 /// The word that an interpreter takes as its script; nullptr when that is not certain: options of most interpreters may
@@ -86,33 +117,34 @@ const WrittenWord* script_of(const std::vector<WrittenWord>& words) {
     return nullptr;
 }
 
-std::string script_warning(const ProgramSpec& program, const WrittenWord& word) {
+std::string missing_script(const ProgramSpec& program, const WrittenWord& word) {
     const fs::path path = in_directory(program, word.text);
     if (access(path.c_str(), F_OK) != 0) return missing_text("file", program, path);
     if (access(path.c_str(), R_OK) != 0)
-        return fmt::format(
-            "trainable.command: {} may not be read by this user, and so every trial fails. Mend its permissions",
-            report::unbroken("'" + path.string() + "'"));
+        return fmt::format("{} may not be read by this user; mend its permissions", "'" + path.string() + "'");
     return "";
 }
 
 } // namespace
 
-std::vector<std::string> command_warnings(const study::StudySpec& spec) {
-    std::vector<std::string> warnings;
-    if (!spec.trainable.program) return warnings;
-    const ProgramSpec& program = *spec.trainable.program;
-    if (const std::string launcher = study::launcher_in(program); !launcher.empty())
-        return {launcher_warning(launcher)};
+std::string missing_in_command(const ProgramSpec& program) {
+    std::error_code error;
     const auto words = study::CommandTemplate::written(program.command);
-    if (program.shell || words.empty() || words.front().varies) return warnings;
-    const auto note = [&](std::string warning) {
-        if (!warning.empty()) warnings.push_back(std::move(warning));
-    };
-    note(program_warning(program, words.front()));
-    if (const WrittenWord* script = script_of(words); script != nullptr && !script->varies)
-        note(script_warning(program, *script));
-    return warnings;
+    if (program.shell || words.empty() || words.front().varies) return "";
+    if (!fs::is_directory(study::common_directory(program), error)) return ""; // a mistake of its own
+    std::string missing = missing_program(program, words.front());
+    if (!missing.empty()) return missing;
+    const WrittenWord* script = script_of(words);
+    return script == nullptr || script->varies ? "" : missing_script(program, *script);
+}
+
+std::vector<std::string> command_warnings(const study::StudySpec& spec) {
+    if (!spec.trainable.program) return {};
+    if (const std::string launcher = study::launcher_in(*spec.trainable.program); !launcher.empty())
+        return {launcher_warning(launcher)};
+    const std::string missing = missing_in_command(*spec.trainable.program);
+    if (missing.empty()) return {};
+    return {"trainable.command: " + missing + "; without it every trial fails (the nodes of a job may differ)"};
 }
 
 std::string command_warning_lines(const study::StudySpec& spec, const report::Style& style) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/checks/ranks_here.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "cli/terminal/terminal.hpp"
+#include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "launch/how_launched.hpp"
 #include "process/environment.hpp"
@@ -49,6 +51,19 @@ std::string line_of(const char* verb, const RunArguments& arguments) {
     return study::shell_text(words);
 }
 
+/// The line that starts so many workers without asking whether the machine can carry them.
+std::string launcher_line(const RunArguments& arguments, std::uint32_t workers) {
+    const bool open_mpi = comm::mpi::library() == comm::mpi::Library::open_mpi;
+    return fmt::format("`mpirun{} -n {} {}`", open_mpi ? " --oversubscribe" : "", workers + 1,
+                       line_of("run", arguments));
+}
+
+/// `by_option` when --local accepts so many workers here, else the launcher's line.
+std::string start_here(const RunArguments& arguments, std::uint32_t workers, const std::string& by_option) {
+    if (workers <= launch::most_workers()) return by_option;
+    return fmt::format("use the launcher yourself: {}", launcher_line(arguments, workers));
+}
+
 } // namespace
 
 std::string login_node_refusal(const RunArguments& arguments, std::uint32_t workers) {
@@ -61,14 +76,41 @@ std::string login_node_refusal(const RunArguments& arguments, std::uint32_t work
 
 study::RankCheck local_ranks(const RunArguments& arguments) {
     if (arguments.local)
-        return at_most(*arguments.local, [](std::uint32_t most) { return fmt::format("use --local {}", most); });
-    return [threads = launch::hardware_threads()](std::uint32_t most) -> std::string {
+        return at_most(*arguments.local, [arguments](std::uint32_t most) {
+            return start_here(arguments, most, fmt::format("use --local {}", most));
+        });
+    return [threads = launch::hardware_threads(), arguments](std::uint32_t most) -> std::string {
         if (threads >= most) return "";
         return fmt::format(
-            "a trial may ask for {}, but ranktune may use {} here; let it ask for fewer, or say --local {}, which "
-            "starts {} processes here all the same",
-            report::counted(most, "rank"), report::counted(threads, "hardware thread"), most, most + 1);
+            "a trial may ask for {}, but ranktune may use {} here; let it ask for fewer, or {}",
+            report::counted(most, "rank"), report::counted(threads, "hardware thread"),
+            start_here(arguments, most,
+                       fmt::format("say --local {}, which starts {} processes here all the same", most, most + 1)));
     };
+}
+
+void refuse_crowd(const RunArguments& arguments, const study::StudySpec& spec) {
+    if (!arguments.local) return;
+    const std::uint32_t asked = *arguments.local;
+    const std::uint32_t group = spec.max_ranks_per_trial();
+    const std::uint32_t trials =
+        spec.max_concurrent == 0 ? spec.num_trials : std::min(spec.num_trials, spec.max_concurrent);
+    const std::uint64_t used = std::uint64_t{trials} * group;
+    if (const std::uint32_t most = launch::most_workers(); asked > most) {
+        const std::uint64_t fit = std::min<std::uint64_t>(used, most / group * group);
+        throw base::UsageError(fmt::format(
+            "--local {} would start {} processes on a machine with {} and {} of memory; use {}. To start them all the "
+            "same, use the launcher yourself: {}",
+            asked, asked + 1, report::counted(launch::hardware_threads(), "hardware thread"),
+            report::bytes_text(process::memory_bytes()),
+            fit == 0 ? fmt::format("fewer ranks in a trial, {} at most", most) : fmt::format("--local {} at most", fit),
+            launcher_line(arguments, asked)));
+    }
+    constexpr std::uint32_t few = 4; // a few idle workers do no harm
+    if (asked > std::max<std::uint64_t>({used, launch::hardware_threads(), few}))
+        throw base::UsageError(fmt::format(
+            "--local {} starts more workers than the study can use: {} at one time, with {} each; use --local {}",
+            asked, report::counted(trials, "trial"), report::counted(group, "rank"), used));
 }
 
 study::RankCheck launched_ranks(std::uint32_t workers) {
@@ -107,7 +149,7 @@ RanksHere::RanksHere(const RunArguments& arguments) : arguments_(arguments), wor
 }
 
 study::RankCheck RanksHere::check() const {
-    if (of_ == Of::option || of_ == Of::machine) return local_ranks(arguments_);
+    if (of_this_machine()) return local_ranks(arguments_);
     return workers_ ? launched_ranks(*workers_) : study::RankCheck();
 }
 

@@ -14,6 +14,8 @@ namespace ranktune::cli {
 /// Refuses trials that ask for more ranks than `--local` starts. Without `--local` the limit is the number of hardware
 /// threads: oversubscription needs an explicit option.
 [[nodiscard]] study::RankCheck local_ranks(const RunArguments& arguments);
+/// Throws base::UsageError when --local asks for more workers than this machine can carry or the trials can use.
+void refuse_crowd(const RunArguments& arguments, const study::StudySpec& spec);
 /// Refuses trials that ask for more ranks than a launcher has started beside the head.
 [[nodiscard]] study::RankCheck launched_ranks(std::uint32_t workers);
 /// Throws base::UsageError when a launcher has started the head alone.
@@ -29,6 +31,8 @@ class RanksHere {
     explicit RanksHere(const RunArguments& arguments);
 
     [[nodiscard]] study::RankCheck check() const;
+    /// Whether `run` would start the trials on this machine.
+    [[nodiscard]] bool of_this_machine() const { return of_ == Of::option || of_ == Of::machine; }
     [[nodiscard]] std::uint32_t workers(const study::StudySpec& spec) const;
     /// Why there are so many; empty when it is obvious.
     [[nodiscard]] std::string why(std::uint32_t workers) const;

@@ -30,9 +30,14 @@ struct RunArguments;
 
 // ---- Likely mistakes in the command of a study of programs, found on this machine before any trial fails.
 
-/// One sentence per mistake, with its remedy: a launcher in the command, or a program or script that does not exist
-/// here. Empty when the trials are not programs. A shell command is checked only for launchers: it may change its
-/// directory and PATH.
+/// Why the program of a command, or the script that its interpreter is given, cannot be started on this machine; empty:
+/// nothing is wrong, or nothing is known. Looked at are the first word, and the first argument of Python, a shell,
+/// Rscript, julia, perl, ruby or node when no option stands before it (of Python: -u, -O and the like may). Not looked
+/// at: words with placeholders, `shell = true`, and everything inside a container.
+[[nodiscard]] std::string missing_in_command(const study::ProgramSpec& program);
+
+/// One sentence per likely mistake, with its remedy: a launcher in the command, or what missing_in_command finds. Empty
+/// when the trials are not programs.
 [[nodiscard]] std::vector<std::string> command_warnings(const study::StudySpec& spec);
 
 // ---- What [space] means, where other tools mean something else.

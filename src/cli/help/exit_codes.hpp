@@ -11,7 +11,7 @@ struct ExitCode {
 };
 
 inline constexpr ExitCode exit_codes[] = {
-    {0, "ok", "The verb did what it was told. A study is complete; trials may have failed, up to `failure.tolerate`."},
+    {0, "ok", "The verb did what it was told. A study is finished; trials may have failed, up to `failure.tolerate`."},
     {1, "run-time error", "An error at run time. The message says what to do; a study goes on with the same command."},
     {2, "usage or configuration",
      "Wrong usage or study file, and nothing was started; or the study does not fit its program, and was stopped."},

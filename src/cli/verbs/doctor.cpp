@@ -133,7 +133,8 @@ std::string journal_summary(const std::string& directory) {
         for (std::size_t i = 0; i < study.began.size(); ++i)
             text += fmt::format("start {} at {} with {} workers\n", i + 1, study.began[i], study.workers[i].size());
         if (state.ended)
-            text += fmt::format("ended, exit {}: {}\n", static_cast<int>(state.outcome), state.end_message);
+            text += fmt::format("{}, exit {}: {}\n", tuner::is_over(state) ? "finished" : "stopped",
+                                static_cast<int>(state.outcome), state.end_message);
         std::size_t shown = 0;
         for (std::size_t i = 0; i < state.trials.size() && shown < 50; ++i) {
             const auto& trial = state.trials[i];

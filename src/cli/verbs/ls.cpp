@@ -43,6 +43,9 @@ std::optional<ListedStudy> from_status(storage::FileSystem& files, const std::st
         study.name = status.at("study").get<std::string>();
         study.num_trials = status.at("num_trials").get<std::uint64_t>();
         study.metric = status.at("metric").get<std::string>();
+        study.metrics = status.value("metrics", study.metric);
+        study.front = status.value("front", std::uint64_t{0});
+        if (status.contains("nearest")) study.nearest = status["nearest"].get<std::uint64_t>();
         study.mode = status.at("mode").get<std::string>() == "max" ? study::Mode::max : study::Mode::min;
         study.trials = status.at("trials").get<std::uint64_t>();
         const auto& phases = status.at("phases");

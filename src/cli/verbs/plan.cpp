@@ -20,6 +20,7 @@
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "report/explain/next_steps.hpp"
 #include "report/explain/plan.hpp"
 #include "report/screens/screens.hpp"
 #include "report/screens/text.hpp"
@@ -154,25 +155,44 @@ std::string earlier_plan(const std::optional<study::WarmStarted>& earlier, const
 
 } // namespace
 
-int validate(const std::string& study, const std::vector<std::string>& overrides) {
-    const StudyInput input = read_study(study, overrides);
+namespace {
+
+/// The command that runs what was validated.
+std::string run_line(const std::string& study, const std::vector<std::string>& overrides) {
+    std::vector<std::string> words{"run", study};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    return report::command_text(std::move(words));
+}
+
+} // namespace
+
+int validate(const std::string& study, const std::vector<std::string>& overrides, const ValidateOptions& options) {
+    const StudyInput input =
+        read_study(study, overrides, {},
+                   {.looks = !options.elsewhere, .advice = "if only other machines have it, use validate --elsewhere"});
     report::StartInfo info;
     const auto style = detect_terminal().style;
     std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
               << report::start_screen(input.spec, info, style) << earlier_plan(earlier_of(input.spec), style)
-              << disk(input.spec, info_of(input.spec), style) << room_warning(input.spec, style)
-              << command_warning_lines(input.spec, style);
+              << (options.verbose ? disk(input.spec, info_of(input.spec), style) : std::string())
+              << room_warning(input.spec, style) << command_warning_lines(input.spec, style)
+              << report::labelled("next", run_line(study, overrides));
     return 0;
 }
 
 int dry_run(const RunArguments& arguments) {
     const RanksHere ranks(arguments);
-    const StudyInput input = read_study(arguments.study, arguments.overrides, ranks.check());
+    const StudyInput input = read_study(arguments.study, arguments.overrides, ranks.check(),
+                                        {.looks = ranks.of_this_machine(), .advice = {}});
     refuse_directory(directory_for(arguments, input), arguments.study, input, arguments.fresh);
+    refuse_crowd(arguments, input.spec);
     auto style = detect_terminal().style;
     style.colour = false; // comments hold no escape sequences
     style.width -= std::min(style.width, comment_sign.size());
-    std::string text;
+    report::StartInfo info;
+    std::string text = report::start_screen(input.spec, info, style);
+    const std::uint32_t workers = ranks.workers(input.spec);
+    text += layout(input.spec, workers, ranks.why(workers), style);
     const auto earlier = earlier_of(input.spec);
     for (const study::TrialCreated& trial : first_trials(input.spec, earlier)) {
         const std::string origin = origin_text(trial.origin);
@@ -180,15 +200,11 @@ int dry_run(const RunArguments& arguments) {
                                  trial.configuration.text() + (origin.empty() ? "" : " (" + origin + ")"));
         text += command_line_of(input.spec, trial.configuration, trial.trial);
     }
-    const std::uint32_t workers = ranks.workers(input.spec);
-    text += layout(input.spec, workers, ranks.why(workers), style);
-    report::StartInfo info;
-    text += report::start_screen(input.spec, info, style) + earlier_plan(earlier, style) +
-            disk(input.spec, info_of(input.spec), style) + room_warning(input.spec, style) +
-            command_warning_lines(input.spec, style) + "nothing was started (--dry-run)\n";
-    std::cout << "# The study with every default, as `resolved.toml` will have it.\n"
-              << study::resolved_toml_with_bounds(input.spec) << "\n"
-              << commented(text);
+    text += earlier_plan(earlier, style) + disk(input.spec, info_of(input.spec), style) +
+            room_warning(input.spec, style) + command_warning_lines(input.spec, style) +
+            "nothing was started (--dry-run)\n";
+    std::cout << commented(text) << "\n# The study with every default, as `resolved.toml` will have it.\n"
+              << study::resolved_toml_with_bounds(input.spec);
     return 0;
 }
 

@@ -82,15 +82,14 @@ void tell_end(const std::string& sentence, study::StudyOutcome outcome) {
     std::cerr << error_message(sentence, static_cast<int>(outcome)) << std::flush;
 }
 
-/// Reads the study without a limit on ranks, since a finished study needs none. When it has a mistake, reads it again
-/// with the limit, to report all mistakes together.
+/// Reads the study without what a finished study does not need: a limit on ranks, the program of its command. When it
+/// has a mistake, reads it again with these, to report all mistakes together.
 StudyInput read_for_here(const RunArguments& arguments) {
     const study::RankCheck ranks = local_ranks(arguments);
-    if (arguments.local) return read_study(arguments.study, arguments.overrides, ranks);
     try {
-        return read_study(arguments.study, arguments.overrides);
+        return read_study(arguments.study, arguments.overrides, arguments.local ? ranks : study::RankCheck());
     } catch (const study::StudyFileError&) {
-        return read_study(arguments.study, arguments.overrides, ranks);
+        return read_study(arguments.study, arguments.overrides, ranks, {.looks = true, .advice = {}});
     }
 }
 
@@ -147,9 +146,11 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
         tell_tables(wrong, studydir::code_without_tables(outcome));
         return static_cast<int>(studydir::code_without_tables(outcome));
     }
-    if (!arguments.local &&
-        input.spec.max_ranks_per_trial() > launch::hardware_threads()) // refused, with its place in the file
-        static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments)));
+    // Refused with its place in the file. A study that has begun has run its command: trials that cannot start it now
+    // are not charged (failure.in_a_row).
+    static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments),
+                                 {.looks = opened.is_new, .advice = {}}));
+    refuse_crowd(arguments, input.spec);
     const std::uint32_t workers = arguments.local.value_or(
         launch::default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
     return run_ranks_here(invocation, workers, directory);
@@ -164,6 +165,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
 /// Counts the files and bytes below the study directory.
 report::FilesInfo files_of(const std::string& directory, const std::string& absolute, const RunArguments& arguments) {
     report::FilesInfo info{0, 0, directory, typed(arguments)};
+    info.verbose = arguments.verbose;
     std::error_code error;
     for (fs::recursive_directory_iterator entry(absolute, error), end; !error && entry != end; entry.increment(error)) {
         if (!entry->is_regular_file(error)) continue;
@@ -231,6 +233,12 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
     return info;
 }
 
+/// Whether a worker runs on the head's node, so that programs of trials must be there.
+bool trains_here(const layout::Layout& layout) {
+    const auto& nodes = layout.nodes;
+    return nodes.empty() || std::find(nodes.begin() + 1, nodes.end(), nodes.front()) != nodes.end();
+}
+
 /// The output of rank 0, from the start screen to the end screen.
 class RunScreens {
   public:
@@ -250,8 +258,11 @@ class RunScreens {
             throw base::UsageError(refusal);
         layout_ = layout::layout_words(options.layout, std::string(terminal_.style.dot()),
                                        input.spec.resources.gpus != study::GpuUse::none);
-        // A study that has begun has its earlier results in the journal.
-        if (arguments_.fresh || !storage::has_journal(storage::posix_file_system(), directory_))
+        const bool is_new = arguments_.fresh || !storage::has_journal(storage::posix_file_system(), directory_);
+        if (is_new && trains_here(options.layout))
+            input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers),
+                               {.looks = true, .advice = {}});
+        if (is_new) // a study that has begun has its earlier results in the journal
             options.earlier =
                 earlier::read_earlier_results(storage::posix_file_system(), input.spec, algorithms::known_algorithms());
         options.spec = std::move(input.spec);

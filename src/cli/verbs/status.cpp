@@ -76,7 +76,7 @@ std::string remarks_of(const report::FollowedStudy& study, const report::Live& l
     if (may_be_queued(state, live) && state.simulation.empty()) {
         const std::string queued = queued_for_study(storage::posix_file_system(), live.directory).text;
         if (!queued.empty())
-            text += report::paragraph((stopped ? "stopped; " : "ended; ") + report::printable(queued), style);
+            text += report::paragraph((stopped ? "stopped; " : "finished; ") + report::printable(queued), style);
         else if (stopped)
             text += report::paragraph("stopped, goes on with: " + report::unbroken(report::going_on(live.directory)),
                                       style);

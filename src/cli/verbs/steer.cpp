@@ -15,6 +15,7 @@
 #include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/change.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/explain/next_steps.hpp"
@@ -48,7 +49,7 @@ study::StudySpec spec_of(storage::FileSystem& files, const std::string& director
 void refuse_finished(storage::FileSystem& files, const std::string& directory) {
     const auto outcome = studydir::read_outcome(files, {directory});
     if (!outcome || outcome->cause != studydir::EndCause::over) return;
-    throw base::UsageError("the study in '" + directory + "' is over. More trials: " + report::going_on(directory) +
+    throw base::UsageError("the study in '" + directory + "' is finished. More trials: " + report::going_on(directory) +
                            " study.num_trials=N");
 }
 
@@ -57,6 +58,24 @@ bool is_run(storage::FileSystem& files, const std::string& directory) {
     if (!holder) return false;
     const auto me = storage::this_holder(process::slurm_job(), process::slurm_restart_count());
     return storage::judge(*holder, me, storage::process_start) != storage::LeaseState::stale;
+}
+
+/// Where no head runs that would answer. Throws base::UsageError.
+void refuse_settings(storage::FileSystem& files, const std::string& directory,
+                     const std::vector<std::string>& settings) {
+    const std::string text = studydir::resolved_file_of(files, directory);
+    const study::StudySpec spec =
+        study::parse_resolved_study(text, "the request", algorithms::known_algorithms(), settings);
+    for (const std::string& setting : settings) {
+        const std::string key = study::key_of(setting);
+        if (study::may_be_set(key)) continue;
+        if (study::may_change_later(key, spec))
+            throw base::UsageError(key + " changes with the next start: " + report::going_on(directory, {setting}));
+        throw base::UsageError(key +
+                               " cannot change in a study that has begun, because results depend on it; another study "
+                               "can have it: ranktune run STUDY_FILE " +
+                               study::shell_text({setting}) + " -o DIRECTORY");
+    }
 }
 
 /// What the user said, once more: in a study file a setting lasts.
@@ -95,6 +114,8 @@ int steer(const SteerArguments& arguments) {
     ask.verb = arguments.verb;
     ask.settings = arguments.settings;
     if (!arguments.trial.empty()) ask.trial = base::TrialId{static_cast<std::uint32_t>(std::stoul(arguments.trial))};
+    const bool runs = is_run(files, directory);
+    if (ask.verb == study::SteerVerb::set && !runs) refuse_settings(files, directory, ask.settings);
     if (ask.verb == study::SteerVerb::add) {
         const study::StudySpec spec = spec_of(files, directory);
         if (!arguments.csv.empty())
@@ -104,7 +125,7 @@ int steer(const SteerArguments& arguments) {
         ask.settings.clear();
     }
     const std::string name = studydir::ask_of_study(files, {directory}, request);
-    if (is_run(files, directory)) return wait_for_answer(files, directory, name, ask);
+    if (runs) return wait_for_answer(files, directory, name, ask);
     std::cout << report::escaped("noted     " + study::describe(ask)) << "\n"
               << "nothing runs there now: it takes effect when the study goes on: "
               << report::escaped(report::going_on(directory)) << "\n";

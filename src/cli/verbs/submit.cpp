@@ -8,10 +8,12 @@
 
 #include <fmt/format.h>
 
+#include "cli/checks/remarks.hpp"
 #include "cli/parsing/option_checks.hpp"
 #include "cli/site_file.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal/message.hpp"
+#include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "launch/job_chain.hpp"
 #include "process/command_output.hpp"
@@ -215,7 +217,7 @@ void submit_all(const std::string& script, const std::string& name, const std::s
     if (!before.empty()) std::cout << ", to begin when job " << before.back() << " of this study has ended";
     if (chain > 1)
         std::cout << ", then " << base::join(std::vector<std::string>(jobs.begin() + 1, jobs.end()))
-                  << " one after the other, until the study is complete";
+                  << " one after the other, until the study is finished";
     std::cout << "\nscript    " << report::escaped(file) << "\nlog       " << report::escaped(name) << "-"
               << jobs.front() << ".log\n"
               << "next      ranktune status " << study::shell_text({directory}) << "\n          scancel "
@@ -226,7 +228,7 @@ void submit_all(const std::string& script, const std::string& name, const std::s
 int say_finished(const std::string& study, const std::string& directory, study::StudyOutcome outcome) {
     if (outcome == study::StudyOutcome::ok) {
         std::cout << "the study in " << report::escaped(directory)
-                  << " is complete, so nothing was submitted; more of it: "
+                  << " is finished, so nothing was submitted; more of it: "
                   << report::escaped(report::command_text({"submit", study})) << " study.num_trials=N ...\n";
         return 0;
     }
@@ -303,7 +305,8 @@ int submit_study(const SubmitArguments& arguments, const Invocation& invocation)
     const auto opened = studydir::open_study(storage::posix_file_system(), directory, input.spec, {});
     if (opened.finished) return say_finished(arguments.study, directory, opened.tuner->state().outcome);
     const JobScript script = script_for(arguments, input, directory, invocation.program);
-    const std::string plan = plan_text(script, input.spec, arguments.chain);
+    const std::string plan =
+        plan_text(script, input.spec, arguments.chain) + command_warning_lines(input.spec, detect_terminal().style);
     if (arguments.print) {
         std::cout << slurm::render(script) << std::flush;
         std::cerr << plan << "nothing was submitted (--print)\n";

@@ -26,7 +26,9 @@ int supervise(const SuperviseArguments& arguments, const ParseRun& parse_run) {
                 "the command has no `ranktune run STUDY` in it; say with --dir DIR where the study is");
         const RunArguments run = parse_run(line.run_arguments());
         if (run.dry_run) throw base::UsageError("--dry-run starts nothing that could be supervised");
-        directory = directory_for(run, read_study(run.study, run.overrides));
+        const StudyInput input = read_study(run.study, run.overrides);
+        directory = directory_for(run, input);
+        refuse_directory(directory, run.study, input, run.fresh);
     }
     const auto say = [](const std::string& what) {
         std::cerr << "ranktune supervise: " << report::escaped(what) << "\n" << std::flush;

@@ -26,6 +26,12 @@ struct RunArguments {
     bool resume_errored = false; ///< failed trials go on from their last checkpoint
     bool restart_errored = false;
     Progress progress = Progress::automatic;
+    bool verbose = false;
+};
+
+struct ValidateOptions {
+    bool elsewhere = false; ///< do not look for the program of the command on this machine
+    bool verbose = false;
 };
 
 /// How this process was invoked, to start itself again under mpirun.
@@ -82,7 +88,7 @@ int hosts();
 int submit(const SubmitArguments& arguments, const Invocation& invocation);
 int run(const RunArguments& arguments, const Invocation& invocation);
 int dry_run(const RunArguments& arguments);
-int validate(const std::string& study, const std::vector<std::string>& overrides);
+int validate(const std::string& study, const std::vector<std::string>& overrides, const ValidateOptions& options);
 struct InitArguments {
     std::string name;            ///< of the study, or of its file
     std::string kind = "digits"; ///< name of the template

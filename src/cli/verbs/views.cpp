@@ -45,7 +45,8 @@ int best(const std::string& directory, Format format) {
     if (format == Format::json) {
         const auto all = summary(study, directory);
         nlohmann::ordered_json root = {{"schema", 1}, {"best", all["best"]}};
-        if (all.contains("front")) root["front"] = all["front"];
+        for (const char* key : {"front", "nearest"})
+            if (all.contains(key)) root[key] = all[key];
         if (missing) root["best"]["checkpoint_missing"] = true;
         if (all.contains("simulated")) root["simulated"] = all["simulated"];
         print(root);

@@ -3,6 +3,7 @@
 #include "report/explain/plan.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -33,6 +34,33 @@ std::string asked_to_stop(const std::string& by) {
     if (by == "ranktune stop") return "asked to stop by `ranktune stop`";
     if (by.rfind("SIG", 0) == 0 && by.find(' ') == std::string::npos) return "asked to stop by " + by;
     return first_line(by);
+}
+
+/// A message without the values in it: numbers, what stands in quotes, what follows '='. Trials that fail for one cause
+/// often differ in these alone: `--lr=0.0123: invalid choice: 'adma'`.
+std::string shape_of(std::string_view message) {
+    std::string shape;
+    const auto is_alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+    for (std::size_t i = 0; i < message.size(); ++i) {
+        const char c = message[i];
+        shape += c;
+        const bool begins_word = i == 0 || !is_alnum(message[i - 1]);
+        if ((c == '\'' || c == '"' || c == '`') && begins_word) {
+            const std::size_t end = message.find(c, i + 1);
+            if (end != std::string_view::npos) i = end;
+        } else if (c == '=') {
+            while (i + 1 < message.size() && std::string_view(" ,;)]}").find(message[i + 1]) == std::string_view::npos)
+                ++i;
+        } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+            shape.back() = '#';
+            while (i + 1 < message.size() &&
+                   (is_alnum(message[i + 1]) ||
+                    (message[i + 1] == '.' && i + 2 < message.size() && is_alnum(message[i + 2])) ||
+                    ((message[i + 1] == '-' || message[i + 1] == '+') && message[i] == 'e')))
+                ++i;
+        }
+    }
+    return shape;
 }
 
 } // namespace
@@ -113,29 +141,53 @@ std::string best_aside(const TrialState& trial, const study::CheckpointRef& chec
                        metric_text(trial.best), trial.best_iteration, weights_of(checkpoint));
 }
 
+std::string limits_text(const study::Objective& objective) {
+    return objective.constraints.empty() ? std::string() : " with " + study::text(objective.constraints);
+}
+
+std::string nearest_text(const tuner::Tuner& tuner) {
+    const auto& nearest = tuner.state().nearest;
+    if (!nearest || tuner.state().best) return {};
+    const study::Objective& objective = tuner.spec().objective;
+    std::string text = fmt::format("#{} ", nearest->trial.value());
+    const auto goals = objective.goals();
+    for (std::size_t i = 0; i < goals.size(); ++i)
+        text += fmt::format("{} {}{}", i == 0 ? "" : ",", goals[i].metric, " " + metric_text(nearest->values.at(i)));
+    text += fmt::format(" at iteration {} of {}; ", nearest->iteration, tuner.spec().max_iterations);
+    for (std::size_t i = 0; i < objective.constraints.size(); ++i) {
+        const study::Constraint& limit = objective.constraints[i];
+        const double distance = nearest->distances.at(i);
+        const double value = limit.at_most ? limit.bound + distance : limit.bound - distance;
+        text += fmt::format("{}{} {} ({} {})", i == 0 ? "" : ", ", limit.metric, metric_text(value),
+                            distance > 0.0 ? "wanted" : "keeps", study::text(limit).substr(limit.metric.size() + 1));
+    }
+    return text;
+}
+
 std::string best_text(const tuner::Tuner& tuner, const Style& style) {
     const auto& state = tuner.state();
     const std::string metric = study::metrics_text(tuner.spec().objective);
-    if (const std::string front = front_size_text(state); !front.empty())
-        return paint(prose("front", fmt::format("{} of {}", front, state.trials.size()), style), Tone::good, style);
+    const std::string limits = limits_text(tuner.spec().objective);
+    if (!state.front.trials().empty())
+        return paint(prose("front", front_range_text(tuner) + limits, style), Tone::good, style);
     if (state.best) {
         const TrialState& best = state.trial(*state.best);
-        std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}", state.best->value(),
+        std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}{}", state.best->value(),
                                        best.phase == TrialPhase::failed ? " (failed)" : "", metric, text_of_best(tuner),
-                                       best.best_iteration, tuner.spec().max_iterations);
+                                       best.best_iteration, tuner.spec().max_iterations, limits);
         if (const std::string others = other_weights(best, tuner.spec().objective);
             !others.empty() && state.simulation.empty())
             text += "; " + others;
         const bool good = best.phase != TrialPhase::failed;
         return paint(prose("best", text, style), good ? Tone::good : Tone::bad, style);
     }
+    if (const std::string nearest = nearest_text(tuner); !nearest.empty())
+        return paint(prose("nearest", nearest, style), Tone::bad, style);
     if (state.reports == 0 || state.end_reason == study::Reason::missing_metric ||
         state.end_reason == study::Reason::never_finite) // why_text says it
         return {};
-    const std::string limits = study::text(tuner.spec().objective.constraints);
     if (!limits.empty())
-        return paint(prose("best", "none: no trial has reported a finite " + metric + " with " + limits, style),
-                     Tone::bad, style);
+        return paint(prose("best", "none: no trial has reported a finite " + metric + limits, style), Tone::bad, style);
     const std::string text = "none: no trial has reported a finite " + metric +
                              " (every value was nan or infinite). See what a trial said; when training diverges, "
                              "lower the range of the learning rate";
@@ -143,23 +195,35 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
 }
 
 std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style) {
-    std::map<std::string, std::vector<std::string>> by_message;
+    struct Group {
+        std::string message; ///< of its first trial
+        bool varies = false; ///< others have other values in it
+        std::vector<std::string> trials;
+    };
+    std::map<std::string, Group> by_shape;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        if (state.trials[i].phase == TrialPhase::failed)
-            by_message[failure_message(state.trials[i])].push_back(fmt::format("#{}", i));
+        if (state.trials[i].phase != TrialPhase::failed) continue;
+        const std::string message = failure_message(state.trials[i]);
+        Group& group = by_shape[shape_of(message)];
+        if (group.trials.empty()) group.message = message;
+        group.varies = group.varies || group.message != message;
+        group.trials.push_back(fmt::format("#{}", i));
     }
     std::string text;
     constexpr std::size_t shown = 5;
     std::size_t groups = 0;
-    for (const auto& [message, trials] : by_message) {
+    for (const auto& [shape, group] : by_shape) {
         if (++groups > shown) {
             text += prose("",
-                          fmt::format("and {}: {}", counted(by_message.size() - shown, "other message"),
+                          fmt::format("and {}: {}", counted(by_shape.size() - shown, "other message"),
                                       unbroken(command_text({"export", directory, "--format", "json"}))),
                           style);
             break;
         }
-        text += prose(groups == 1 ? "failed" : "", base::join_some(trials, 6, " ") + ": " + unbroken(message), style);
+        text += prose(groups == 1 ? "failed" : "",
+                      base::join_some(group.trials, 6, " ") + ": " + unbroken(group.message) +
+                          (group.varies ? " (the others with other values)" : ""),
+                      style);
     }
     return paint(text, text.empty() ? Tone::plain : Tone::bad, style);
 }

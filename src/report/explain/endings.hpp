@@ -23,8 +23,15 @@ namespace ranktune::report {
 /// Whether study.time_budget is used up: the next start ends at once unless the budget grows.
 [[nodiscard]] bool out_of_time(const tuner::State& state);
 
-/// Trial, metric and iteration of the best trial, and whether that trial has failed; or why there is none. Empty when
-/// no trial has reported, or when `why_text` says why there is none.
+/// " with latency <= 5.0"; empty without constraints.
+[[nodiscard]] std::string limits_text(const study::Objective& objective);
+
+/// The report that violates the constraints least, when none keeps them: `#2 loss 0.2134 at iteration 1 of 3; latency
+/// 10.2 (wanted <= 5.0)`. Empty: there is a best trial, or no report has all these metrics.
+[[nodiscard]] std::string nearest_text(const tuner::Tuner& tuner);
+
+/// Trial, metric and iteration of the best trial, and whether that trial has failed; or the one that is nearest to the
+/// constraints, or why there is none. Empty when no trial has reported, or when `why_text` says why there is none.
 [[nodiscard]] std::string best_text(const tuner::Tuner& tuner, const Style& style);
 
 /// "weights of iteration 9 (0.96)" where the checkpoint that the trial has to offer does not have the weights of its

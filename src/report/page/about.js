@@ -9,7 +9,7 @@ function aboutPart(parent, study) {
     ["ranktune", study.versions.join(", then ")],
     ["workers", `${countText(study.ranks, "rank")} on ${hostsText(study.hosts)}`],
     ["time", `${durationText(study.now)} of study time, ${countText(study.starts.length, "start")}`],
-    ["cost", `${numberText(cost.core_hours)} core-hours${cost.gpu_hours > 0 ? `, ${numberText(cost.gpu_hours)} GPU-hours` : ""} of all workers; ${shareText(cost.held || 0)} of their time held by trials, ${shareText(cost.training || 0)} in iterations that counted`],
+    ["cost", `${numberText(cost.core_hours)} core-hours${cost.gpu_hours > 0 ? `, ${numberText(cost.gpu_hours)} GPU-hours` : ""} of all workers; ${shareText(cost.held || 0)} of their time held by trials, ${shareText(cost.training || 0)} in iterations that counted, ${shareText(cost.starting || 0)} starting`],
     ["training", trainingText(training)],
     ["directory", study.directory], ["study", study.uuid],
   ];

@@ -44,7 +44,9 @@ function selectBox(label, choices, onChoice) {
 // `cells`: texts or nodes; a column whose title begins with "#" has numbers.
 function table(titles, rows, caption) {
   const isNumber = titles.map((title) => title.startsWith("#"));
-  const cell = (tag, content, i) => element(tag, { class: isNumber[i] ? "number" : "text", scope: tag === "th" ? "col" : null }, content);
+  // On a narrow screen "9.986e-4" is not divided at its sign.
+  const kind = (content, i) => (isNumber[i] ? "number" : typeof content === "string" && content.length <= 14 ? "text short" : "text");
+  const cell = (tag, content, i) => element(tag, { class: kind(content, i), scope: tag === "th" ? "col" : null }, content);
   const head = element("tr", {}, ...titles.map((title, i) => cell("th", title.replace(/^#/, ""), i)));
   const body = rows.map((row) => element("tr", {}, ...row.map((content, i) => cell("td", content, i))));
   return element("div", { class: "scroll" }, element("table", {},

@@ -67,3 +67,28 @@ class FrontChart extends ScatterChart {
     return `${trialText(this.study, t)}: ${values.join(", ")}`;
   }
 }
+
+// In place of curves, where every trial has one report.
+function valuesPart(parent, store) {
+  const part = section(parent, "Values by trial", "Every trial has reported once. Click a point for its trial.");
+  const holder = element("div", {});
+  part.append(holder);
+  new ValuesChart(holder, store, { height: 300, margin: { top: 26, right: 14, bottom: 38, left: 70 },
+    label: `${store.study.metric} of ${countText(store.study.trials.count, "trial")}, in the order of their numbers` });
+}
+
+class ValuesChart extends ScatterChart {
+  draw() {
+    if (!this.chart.fit()) return;
+    const { left, right, top, bottom } = this.chart.inner;
+    const { trials, metric, best } = this.study;
+    const x = d3.scaleLinear([0, Math.max(1, trials.count - 1)], [left + 6, right - 6]);
+    const range = robustRange(trials.best, best === null ? NaN : trials.best[best]);
+    const log = explodes(trials.best);
+    const y = (log ? d3.scaleLog(range, [bottom, top]) : d3.scaleLinear(range, [bottom, top])).nice().clamp(true);
+    this.chart.axis("bottom", x, { whole: true });
+    this.chart.axis("left", y, log ? { values: niceTicks(y, true), format: numberText } : {});
+    this.chart.titles("trial", metric);
+    this.place((t) => (isNaN(trials.best[t]) ? NaN : x(t)), (t) => (isNaN(trials.best[t]) ? NaN : y(trials.best[t])));
+  }
+}

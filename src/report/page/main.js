@@ -25,6 +25,7 @@ function showStudy(root, study, page, isAlone) {
   root.replaceChildren();
   Panel.all.length = 0;
   headline(root, study, page.made, isAlone);
+  if (!study.ended) nowPart(root, study);
   const links = element("div", {});
   root.append(links);
   bestResult(root, study);
@@ -32,7 +33,9 @@ function showStudy(root, study, page, isAlone) {
   if (isAlone && place) bestSoFar(place, [study], store, place.firstChild);
   if (study.trials.count > 0) {
     frontPart(root, store);
-    new CurvesChart(root, store);
+    const hasValues = study.curves.value.some((value) => !isNaN(value));
+    if (hasValues && study.trials.iterations.some((count) => count > 1)) new CurvesChart(root, store);
+    else if (hasValues) valuesPart(root, store);
     if (study.parameters.length > 0) new ParallelChart(root, store);
     importancePart(root, store);
     rungsPart(root, store);
@@ -63,10 +66,13 @@ function compareStudies(root, page, onChoice) {
 function buildPage() {
   const page = decodePage(document.getElementById("data").textContent);
   const main = document.getElementById("page");
-  main.replaceChildren();
+  // Built beside what is shown, out of sight, and drawn before it takes that place: no moment is blank.
+  const next = element("div", { class: "staged" });
+  next.style.width = `${main.clientWidth}px`;
+  main.append(next);
   const comparison = element("div", {});
   const root = element("div", {});
-  main.append(comparison, root);
+  next.append(comparison, root);
   const several = page.studies.length > 1;
   showStudy(root, page.studies[0], page, !several);
   if (several) {
@@ -77,6 +83,8 @@ function buildPage() {
       Panel.all.push(...kept);
     });
   }
+  Panel.drawNear(next, main.getBoundingClientRect().top);
+  main.replaceChildren(comparison, root);
 }
 
 function showPage() {

@@ -252,6 +252,7 @@ class StudyJson {
                      {"ranks", view_.ranks},
                      {"hosts", hosts},
                      {"versions", versions},
+                     {"progress", progress()},
                      {"training",
                       {{"iterations", training.iterations},
                        {"again", training.again},
@@ -262,7 +263,8 @@ class StudyJson {
                       {{"core_hours", rounded(cost.core_hours())},
                        {"gpu_hours", rounded(cost.gpu_s / 3600.0)},
                        {"held", rounded(cost.utilisation())},
-                       {"training", rounded(cost.available_s > 0.0 ? cost.training_s / cost.available_s : 0.0)}}}};
+                       {"training", rounded(cost.share(cost.training_s))},
+                       {"starting", rounded(cost.share(cost.spent_s[static_cast<std::size_t>(Spent::starting)]))}}}};
         if (view_.repeats > 1) {
             json["repeats"] = view_.repeats;
             json["configurations"] =
@@ -271,6 +273,8 @@ class StudyJson {
                 json["configurations"].push_back(
                     {each.first.value(), each.counted(), rounded(each.mean), rounded(each.deviation)});
         }
+        if (!view_.limits.empty()) json["limits"] = base::as_utf8(view_.limits);
+        if (!view_.nearest.empty()) json["nearest"] = base::as_utf8(view_.nearest);
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
         if (!view_.other_weights.empty()) json["other_weights"] = view_.other_weights;
         if (!view_.others.empty()) {
@@ -281,6 +285,12 @@ class StudyJson {
         }
         if (view_.best) json["copies"] = copies();
         return json;
+    }
+
+    Json progress() const {
+        return {{"done", view_.training.iterations + view_.training.again},
+                {"expected", view_.expected},
+                {"left", view_.left_s ? rounded(*view_.left_s) : Json(nullptr)}};
     }
 
     static Json goal(const study::Goal& of) {

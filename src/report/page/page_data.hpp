@@ -22,8 +22,8 @@ struct PageLimits {
 /// One study of a page.
 struct PageStudy {
     StudyView view;
-    std::string directory;                       ///< as the user would type it
-    std::string state;                           ///< how it stands, in words: "ended, exit 0", "run by pid 4711 on n0"
+    std::string directory; ///< as the user would type it
+    std::string state;     ///< how it stands, in words: "finished, exit 0", "run by pid 4711 on n0"
     std::vector<Surroundings> surroundings = {}; ///< of its starts, as far as they are known
 };
 

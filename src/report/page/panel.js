@@ -3,6 +3,7 @@
 class Panel {
   // draw(): everything. update(changed): what the store says has changed; may be missing.
   constructor(node, store, draw, update) {
+    this.node = node;
     this.draw = draw;
     this.update = update || (() => {});
     this.visible = false;
@@ -35,6 +36,15 @@ class Panel {
   take(changed) {
     if (this.visible && !this.undrawn) this.update(changed);
     else for (const each of changed) this.missed.add(each);
+  }
+
+  // Draws at once what will be in view when `root` begins at `top` of the window.
+  static drawNear(root, top) {
+    const begin = root.getBoundingClientRect().top;
+    for (const panel of Panel.all) {
+      const place = panel.node.getBoundingClientRect();
+      if (place.bottom - begin + top > 0 && place.top - begin + top < window.innerHeight) panel.draw();
+    }
   }
 
   // For paper, where nothing is scrolled into view.

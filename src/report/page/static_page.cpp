@@ -143,11 +143,17 @@ std::string headline_html(const PageStudy& study) {
 
 std::string best_html(const StudyView& view) {
     std::string text = heading("Best result");
-    if (!view.best) return text + sentence("No trial has reported a finite " + view.metric + ".");
+    if (!view.best) {
+        text += sentence("No trial has reported a finite " + view.metric + view.limits + ".");
+        return view.nearest.empty() ? text : text + sentence("Nearest to it: " + view.nearest + ".");
+    }
     const TrialView& best = view.trials[view.best->value()];
     text += "<div class=\"big\">" + html(view.best_mean.empty() ? metric_text(best.best) : view.best_mean) + "</div>\n";
-    text += sentence(fmt::format("{}, trial #{} at iteration {} of {}", view.metric, view.best->value(),
-                                 best.best_iteration, view.max_iterations));
+    std::string others;
+    for (std::size_t i = 0; i < view.others.size() && i < best.others.size(); ++i)
+        others += fmt::format(", {} {}", view.others[i].metric, metric_text(best.others[i]));
+    text += sentence(fmt::format("{}, trial #{} at iteration {} of {}{}{}", view.metric, view.best->value(),
+                                 best.best_iteration, view.max_iterations, view.limits, others));
     std::vector<TextRow> rows;
     for (const auto& entry : best.configuration.entries()) rows.push_back({entry.name, entry.value.text()});
     text += html_table({"hyper-parameter", "value"}, rows);
@@ -181,12 +187,27 @@ std::string front_html(const StudyView& view) {
            html_table(titles, rows);
 }
 
+/// In place of curves, where every trial has one report; empty: there is no value.
+std::string values_html(const StudyView& view) {
+    Picture picture(view.metric, "trial", false);
+    std::size_t drawn = 0;
+    for (std::size_t i = 0; i < view.trials.size(); ++i) {
+        const double value = view.trials[i].best;
+        if (!std::isfinite(value)) continue;
+        const double x = static_cast<double>(i);
+        picture.add({{{x - 0.3, value}, {x + 0.3, value}}, view.best && view.best->value() == i ? "best" : "curve"});
+        ++drawn;
+    }
+    return drawn == 0 ? std::string() : heading("Values by trial") + picture.svg();
+}
+
 std::string curves_html(const StudyView& view, const std::vector<std::size_t>& order) {
     Picture picture(view.metric, "iteration", false);
     std::size_t drawn = 0;
     for (const std::size_t i : order) {
         const auto& curve = view.trials[i].curve;
-        if (curve.size() < 2 || drawn == most_curves) continue;
+        const auto is_finite = [](const CurvePoint& point) { return std::isfinite(point.value); };
+        if (curve.size() < 2 || drawn == most_curves || std::ranges::none_of(curve, is_finite)) continue;
         Line line;
         for (const std::size_t k : thinned(curve, 200, view.mode))
             line.points.push_back({static_cast<double>(curve[k].iteration), curve[k].value});
@@ -194,7 +215,7 @@ std::string curves_html(const StudyView& view, const std::vector<std::size_t>& o
         picture.add(std::move(line));
         ++drawn;
     }
-    if (drawn == 0) return {};
+    if (drawn == 0) return values_html(view);
     return heading("Learning curves") + sentence(fmt::format("Of the best {}.", counted(drawn, "trial")), "note") +
            picture.svg();
 }
@@ -252,9 +273,10 @@ std::string cost_html(const PageStudy& study) {
         {"ranktune", base::join(view.versions)},
         {"workers", fmt::format("{} on {}", counted(view.ranks, "rank"), base::join_some(hosts, 12))},
         {"time", fmt::format("{}, {}", short_duration(view.now_s), counted(view.starts.size(), "start"))},
-        {"cost", fmt::format("{:.1f} core-hours{}; {:.1f} % held by trials", view.cost.core_hours(),
+        {"cost", fmt::format("{:.1f} core-hours{}; {:.1f} % held by trials, {:.1f} % starting", view.cost.core_hours(),
                              view.cost.gpu_s > 0.0 ? fmt::format(", {:.1f} GPU-hours", view.cost.gpu_s / 3600.0) : "",
-                             100.0 * view.cost.utilisation())},
+                             100.0 * view.cost.utilisation(),
+                             100.0 * view.cost.share(view.cost.spent_s[static_cast<std::size_t>(Spent::starting)]))},
         {"training", fmt::format("{} of {}", grouped(training.iterations), counted(training.full, "iteration"))}};
     for (const Surroundings& start : study.surroundings) {
         std::vector<std::string> parts{start.host, start.job.empty() ? "" : "job " + start.job, start.software,

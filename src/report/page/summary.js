@@ -13,6 +13,22 @@ function headline(parent, study, made, isAlone) {
   parent.append(element("p", { class: "note" }, `Made ${made} by ranktune report.`));
 }
 
+// Of a study that has not ended: how far it is, how long it takes yet, and what runs now.
+function nowPart(parent, study) {
+  const { progress, trials } = study;
+  const done = Math.min(1, progress.done / Math.max(1, progress.expected));
+  const bar = element("div", {});
+  bar.style.width = `${100 * done}%`;
+  const left = progress.left === null ? "" : `, about ${durationText(progress.left)} left`;
+  const all = trials.phase.map((phase, t) => [phase, t]).filter(([phase]) => phase === "running" || phase === "ending").map(([, t]) => t);
+  const most = 12;
+  const names = all.slice(0, most).map((t) => `#${t} (${trials.iterations[t] === 0 ? "starting" : `iteration ${trials.iterations[t].toLocaleString("en")}`})`).join(", ");
+  parent.append(element("div", { id: "now" },
+    element("div", { class: "progress", role: "img", "aria-label": `${shareText(done)} done` }, bar),
+    element("p", {}, `${progress.done.toLocaleString("en")} of about ${countText(progress.expected, "iteration")} (${shareText(done)})${left}`),
+    element("p", {}, all.length === 0 ? "No trial runs now." : `On ranks now: ${names}${all.length > most ? ` and ${all.length - most} more` : ""}.`)));
+}
+
 function copyBox(study) {
   const box = element("pre", { tabindex: "0", "aria-label": "Configuration to copy" });
   const said = element("span", { role: "status", class: "note" });
@@ -61,18 +77,24 @@ function bestConfigurations(parent, study) {
   parent.append(element("p", { class: "note" }, `Up to ${study.repeats} runs of each: means that differ by less than the deviation may be luck. ${FAIR_WORDS}`));
 }
 
+// ", here with latency 8.1": the further objectives of a trial.
+function otherObjectives(study, t) {
+  return study.objectives.slice(1).map((goal, k) => `${k === 0 ? ", here with " : ", "}${goal.metric} ${metricText(study.trials.others[k][t])}`).join("");
+}
+
 function bestResult(parent, study) {
   const { trials, best } = study;
   const part = section(parent, "Best result");
   if (best === null) {
-    part.append(element("p", {}, `No trial has reported a finite ${study.metric}.`));
+    part.append(element("p", {}, `No trial has reported a finite ${study.metric}${study.limits || ""}.`));
+    if (study.nearest) part.append(element("p", { id: "nearest" }, `Nearest to it: ${study.nearest}.`));
     return;
   }
   const columns = element("div", { class: "columns" });
   part.append(columns);
   const left = element("div", {});
   left.append(element("div", { class: "big" }, study.best_mean || metricText(trials.best[best])),
-    element("p", {}, `${study.metric} (${study.mode === "max" ? "larger" : "smaller"} is better${study.objectives ? `; the first of ${study.objectives.length} objectives` : ""}), trial #${best} at iteration ${trials.bestIteration[best]} of ${study.max_iterations}, ${study.other_weights ? study.other_weights + ", " : ""}${GROUP_WORDS[trials.group[best]]}`));
+    element("p", {}, `${study.metric} (${study.mode === "max" ? "larger" : "smaller"} is better${study.objectives ? `; the first of ${study.objectives.length} objectives${otherObjectives(study, best)}` : ""})${study.limits || ""}, trial #${best} at iteration ${trials.bestIteration[best]} of ${study.max_iterations}, ${study.other_weights ? study.other_weights + ", " : ""}${GROUP_WORDS[trials.group[best]]}`));
   const places = placesText(study, best);
   if (places) left.append(element("p", { class: "note", id: "places" }, `Its place among the trials compared: ${places}.`));
   const rows = study.parameters.map((parameter, p) => [parameter.name, parameterText(parameter, trials.values[p][best]), parameter.domain]);

@@ -125,7 +125,7 @@ class TrialTable {
 
   row(t) {
     const pick = () => this.store.pick(t);
-    const cells = this.columns.map((column) => element("td", { class: column.isNumber ? "number" : "text" }, column.text(t)));
+    const cells = this.columns.map((column) => element("td", { class: column.isNumber ? "number" : "text", "data-title": column.name }, column.text(t)));
     return element("tr", { tabindex: "0", class: [t === this.study.best ? "best" : "", t === this.store.picked ? "picked" : ""].join(" ").trim() || null,
       click: pick, mouseenter: () => this.store.setHover(t), keydown: (event) => {
         if (event.key === "Enter" || event.key === " ") {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "report/explain/endings.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/screens/text_table.hpp"
 
@@ -71,6 +72,25 @@ std::string front_size_text(const tuner::State& state) {
     return front.empty() ? std::string() : counted(front.size(), "trial");
 }
 
+std::string front_range_text(const tuner::Tuner& tuner) {
+    const auto& state = tuner.state();
+    const auto& front = state.front.trials();
+    const auto goals = tuner.spec().objective.goals();
+    std::string text = fmt::format("{} of {}: ", front.size(), counted(state.trials.size(), "trial"));
+    for (std::size_t i = 0; i < goals.size(); ++i) {
+        const auto ranked = [&](TrialId id) {
+            return study::Ranked{study::score(objective_value(state.trial(id), i), goals[i].mode), id};
+        };
+        const auto [best, worst] = std::ranges::minmax_element(front, study::better, ranked);
+        const auto end = [&](TrialId id) {
+            return fmt::format("{} (#{})", metric_text(objective_value(state.trial(id), i)), id.value());
+        };
+        text += fmt::format("{}{} {}", i == 0 ? "" : ", ", goals[i].metric, end(*best));
+        if (front.size() > 1) text += " to " + end(*worst);
+    }
+    return text;
+}
+
 double objective_value(const TrialState& trial, std::size_t index) {
     if (index == 0) return trial.reported ? trial.best : tuner::not_a_number;
     return index <= trial.others.size() ? trial.others[index - 1] : tuner::not_a_number;
@@ -87,10 +107,11 @@ std::vector<TrialId> front_of(const tuner::Tuner& tuner) {
 
 std::string front_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style) {
     std::vector<TrialId> ids = front_of(tuner);
-    std::string text = prose("front",
-                             fmt::format("{} of {}: no trial is better in one objective without being worse in another",
-                                         front_size_text(tuner.state()), tuner.state().trials.size()),
-                             style);
+    std::string text = prose(
+        "front",
+        fmt::format("{} of {}: no trial{} is better in one objective without being worse in another",
+                    front_size_text(tuner.state()), tuner.state().trials.size(), limits_text(tuner.spec().objective)),
+        style);
     const std::size_t hidden = ids.size() - std::min(ids.size(), most_front_rows);
     ids.resize(ids.size() - hidden);
     std::size_t dropped = 0;

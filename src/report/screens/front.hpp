@@ -14,6 +14,9 @@ namespace ranktune::report {
 /// "5 trials" of the Pareto front; empty for a study with one objective, or without a result.
 [[nodiscard]] std::string front_size_text(const tuner::State& state);
 
+/// "5 of 12 trials: loss from 0.1200 (#3) to 0.4000 (#7), latency from 2.1 (#7) to 8.1 (#3)". Requires a front.
+[[nodiscard]] std::string front_range_text(const tuner::Tuner& tuner);
+
 /// The trials of the front, from the best to the worst in the first objective.
 [[nodiscard]] std::vector<study::TrialId> front_of(const tuner::Tuner& tuner);
 

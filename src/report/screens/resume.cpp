@@ -114,10 +114,9 @@ std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, c
     const auto& spec = tuner.spec();
     const std::uint64_t made = state.trials.size();
     const bool all = made >= spec.num_trials;
-    std::string text =
-        paragraph(fmt::format("{} {} ({}, exit {}): nothing was started", spec.name,
-                              all ? "is finished" : "ended early", trials_made(tuner), static_cast<int>(state.outcome)),
-                  style);
+    std::string text = paragraph(fmt::format("{} is finished ({}, exit {}): nothing was started", spec.name,
+                                             trials_made(tuner), static_cast<int>(state.outcome)),
+                                 style);
     std::string reason = why_text(tuner);
     if (!all)
         reason += fmt::format("{}the other {} were never made", reason.empty() ? "" : "; ", spec.num_trials - made);

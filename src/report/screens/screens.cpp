@@ -51,6 +51,11 @@ std::string configuration_text(const space::Configuration& configuration) {
     return text.empty() ? "(no hyper-parameters)" : text;
 }
 
+const space::Configuration& nearest_configuration(const tuner::Tuner& tuner) {
+    const tuner::Nearest& nearest = *tuner.state().nearest;
+    return tuner::configuration_at(tuner.state().trial(nearest.trial), nearest.iteration);
+}
+
 /// How the study ended, and its exit code at the right edge.
 std::string headline(const tuner::Tuner& tuner, const char* verb, study::StudyOutcome outcome, double elapsed_s,
                      const Style& style) {
@@ -70,10 +75,7 @@ std::string headline(const tuner::Tuner& tuner, const char* verb, study::StudyOu
 std::string end_headline(const tuner::Tuner& tuner, std::optional<study::StudyOutcome> code, double elapsed_s,
                          const Style& style) {
     const auto outcome = tuner.state().outcome;
-    const char* verb = outcome == study::StudyOutcome::resumable ? "stopped early, resumable,"
-                       : outcome == study::StudyOutcome::no_success || outcome == study::StudyOutcome::usage
-                           ? "stopped"
-                           : "finished";
+    const char* verb = outcome == study::StudyOutcome::resumable ? "stopped early, resumable," : "finished";
     return headline(tuner, verb, code.value_or(outcome), elapsed_s, style);
 }
 
@@ -201,6 +203,22 @@ std::vector<std::string> checkpoint_warnings(const Live& live) {
     return warnings;
 }
 
+namespace {
+
+/// Training, search and workers in figures.
+std::string figures_text(const tuner::Tuner& tuner, const Live& live, const Style& style) {
+    std::string text = prose("training", training_text(tuner), style);
+    if (const std::string suggestions = suggestions_text(tuner); !suggestions.empty())
+        text += prose("search", suggestions, style);
+    if (!live.busy_share) return text;
+    return text + prose("workers",
+                        fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,
+                                    style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share),
+                        style);
+}
+
+} // namespace
+
 std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files, const Style& style) {
     const auto& state = tuner.state();
     std::string text = end_headline(tuner, files.code, live.elapsed_s, style);
@@ -208,17 +226,10 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     text += best_text(tuner, style);
     if (state.best && !tuner.spec().objective.several())
         text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
-    text += prose("training", training_text(tuner), style);
-    if (const std::string suggestions = suggestions_text(tuner); !suggestions.empty())
-        text += prose("search", suggestions, style);
+    if (!nearest_text(tuner).empty()) text += prose("", configuration_text(nearest_configuration(tuner)), style);
+    if (files.verbose) text += figures_text(tuner, live, style);
     if (const std::string failure = searcher_failure_text(tuner, files.log); !failure.empty())
         text += paint(prose("searcher", failure, style), Tone::bad, style);
-    if (live.busy_share) {
-        text += prose("workers",
-                      fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,
-                                  style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share),
-                      style);
-    }
     text += ended_early_text(tuner, style) + undone_for_room_text(tuner, style);
     text += failures_text(state, files.directory, style);
     if (const std::string places = out_of_service_text(state); !places.empty())
@@ -229,7 +240,7 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
         text += first_failure_text(tuner, style);
     if (const std::string mark = deterministic_text(state); !mark.empty())
         text += paint(prose("order", mark, style), Tone::bad, style);
-    text += prose("files", files_text(tuner, files), style);
+    if (files.verbose) text += prose("files", files_text(tuner, files), style);
     return encoded(text + steps_text(steps_after(tuner, files), style), style);
 }
 
@@ -240,8 +251,8 @@ std::string cut_short_screen(const tuner::Tuner& tuner, const Live& live, const 
     text += prose("why", why, style);
     if (const std::string cut = interrupted_text(tuner.state()); !cut.empty()) text += prose("cut off", cut, style);
     text += best_text(tuner, style);
-    text += prose("training", training_text(tuner), style);
-    text += prose("files", files_text(tuner, files), style);
+    if (files.verbose)
+        text += prose("training", training_text(tuner), style) + prose("files", files_text(tuner, files), style);
     return encoded(text + steps_text(steps_to_go_on(files.directory), style), style);
 }
 
@@ -288,9 +299,16 @@ std::string schedule_text(const tuner::State& state, study::TrialId trial, const
 
 namespace {
 
-/// " with latency <= 5.0"; empty without constraints.
-std::string limits_text(const study::Objective& objective) {
-    return objective.constraints.empty() ? std::string() : " with " + study::text(objective.constraints);
+/// Where no trial is the best one.
+std::string no_best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style) {
+    const study::Objective& objective = tuner.spec().objective;
+    std::string text =
+        paragraph("no trial has reported a finite " + study::metrics_text(objective) + limits_text(objective) +
+                      "; what there is: " + unbroken(command_text({"status", directory})),
+                  style);
+    if (const std::string nearest = nearest_text(tuner); !nearest.empty())
+        text += prose("nearest", nearest, style) + prose("", configuration_text(nearest_configuration(tuner)), style);
+    return text;
 }
 
 } // namespace
@@ -300,13 +318,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     const auto& state = tuner.state();
     const std::string mark = simulated_text(state);
     const std::string simulated = mark.empty() ? "" : paragraph(mark, style);
-    if (!state.best)
-        return encoded(
-            simulated + paragraph("no trial has reported a finite " + study::metrics_text(tuner.spec().objective) +
-                                      limits_text(tuner.spec().objective) +
-                                      "; what there is: " + unbroken(command_text({"status", directory})),
-                                  style),
-            style);
+    if (!state.best) return encoded(simulated + no_best_screen(tuner, directory, style), style);
     if (tuner.spec().objective.several()) return encoded(simulated + front_screen(tuner, directory, style), style);
     const TrialState& best = state.trial(*state.best);
     const std::string others = simulated.empty() ? other_weights(best, tuner.spec().objective) : std::string();

@@ -117,6 +117,7 @@ struct FilesInfo {
     std::optional<study::StudyOutcome> code = {}; ///< of this run, when it differs from the study's
     std::string next_job = {};                    ///< job that continues the study by itself: "1201"; empty: none
     std::string log = {};                         ///< of the head, in this start: "digits/logs/start-1.log"
+    bool verbose = false;                         ///< with figures on training, search, workers and files
 };
 [[nodiscard]] std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files,
                                      const Style& style);

@@ -12,6 +12,7 @@
 #include "report/screens/text_table.hpp"
 #include "report/view/history.hpp"
 #include "report/view/wall_time.hpp"
+#include "study/constraint.hpp"
 
 namespace ranktune::report {
 namespace {
@@ -31,12 +32,13 @@ std::string state_of(const ListedStudy& study) {
     return text;
 }
 
-std::string best_of(const ListedStudy& study) {
-    if (!study.best) return "-";
-    return fmt::format("{}  #{}", metric_text(study.best->value), study.best->trial);
-}
-
 } // namespace
+
+std::string best_of(const ListedStudy& study) {
+    if (study.front > 0) return fmt::format("front of {}", study.front);
+    if (study.best) return fmt::format("{}  #{}", metric_text(study.best->value), study.best->trial);
+    return study.nearest ? fmt::format("none, near: #{}", *study.nearest) : "-";
+}
 
 std::string age_text(const ListedStudy& study, double now) {
     if (study.simulated) return "simulated";
@@ -47,8 +49,8 @@ std::string_view name(ListedState state) {
     switch (state) {
         case ListedState::running:
             return "running";
-        case ListedState::complete:
-            return "complete";
+        case ListedState::finished:
+            return "finished";
         case ListedState::stopped:
             return "stopped";
         case ListedState::failed:
@@ -62,7 +64,7 @@ std::string_view name(ListedState state) {
 }
 
 ListedState state_after(study::StudyOutcome outcome) {
-    if (outcome == study::StudyOutcome::ok) return ListedState::complete;
+    if (outcome == study::StudyOutcome::ok) return ListedState::finished;
     return outcome == study::StudyOutcome::resumable ? ListedState::stopped : ListedState::failed;
 }
 
@@ -81,7 +83,10 @@ ListedStudy listed(const tuner::Tuner& tuner, const std::string& directory) {
                                     study::TrialPhase::ending);
     study.num_trials = tuner.spec().num_trials;
     study.metric = tuner.spec().objective.metric;
+    study.metrics = study::metrics_text(tuner.spec().objective);
     study.mode = tuner.spec().objective.mode;
+    study.front = state.front.trials().size();
+    if (!state.best && state.nearest) study.nearest = state.nearest->trial.value();
     if (state.best) study.best = {state.best->value(), value_of_best(tuner)};
     if (!study.simulated) study.newest = time_of_newest_record(state); // virtual time began in 1970
     return study;
@@ -91,14 +96,14 @@ std::string studies_text(std::vector<ListedStudy> studies, double now, const Sty
     sort_for_list(studies);
     TextColumn name{"study", true, {}, 40};
     TextColumn state{"state", true};
-    TextColumn metric{"metric", true, {}, 20};
+    TextColumn metric{"metric", true, {}, 24};
     TextColumn best{"best", false, {}, 24};
     TextColumn trials{"trials"};
     TextColumn age{"age"};
     for (const ListedStudy& study : studies) {
         name.cells.push_back(printable(study.directory));
         state.cells.push_back(state_of(study));
-        metric.cells.push_back(printable(study.metric));
+        metric.cells.push_back(printable(study.metrics));
         best.cells.push_back(best_of(study));
         trials.cells.push_back(
             study.state == ListedState::unreadable ? "-" : fmt::format("{}/{}", study.done, study.num_trials));
@@ -138,6 +143,8 @@ Json studies_json(std::vector<ListedStudy> studies) {
         json["mode"] = study::name(study.mode);
         json["best"] =
             study.best ? Json{{"trial", study.best->trial}, {"value", json_of(study.best->value)}} : Json(nullptr);
+        if (study.front > 0) json["front"] = study.front;
+        if (study.nearest) json["nearest"] = *study.nearest;
         json["trials_done"] = study.done;
         json["trials"] = study.trials;
         json["num_trials"] = study.num_trials;

@@ -93,6 +93,8 @@ std::string counts_line(const tuner::Tuner& tuner, bool interrupted, const Style
     for (const auto& [phase, worth] : others) {
         if (state.in(phase) > 0) parts.push_back({fmt::format("{} {}", study::name(phase), state.in(phase)), worth});
     }
+    if (!state.best && state.nearest)
+        parts.push_back({fmt::format("best none, near: #{}", state.nearest->trial.value()), 1});
     if (!state.best) return line_of(std::move(parts), style.dot(), style.width);
     if (const std::string front = front_size_text(state); !front.empty()) parts.push_back({"front " + front, 1});
     if (!state.front.trials().empty()) return line_of(std::move(parts), style.dot(), style.width);

@@ -23,14 +23,18 @@ using study::TrialId;
 using study::TrialPhase;
 using tuner::TrialState;
 
-std::string state_text(const TrialState& t, bool interrupted) {
+/// `program`: until its first report it imports, loads its data and trains its first iteration.
+std::string state_text(const TrialState& t, bool interrupted, bool program) {
     if (interrupted && holds_ranks(t)) return "interrupted";
     if (t.on_hold) return fmt::format("held {}", t.iteration);
     switch (t.phase) {
         case TrialPhase::waiting:
         case TrialPhase::running:
         case TrialPhase::ending: {
-            const char* word = t.phase == TrialPhase::waiting ? "wait" : t.phase == TrialPhase::running ? "run" : "end";
+            const char* word = t.phase == TrialPhase::waiting  ? "wait"
+                               : t.phase == TrialPhase::ending ? "end"
+                               : program && t.silent           ? "start"
+                                                               : "run";
             return fmt::format("{} -> {}", word, t.target);
         }
         case TrialPhase::paused:
@@ -70,6 +74,7 @@ bool comes_before(const space::Value& a, const space::Value& b) {
 /// The fields that every study has.
 std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
     const auto* state = &tuner.state();
+    const bool program = tuner.spec().trainable.program.has_value();
     const auto trial = [state](TrialId id) -> const TrialState& { return state->trial(id); };
     std::vector<Field> fields;
     const auto words = [&](std::string name, auto text) {
@@ -84,7 +89,7 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
     fields.push_back({"trial",
                       [=](TrialId id) { return (state->leads(id) ? "*  #" : "#") + std::to_string(id.value()); },
                       [](TrialId id) { return std::optional<space::Value>(static_cast<std::int64_t>(id.value())); }});
-    fields.push_back({"state", [=](TrialId id) { return state_text(trial(id), interrupted); },
+    fields.push_back({"state", [=](TrialId id) { return state_text(trial(id), interrupted, program); },
                       [=](TrialId id) -> std::optional<space::Value> {
                           if (interrupted && holds_ranks(trial(id))) return "interrupted";
                           return std::string(study::name(trial(id).phase));

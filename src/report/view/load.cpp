@@ -10,6 +10,10 @@ namespace ranktune::report {
 
 void require_study(storage::FileSystem& files, const std::string& directory) {
     if (storage::has_journal(files, directory)) return;
+    if (!files.exists(directory))
+        throw base::UsageError("there is no directory '" + directory +
+                               "'; give the directory that `ranktune run` made (ranktune ls FOLDER lists those of a "
+                               "folder)");
     throw base::UsageError("'" + directory +
                            "' holds no study (no journal in it); give the directory that `ranktune run` made");
 }

@@ -77,6 +77,7 @@ void RankTime::look(const tuner::Tuner& tuner) {
 void RankTime::begin(const tuner::Tuner& tuner, double at) {
     for (Open& each : attempts_)
         if (each.holds) leave(each, now_s_, Spent::lost);
+    programs_ = tuner.spec().trainable.program.has_value();
     now_s_ = at; // the time between two starts is nobody's
     begun_ = true;
     look(tuner);
@@ -89,6 +90,14 @@ void RankTime::arrive(study::TrialId trial, double at, double seconds, study::It
     const double trained = std::clamp(seconds - t.seconds, 0.0, passed);
     const Spent as = iteration > t.highest ? Spent::training : t.ended_well ? Spent::again_paused : Spent::again_lost;
     spend(as, trained * t.ranks);
+    if (programs_ && !t.reported) {
+        t.first = trained;
+        t.first_as = as;
+        if (t.pace > 0.0) tell_start_apart(t, t.pace);
+    } else {
+        t.pace = pace_ = trained;
+        tell_start_apart(t, trained);
+    }
     const double rest = passed - trained;
     const double waited = t.admitted_s > t.last_s ? std::min(rest, t.admitted_s - t.last_s) : 0.0;
     spend(Spent::barrier, waited * t.ranks);
@@ -100,7 +109,16 @@ void RankTime::arrive(study::TrialId trial, double at, double seconds, study::It
     t.highest = std::max(t.highest, iteration);
 }
 
+/// A program starts within the time of its first iteration: what that took longer than another one is its start.
+void RankTime::tell_start_apart(Open& t, double pace) {
+    const double start = std::max(0.0, std::exchange(t.first, 0.0) - pace) * t.ranks;
+    spend(t.first_as, -start);
+    spend(Spent::starting, start);
+}
+
 void RankTime::leave(Open& t, double at, Spent why) {
+    if (pace_ > 0.0) tell_start_apart(t, pace_); // it made one report: as long as others take
+    t.first = 0.0;
     const double rest = std::max(0.0, at - t.last_s);
     const double until = t.held ? at : t.admitted_s;
     const double waited = until > t.last_s ? std::min(rest, until - t.last_s) : 0.0;
@@ -146,7 +164,9 @@ void RankTime::add(const study::Record& record, const tuner::Tuner& tuner) {
 std::array<double, spent_count> RankTime::seconds() const {
     auto all = spent_;
     for (const Open& t : attempts_)
-        if (t.holds) all[static_cast<std::size_t>(Spent::training)] += std::max(0.0, now_s_ - t.last_s) * t.ranks;
+        if (t.holds)
+            all[static_cast<std::size_t>(programs_ && !t.reported ? Spent::starting : Spent::training)] +=
+                std::max(0.0, now_s_ - t.last_s) * t.ranks;
     return all;
 }
 

@@ -16,7 +16,7 @@ enum class Spent : std::uint8_t {
     training,      ///< iterations for the first time
     again_lost,    ///< iterations trained again after a loss, a failure or a restart
     again_paused,  ///< iterations trained again after a pause or an exploit
-    starting,      ///< from the start of an attempt to its first iteration
+    starting,      ///< from the start of an attempt to its first iteration; of a program with its imports and data
     saving,        ///< between iterations: checkpoints, reports, verdicts; and leaving
     barrier,       ///< a report waited for those of other trials, or for its turn
     failed,        ///< after the last report of an attempt that failed
@@ -40,7 +40,8 @@ class RankTime {
     /// `tuner`: with the record applied.
     void add(const study::Record& record, const tuner::Tuner& tuner);
 
-    /// Up to the newest record. Of attempts that train now, the time since their last report counts as training.
+    /// Up to the newest record. Of attempts that train now, the time since their last report counts as training; before
+    /// the first report of a program, as starting.
     [[nodiscard]] std::array<double, spent_count> seconds() const;
 
   private:
@@ -54,6 +55,9 @@ class RankTime {
         double last_s = 0.0;     ///< its start, then the arrival of its last report
         double admitted_s = 0.0; ///< when the verdict on the last report came; 0: at once
         double seconds = 0.0;    ///< of training, as reported
+        double first = 0.0;      ///< seconds up to the first report of a program, while its start is not told apart
+        Spent first_as = Spent::training;
+        double pace = 0.0; ///< seconds of the newest iteration that was not the first of an attempt; 0: none yet
         study::Iteration highest = 0;
     };
 
@@ -62,6 +66,7 @@ class RankTime {
     void begin(const tuner::Tuner& tuner, double at);
     void arrive(study::TrialId trial, double at, double seconds, study::Iteration iteration);
     void leave(Open& attempt, double at, Spent why);
+    void tell_start_apart(Open& attempt, double pace);
     void spend(Spent what, double rank_seconds) { spent_[static_cast<std::size_t>(what)] += rank_seconds; }
     [[nodiscard]] Open& attempt(study::TrialId trial);
 
@@ -69,6 +74,8 @@ class RankTime {
     std::vector<Open> attempts_; ///< by trial
     double now_s_ = 0.0;
     bool begun_ = false;
+    bool programs_ = false;
+    double pace_ = 0.0; ///< Open::pace of the newest trial that has one
     double idle_ = 0.0; ///< ranks, as of the newest record
     double dead_ = 0.0;
     Spent why_idle_ = Spent::idle_wait;

@@ -18,6 +18,7 @@
 #include "report/explain/endings.hpp"
 #include "report/replay/replay.hpp"
 #include "report/screens/front.hpp"
+#include "report/screens/screens.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/view/history.hpp"
 #include "report/view/wall_time.hpp"
@@ -256,6 +257,8 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     if (const auto newest = time_of_newest_record(state)) view.as_of = wall_time_text(*newest);
     view.best = state.best;
     view.repeats = spec.searcher.repeats;
+    view.limits = limits_text(tuner.spec().objective);
+    view.nearest = nearest_text(tuner);
     if (view.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
     if (state.best && state.simulation.empty() && !tuner::holds_ranks(state.trial(*state.best)))
         view.other_weights = other_weights(state.trial(*state.best), tuner.spec().objective);
@@ -299,7 +302,17 @@ StudyView view_without_curves(const LoadedStudy& study, const History& history) 
     view.ranks = view.starts.empty() ? 0 : view.starts.back().ranks;
     view.cost = cost_of(view, study);
     view.cost.spent_s = history.rank_time().seconds();
+    if (study.tuner->spec().trainable.program) // whose time of training begins with its start
+        view.cost.training_s =
+            std::min(view.cost.training_s, view.cost.spent_s[static_cast<std::size_t>(Spent::training)]);
     view.busy = busy_slices(view);
+    view.expected = expected_iterations(*study.tuner);
+    double running_s = 0.0;
+    for (const StartOfHead& start : view.starts) running_s += start.end_s - start.at_s;
+    const auto& state = study.tuner->state();
+    if (!state.ended && state.iterations > 0 && running_s > 1.0)
+        view.left_s = running_s * static_cast<double>(view.expected - std::min(view.expected, state.iterations)) /
+                      static_cast<double>(state.iterations);
     return view;
 }
 

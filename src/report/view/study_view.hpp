@@ -96,7 +96,8 @@ struct CostView {
     std::array<double, spent_count> spent_s{}; ///< workers, by what they did
     std::uint32_t cpus_per_rank = 1;
     [[nodiscard]] double core_hours() const { return available_s * cpus_per_rank / 3600.0; }
-    [[nodiscard]] double utilisation() const { return available_s > 0.0 ? held_s / available_s : 0.0; }
+    [[nodiscard]] double share(double seconds) const { return available_s > 0.0 ? seconds / available_s : 0.0; }
+    [[nodiscard]] double utilisation() const { return share(held_s); }
 };
 
 /// "lab3: ranks 1 to 8", of the newest start.
@@ -129,6 +130,8 @@ struct StudyView {
     std::vector<tuner::Repetitions> configurations; ///< with repeats: complete ones with a mean, the best first
     std::string other_weights; ///< "weights of iteration 9 (0.96)", if the best trial has not those of its best value
     std::string best_mean; ///< with searcher.repeats: "0.9120 +- 0.0041 (mean of 3)", of its configuration; else empty
+    std::string limits;    ///< " with latency <= 5.0": the constraints; empty: none
+    std::string nearest;   ///< without a best trial: the one that is nearest to the constraints, in words; empty: none
     std::vector<study::TrialId> front; ///< of several objectives, from the best to the worst in the first one
     std::vector<StretchView> lineage;  ///< of the best result, oldest first; empty: there is no best trial
     std::string again;                 ///< a study file that trains the best trial again; empty: there is none
@@ -147,6 +150,8 @@ struct StudyView {
     std::vector<HostView> hosts;
     std::string out_of_service; ///< hosts and GPUs, in words; empty: none
     std::vector<std::string> versions;
+    std::uint64_t expected = 0;   ///< iterations that the study will have trained in the end (expected_iterations)
+    std::optional<double> left_s; ///< until then, at the pace so far; nothing: it has ended, or its pace is not known
     Training training;
     CostView cost;
     std::uint64_t ranks = 0;          ///< workers of the newest start

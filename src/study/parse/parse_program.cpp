@@ -125,7 +125,10 @@ void refuse_unknown_keys(const ParseContext& context, TableReader& table) {
 void parse_program(ParseContext& context, TableReader& table) {
     ProgramSpec program;
     for (const char* other : {"builtin", "name"}) table.refuse(other, "is given beside command; give one of them");
-    program.command = table.string("command").value_or("");
+    if (const Node* node = table.table()->find("command"); node->is(Node::Kind::array))
+        table.complain("command", "needs one string, as in \"python3 train.py {args}\", not a list of words");
+    else
+        program.command = table.string("command").value_or("");
     program.shell = table.boolean("shell").value_or(false);
     parse_flags(table, program);
     program.checkpoints = table.boolean("checkpoints").value_or(true);
@@ -158,6 +161,9 @@ void check_command(ParseContext& context) {
     std::vector<std::string> found;
     const auto command = CommandTemplate::read(node->text, context.spec.trainable.program->shell, found);
     for (const std::string& mistake : found) context.mistakes.value(*node, key, mistake);
+    if (context.paths.command && found.empty())
+        if (const std::string why = context.paths.command(*context.spec.trainable.program); !why.empty())
+            context.mistakes.value(*node, key, why);
     const std::vector<std::string> placeholders = command.placeholders();
     if (context.spec.trainable.program->flags != Flags::off &&
         std::ranges::find(placeholders, "args") == placeholders.end())
