@@ -21,7 +21,7 @@ ListedStudy study_in(const std::string& directory, ListedState state, double new
     ListedStudy study;
     study.directory = study.name = directory;
     study.state = state;
-    study.metric = "val_accuracy";
+    study.metric = study.metrics = "val_accuracy";
     study.trials = 41;
     study.done = 39;
     study.num_trials = 60;
