@@ -273,16 +273,11 @@ class StudyJson {
                 json["configurations"].push_back(
                     {each.first.value(), each.counted(), rounded(each.mean), rounded(each.deviation)});
         }
-        if (!view_.limits.empty()) json["limits"] = base::as_utf8(view_.limits);
-        if (!view_.nearest.empty()) json["nearest"] = base::as_utf8(view_.nearest);
+        if (!view_.limits.empty()) json["limits"] = base::escaped(view_.limits);
+        if (!view_.nearest.empty()) json["nearest"] = base::escaped(view_.nearest);
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
         if (!view_.other_weights.empty()) json["other_weights"] = view_.other_weights;
-        if (!view_.others.empty()) {
-            json["objectives"] = Json::array({goal({view_.metric, view_.mode})});
-            for (const study::Goal& each : view_.others) json["objectives"].push_back(goal(each));
-            json["front"] = Json::array();
-            for (const study::TrialId trial : view_.front) json["front"].push_back(trial.value());
-        }
+        if (!view_.others.empty()) add_objectives(json);
         if (view_.best) json["copies"] = copies();
         return json;
     }
@@ -291,6 +286,13 @@ class StudyJson {
         return {{"done", view_.training.iterations + view_.training.again},
                 {"expected", view_.expected},
                 {"left", view_.left_s ? rounded(*view_.left_s) : Json(nullptr)}};
+    }
+
+    void add_objectives(Json& json) const {
+        json["objectives"] = Json::array({goal({view_.metric, view_.mode})});
+        for (const study::Goal& each : view_.others) json["objectives"].push_back(goal(each));
+        json["front"] = Json::array();
+        for (const study::TrialId trial : view_.front) json["front"].push_back(trial.value());
     }
 
     static Json goal(const study::Goal& of) {
