@@ -237,7 +237,8 @@ class Studies(unittest.TestCase):
         self.assertEqual(found, expected)
         facts = next((self.cwd / "shared" / "logs").glob("*.env.json")).read_text()
         self.assertIn('"gpus": ["", "0", "1", "0", "1"]', facts)
-        crowded = self.run_study("crowded", "gpu", 1, resources="gpus = 0.5", workers=5, CUDA_VISIBLE_DEVICES="0,1")
+        crowded = self.run_study("crowded", "gpu", 1, resources="gpus = 0.5", workers=5, CUDA_VISIBLE_DEVICES="0,1",
+                                 study=STUDY.replace("num_trials = 2", "num_trials = 5"))
         self.assertEqual(crowded.returncode, 2)
         self.assertIn("resources.gpus: not every worker has its share of a GPU", crowded.stderr)
         self.assertIn("start 2 workers for each GPU: --local 4", crowded.stderr)

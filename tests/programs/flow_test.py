@@ -203,7 +203,7 @@ ranktune.report(score=1.0)
     def test_a_script_with_flags_is_mended_in_the_study_that_it_failed(self):
         """What argparse says about --amp=true, and the way on that the guide names."""
         toml, script = self.recipe()
-        with self.assertRaisesRegex(AssertionError, r"ignored explicit\s+argument 'true'"):
+        with self.assertRaisesRegex(AssertionError, r"ignored explicit\s+argument '(true|false)'"):
             self.run_recipe(toml.replace("flags = true", "#"), script)
         (self.folder / "s.toml").write_text((self.folder / "s.toml").read_text().replace("# ", "flags = true # ", 1))
         out = self.ranktune("run", "s.toml", "--local", "2", "--restart-errored")
