@@ -276,7 +276,7 @@ class Taken(Case):
         self.assertIn("needs the number of a trial, or best, not 'bset'", self.ranktune("logs", "tiny", "bset", code=2)[1])
         self.run_tiny("-q", "-o", "none", "trainable.fail_rate=1.0", "trainable.fail_iteration=1", code=4)
         for verb in ("logs", "checkpoint"):
-            self.assertIn("'none' has no best trial yet: none has reported", self.ranktune(verb, "none", "best", code=2)[1])
+            self.assertIn("'none' has no best trial: none has reported", self.ranktune(verb, "none", "best", code=4)[1])
 
 
 class Codes(Case):
