@@ -68,7 +68,7 @@ class Constraints(Case):
         out = " ".join(self.ranktune("best", "limited", code=4)[0].split())
         self.assertIn("no trial has reported a finite score with latency <= -1.0", out)
         self.assertIn(words, out)
-        told = json.loads(self.ranktune("best", "limited", "--json")[0])
+        told = json.loads(self.ranktune("best", "limited", "--json", code=4)[0])
         self.assertEqual((told["best"], told["nearest"]["trial"], told["nearest"]["values"]), (None, nearest, {"score": x}))
         self.assertAlmostEqual(told["nearest"]["violation"], x + 1)
         self.assertRegex(self.ranktune("ls")[0], rf"none, near: #{nearest} ")
