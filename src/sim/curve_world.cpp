@@ -163,7 +163,9 @@ void CurveWorld::join(CurveRunner& runner, const trial::Assignment& assignment) 
             problems_.push_back("a start from the missing checkpoint " + from->path);
         ++attempts_;
     }
-    if (group->start != start) problems_.push_back("two members were told different things about one attempt");
+    study::StartTrial told = start;
+    told.to_beat = group->start.to_beat; // the leader alone asks it, and a start may be told again later
+    if (group->start != told) problems_.push_back("two members were told different things about one attempt");
     group->members[static_cast<std::size_t>(assignment.group_rank)] = &runner;
     runner.group = group;
     runner.stuck = false;

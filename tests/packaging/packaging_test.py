@@ -165,7 +165,7 @@ class Release(unittest.TestCase):
 
             def setup(cpath):
                 done = subprocess.run(["meson", "setup", pathlib.Path(folder) / f"build{len(cpath)}", SOURCE, "--native-file", no_cmake,
-                                       "-Dtests=disabled", "-Dcuda=disabled", "-Dtorch=disabled", "-Dserve=disabled"],
+                                       "-Dtests=disabled", "-Dcuda=disabled", "-Dtorch=disabled"],
                                       env={**os.environ, "PKG_CONFIG_LIBDIR": str(known), "CPATH": cpath}, capture_output=True, text=True)
                 return done.returncode, done.stdout + done.stderr
 
