@@ -141,10 +141,6 @@ std::string commented(const std::string& text) {
     return out;
 }
 
-} // namespace
-
-namespace {
-
 /// What the study would learn from earlier ones; reads their files.
 std::optional<study::WarmStarted> earlier_of(const study::StudySpec& spec) {
     return earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
@@ -152,10 +148,6 @@ std::optional<study::WarmStarted> earlier_of(const study::StudySpec& spec) {
 std::string earlier_plan(const std::optional<study::WarmStarted>& earlier, const report::Style& style) {
     return earlier ? earlier_text(*earlier, style) : std::string();
 }
-
-} // namespace
-
-namespace {
 
 /// The command that runs what was validated.
 std::string run_line(const std::string& study, const std::vector<std::string>& overrides) {

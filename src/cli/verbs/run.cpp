@@ -148,8 +148,9 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     }
     // Refused with its place in the file. A study that has begun has run its command: trials that cannot start it now
     // are not charged (failure.in_a_row).
-    static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments),
-                                 {.looks = opened.is_new, .advice = {}}));
+    if (opened.is_new || (!arguments.local && input.spec.max_ranks_per_trial() > launch::hardware_threads()))
+        static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments),
+                                     {.looks = opened.is_new, .advice = {}}));
     refuse_crowd(arguments, input.spec);
     const std::uint32_t workers = arguments.local.value_or(
         launch::default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));

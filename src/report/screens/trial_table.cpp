@@ -307,7 +307,7 @@ std::vector<std::string> TrialTable::drop_to_fit(std::vector<TextColumn>& column
         columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(at));
     };
     if (columns.size() > fixed + 1 && width_of(columns) > width) {
-        // The last column stays; of those before it, as many as fit: there may be tens of thousands of metrics.
+        // The last column stays, and as many of the others as fit: a study may have tens of thousands of metrics.
         std::vector<TextColumn> kept(columns.begin(), columns.begin() + fixed);
         kept.push_back(columns.back());
         std::size_t next = fixed;

@@ -27,10 +27,6 @@ constexpr std::chrono::milliseconds longest_turn{50};
 constexpr int idle_share = 32; // a turn lasts this fraction of the quiet time
 constexpr std::chrono::milliseconds verdict_turn{1};
 
-bool is_below(const fs::path& folder, const fs::path& path) {
-    return std::ranges::mismatch(folder, path).in1 == folder.end();
-}
-
 std::string rounded(std::chrono::nanoseconds time) {
     if (time >= std::chrono::seconds(10)) return study::duration_text(std::chrono::round<std::chrono::seconds>(time));
     return study::duration_text(std::chrono::round<std::chrono::milliseconds>(time));
@@ -351,7 +347,7 @@ void ProgramBody::take_state_on_the_way() {
         return std::chrono::duration<double>(end - state.since).count();
     };
     try {
-        if (why.empty() && !is_below(folder_of(state.point.iteration), path_of(state.checkpoint)))
+        if (why.empty() && !lies_in(folder_of(state.point.iteration), path_of(state.checkpoint)))
             why = "the program, which goes on, named a checkpoint outside of the folder that it was given: " +
                   state.checkpoint;
         if (!why.empty()) throw base::Error(why);
@@ -424,7 +420,7 @@ void ProgramBody::adopt(const std::string& checkpoint, const TrialPoint& point, 
     look_at_path(checkpoint);
     try {
         auto reference =
-            setting_.checkpoints->adopt(key, source.string(), may_move && is_below(checkpoint_directory_, source));
+            setting_.checkpoints->adopt(key, source.string(), may_move && lies_in(checkpoint_directory_, source));
         loop_.checkpoints().saved(std::move(reference), point.value);
     } catch (const base::IoError& error) { // a full disk is no fault of the trial
         throw CheckpointError(AttemptOutcome::unsaved, error.what());

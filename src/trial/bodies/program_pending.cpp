@@ -32,7 +32,7 @@ void ProgramBody::settle() {
     own_.settled = wanted;
     own_.failed = part != pending_.end() && !part->second.error.empty();
     if (!own_.failed) return;
-    const std::string text = "while saving at iteration " + std::to_string(base_ + wanted) + ": " + part->second.error;
+    const std::string text = while_saving(base_ + wanted, part->second.error);
     const bool is_last = wanted > next().decided;
     if (is_last && next().needed) throw base::Error(text);
     if (is_last) throw CheckpointError(AttemptOutcome::unsaved, text);

@@ -15,11 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `path` is `folder`, or lies below it.
-bool lies_in(const fs::path& folder, const fs::path& path) {
-    return std::ranges::mismatch(folder, path).in1 == folder.end();
-}
-
 /// Below `folder`, without a link on the way from there.
 bool lies_plainly_in(const fs::path& folder, const fs::path& path) {
     if (!lies_in(folder, path)) return false;
@@ -46,6 +41,10 @@ bool is_on_this_node(fs::path path) {
 }
 
 } // namespace
+
+bool lies_in(const fs::path& folder, const fs::path& path) {
+    return std::ranges::mismatch(folder, path).in1 == folder.end();
+}
 
 std::optional<NamedPlace> NamedPaths::look_at(const std::string& named, const std::string& path) {
     if (named.empty())

@@ -3,12 +3,16 @@
 // NamedPaths: what a program may name as its checkpoint, and of what other trials must hear.
 
 #include <deque>
+#include <filesystem>
 #include <optional>
 #include <string>
 
 #include "trial/runner.hpp"
 
 namespace ranktune::trial {
+
+/// `path` is `folder`, or lies below it; both normal, and links are not followed.
+[[nodiscard]] bool lies_in(const std::filesystem::path& folder, const std::filesystem::path& path);
 
 /// Of one attempt, on its leader. Reads the file system, and changes nothing.
 class NamedPaths {
