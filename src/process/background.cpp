@@ -7,6 +7,7 @@
 namespace ranktune::process {
 
 Background::Background(Work work, Clock::time_point first) : work_(std::move(work)), next_(first) {
+    const std::lock_guard lock(mutex_); // the work may ask for its next call before thread_ is assigned
     if (first != when_asked) start();
 }
 

@@ -90,6 +90,23 @@ TEST_CASE("a request during a call leads to one more call", "[process]") {
     CHECK(ended.now() == 2);
 }
 
+TEST_CASE("work may ask for another call from its first one on", "[process]") {
+    struct Asking { // the first call may run before the constructor of `work` is done
+        Calls calls;
+        Background work{[this] {
+                            calls.count();
+                            if (calls.now() == 1) work.ask();
+                            return Background::when_asked;
+                        },
+                        Background::Clock::now()};
+    };
+    for (int times = 0; times < 1000; ++times) {
+        Asking asking;
+        asking.calls.wait_for(2);
+        CHECK(asking.calls.now() == 2);
+    }
+}
+
 TEST_CASE("slow work rests nineteen times as long as it took", "[process]") {
     const auto work = sparingly(1ms, [] { std::this_thread::sleep_for(2ms); });
     const auto before = Background::Clock::now();
