@@ -10,7 +10,7 @@ namespace ranktune::space {
 
 Configuration::Configuration(std::vector<std::pair<std::string, Value>> entries) {
     auto names = std::make_shared<Names>();
-    auto values = std::make_shared<Value[]>(entries.size());
+    auto values = make_values(entries.size());
     names->reserve(entries.size());
     for (std::size_t i = 0; i < entries.size(); ++i) {
         names->push_back(std::move(entries[i].first));
@@ -24,7 +24,7 @@ void Configuration::set(std::string_view name, Value value) {
     const std::size_t before = size();
     std::size_t at = 0;
     while (at < before && (*names_)[at] != name) ++at;
-    auto values = std::make_shared<Value[]>(std::max(before, at + 1));
+    auto values = make_values(std::max(before, at + 1));
     std::copy_n(values_.get(), before, values.get());
     values.get()[at] = std::move(value);
     values_ = std::move(values);

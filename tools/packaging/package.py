@@ -31,8 +31,8 @@ class Ranktune(MesonPackage):
     depends_on("fmt@8.0:")
     depends_on("nlohmann-json@3.9:", type="build")
     depends_on("cuda@13.0:", when="+cuda")
-    depends_on("nccl@2.27.3:", when="+nccl")
-    conflicts("%gcc@:11", msg="ranktune needs C++20 as of GCC 12")
+    depends_on("nccl@2.14:", when="+nccl")
+    conflicts("%gcc@:10", msg="ranktune needs C++20 as of GCC 11")
 
     def meson_args(self):
         def feature(name, on):

@@ -66,6 +66,13 @@ class Configuration {
     Configuration(std::shared_ptr<const Names> names, std::shared_ptr<const Value[]> values)
         : names_(std::move(names)), values_(std::move(values)) {}
 
+    [[nodiscard]] static std::shared_ptr<Value[]> make_values(std::size_t size) {
+#if __cpp_lib_shared_ptr_arrays >= 201707L
+        return std::make_shared<Value[]>(size);
+#else // GCC 11
+        return std::shared_ptr<Value[]>(new Value[size]);
+#endif
+    }
     [[nodiscard]] const Value& value(std::size_t position) const { return values_.get()[position]; }
 
     // One value for each name; null without parameters. Shared, so never modified.

@@ -78,7 +78,7 @@ class SearchSpace {
 template <class ValueOf>
 Configuration SearchSpace::assemble(ValueOf value) const {
     if (!conditional_) {
-        auto values = std::make_shared<Value[]>(parameters_.size());
+        auto values = Configuration::make_values(parameters_.size());
         for (std::size_t i = 0; i < parameters_.size(); ++i) values.get()[i] = value(i);
         return Configuration(names_, std::move(values));
     }
