@@ -55,6 +55,15 @@ void WorkerMachine::on_stop_request(study::Asker signal, StudyTime) {
     if (!end_) send(base::head_rank, wire::StopAsked{signal});
 }
 
+void WorkerMachine::on_rank_ended(base::Rank rank) {
+    if (end_ || leave_) return;
+    if (rank != base::head_rank) return send(base::head_rank, wire::RankEnded{rank});
+    wire::encode_message(wire::RankEnded{rank}, buffer_);
+    for (std::uint32_t r = 1; r < options_.ranks; ++r)
+        if (r != options_.rank.value()) outbox_.send(base::Rank(r), buffer_);
+    lose_head("the process of the head has ended", false);
+}
+
 void WorkerMachine::on_tick(StudyTime now) {
     if (end_) return;
     poll_runner(now);
@@ -285,6 +294,14 @@ void WorkerMachine::on(const wire::PlaceContested& m, StudyTime) {
     runner_->contest();
 }
 
+void WorkerMachine::on(base::Rank, const wire::RankEnded& m) {
+    if (m.rank == base::head_rank) lose_head("the process of the head has ended", false);
+}
+
+void WorkerMachine::on(const wire::EndRank& m, StudyTime) {
+    if (options_.end_rank) static_cast<void>(options_.end_rank(m.rank));
+}
+
 void WorkerMachine::on(const study::Abandon& m, StudyTime now) {
     Part* part = find(wire::key_of(m));
     if (part == nullptr) return count_stale();
@@ -470,14 +487,14 @@ void WorkerMachine::watch(StudyTime now) {
                            " (failure.report_timeout)",
                        true, true);
     if (const auto limit = closes_at(); limit && now >= *limit) close_lost(now);
-    if (now - heard_head_ >= head_timeout()) lose_head();
+    if (now - heard_head_ >= head_timeout())
+        lose_head("no sign of life of the head for " + study_seconds(head_timeout()), true);
 }
 
-/// If the head was only held up, this message tells it later why its workers left.
-void WorkerMachine::lose_head() {
-    const std::string why = "no sign of life of the head for " + study_seconds(head_timeout());
+/// `silent`: the head may only be held up; then the message tells it later why its workers left.
+void WorkerMachine::lose_head(const std::string& why, bool silent) {
     log_.write(base::LogLevel::error, "worker", {{"rank", std::to_string(options_.rank.value())}, {"reason", why}});
-    send(base::head_rank, wire::Bye{why, {}, true});
+    if (silent) send(base::head_rank, wire::Bye{why, {}, true});
     finish(study::StudyOutcome::resumable, why, false, true);
     end_->lost_head = true;
 }

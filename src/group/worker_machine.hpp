@@ -38,6 +38,9 @@ struct WorkerOptions {
     /// How long the head may be silent before Welcome. After that the limits in Welcome apply.
     base::Duration join_timeout = std::chrono::seconds(120);
     device::GpuPlace gpu = {}; ///< what the driver says about its GPUs
+    std::uint32_t ranks = 0;   ///< of the world
+    /// Kills the process of a rank on this node; false: it is not here, or has ended. Empty: nobody is here.
+    std::function<bool(base::Rank)> end_rank = {};
 };
 
 /// Makes this rank's runner from the head's Welcome. A base::Error it throws is sent to the head and ends the worker.
@@ -51,7 +54,7 @@ struct WorkerEnd {
     bool at_once = false;   ///< user code did not return in time, or the head is dead: `_exit`, without destructors
     bool guilty = false;    ///< user code hung, which is the trial's fault: for a crash note
     bool device = false;    ///< this rank's GPU failed, which may not be the trial's fault: likewise
-    bool lost_head = false; ///< the head is dead, or was held up for too long
+    bool lost_head = false; ///< the head has ended, or was held up for too long
 
     /// Exit code of the process.
     [[nodiscard]] int exit_code() const { return lost_head ? wire::head_lost_code : static_cast<int>(outcome); }
@@ -68,6 +71,8 @@ class WorkerMachine {
     void on_message(base::Rank from, std::span<const std::byte> bytes, base::StudyTime now);
     /// Passes the request on to the head, which decides for all.
     void on_stop_request(study::Asker signal, base::StudyTime now);
+    /// The process of a rank on this node has ended. The head's end is told to all workers, and ends this one.
+    void on_rank_ended(base::Rank rank);
     void on_tick(base::StudyTime now);
 
     /// When to call on_tick at the latest, even if no message comes and the runner is silent.
@@ -125,6 +130,8 @@ class WorkerMachine {
     void on(base::Rank from, const wire::Ready& m);
     void on(base::Rank from, const wire::Go& m);
     void on(base::Rank from, const wire::MemberOver& m);
+    void on(base::Rank from, const wire::RankEnded& m);
+    void on(const wire::EndRank& m, base::StudyTime);
     void dispatch(base::Rank from, base::StudyTime now);
 
     // the runner
@@ -147,7 +154,7 @@ class WorkerMachine {
     }
     void heartbeat(base::StudyTime now);
     void watch(base::StudyTime now);
-    void lose_head();
+    void lose_head(const std::string& why, bool silent);
 
     WorkerOptions options_;
     wire::Outbox& outbox_;

@@ -20,6 +20,11 @@ std::string seconds_text(base::Duration duration) {
     return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
 }
 
+/// How long the last messages of a process that has ended may take: its Bye says why.
+constexpr base::Duration last_words_take = std::chrono::milliseconds(30);
+/// How long the answer may take that a silent process was killed. Without one its node is lost, or nobody can see it.
+constexpr base::Duration fence_patience = std::chrono::seconds(5);
+
 } // namespace
 
 HeadMachine::HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, wire::Outbox& outbox,
@@ -83,6 +88,15 @@ void HeadMachine::on_stop_at_once(const study::StopRequested& what, StudyTime no
     if (phase_ == Phase::publishing) leave(false);
 }
 
+void HeadMachine::on_rank_ended(Rank rank, StudyTime now) {
+    now_ = std::max(now_, now);
+    if (rank == base::head_rank || rank.value() > options_.workers) return count_stale();
+    Worker& worker = workers_[rank.value()];
+    if (!worker.alive || worker.bye || worker.ended) return;
+    worker.ended = now_;
+    ended_.push_back(rank);
+}
+
 void HeadMachine::on_tick(StudyTime now) {
     if (end_) return;
     now_ = std::max(now_, now);
@@ -94,6 +108,7 @@ StudyTime HeadMachine::wake_at() const {
     if (const auto due = tuner_.timer(); due && phase_ == Phase::running) at = std::min(at, *due);
     if (phase_ == Phase::publishing) at = std::min(at, now_ + std::chrono::milliseconds(10));
     if (leave_until_) at = std::min(at, *leave_until_);
+    for (const Rank rank : ended_) at = std::min(at, *workers_[rank.value()].ended + last_words_take);
     return at;
 }
 
@@ -237,6 +252,8 @@ void HeadMachine::on(Rank from, wire::Hello& m) {
 void HeadMachine::on(Rank from, wire::Heartbeat& m) {
     if (m.progress > 0) table_.training(from, m.key, now_);
 }
+
+void HeadMachine::on(Rank, wire::RankEnded& m) { on_rank_ended(m.rank, now_); }
 
 void HeadMachine::on(Rank, wire::StopAsked& m) {
     const study::Asker by = options_.signal_meaning ? options_.signal_meaning(m.by) : m.by;
@@ -476,6 +493,7 @@ void HeadMachine::leave_or_end() {
 void HeadMachine::tick() {
     begin_when_ready();
     watch();
+    if (!ended_.empty()) lose_ended();
     if (const auto due = tuner_.timer(); due && now_ >= *due && phase_ == Phase::running) {
         study::TimerFired body;
         step(body);
@@ -495,6 +513,38 @@ void HeadMachine::tick() {
     }
 }
 
+/// Gives up ranks whose processes have ended, once their last messages are read.
+void HeadMachine::lose_ended() {
+    std::erase_if(ended_, [this](Rank rank) {
+        const Worker& worker = workers_[rank.value()];
+        if (now_ < *worker.ended + last_words_take) return false;
+        if (worker.bye || !worker.alive) return true;
+        const auto left = duties_.last_words(rank);
+        const bool guilty = left && left->guilty &&
+                            wire::AttemptKey{left->note.trial, left->note.attempt, options_.incarnation} ==
+                                table_.held_by(rank);
+        std::string why = left ? left->note.failure.message : "its process has ended";
+        if (worker.fenced) why = silence() + "; it was killed";
+        lose(rank, why, guilty);
+        return true;
+    });
+}
+
+std::string HeadMachine::silence() const {
+    return "no sign of life for " + seconds_text(options_.heartbeat_timeout);
+}
+
+/// A silent rank may be alive: frozen, or behind a broken network. It must not write for its trial when others do.
+void HeadMachine::fence(Worker& worker) {
+    worker.fenced = now_;
+    if (duties_.end_rank(worker.info.rank)) return;
+    for (const Worker& mate : workers_)
+        if (mate.alive && mate.hello && mate.info.rank != worker.info.rank && mate.info.host == worker.info.host &&
+            now_ - mate.heard < options_.heartbeat_timeout)
+            return send(mate.info.rank, wire::EndRank{worker.info.rank});
+    worker.fenced = now_ - fence_patience; // nobody is there to do it
+}
+
 /// Checks for silent workers, and sends to those that this side has been silent to.
 void HeadMachine::watch() {
     const base::Duration gap = now_ - last_tick_;
@@ -511,8 +561,11 @@ void HeadMachine::watch() {
     if (phase_ == Phase::joining && greeted_ < options_.workers && now_ >= hello_until_) return missing_workers();
     for (Worker& worker : workers_) {
         if (!worker.alive) continue;
-        if (worker.hello && !worker.bye && now_ - worker.heard >= options_.heartbeat_timeout)
-            lose(worker.info.rank, "no sign of life for " + seconds_text(options_.heartbeat_timeout));
+        const bool silent = worker.hello && !worker.bye && now_ - worker.heard >= options_.heartbeat_timeout;
+        if (!silent) worker.fenced.reset();
+        if (silent && !worker.fenced) fence(worker);
+        if (silent && now_ - *worker.fenced >= fence_patience)
+            lose(worker.info.rank, silence());
         else if (!worker.bye && now_ - worker.spoken_to >= options_.heartbeat_interval)
             send(worker.info.rank, wire::Alive{});
     }

@@ -60,6 +60,15 @@ class HeadDuties {
     virtual void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) = 0;
     /// The state in a checkpoint may be that of another trial: whoever opens it reads `why`. Never throws.
     virtual void set_aside(const std::string& /*checkpoint*/, const std::string& /*why*/) noexcept {}
+    /// The note that a process wrote when it crashed. guilty: user code crashed, which is the fault of its trial.
+    struct LastWords {
+        study::CrashNote note;
+        bool guilty = false;
+    };
+    /// Of the process of a rank, which has ended; nothing: it left none.
+    [[nodiscard]] virtual std::optional<LastWords> last_words(base::Rank /*rank*/) { return std::nullopt; }
+    /// Kills the process of a rank on this node; false: it is not here, or has ended.
+    virtual bool end_rank(base::Rank /*rank*/) { return false; }
     /// Computes a suggestion in the background, however long it takes.
     virtual void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) = 0;
     /// The next suggestion that is ready.
@@ -110,6 +119,8 @@ class HeadMachine {
     void on_steering(study::SteerAsked what, base::StudyTime now);
     /// Ends now and resumably: waits only for the workers' Bye.
     void on_stop_at_once(const study::StopRequested& what, base::StudyTime now);
+    /// The process of a rank on this node has ended.
+    void on_rank_ended(base::Rank rank, base::StudyTime now);
     /// Runs time-outs and timers; appends the records of all events since the last call, then sends their commands.
     void on_tick(base::StudyTime now);
 
@@ -138,6 +149,8 @@ class HeadMachine {
         bool alive = true;
         bool bye = false;
         bool told_to_leave = false;
+        std::optional<base::StudyTime> ended;  ///< when its process ended; its last messages may still arrive
+        std::optional<base::StudyTime> fenced; ///< when its process was to be killed, because it is silent
         base::StudyTime heard;
         base::StudyTime spoken_to;
         wire::AttemptKey reporting; ///< the attempt of its last report
@@ -161,6 +174,9 @@ class HeadMachine {
     void stop(study::StopRequested what);
     void judge_what_was_read(const wire::GroupOver& m);
     void lose(base::Rank rank, const std::string& why, bool guilty = false);
+    void lose_ended();
+    void fence(Worker& worker);
+    [[nodiscard]] std::string silence() const;
 
     // messages
     void on(base::Rank from, wire::Hello& m);
@@ -168,6 +184,7 @@ class HeadMachine {
     void on(base::Rank, wire::StopAsked& m);
     void on(base::Rank from, study::ReportArrived& m);
     void take_note(base::Rank from, const wire::AttemptKey& key);
+    void on(base::Rank, wire::RankEnded& m);
     void on(base::Rank, study::CheckpointSaved& m);
     void on(base::Rank from, wire::PlaceNamed& m);
     void on(base::Rank, wire::CheckpointMissed& m);
@@ -213,6 +230,7 @@ class HeadMachine {
     RankTable table_;
     NamedPlaces places_;
     std::vector<Worker> workers_; ///< position is the rank
+    std::vector<base::Rank> ended_; ///< alive so far, but their processes have ended
     std::uint32_t greeted_ = 0;
     std::optional<study::StopRequested> early_stop_; ///< requested before the study began
     std::optional<base::StudyTime> deadline_;        ///< of the job

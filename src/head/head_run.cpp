@@ -337,8 +337,12 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     HeadObserver observer(&desk, *log_, status, *journal_, [&desk] { return desk.recent(); });
     process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(); }),
                                process::Background::Clock::now() + tables_interval);
+    layout::Neighbours* const neighbours = options_.neighbours;
+    std::optional<layout::Neighbours::Listening> listening;
+    if (neighbours != nullptr) listening.emplace(*neighbours, waker_);
     HeadServices services(
-        files_, *journal_, directory_.path, waker_, *log_,
+        files_, *journal_, directory_.path, opened_.incarnation, waker_, *log_,
+        [neighbours](base::Rank rank) { return neighbours != nullptr && neighbours->end(rank); },
         [&](const study::EndStudy&) {
             tables.stop();
             studydir::write_results(files_, directory_.path, spec_, studydir::wall_time_now());
@@ -363,6 +367,8 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
         },
         [&] {
             be_alive(head);
+            while (const auto rank = neighbours != nullptr ? neighbours->ended() : std::nullopt)
+                head.on_rank_ended(*rank, clock_->now());
             desk.attend(head, tuner(), clock_->now());
             if (const auto failed = hooks_->note(); failed && options_.on_note) options_.on_note(*failed);
             const auto news = watch ? watch->news() : std::nullopt;

@@ -12,6 +12,7 @@
 #include "head/observer.hpp"
 #include "head/serve_head.hpp"
 #include "layout/layout.hpp"
+#include "layout/neighbours.hpp"
 #include "process/signal_note.hpp"
 #include "ranktune/study/spec.hpp"
 #include "storage/file_system.hpp"
@@ -39,7 +40,8 @@ struct RunOptions {
     std::string version;                     ///< of this program
     std::string build_type;                  ///< of this program: "release"
     layout::Layout layout;                   ///< empty: unknown, no rank has a GPU
-    process::SignalMeanings signal_meanings; ///< for signals that the launcher passes on
+    layout::Neighbours* neighbours = nullptr; ///< of this rank; null: nobody watches anybody
+    process::SignalMeanings signal_meanings;  ///< for signals that the launcher passes on
     /// Wraps this rank's transport, for tests with faulty links; may be empty. On all ranks or none.
     std::function<std::unique_ptr<comm::Transport>(std::unique_ptr<comm::Transport>)> wrap;
     /// The caller (the command line) has refused the run and said why: the ranks only leave together.

@@ -24,6 +24,7 @@
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/file_system.hpp"
+#include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 #include "wire/protocol.hpp"
 
@@ -73,6 +74,7 @@ std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
     // needs.
     set("mpi_yield_when_idle", "1");
     if (!may_read_other_processes()) set("btl_vader_single_copy_mechanism", "none");
+    if (comm::mpi::knows_recovery(comm::mpi::library_version())) set(comm::mpi::recovery_parameter, "1");
     // One machine: do not search for a fabric, which is slow and prints warnings.
     set("pml", "ob1");
     set("btl", "self,vader");
@@ -116,13 +118,14 @@ void prepare_environment(const MpirunStart& start, const std::string& line, cons
 struct Left {
     std::optional<int> told; ///< exit code, if this run wrote it
     bool changed = false;    ///< it differs from the one before this run
+    bool died = false;       ///< this run's head has died: its lease is still there
 };
 
 MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& directory) {
     const int code = ended.code;
     const bool told = left.told.has_value();
     const int outcome = left.told.value_or(code);
-    if (code == 0 && !told && !left.changed) // no study began or continued, and nothing says why
+    if (code == 0 && !told && !left.changed && !left.died) // no study began or continued, and nothing says why
         return {1, 1,
                 "mpirun ended without an error, but no rank of ranktune has run: is the mpirun on PATH that of " +
                     comm::mpi::library_version() + "? The line that was run is above"};
@@ -132,17 +135,24 @@ MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& di
         return {resumable, resumable,
                 "stopped before the study could say how far it came; the same command goes on from there"};
     // With the study's own code it ended on its own and said why: full disk, `ranktune stop`. When a rank has died,
-    // mpirun stops the others and exits with another code.
-    const bool killed = told ? outcome == resumable && code != resumable : code > 128;
+    // mpirun stops the others and exits with another code, unless it was told to outlive them: then its code says
+    // nothing.
+    const std::string set = process::environment_variable(comm::mpi::recovery_variable);
+    const bool outlives = comm::mpi::outlives(set.empty() ? "1" : set, comm::mpi::library_version());
+    const bool stopped_others = told ? outcome == resumable && code != resumable && !outlives : code > 128;
+    const bool killed = left.died || stopped_others;
     if (!killed || ended.asked) return {outcome, outcome, ""};
     const std::string how = code == wire::head_lost_code
                                 ? "the workers heard nothing of the head for run.heartbeat_timeout, and left"
-                                : "a rank ended before the study did";
+                            : left.died ? "the head died before the study ended"
+                                        : "a rank ended before the study did";
+    const std::string again = "the same command goes on from there; output: " + directory + "/logs/";
     const bool supervised =
         !process::environment_variable(supervised_variable).empty(); // `supervise` needs the launcher's code
+    if (left.died) return {supervised ? wire::head_lost_code : resumable, resumable, how + "; " + again};
     return {supervised ? std::max(code, 1) : outcome, outcome,
             how + " (mpirun: exit code " + std::to_string(code) +
-                "); the same command goes on from there; output: " + directory + "/logs/"};
+                "); " + again};
 }
 
 } // namespace
@@ -163,6 +173,7 @@ MpirunEnd run_under_mpirun(const MpirunStart& start, const std::function<void(co
     // Absolute, because --fresh may rename this process's working directory.
     const studydir::StudyDirectory study{std::filesystem::absolute(start.directory).lexically_normal().string()};
     const auto before = studydir::read_outcome(files, study);
+    const auto held_before = storage::read_lease(files, study.path);
     SignalRelay relay;
     StepOptions step;
     step.words = std::move(words);
@@ -187,7 +198,10 @@ MpirunEnd run_under_mpirun(const MpirunStart& start, const std::function<void(co
     const auto written = studydir::read_outcome(files, study);
     const bool told = written && written->launch == launch;
     if (!told && ended.code != 0 && !ended.asked) say(said.text());
-    return end_of(ended, {told ? std::optional(static_cast<int>(written->outcome)) : std::nullopt, written != before},
+    const auto held = storage::read_lease(files, study.path);
+    return end_of(ended,
+                  {told ? std::optional(static_cast<int>(written->outcome)) : std::nullopt, written != before,
+                   held && held != held_before && !storage::possible_writer(files, study.path)},
                   start.directory);
 }
 

@@ -15,8 +15,12 @@ std::uint32_t readings_in(base::Duration time) {
 
 } // namespace
 
-Overdue::Overdue(base::Duration wait, std::optional<storage::LeaseHolder> before, base::Duration start)
-    : wait_(readings_in(wait)), start_(readings_in(start)), last_(std::move(before)) {}
+Overdue::Overdue(base::Duration wait, std::optional<storage::LeaseHolder> before, base::Duration start,
+                 base::Duration after_end)
+    : wait_(readings_in(wait)),
+      start_(readings_in(start)),
+      after_end_(after_end > base::Duration{} ? readings_in(after_end) : wait_),
+      last_(std::move(before)) {}
 
 void Overdue::look_at_lease(const StepReading& now) {
     if (!now.known) {
@@ -43,7 +47,7 @@ bool Overdue::next(const StepReading& now) {
     childless_ = now.children.value_or(true) ? 0 : childless_ + 1;
     // A reading may come just before a renewal, so allow one more reading than lease_periods.
     const auto stale = std::max<std::uint32_t>(wait_, storage::lease_periods + 1);
-    return (held_ && (gone_ >= wait_ || still_ >= stale)) || (had_children_ && childless_ >= wait_) ||
+    return (held_ && (gone_ >= (now.ended ? after_end_ : wait_) || still_ >= stale)) || (had_children_ && childless_ >= wait_) ||
            (start_ > 0 && !had_children_ && childless_ >= start_);
 }
 

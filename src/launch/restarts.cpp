@@ -52,8 +52,8 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
     if (!facts.outcome) return std::nullopt;
     switch (facts.outcome->cause) {
         case studydir::EndCause::asked:
-            // When a rank has died, mpirun stops the others and exits with another code.
-            if (facts.code == resumable) return end(resumable);
+            // When a rank has died, mpirun stops the others and exits with another code, unless it outlives them.
+            if (facts.code == resumable || (facts.outlives && !facts.head_died)) return end(resumable);
             return std::nullopt;
         case studydir::EndCause::storage:
         case studydir::EndCause::trials:
@@ -66,14 +66,15 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
     }
 }
 
-/// The head was held up by a disk, a signal or the machine.
-bool by_a_stalled_head(const StepFacts& facts) {
-    return facts.code == wire::head_lost_code || (facts.outcome && facts.outcome->cause == studydir::EndCause::stalled);
+/// The head was held up by a disk, a signal or the machine, or has died, which is the fault of no trial.
+bool by_the_head(const StepFacts& facts) {
+    return facts.code == wire::head_lost_code || (facts.outlives && facts.head_died) || (facts.outcome && facts.outcome->cause == studydir::EndCause::stalled);
 }
 
 std::string how_it_ended(const StepFacts& facts) {
     if (facts.outcome && facts.outcome->cause != studydir::EndCause::asked && !facts.outcome->reason.empty())
         return facts.outcome->reason;
+    if (facts.head_died && facts.outlives) return "its head has died, and the workers left";
     if (facts.code == wire::head_lost_code)
         return "the workers heard nothing of the head for run.heartbeat_timeout, and left (exit code " +
                std::to_string(facts.code) + ")";
@@ -100,7 +101,7 @@ RestartDecision Restarts::after(const StepFacts& facts) {
                 how + "; it was started again " + std::to_string(count_) +
                     " times already (--max-restarts). The same command goes on"};
     ++count_;
-    return {true, 0, how, by_a_stalled_head(facts)};
+    return {true, 0, how, by_the_head(facts)};
 }
 
 void SameStudy::begin(const DirectoryReading& now, bool anew) {

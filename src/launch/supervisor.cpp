@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "comm/mpi/environment.hpp"
+#include "comm/mpi/launch.hpp"
 #include "comm/mpi/launcher_words.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/node_survey.hpp"
@@ -37,6 +38,10 @@ namespace fs = std::filesystem;
 
 /// Options for the first start only: repeated, they would undo its work.
 constexpr const char* only_once[] = {"--fresh", "--resume-errored", "--restart-errored"};
+
+/// For a launcher that outlives ranks, after the head has ended: mpirun (Open MPI 4.1) does not return when a rank has
+/// died on another node.
+constexpr std::chrono::seconds after_end{5};
 
 /// Lines of a text file; none when it cannot be read.
 std::vector<std::string> lines_of(const std::string& file) {
@@ -191,12 +196,16 @@ class Supervisor {
             shared_memory.emplace();
         if (shared_memory && !shared_memory->path().empty())
             options.variables.emplace_back(backing_directory, shared_memory->path());
+        const auto held_before = storage::read_lease(files, directory_);
         const StepEnded ended = run_step(options, relay_);
+        const auto held = storage::read_lease(files, directory_);
         if (ended.asked) files.remove(study().stop_file()); // no head is left to take it
         const Standing now = standing_of(directory_);
         StepFacts facts;
         facts.code = ended.code;
         facts.asked = ended.asked;
+        facts.outlives = outlives_ranks();
+        facts.head_died = held && held != held_before;
         if (auto outcome = studydir::read_outcome(files, {directory_}); outcome != earlier)
             facts.outcome = std::move(outcome);
         // A study that was over before says so and starts nothing; a study that was about to begin is not over.
@@ -260,6 +269,7 @@ class Supervisor {
         StepOptions options;
         options.words = line_.words;
         options.variables.emplace_back(supervised_variable, "1");
+        if (outlives_ranks()) options.variables.emplace_back(comm::mpi::recovery_variable, "1");
         if (restarts_.count() > 0)
             options.variables.emplace_back(
                 studydir::last_end_variable,
@@ -280,7 +290,7 @@ class Supervisor {
             }
         }
         if (line_.launcher == Launcher::mpirun)
-            options.keep_error_line = [](const std::string& line) { return comm::mpi::is_about_a_signal(line); };
+            options.keep_error_line = [](const std::string& line) { return comm::mpi::is_noise(line); };
         if (nodes_.all.size() > 1 && (line_.launcher == Launcher::srun || line_.launcher == Launcher::mpirun)) {
             options.on_error_line = [this](const std::string& line) {
                 for (const auto& node : slurm::nodes_blamed(line, nodes_.all))
@@ -288,6 +298,13 @@ class Supervisor {
             };
         }
         return options;
+    }
+
+    /// Whether the launcher of the step was told to outlive ranks.
+    [[nodiscard]] bool outlives_ranks() const {
+        const std::string set = process::environment_variable(comm::mpi::recovery_variable);
+        return line_.launcher == Launcher::mpirun &&
+               comm::mpi::outlives(set.empty() ? "1" : set, comm::mpi::library_version());
     }
 
     /// srun refuses --overlap together with --exclusive.
@@ -307,7 +324,8 @@ class Supervisor {
     /// Only mpirun's ranks are its children; srun's tasks are not.
     [[nodiscard]] std::function<bool(pid_t)> launcher_is_overdue() const {
         auto& files = storage::posix_file_system();
-        return [this, &files, overdue = Overdue(options_.launcher_wait, storage::read_lease(files, directory_)),
+        return [this, &files, overdue = Overdue(options_.launcher_wait, storage::read_lease(files, directory_), {},
+                                        outlives_ranks() ? after_end : options_.launcher_wait),
                 earlier = studydir::read_outcome(files, study()),
                 here = line_.launcher == Launcher::mpirun && ranks_are_here()](pid_t launcher) mutable {
             const auto lease = storage::read_lease(files, directory_);

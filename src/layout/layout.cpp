@@ -65,7 +65,8 @@ Layout survey(const comm::mpi::Environment& environment) {
     const auto own = slurm::cpus_on_node(variables);
     const std::string told =
         slurm::encode(mine) + "\n" + comm::cpu_text(granted) + "\n" + (own && granted.size() <= *own ? "own" : "") +
-        "\n" + slurm::switches_above(variables, mine.node) + "\n" + process::environment_variable("NCCL_HOSTID");
+        "\n" + slurm::switches_above(variables, mine.node) + "\n" + process::environment_variable("NCCL_HOSTID") +
+        "\n" + process::encode(process::this_process());
     Layout layout;
     layout.own_cpus = true;
     std::vector<slurm::RankOnNode> ranks;
@@ -86,6 +87,9 @@ Layout survey(const comm::mpi::Environment& environment) {
         std::getline(lines, line);
         // What NCCL takes for a node of its own is one here: such ranks may have the same GPU (tests on one card).
         if (!line.empty()) ranks.back().node += " (NCCL_HOSTID=" + line + ")";
+        line.clear();
+        std::getline(lines, line);
+        layout.processes.push_back(process::decode_process(line));
     }
     // One rank of each node describes its cores.
     const auto first = std::ranges::find(layout.nodes, mine.node) - layout.nodes.begin();

@@ -9,6 +9,7 @@
 
 #include "comm/mpi/environment.hpp"
 #include "comm/topology/machine.hpp"
+#include "process/process_watch.hpp"
 #include "ranktune/base/ids.hpp"
 #include "ranktune/study/spec.hpp"
 #include "slurm/gpus.hpp"
@@ -26,6 +27,7 @@ struct Layout {
     bool own_cpus = false;                         ///< every rank's processors belong to this job alone
     std::map<std::string, comm::Machine> machines; ///< by node
     std::vector<std::string> switches;             ///< by rank: slurm::switches_above its node
+    std::vector<process::ProcessId> processes;     ///< by rank; empty: unknown
 
     /// Empty when the rank is unknown.
     [[nodiscard]] const std::vector<std::string>& gpus_of(base::Rank rank) const;

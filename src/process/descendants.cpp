@@ -73,10 +73,10 @@ bool is_stopped(pid_t process) {
     return state == 'T' || state == 't';
 }
 
-std::optional<bool> has_living_children(pid_t parent) {
+std::optional<std::size_t> living_children(pid_t parent) {
     const auto children = children_of(std::to_string(parent));
     if (!children) return std::nullopt;
-    return std::any_of(children->begin(), children->end(), lives);
+    return static_cast<std::size_t>(std::count_if(children->begin(), children->end(), lives));
 }
 
 pid_t start_as_child(const std::function<pid_t()>& spawn) {

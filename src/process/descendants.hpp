@@ -24,7 +24,12 @@ void end_descendants_of(pid_t program);
 /// Whether a process of this machine is stopped (SIGSTOP, a debugger).
 [[nodiscard]] bool is_stopped(pid_t process);
 
-/// Whether a process of this machine has live children; nothing: unknown.
-[[nodiscard]] std::optional<bool> has_living_children(pid_t parent);
+/// How many live children a process of this machine has; nothing: unknown.
+[[nodiscard]] std::optional<std::size_t> living_children(pid_t parent);
+/// Whether it has any.
+[[nodiscard]] inline std::optional<bool> has_living_children(pid_t parent) {
+    const auto living = living_children(parent);
+    return living ? std::optional(*living > 0) : std::nullopt;
+}
 
 } // namespace ranktune::process

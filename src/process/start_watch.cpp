@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "process/descendants.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
@@ -17,9 +18,10 @@ namespace {
 
 constexpr std::chrono::seconds look_period{1};
 
-[[noreturn]] void give_up(const std::string& text) {
-    static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
-    _exit(static_cast<int>(study::StudyOutcome::resumable));
+/// How many ranks Open MPI's mpirun starts on this node; 0: another launcher.
+std::size_t ranks_here() {
+    const char* size = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    return size == nullptr ? 0 : std::strtoul(size, nullptr, 10);
 }
 
 std::string waited_too_long(std::chrono::milliseconds limit, const std::string& who) {
@@ -30,6 +32,12 @@ std::string waited_too_long(std::chrono::milliseconds limit, const std::string& 
            start_timeout_variable + "=SECONDS\n";
 }
 
+std::string sibling_is_gone(const std::string& who) {
+    return "ranktune: " + who +
+           " ends (exit 75): another rank of this node died before all ranks were there; see its messages above. The "
+           "same command goes on with the study\n";
+}
+
 std::string launcher_is_gone(const std::string& who) {
     return "ranktune: " + who +
            " ends (exit 75): what started it (mpirun, orted, slurmstepd) died before all ranks were there; the same "
@@ -38,17 +46,27 @@ std::string launcher_is_gone(const std::string& who) {
 
 } // namespace
 
+[[noreturn]] void give_up_start(const std::string& text) {
+    static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+    _exit(static_cast<int>(study::StudyOutcome::resumable));
+}
+
 StartWatch::StartWatch(std::chrono::milliseconds limit, std::string who)
     : thread_(
           // Counts its sleeps instead of reading a clock, so that time in which the job was suspended does not count.
-          [limit, parent = getppid(), who = std::move(who), waited = std::chrono::milliseconds(0)]() mutable {
+          [limit, parent = getppid(), who = std::move(who), waited = std::chrono::milliseconds(0), ranks = ranks_here(),
+           complete = false]() mutable {
               // Without the parent no rank can join any more, and nobody ends the waiting ones.
-              if (getppid() != parent) give_up(launcher_is_gone(who));
+              if (getppid() != parent) give_up_start(launcher_is_gone(who));
+              // Nor does mpirun, where it was told to outlive its ranks.
+              const std::size_t living = living_children(parent).value_or(ranks);
+              complete = complete || living >= ranks; // never, if each rank has a script between it and mpirun
+              if (complete && living < ranks) give_up_start(sibling_is_gone(who));
+              if (limit.count() > 0 && waited >= limit) give_up_start(waited_too_long(limit, who));
               waited += look_period;
-              if (limit.count() > 0 && waited >= limit) give_up(waited_too_long(limit, who));
               return Background::Clock::now() + look_period;
           },
-          Background::Clock::now() + look_period) {}
+          Background::Clock::now()) {}
 
 std::chrono::seconds StartWatch::limit_from_environment() {
     const char* set = std::getenv(start_timeout_variable);

@@ -73,6 +73,11 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     worker_options.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker_options.rank).size());
     worker_options.gpu = group::survey_own_gpus(options.layout.gpus_of(worker_options.rank));
     process::Waker waker;
+    layout::Neighbours* const neighbours = options.neighbours;
+    std::optional<layout::Neighbours::Listening> listening;
+    if (neighbours != nullptr) listening.emplace(*neighbours, waker);
+    worker_options.ranks = transport.size();
+    worker_options.end_rank = [neighbours](base::Rank rank) { return neighbours != nullptr && neighbours->end(rank); };
     // NCCL takes this variable for the name of the node, too: with one per rank, ranks may share a GPU (tests do).
     const std::string node = process::environment_variable("NCCL_HOSTID");
     ddp::DeviceGroups device_groups({.host = node.empty() ? worker_options.host : node});
@@ -102,6 +107,8 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     wire::KeepAlive keep_alive(transport, wire::Heartbeat{}, {base::head_rank});
     const group::WorkerEnd end = group::serve_worker(transport, worker, clock, waker, &signals, [&] {
         keep_alive.loop_is_here();
+        while (const auto rank = neighbours != nullptr ? neighbours->ended() : std::nullopt)
+            worker.on_rank_ended(*rank);
         const auto key = worker.working_on();
         studydir::note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));

@@ -307,6 +307,11 @@ void get(Decoder& in, PlaceNamed& m) {
 void put(Encoder& out, const PlaceContested& m) { put_key(out, m.key); }
 void get(Decoder& in, PlaceContested& m) { get_key(in, m.key); }
 
+void put(Encoder& out, const RankEnded& m) { out.varint(m.rank.value()); }
+void get(Decoder& in, RankEnded& m) { m.rank = get_id<base::Rank>(in); }
+void put(Encoder& out, const EndRank& m) { out.varint(m.rank.value()); }
+void get(Decoder& in, EndRank& m) { m.rank = get_id<base::Rank>(in); }
+
 /// Position of T in the variant.
 template <class T, std::size_t I = 0>
 constexpr std::uint8_t kind_of() {
@@ -359,6 +364,8 @@ template void encode_message(const CheckpointMissed&, study::Bytes&);
 template void encode_message(const ReportsTaken&, study::Bytes&);
 template void encode_message(const PlaceNamed&, study::Bytes&);
 template void encode_message(const PlaceContested&, study::Bytes&);
+template void encode_message(const RankEnded&, study::Bytes&);
+template void encode_message(const EndRank&, study::Bytes&);
 
 void decode_message(std::span<const std::byte> bytes, Message& into) {
     Decoder in(bytes);

@@ -4,10 +4,11 @@
 //
 // Who sends what (leader: the first rank of an attempt; member: any of its ranks, including the leader):
 //
-//   worker -> head    Hello, Heartbeat, StopAsked, Bye
+//   worker -> head    Hello, Heartbeat, StopAsked, RankEnded, Bye
 //   leader -> head    PlaceNamed, ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the
 //   attempt are free)
-//   head   -> worker  Welcome, StartTrial, Abandon, Alive, Leave
+//   head   -> worker  Welcome, StartTrial, Abandon, Alive, EndRank, Leave
+//   worker -> worker  RankEnded (of the head)
 //   head   -> leader  Decide, Interrupt, PlaceContested, ReportsTaken
 //   member -> leader  Ready, MemberOver
 //   leader -> member  Go
@@ -44,7 +45,7 @@ namespace ranktune::wire {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 10;
+inline constexpr std::uint16_t protocol_version = 11;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
@@ -127,6 +128,18 @@ struct Leave {
     friend bool operator==(const Leave&, const Leave&) = default;
 };
 
+/// The process of a rank on the sender's node has ended. About the head: to all workers, which cannot see it.
+struct RankEnded {
+    base::Rank rank;
+    friend bool operator==(const RankEnded&, const RankEnded&) = default;
+};
+/// Kill the process of a silent rank on the receiver's node: it may be alive, and must not go on. The answer is
+/// RankEnded.
+struct EndRank {
+    base::Rank rank;
+    friend bool operator==(const EndRank&, const EndRank&) = default;
+};
+
 /// This member has the roster and runs no user code of an earlier attempt.
 struct Ready {
     AttemptKey key;
@@ -175,7 +188,8 @@ struct ReportsTaken {
 /// The index of an alternative is its number on the wire.
 using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
                              Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
-                             Ready, Go, MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested>;
+                             Ready, Go, MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested, RankEnded,
+                             EndRank>;
 
 /// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
 template <class T>

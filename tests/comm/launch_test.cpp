@@ -172,10 +172,26 @@ TEST_CASE("mpirun's messages are separated from ranks' output, and kept except t
     CHECK(words.take("[n1:14064] 2 more processes have sent help message help-opal-shmem-mmap.txt / target full"));
     CHECK(words.take("mpirun: Forwarding signal 10 to job"));
     CHECK_FALSE(words.take("a rank says mpirun: Forwarding signal 10 to job"));
+    const std::string complaint = "PMIX ERROR: BAD-PARAM in file ../../../src/event/pmix_event_notification.c at line 1033";
+    CHECK(words.take("[n1:14064] " + complaint));
+    CHECK_FALSE(words.take("a rank says [n1:14064] " + complaint));
     CHECK(words.text() == frame + "\nIt appears as if there is not enough space\n" + frame + "\n");
     CHECK(words.take(frame)); // mpirun is killed in the middle of a message
     CHECK(words.take("There are not enough slots"));
     CHECK(words.text().ends_with("There are not enough slots\n"));
+}
+
+TEST_CASE("a job outlives its ranks where mpirun of Open MPI 4 was told so", "[comm]") {
+    const auto told = [](const std::string& value) {
+        return ranktune::base::Variables{{"OMPI_COMM_WORLD_SIZE", "4"}, {recovery_variable, value}};
+    };
+    CHECK(outlives_ranks(told("1"), "Open MPI 4.1.4"));
+    CHECK_FALSE(outlives_ranks(told("0"), "Open MPI 4.1.4"));
+    CHECK_FALSE(outlives_ranks({{"OMPI_COMM_WORLD_SIZE", "4"}}, "Open MPI 4.1.4"));
+    CHECK_FALSE(outlives_ranks(told("1"), "Open MPI 5.0.11"));
+    CHECK_FALSE(outlives_ranks(told("1"), "Open MPI 10.0.0"));
+    CHECK_FALSE(outlives_ranks(told("1"), "MPICH 4.0.2"));
+    CHECK_FALSE(outlives_ranks({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {recovery_variable, "1"}}, "Open MPI 4.1.4"));
 }
 
 } // namespace launch_test

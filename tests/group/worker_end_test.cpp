@@ -20,7 +20,7 @@ TEST_CASE("A worker of another version leaves when the head says so", "[group]")
     Recorder out;
     base::NullLog log;
     WorkerMachine worker(
-        {one, "0.0.9", "node1", 0, 120s}, out, [](const Welcome&) { return std::make_unique<ScriptedRunner>(); }, log,
+        {one, "0.0.9", "node1", 0, 120s, {}, 0, {}}, out, [](const Welcome&) { return std::make_unique<ScriptedRunner>(); }, log,
         at(0s));
     out.take<Hello>(base::head_rank);
     worker.on_message(base::head_rank, bytes_of(Leave{study::StudyOutcome::usage, false, "another version"}), at(1s));
@@ -36,6 +36,44 @@ TEST_CASE("A message that cannot be read ends the worker, and the head hears why
     CHECK(w.out.take<Bye>(w.head).why.find("rank 2") != std::string::npos);
     REQUIRE(w.machine->end().has_value());
     CHECK(w.machine->end()->at_once);
+}
+
+TEST_CASE("A worker tells the head that a process of its node has ended, and kills one for it", "[group]") {
+    WorkerFixture w(one);
+    w.machine->on_rank_ended(two);
+    CHECK(w.out.take<RankEnded>(w.head) == RankEnded{two});
+    w.from(w.head, EndRank{Rank(3)}, at(1s));
+    w.from(two, EndRank{Rank(1)}, at(1s)); // only the head may ask for that
+    CHECK(w.ended == std::vector<Rank>{Rank(3)});
+    CHECK_FALSE(w.machine->end().has_value());
+}
+
+TEST_CASE("A worker that sees the end of the head tells all others, which leave with it", "[group]") {
+    WorkerFixture w(two);
+    w.machine->on_rank_ended(w.head);
+    for (const Rank other : {one, Rank(3)}) CHECK(w.out.take<RankEnded>(other) == RankEnded{w.head});
+    w.out.check_empty();
+    WorkerFixture other(one);
+    other.from(two, RankEnded{Rank(3)}, at(1s)); // not its business
+    CHECK_FALSE(other.machine->end().has_value());
+    other.from(two, RankEnded{w.head}, at(1s));
+    for (const WorkerFixture* each : {&w, &other}) {
+        REQUIRE(each->machine->end().has_value());
+        CHECK(each->machine->end()->at_once);
+        CHECK(each->machine->end()->exit_code() == head_lost_code);
+        CHECK(each->machine->end()->message == "the process of the head has ended");
+    }
+}
+
+TEST_CASE("The end of the head is no loss to a worker that was told to leave", "[group]") {
+    WorkerFixture w(one);
+    w.from(w.head, start_of(key_for(1), {one}), at(1s)); // its user code has not returned when the head has gone
+    w.from(w.head, Leave{study::StudyOutcome::ok, false, ""}, at(2s));
+    w.machine->on_rank_ended(w.head);
+    CHECK_FALSE(w.machine->end().has_value());
+    w.happened(trial::RunnerEnded{}, at(3s));
+    REQUIRE(w.machine->end().has_value());
+    CHECK(w.machine->end()->exit_code() == 0);
 }
 
 } // namespace worker_end_test

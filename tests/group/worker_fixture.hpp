@@ -44,7 +44,18 @@ class WorkerFixture {
   public:
     explicit WorkerFixture(Rank self, base::Duration progress_timeout = {}) : self_(self) {
         machine = std::make_unique<group::WorkerMachine>(
-            group::WorkerOptions{self, "0.1.0", "node1", 2, 120s}, out,
+            group::WorkerOptions{.rank = self,
+                                 .version = "0.1.0",
+                                 .host = "node1",
+                                 .gpus = 2,
+                                 .join_timeout = 120s,
+                                 .ranks = 4,
+                                 .end_rank =
+                                     [this](Rank rank) {
+                                         ended.push_back(rank);
+                                         return true;
+                                     }},
+            out,
             [this](const wire::Welcome&) {
                 auto made = std::make_unique<ScriptedRunner>();
                 runner = made.get();
@@ -74,6 +85,7 @@ class WorkerFixture {
     const Rank head = base::head_rank;
     Recorder out;
     ScriptedRunner* runner = nullptr;
+    std::vector<Rank> ended; ///< by order of the head
     std::unique_ptr<group::WorkerMachine> machine;
 
   private:

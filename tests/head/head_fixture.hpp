@@ -63,6 +63,10 @@ struct Duties final : head::HeadDuties {
         aside.push_back(checkpoint + ": " + why);
     }
     std::vector<std::string> aside;
+    std::optional<LastWords> last_words(base::Rank rank) override {
+        return words && words->note.failure.rank == rank.value() ? words : std::nullopt;
+    }
+    std::optional<LastWords> words; ///< of the rank that its note names
     std::function<void()> on_delete;
     void publish(const study::EndStudy& end) override { results.push_back(end); }
     bool published() override { return ready; }

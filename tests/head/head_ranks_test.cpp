@@ -9,7 +9,7 @@ using namespace ranktune::head;
 using namespace ranktune::wire;
 using namespace ranktune::testing;
 
-TEST_CASE("A silent rank counts as gone, and its group is told to give up", "[head]") {
+TEST_CASE("A silent rank is killed by one of its node, counts as gone, and its group is told to give up", "[head]") {
     HeadFixture h(3, small_study(2));
     h.join(3);
     const auto start = h.out.take<study::StartTrial>(one);
@@ -23,11 +23,17 @@ TEST_CASE("A silent rank counts as gone, and its group is told to give up", "[he
     h.from(one, Heartbeat{key_of(start), 1}, 60s);
     h.from(Rank(3), Heartbeat{}, 60s);
     h.tick(60s);
+    CHECK(h.out.take<EndRank>(one) == EndRank{two});
+    h.out.check_empty();
+    CHECK(h.sink.count<study::RankLost>() == 0); // it may write until it is dead
+    h.from(one, RankEnded{two}, 60s);
+    h.tick(60s + 30ms);
     CHECK(h.sink.count<study::RankLost>() == 1);
     CHECK(h.out.take<study::Abandon>(one).ranks == std::vector<Rank>{one});
     h.out.check_empty();
     CHECK(h.machine->gone() == std::vector<Rank>{two});
-    CHECK(h.log.lines == std::vector<std::string>{"lost rank=2 host=node trial=0 reason=no sign of life for 60 s"});
+    CHECK(h.log.lines ==
+          std::vector<std::string>{"lost rank=2 host=node trial=0 reason=no sign of life for 60 s; it was killed"});
     // The leader answers, and the trial starts again on the living ranks.
     h.from(one, HeadFixture::over_of(start, AttemptOutcome::lost), 61s);
     h.tick(61s);
@@ -168,7 +174,95 @@ TEST_CASE("A head that was held up reads the waiting messages before it checks f
     CHECK(h.machine->gone().empty());
     h.from(one, Heartbeat{}, 160s);
     h.tick(160s);
-    CHECK(h.machine->gone() == std::vector<Rank>{two}); // one time-out later
+    CHECK(h.out.take<EndRank>(one) == EndRank{two}); // one time-out later
+    for (auto second = 161s; second < 165s; ++second) h.tick(second);
+    CHECK(h.machine->gone().empty());
+    h.tick(165s); // nobody says that it is dead
+    CHECK(h.machine->gone() == std::vector<Rank>{two});
+}
+
+TEST_CASE("A silent rank that speaks again before it is killed is not lost", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    for (auto second = 1s; second <= 60s; ++second) {
+        h.from(one, Heartbeat{}, second);
+        h.tick(second);
+    }
+    CHECK(h.out.take<EndRank>(one) == EndRank{two});
+    for (auto second = 61s; second < 80s; ++second) {
+        for (const Rank rank : {one, two}) h.from(rank, Heartbeat{}, second);
+        h.tick(second);
+    }
+    CHECK(h.machine->gone().empty());
+    h.out.check_empty();
+}
+
+TEST_CASE("A silent rank alone on its node is given up without delay", "[head]") {
+    HeadFixture h(2);
+    for (const auto& [rank, host] : {std::pair{one, "n1"}, {two, "n2"}})
+        h.from(rank, Hello{protocol_version, "0.1.0", host, 1}, 0s);
+    h.tick(0s);
+    for (auto second = 1s; second <= 60s; ++second) {
+        h.from(one, Heartbeat{}, second);
+        h.tick(second);
+    }
+    CHECK(h.machine->gone() == std::vector<Rank>{two});
+}
+
+TEST_CASE("A rank whose process has ended is lost as soon as its last words can be there", "[head]") {
+    HeadFixture h(3, small_study(2));
+    h.join(3);
+    const auto start = h.out.take<study::StartTrial>(one);
+    h.out.drop<study::StartTrial>();
+    h.from(Rank(3), RankEnded{two}, 1s);
+    h.from(one, RankEnded{two}, 1s); // seen twice
+    h.tick(1s);
+    CHECK(h.machine->gone().empty());
+    CHECK(h.machine->wake_at() <= at(1s + 30ms));
+    h.tick(1s + 30ms);
+    CHECK(h.machine->gone() == std::vector<Rank>{two});
+    CHECK(h.sink.count<study::RankLost>() == 1);
+    CHECK(h.log.lines == std::vector<std::string>{"lost rank=2 host=node trial=0 reason=its process has ended"});
+    CHECK(h.out.take<study::Abandon>(one).ranks == std::vector<Rank>{one});
+    h.from(one, HeadFixture::over_of(start, AttemptOutcome::lost), 2s);
+    h.tick(2s);
+    CHECK(h.out.take<study::StartTrial>(one).ranks == std::vector<Rank>{one, Rank(3)});
+    CHECK(h.tuner.state().trial(start.trial).losses == 1);
+}
+
+TEST_CASE("A rank that crashed in user code charges its trial by its note, and only the attempt that it was in",
+          "[head]") {
+    for (const bool of_this_attempt : {true, false}) {
+        HeadFixture h(2);
+        h.join(2);
+        const auto start = h.out.take<study::StartTrial>(one);
+        h.out.drop<study::StartTrial>();
+        const Attempt attempt(of_this_attempt ? start.attempt.value() : start.attempt.value() + 1);
+        h.duties.words =
+            head::HeadDuties::LastWords{{start.trial, attempt, {"killed by signal 11 (SIGSEGV)", 1}}, true};
+        h.from(two, RankEnded{one}, 1s);
+        h.tick(1s + 30ms);
+        const auto& trial = h.tuner.state().trial(start.trial);
+        CHECK(trial.failures == (of_this_attempt ? 1U : 0U));
+        CHECK(trial.losses == (of_this_attempt ? 0U : 1U));
+        if (of_this_attempt) CHECK(trial.failure.message == "killed by signal 11 (SIGSEGV)");
+    }
+}
+
+TEST_CASE("The last message of a rank says why, though its end was seen first", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.from(one, RankEnded{two}, 1s);
+    h.from(two, Bye{"user code did not return"}, 1s);
+    h.tick(1s + 30ms);
+    REQUIRE(h.log.lines.size() == 1);
+    CHECK(h.log.lines.front().ends_with("reason=user code did not return"));
+    h.machine->on_rank_ended(Rank(77), at(2s)); // no such rank
+    h.machine->on_rank_ended(base::head_rank, at(2s));
+    h.tick(3s);
+    CHECK(h.machine->gone() == std::vector<Rank>{two});
 }
 
 TEST_CASE("A head that comes back to workers that have left says that it was held up", "[head]") {

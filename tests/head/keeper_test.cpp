@@ -73,7 +73,7 @@ Published publish(
     Study& study, const study::EndStudy& end, const std::function<void()>& results = [] {}) {
     Published published;
     HeadServices services(
-        study.files, study.journal, home, study.waker, study.log,
+        study.files, study.journal, home, base::Incarnation(1), study.waker, study.log, {},
         [&](const study::EndStudy&) {
             ++published.results;
             results();

@@ -230,6 +230,9 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
     info.launch_line = process::environment_variable(launch::launch_line_variable);
     info.workers = static_cast<std::uint32_t>(size - 1);
     info.hosts = hosts;
+    info.deaths = comm::mpi::outlives_ranks(process::environment_variables(), info.mpi)
+                      ? "a worker that dies ends nothing: its trial goes on elsewhere"
+                      : "a rank that dies ends this start; the same command goes on";
     info.directory = directory;
     return info;
 }
@@ -420,6 +423,8 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     options.version = version();
     options.build_type = build_type();
     options.layout = layout::survey(mpi);
+    layout::Neighbours neighbours(options.layout, base::Rank(static_cast<std::uint32_t>(mpi.rank())));
+    options.neighbours = &neighbours;
     watch.reset(); // all ranks have answered
     options.signal_meanings = process::SignalMeanings::from(variables);
     RunScreens screens(arguments, mpi);

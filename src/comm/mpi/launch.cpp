@@ -157,6 +157,20 @@ std::vector<std::pair<std::string, std::string>> settings_before_init(const base
     return {{yield, "1"}};
 }
 
+bool knows_recovery(std::string_view library_version) {
+    constexpr std::string_view name = "Open MPI ";
+    return library_version.starts_with(name) && number(library_version.substr(name.size(), 1)) < 5 &&
+           library_version.substr(name.size()).find('.') == 1;
+}
+
+bool outlives(std::string_view set, std::string_view library_version) {
+    return !set.empty() && set != "0" && set != "false" && set != "no" && knows_recovery(library_version);
+}
+
+bool outlives_ranks(const base::Variables& variables, std::string_view library_version) {
+    return started(variables).by == "mpirun" && outlives(text(variables, recovery_variable), library_version);
+}
+
 std::uint64_t shared_memory_needed(const base::Variables& variables, std::uint32_t ranks) {
     std::uint64_t segment = 4'194'312;
     const auto set = text(variables, "OMPI_MCA_btl_vader_segment_size");

@@ -61,4 +61,17 @@ struct BrokenLaunch {
 /// once.
 [[nodiscard]] std::uint64_t shared_memory_needed(const base::Variables& variables, std::uint32_t ranks);
 
+// ---- Whether a job outlives its ranks.
+
+/// Open MPI 4's parameter for mpirun, and for ranks that want to know: mpirun does not end the job when a rank dies.
+inline constexpr const char* recovery_parameter = "orte_enable_recovery";
+/// The same in the environment.
+inline constexpr const char* recovery_variable = "OMPI_MCA_orte_enable_recovery";
+/// Whether mpirun of this MPI (library_version()) knows it: Open MPI before version 5.
+[[nodiscard]] bool knows_recovery(std::string_view library_version);
+/// Whether mpirun of this MPI outlives its ranks with this value of `recovery_variable`.
+[[nodiscard]] bool outlives(std::string_view set, std::string_view library_version);
+/// Whether this job goes on when a worker dies, as far as the environment of its ranks tells.
+[[nodiscard]] bool outlives_ranks(const base::Variables& variables, std::string_view library_version);
+
 } // namespace ranktune::comm::mpi

@@ -28,13 +28,16 @@ bool is_about_an_end(std::string_view block) {
 
 } // namespace
 
-bool is_about_a_signal(std::string_view line) {
+bool is_noise(std::string_view line) {
+    if (line.starts_with("[") && line.find("PMIX ERROR: BAD-PARAM in file") != std::string_view::npos &&
+        line.find("pmix_event_notification.c") != std::string_view::npos)
+        return true;
     const std::size_t at = line.find(": Forwarding signal ");
     return at != std::string_view::npos && line.substr(0, at).find(' ') == std::string_view::npos;
 }
 
 bool LauncherWords::take(std::string_view line) {
-    if (block_.empty() && !is_frame(line)) return is_count(line) || is_about_a_signal(line);
+    if (block_.empty() && !is_frame(line)) return is_count(line) || is_noise(line);
     const bool closes = !block_.empty() && is_frame(line);
     block_.append(line).append("\n");
     if (closes) close();

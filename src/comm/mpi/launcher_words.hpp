@@ -7,8 +7,9 @@
 
 namespace ranktune::comm::mpi {
 
-/// "mpirun: Forwarding signal 10 to job": noise, since the end screen says why the study stops.
-[[nodiscard]] bool is_about_a_signal(std::string_view line);
+/// "mpirun: Forwarding signal 10 to job", since the end screen says why the study stops; and the complaint of its PMIx
+/// (BAD-PARAM in pmix_event_notification.c) about the death of a rank that the job outlives.
+[[nodiscard]] bool is_noise(std::string_view line);
 
 /// Collects mpirun's messages, each framed by two lines of dashes, until it is known whether they are needed. A study
 /// that ran reports its own end; after a failed launch mpirun's messages are the only explanation. (mpirun's own

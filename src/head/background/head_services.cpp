@@ -8,17 +8,21 @@
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/checkpoints/set_aside.hpp"
+#include "studydir/crash_note.hpp"
 #include "studydir/finished_study.hpp"
 
 namespace ranktune::head {
 
 HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
-                           process::Waker& waker, base::LogSink& log, AtTheEnd publish_results, Word leave_word)
+                           base::Incarnation incarnation, process::Waker& waker, base::LogSink& log,
+                           std::function<bool(base::Rank)> end_rank, AtTheEnd publish_results, Word leave_word)
     : files_(files),
       journal_(journal),
       directory_(std::move(study_directory)),
+      incarnation_(incarnation),
       waker_(waker),
       log_(log),
+      end_rank_(std::move(end_rank)),
       publish_results_(std::move(publish_results)),
       leave_word_(std::move(leave_word)),
       unlinker_(std::make_shared<Unlinker>(files, directory_, log)),
@@ -90,6 +94,19 @@ void HeadServices::set_aside(const std::string& checkpoint, const std::string& w
     } catch (const std::exception& error) {
         log_.write(base::LogLevel::error, "set-aside", {{"checkpoint", checkpoint}, {"error", error.what()}});
     }
+}
+
+std::optional<HeadDuties::LastWords> HeadServices::last_words(base::Rank rank) {
+    try {
+        const studydir::CrashNotes notes = studydir::read_crash_notes(files_, directory_, incarnation_.value());
+        const auto of_rank = [rank](const study::CrashNote& note) { return note.failure.rank == rank.value(); };
+        for (const bool guilty : {true, false})
+            for (const study::CrashNote& note : guilty ? notes.trial : notes.device)
+                if (of_rank(note)) return LastWords{note, guilty};
+    } catch (const base::IoError& error) { // then nobody is accused
+        log_.write(base::LogLevel::warning, "crash-note", {{"rank", std::to_string(rank.value())}, {"error", error.what()}});
+    }
+    return std::nullopt;
 }
 
 std::string HeadServices::tables() { return published() ? tables_ : std::string(); }

@@ -29,16 +29,19 @@ class HeadServices final : public HeadDuties {
     using AtTheEnd = std::function<void(const study::EndStudy&)>;
     /// Receives how the study ended and what is wrong with the tables (OutcomeFile::tables).
     using Word = std::function<void(const study::EndStudy&, const std::string& tables)>;
-    /// `publish_results` runs on the publishing thread after the journal is synced; it may throw. `leave_word` runs
+    /// `end_rank`: HeadDuties::end_rank. `incarnation`: whose crash notes are read. `publish_results` runs on the publishing thread after the journal is synced; it may throw. `leave_word` runs
     /// after it, whatever went wrong, and must not throw.
     HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
-                 process::Waker& waker, base::LogSink& log, AtTheEnd publish_results, Word leave_word);
+                 base::Incarnation incarnation, process::Waker& waker, base::LogSink& log,
+                 std::function<bool(base::Rank)> end_rank, AtTheEnd publish_results, Word leave_word);
     ~HeadServices() override; ///< waits for the results
     HeadServices(const HeadServices&) = delete;
     HeadServices& operator=(const HeadServices&) = delete;
 
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override;
     void set_aside(const std::string& checkpoint, const std::string& why) noexcept override;
+    [[nodiscard]] std::optional<LastWords> last_words(base::Rank rank) override;
+    bool end_rank(base::Rank rank) override { return end_rank_ && end_rank_(rank); }
     void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) override {
         preparer_.prepare(ticket, std::move(work));
     }
@@ -56,8 +59,10 @@ class HeadServices final : public HeadDuties {
     storage::FileSystem& files_;
     storage::Journal& journal_;
     std::string directory_;
+    base::Incarnation incarnation_;
     process::Waker& waker_;
     base::LogSink& log_;
+    std::function<bool(base::Rank)> end_rank_;
     AtTheEnd publish_results_;
     Word leave_word_;
     std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may outlive this object

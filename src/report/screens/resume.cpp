@@ -92,6 +92,7 @@ std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, cons
     }
     text += prose("ranks", ranks_of_start(tuner.spec(), info, found), style);
     text += prose("study", unbroken(info.directory), style);
+    if (!info.deaths.empty()) text += prose("deaths", info.deaths, style);
     return encoded(std::move(text), style);
 }
 

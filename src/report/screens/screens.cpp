@@ -172,6 +172,7 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
                     ? prose("ranks", both, style)
                     : prose("ranks", ranks, style) + prose("study", where, style);
     }
+    if (!info.deaths.empty()) text += prose("deaths", info.deaths, style);
     const Plan expected = rehearsed_plan(spec, info.workers / most);
     const bool whole = spec.num_trials == grid_size(spec);
     std::string words = fmt::format("{}{}{}{}", counted(spec.num_trials, "trial"), whole ? " (the whole grid)" : "",

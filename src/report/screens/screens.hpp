@@ -22,6 +22,7 @@ struct StartInfo {
     std::string launch_line;   ///< the mpirun line, when ranktune started it itself; empty otherwise
     std::uint32_t workers = 0; ///< 0: not known (dry run)
     std::string hosts;         ///< "lab3" or "4 nodes"
+    std::string deaths;        ///< what the death of a worker will cost, in words; empty: not known
     std::string directory;     ///< as the user would type it
     bool is_new = true;
 };

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// ProcessWatch: knows within milliseconds that another process of this machine has ended.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/unique_handle.hpp"
+
+namespace ranktune::process {
+
+/// One process of a machine, for good: a pid alone may be used again.
+struct ProcessId {
+    std::uint64_t pid = 0;
+    std::uint64_t started = 0; ///< clock ticks since boot; 0: unknown
+    std::string space;         ///< its pid namespace: pids mean nothing in another one
+    friend bool operator==(const ProcessId&, const ProcessId&) = default;
+};
+[[nodiscard]] ProcessId this_process();
+/// `pid started space`, and back; what cannot be read is no process (pid 0).
+[[nodiscard]] std::string encode(const ProcessId& process);
+[[nodiscard]] ProcessId decode_process(const std::string& text);
+
+/// Neither ended nor a zombie. Requires the own pid namespace.
+[[nodiscard]] bool lives(const ProcessId& process);
+/// Sends KILL; false: it has ended already, or may not be killed. Requires the own pid namespace.
+bool end_process(const ProcessId& process);
+
+/// Watches the first process of a list that lives, and after its end the next one: when all processes of a node watch
+/// those that follow them, in a ring, every end is seen by one that lives, however many end at once. The kernel says so
+/// (pidfd_open; before Linux 5.3 this asks /proc every 50 ms). A thread of its own, which sleeps.
+class ProcessWatch {
+  public:
+    /// `ended` gets the position of each process that has ended, in order, on the thread of the watch.
+    ProcessWatch(std::vector<ProcessId> processes, std::function<void(std::size_t position)> ended);
+    ~ProcessWatch(); ///< waits for a running call
+    ProcessWatch(const ProcessWatch&) = delete;
+    ProcessWatch& operator=(const ProcessWatch&) = delete;
+
+  private:
+    void main();
+    [[nodiscard]] bool outlives(const ProcessId& process) const;
+
+    std::vector<ProcessId> processes_;
+    std::function<void(std::size_t)> ended_;
+    storage::FileDescriptor quit_; ///< an eventfd: readable when the thread shall end
+    std::thread thread_;           ///< last: starts when all members above exist
+};
+
+} // namespace ranktune::process
