@@ -26,6 +26,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "launch/how_launched.hpp"
+#include "process/background.hpp"
 #include "process/signals.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
@@ -474,10 +475,7 @@ Invocation invocation_of(int argc, char** argv) {
     return invocation;
 }
 
-} // namespace
-
-int run_program(int argc, char** argv) {
-    process::outlive_file_size_limit();
+int run_verb(int argc, char** argv) {
     try {
         const Invocation invocation = invocation_of(argc, argv);
         report::name_program(std::filesystem::path(invocation.program).filename().string());
@@ -492,6 +490,15 @@ int run_program(int argc, char** argv) {
         std::cerr << error_message(error.what(), exit_runtime_error);
         return exit_runtime_error;
     }
+}
+
+} // namespace
+
+int run_program(int argc, char** argv) {
+    process::outlive_file_size_limit();
+    const int code = run_verb(argc, argv);
+    process::end_with_threads_left_behind(code);
+    return code;
 }
 
 } // namespace ranktune

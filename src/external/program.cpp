@@ -93,6 +93,7 @@ std::string Program::wait_for_line(Clock::time_point end) {
 
 void Program::wait_until(Clock::time_point end) {
     if (child_->exited()) throw base::Error("ended (" + child_->exited()->text() + ") instead of answering");
+    if (called_off_()) throw base::Error("was not needed any more");
     const Clock::time_point now = Clock::now();
     if (now >= end) throw Overdue{};
     child_->wait(std::min<Clock::duration>(end - now, 100ms));

@@ -18,12 +18,15 @@ namespace ranktune::external {
 /// by the thread that made it; the end of that thread kills the program.
 class Program {
   public:
-    /// `say`: called with each line that the program writes to its standard error.
-    Program(std::vector<std::string> environment, std::function<void(std::string_view)> say)
-        : environment_(std::move(environment)), say_(std::move(say)) {}
+    /// `say`: called with each line that the program writes to its standard error. `called_off`: asked while an answer
+    /// is awaited; true: nobody needs it any more.
+    Program(
+        std::vector<std::string> environment, std::function<void(std::string_view)> say,
+        std::function<bool()> called_off = [] { return false; })
+        : environment_(std::move(environment)), say_(std::move(say)), called_off_(std::move(called_off)) {}
 
-    /// Blocks for at most the time-out, and a second for the end of a program that failed. Throws base::Error, which
-    /// names the program and says what it did wrong; the program is ended then.
+    /// Blocks for at most the time-out or until called off, and a second for the end of a program that failed. Throws
+    /// base::Error, which names the program and says what it did wrong; the program is ended then.
     [[nodiscard]] space::Configuration answer(const searchers::ExternalQuestion& question);
 
   private:
@@ -37,6 +40,7 @@ class Program {
 
     std::vector<std::string> environment_;
     std::function<void(std::string_view)> say_;
+    std::function<bool()> called_off_;
     std::optional<process::Child> child_;
     Teller teller_;
     std::size_t told_ = 0; ///< lines of the table

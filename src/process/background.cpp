@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/background.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <iostream>
 #include <utility>
 
 namespace ranktune::process {
+namespace {
+
+std::atomic<bool> any_left_behind{false};
+
+} // namespace
 
 Background::Background(Work work, Clock::time_point first) : work_(std::move(work)), next_(first) {
     const std::lock_guard lock(mutex_); // the work may ask for its next call before thread_ is assigned
@@ -53,6 +63,18 @@ void Background::main() {
         lock.lock();
         next_ = next;
     }
+}
+
+void leave_behind(std::thread thread) {
+    any_left_behind.store(true);
+    thread.detach();
+}
+
+void end_with_threads_left_behind(int code) {
+    if (!any_left_behind.load()) return;
+    std::cout.flush();
+    std::fflush(nullptr);
+    _exit(code);
 }
 
 Background::Work sparingly(std::chrono::milliseconds interval, std::function<void()> work) {

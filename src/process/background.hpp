@@ -46,6 +46,13 @@ class Background {
     std::thread thread_;
 };
 
+/// Lets a thread run on that cannot be ended and whose result nobody needs. It may use only what it owns, and lives as
+/// long as the process.
+void leave_behind(std::thread thread);
+/// If a thread was left behind, ends the process with `code` once its streams are written: nothing may run beside the
+/// destructors of static objects. Otherwise returns.
+void end_with_threads_left_behind(int code);
+
 /// Work that is repeated after each `interval`, or later when it is slow: it uses at most a twentieth of the time.
 [[nodiscard]] Background::Work sparingly(std::chrono::milliseconds interval, std::function<void()> work);
 

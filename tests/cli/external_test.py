@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searchers that are programs, as a user starts them: external_test.py PROGRAM SOURCE_ROOT [TEST...]"""
 import json
+import os
 import shutil
 import subprocess
 import unittest
@@ -125,6 +126,19 @@ class External(Case):
         log = self.log()
         self.assertEqual(log.count("no-suggestion"), 3, log)
         self.assertIn("ended (exit code 3) instead of answering; it said: no such module", log)
+
+    def test_a_program_that_has_not_answered_is_ended_with_the_study(self):
+        hangs = "import os, sys, time\nopen('pid', 'w').write(str(os.getpid()))\nfor line in sys.stdin:\n    {}\n"
+        for ask in ("if '\"ask\"' in line: time.sleep(3000)", "print('{', end='', flush=True)"):
+            self.write("search.py", hangs.format(ask))
+            self.study(trainable=CURVE, searcher='timeout = "1h"')
+            out, errors = self.ranktune("run", "ext.toml", "--local", "2", "--fresh")
+            self.assertIn("8 trials, 8 ok", out)
+            self.assertNotIn("Signal", out + errors)
+            if (self.cwd / "pid").exists():  # the study may be over before Python has started
+                pid = int((self.cwd / "pid").read_text())
+                self.assertRaises(ProcessLookupError, os.kill, pid, 0)
+                (self.cwd / "pid").unlink()
 
     def test_screens_say_that_the_program_failed_and_why(self):
         self.write("search.py", BAD)

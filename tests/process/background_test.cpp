@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/background.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 
@@ -112,5 +116,22 @@ TEST_CASE("slow work rests nineteen times as long as it took", "[process]") {
     const auto before = Background::Clock::now();
     CHECK(work() - before >= 40ms);
 }
+
+#ifndef __SANITIZE_THREAD__ // which allows no thread in a forked process
+TEST_CASE("a process ends beside a thread left behind, without what runs at an exit", "[process]") {
+    const bool left = GENERATE(true, false);
+    const pid_t child = fork();
+    if (child == 0) {
+        static_cast<void>(std::atexit([] { _exit(9); }));
+        if (left) leave_behind(std::thread([] { std::this_thread::sleep_for(1h); }));
+        end_with_threads_left_behind(3);
+        std::exit(4);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == (left ? 3 : 9));
+}
+#endif
 
 } // namespace background_test

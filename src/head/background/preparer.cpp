@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "head/background/preparer.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "external/program.hpp"
+#include "process/background.hpp"
 #include "process/output_limit.hpp"
 #include "searchers/external.hpp"
 
@@ -28,6 +29,9 @@ namespace {
 /// Of the program's standard error, beyond the first part: written at each failure, and at the end.
 constexpr std::size_t most_last_words = std::size_t{64} << 10U;
 
+/// For a calculation when nobody needs its result any more.
+constexpr std::chrono::milliseconds a_moment{200};
+
 searchers::Suggestion by_program(space::Configuration configuration) {
     return {std::move(configuration), {.model = "external"}};
 }
@@ -41,7 +45,7 @@ struct Preparer::Shared {
     std::deque<study::Prepared> ready;
     std::function<void()> wake;
     process::OutputLimit output; ///< of the user's program, over all its starts
-    bool running = false;        ///< the thread was started
+    bool calculating = false;    ///< work that cannot be ended
     bool quit = false;
 
     Shared(std::function<void()> wake_head, process::OutputLimit::Write say)
@@ -53,17 +57,24 @@ Preparer::Preparer(std::function<void()> wake, const std::string& study_director
       shared_(std::make_shared<Shared>(std::move(wake), std::move(say))) {}
 
 Preparer::~Preparer() {
-    const std::lock_guard lock(shared_->mutex);
+    if (!thread_.joinable()) return;
+    std::unique_lock lock(shared_->mutex);
     shared_->quit = true;
     shared_->output.finish();
     shared_->changed.notify_all();
+    const bool idle = shared_->changed.wait_for(lock, a_moment, [this] { return !shared_->calculating; });
+    lock.unlock();
+    if (idle)
+        thread_.join();
+    else
+        process::leave_behind(std::move(thread_));
 }
 
 void Preparer::prepare(std::uint64_t ticket, Work work) {
     const std::lock_guard lock(shared_->mutex);
     shared_->work.emplace_back(ticket, std::move(work));
-    if (!std::exchange(shared_->running, true))
-        std::thread([shared = shared_, environment = environment_] { main(shared, environment); }).detach();
+    if (!thread_.joinable())
+        thread_ = std::thread([shared = shared_, environment = environment_] { main(shared, environment); });
     shared_->changed.notify_all();
 }
 
@@ -76,21 +87,30 @@ std::optional<study::Prepared> Preparer::prepared() {
 }
 
 void Preparer::main(const std::shared_ptr<Shared>& shared, const std::vector<std::string>& environment) {
-    external::Program program(environment, [shared](std::string_view line) {
-        const std::lock_guard lock(shared->mutex);
-        if (!shared->quit) shared->output.line(line);
-    });
+    external::Program program(
+        environment,
+        [shared](std::string_view line) {
+            const std::lock_guard lock(shared->mutex);
+            if (!shared->quit) shared->output.line(line);
+        },
+        [shared] {
+            const std::lock_guard lock(shared->mutex);
+            return shared->quit;
+        });
     std::unique_lock lock(shared->mutex);
     while (true) {
         shared->changed.wait(lock, [&] { return shared->quit || !shared->work.empty(); });
         if (shared->quit) return;
         const auto [ticket, work] = std::move(shared->work.front());
         shared->work.pop_front();
-        lock.unlock();
         const auto* question = work.target<searchers::ExternalQuestion>();
+        shared->calculating = question == nullptr;
+        lock.unlock();
         auto answer = question != nullptr ? answer_to(ticket, [&] { return by_program(program.answer(*question)); })
                                           : answer_to(ticket, work);
         lock.lock();
+        shared->calculating = false;
+        shared->changed.notify_all();
         if (shared->quit) return;
         if (!answer.configuration) shared->output.finish(); // what it said last may tell why
         shared->ready.push_back(std::move(answer));

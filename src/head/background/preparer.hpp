@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,8 @@ class Preparer {
     /// `wake` is called from the thread when something is ready, and `say` with each line that the user's program
     /// writes to its standard error, within the limits of process::OutputLimit; but not after this object is destroyed.
     Preparer(std::function<void()> wake, const std::string& study_directory, Say say);
-    /// Does not wait: work under way ends on its own, or with the process.
+    /// Ends the user's program, within a second or two, and waits for that. A calculation cannot be ended: after a
+    /// moment its thread is left behind (process::leave_behind).
     ~Preparer();
     Preparer(const Preparer&) = delete;
     Preparer& operator=(const Preparer&) = delete;
@@ -57,6 +59,7 @@ class Preparer {
 
     std::vector<std::string> environment_; ///< of the user's program
     std::shared_ptr<Shared> shared_;       ///< shared with the thread, which may outlive this object
+    std::thread thread_;
 };
 
 } // namespace ranktune::head
