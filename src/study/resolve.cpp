@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resolved study file: everything written out, so that it means the same later and in another folder.
+#include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
 #include <string_view>
 
@@ -9,6 +9,7 @@
 #include "ranktune/study/parse.hpp"
 #include "study/constraint.hpp"
 #include "study/parse/foreign/foreign_range.hpp"
+#include "study/parse/foreign/foreign_text.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -139,23 +140,25 @@ void write_resources(const StudySpec& spec, Writer& out) {
 bool needs_long_form(const space::Value& value) {
     if (value.is_list()) return true;
     return value.is_string() &&
-           (space::looks_like_call(value.as_string()) || looks_like_foreign_call(value.as_string()));
+           (space::looks_like_call(value.as_string()) || !foreign_text(value.as_string(), "").empty());
 }
 
-/// The nested tables all of whose members are called as in a range of another tool: `clip` of clip.min and clip.max.
+/// The same of a choice: one between texts that are domains.
+bool needs_long_form(const space::Choice& choice) {
+    return std::ranges::any_of(
+        choice.values, [](const space::Value& value) { return value.is_string() && is_domain(value.as_string()); });
+}
+
+/// The nested tables with a member that is called as in a range of another tool: `clip` of clip.min and clip.max.
 std::set<std::string> range_like_tables(const space::SearchSpace& space) {
-    std::map<std::string, bool> tables;
+    std::set<std::string> tables;
     for (const space::Parameter& parameter : space.parameters()) {
         for (auto dot = parameter.name.find('.'); dot != std::string::npos; dot = parameter.name.find('.', dot + 1)) {
             const std::string member = parameter.name.substr(dot + 1, parameter.name.find('.', dot + 1) - dot - 1);
-            bool& all = tables.try_emplace(parameter.name.substr(0, dot), true).first->second;
-            all = all && is_word_of_ranges(member);
+            if (is_word_of_ranges(member)) tables.insert(parameter.name.substr(0, dot));
         }
     }
-    std::set<std::string> found;
-    for (const auto& [table, all] : tables)
-        if (all) found.insert(table);
-    return found;
+    return tables;
 }
 
 /// Whether a parameter, written plainly, would be read as a bound of such a range.
@@ -180,7 +183,7 @@ std::string parameter_text(const space::Parameter& parameter, const std::set<std
         value = text_of(space::text(parameter.domain));
     }
     if (!parameter.condition && !is_named_condition && !reads_as_bound(parameter, range_like) &&
-        (constant == nullptr || !needs_long_form(constant->value)))
+        (constant == nullptr || !needs_long_form(constant->value)) && (choice == nullptr || !needs_long_form(*choice)))
         return value;
     std::string text = std::string("{ ") + (constant != nullptr ? "value" : "domain") + " = " + value;
     if (parameter.condition) text += ", condition = " + text_of(parameter.condition->text());

@@ -69,7 +69,19 @@ class Space(Meanings):
         self.study(self.PROGRAM, "lr = [0.1, 0.2]", trials=2)
         self.assertNotIn("nothing is tuned", self.ranktune("validate", "s.toml")[0])
 
+    def test_a_table_of_constants_is_remarked_on_wherever_it_is_looked_at(self):
+        self.study(self.PROGRAM, "lr = [0.1, 0.2]\n[space.x]\nleast = 0\nmost = 1\nkind = 'q'", trials=2)
+        note = "space.x is a table of constants (least, most, kind): nothing in it is tuned. A range is a line of its own, x = "
+        for words in (["validate", "s.toml"], ["run", "s.toml", "--dry-run"], ["run", "s.toml", "--local", "2"]):
+            self.assertIn(note, " ".join(self.ranktune(*words)[0].replace("# ", " ").split()))
+        for space in ("lr = [0.1, 0.2]\n[space.x]\nleast = 0\nkind = 'q'", "[space.x]\nleast = 0\nmost = 1\n[space.x.y]\nz = [1, 2]"):
+            self.study(self.PROGRAM, space, trials=2)
+            self.assertNotIn("table of constants", self.ranktune("validate", "s.toml")[0])
+
     def test_a_range_of_another_tool_starts_nothing(self):
+        self.study(self.PROGRAM, "lr = [0.1, 0.2]", trials=2)
+        said = self.ranktune("run", "s.toml", "space.lr=0.1,0.2", code=2)[1]
+        self.assertIn("write lr = [0.1, 0.2], to draw between bounds lr = \"uniform(0.1, 0.2)\"", " ".join(said.split()))
         for line in ("lr = { min = 1e-5, max = 1e-1 }", 'lr = { distribution = "log_uniform_values", min = 1e-5, max = 1e-1 }'):
             self.study(self.PROGRAM, line, trials=2)
             said = self.ranktune("run", "s.toml", "--local", "2", code=2)[1]

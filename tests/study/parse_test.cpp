@@ -375,7 +375,7 @@ const char* const many_spaces[] = {
     "a = 1\nb = 1.0\nc = true\nd = \"text\"\ne = \"\"\nf = \"it's \\\"odd\\\" \\\\ \\t \\u0001 \\u00e9\"\ng = "
     "inf\n",
     "a = { value = [1, 2] }\nb = { value = \"f(x)\" }\nc = { value = \"uniform(0, 1)\" }\n",
-    "a = [[1], [], [[2.5, \"x\"], true]]\nb = [\"uniform(0, 1)\", \"it's\"]\n",
+    "a = [[1], [], [[2.5, \"x\"], true]]\nb = { domain = [\"uniform(0, 1)\", \"it's\"] }\n",
     "opt = [\"sgd\", \"adam\"]\nm = { domain = \"uniform(0.1, 0.9)\", condition = \"opt == 'sgd'\" }\n"
     "v = { value = \"x\", condition = \"not (opt in ['sgd', \\\"adam\\\"]) or m < 0.5\" }\n",
     "a.x = 1\na.y.z = [1, 2]\nb = 2\n[space.c]\ncondition = \"b == 2\"\nd = 3\n[space.c.e]\ncondition = \"c.d "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mistakes in [space] beyond a single value: conditions together, misspelt keys, tables that are too deep.
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,7 +135,7 @@ const std::pair<const char*, const char*> foreign_ranges[] = {
     {"x = { distribution = \"constant\", value = 3 }", "write x = 3"},
     {"x = { distribution = \"categorical\", values = [1, 2], probabilities = [0.1, 0.9] }", "write x = [1, 2]"},
     {"x = { values = [\"a\", \"b\"] }", "write x = ['a', 'b']"},
-    {"x = { min = 1, max = 8 }", "x = \"randint(1, 9)\" for integers, or \"uniform(1, 8)\""},
+    {"x = { min = 1, max = 8 }", "x = \"randint(1, 9)\" for integers, or x = \"uniform(1, 8)\""},
     {"x = { parameters = { y = { min = 0.5, max = 1.5 } } }", "write y = \"uniform(0.5, 1.5)\""},
     {"x = { distribution = \"inv_log_uniform_values\", min = 1, max = 2 }", "no exact counterpart"},
     // NNI
@@ -168,25 +169,91 @@ const std::pair<const char*, const char*> foreign_ranges[] = {
     {"x = { type = \"log\", base = 10, minval = -4, maxval = -1 }", "x = \"loguniform(0.0001, 0.1)\""},
     // With a condition, nested, and in lists.
     {"x = { min = 0.1, max = 0.5, condition = \"y == 1\" }\ny = [1, 2]",
-     "write x = { domain = \"uniform(0.1, 0.5)\", condition = \"y == 1\" }"},
+     "write x = { domain = \"uniform(0.1, 0.5)\", condition = 'y == 1' }"},
     {"[space.opt]\nx = { min = 0.1, max = 0.5 }", "space.opt.x: is a range"},
     {"x = [{ min = 0.1, max = 0.5 }]", "write x = \"uniform(0.1, 0.5)\""},
     {"x = [{ Name = \"lr\", MinValue = \"0.1\", MaxValue = \"0.5\" }]", "write lr = \"uniform(0.1, 0.5)\""},
+    // Members of other names hide nothing.
+    {"x = { min = 0.0, max = 1.0, unit = \"s\" }", "write x = \"uniform(0.0, 1.0)\""},
+    {"x = { min = 0.0, max = 1.0, clamped = true, tags = [\"a\"] }", "write x = \"uniform(0.0, 1.0)\""},
+    {"x = { low = 1e-5, high = 0.1, log = true, comment = \"learning rate\" }", "x = \"loguniform(1e-05, 0.1)\""},
+    {"x = { type = \"float\", min = 0, max = 1, required = true }", "write x = \"uniform(0, 1)\""},
+    {"x = { type = \"real\", range = [0, 1], transform = \"log\" }", "write x = \"uniform(0, 1)\""},
+    {"[space.x.config]\nmin = 0.0\nmax = 1.0\nwhy = \"a\"", "write x = \"uniform(0.0, 1.0)\""},
+    {"x = { type = \"mine\", min = 0, max = 1 }", "write x = \"randint(0, 2)\" for integers, or x = \"uniform(0, 1)\""},
+    // Other names.
+    {"x = { start = 0, stop = 1, num = 5 }", "write x = \"randint(0, 2)\" for integers"},
+    {"x = { begin = 0.5, end = 1 }", "write x = \"uniform(0.5, 1)\""},
+    {"x = { uniform = [0, 1] }", "write x = \"uniform(0, 1)\""},
+    {"x = { loguniform = [0.1, 1] }", "write x = \"loguniform(0.1, 1)\""},
+    {"x = { quniform = [0, 1, 0.25] }", "write x = \"quniform(0, 1, 0.25)\""},
+    {"x = { normal = [0, 1] }", "write x = \"randn(0, 1)\""},
+    {"x = { choice = [3, 4] }", "write x = [3, 4]"},
+    {"x = { float = [0, 1] }", "write x = \"uniform(0, 1)\""},
+    {"x = { int = [1, 8] }", "write x = \"randint(1, 9)\""},
+    {"x = { suggest_float = [1e-5, 0.1] }", "write x = \"uniform(1e-05, 0.1)\""},
+    {"x = { uniform = { low = 0.5, high = 1 } }", "write uniform = \"uniform(0.5, 1)\""},
+    {"x = { dist = \"uniform\", a = 0, b = 1 }", "write x = \"uniform(0, 1)\""},
+    {"x = { distribution = \"uniform\", params = [0, 1] }", "write x = \"uniform(0, 1)\""},
+    {"x = { distribution = \"uniform\", args = [0, 1] }", "write x = \"uniform(0, 1)\""},
+    {"x = { distribution = \"norm\", loc = 0, scale = 1 }", "write x = \"randn(0, 1)\""},
+    {"x = { tune = [1, 2] }", "write x = [1, 2]"},
+    {"x = { options = [\"a\", \"b\"] }", "write x = ['a', 'b']"},
+    // What cannot be proposed is not proposed.
+    {"x = { type = \"range\", bounds = [0.0, 1.0], log_scale = true }", "no counterpart: "},
+    {"x = { low = 0, high = \"inf\" }", "no counterpart: "},
+    {"x = { minval = 0, maxval = 1, scale = \"log\" }", "no counterpart: "},
+    {"x = { low = 5, high = 1 }", "no counterpart: "},
+    {"x = { values = [] }", "no counterpart: "},
+    {"x = { type = \"fixed\", value = [1, 2] }", "write x = { value = [1, 2] }"},
+    {"x = { type = \"fixed\", value = \"a,b\" }", "write x = { value = 'a,b' }"},
+    {"y = [1, 2]\nx = { condition = \"y == 1\", min = 0, max = 1 }",
+     "write x = { domain = \"randint(0, 2)\", condition = 'y == 1' } for integers, or x = { domain = \"uniform(0, "
+     "1)\", "
+     "condition = 'y == 1' }; a hyper-parameter called min"},
     // Strings.
+    {"x = [\"uniform(0, 1)\", \"loguniform(1e-3, 1)\"]", "write x = 'uniform(0, 1)'"},
+    {"x = \"0.1, 0.2, 0.3\"", "to choose among values write x = [0.1, 0.2, 0.3]; if the text is meant, x = { value = "},
+    {"x = \"sgd,adam\"", "write x = ['sgd', 'adam'];"},
+    {"x = \"(0, 1)\"", "write x = [0, 1], to draw between bounds x = \"uniform(0, 1)\";"},
+    {"x = \"[0.1, 1]\"", "to draw between bounds x = \"uniform(0.1, 1)\";"},
+    {"x = \"['a', 'b']\"", "write x = ['a', 'b'];"},
+    {"x = \"0.1:1\"", "to draw between bounds write x = \"uniform(0.1, 1)\";"},
+    {"x = \"0.1-1\"", "to draw between bounds write x = \"uniform(0.1, 1)\";"},
+    {"x = \"0.1 to 1\"", "to draw between bounds write x = \"uniform(0.1, 1)\";"},
+    {"x = \"9-1\"", "a domain is written as a call"},
+    {"x = \"a|b|c\"", "write x = ['a', 'b', 'c'];"},
+    {"x = \"{1, 2, 3}\"", "write x = [1, 2, 3];"},
+    {"x = \"uniform 0 1\"", "a domain is written as a call"},
     {"x = \"uniform[0:1]\"", "a domain is written as a call"},
     {"x = \"~loguniform(1e-5, 1)\"", "a domain is written as a call"},
     {"x = \"log-uniform (1e-5, 1)\"", "a domain is written as a call"},
-    {"x = \"0.1..0.9\"", "a domain is written as a call"},
+    {"x = \"0.1..0.9\"", "to draw between bounds write x = \"uniform(0.1, 0.9)\";"},
     {"x = \"tune.uniform(0, 1)\"", "did you mean 'uniform'"},
     {"x = \"log_uniform(1e-5, 1)\"", "did you mean 'loguniform'"},
 };
+
+/// The lines that a mistake proposes: `NAME = [...]`, `NAME = "..."`, `NAME = { ... }`, `NAME = 3`.
+std::vector<std::string> proposals_in(const std::string& said) {
+    static const std::regex line(
+        R"RE((?:write|or|bounds|meant,) (\w+ = (?:\[[^\]]*\]|"[^"]*"|'[^']*'|\{(?:'[^']*'|"[^"]*"|[^}'"])*\}|[\d.]+)))RE");
+    std::vector<std::string> found;
+    for (auto at = std::sregex_iterator(said.begin(), said.end(), line); at != std::sregex_iterator(); ++at)
+        if (at->str(1).find("LOW") == std::string::npos) found.push_back(at->str(1));
+    return found;
+}
 
 } // namespace
 
 TEST_CASE("a range as another tool writes it is refused with the domain to write", "[study]") {
     for (const auto& [line, advice] : foreign_ranges) {
         INFO(line);
-        CHECK_THAT(about(line), Catch::Contains(advice));
+        const std::string said = about(line);
+        CHECK_THAT(said, Catch::Contains(advice));
+        for (const std::string& proposed : proposals_in(said)) {
+            INFO(proposed);
+            CHECK(about((proposed.find("y == 1") != std::string::npos ? "y = [1, 2]\n" : "") + proposed) == "");
+        }
     }
     CHECK(
         about("lr = { min = 1e-5, max = 0.1 }") ==
@@ -200,13 +267,34 @@ TEST_CASE("a range as another tool writes it is refused with the domain to write
 
 TEST_CASE("tables of hyper-parameters that are called like bounds stay tables, also when they are resolved",
           "[study]") {
-    for (const std::string line :
-         {"[space.clip]\nmin = \"uniform(-2, -1)\"\nmax = \"uniform(1, 2)\"", "clip = { min = [1, 2], max = [3, 4] }",
-          "clip = { min = { value = 1 }, max = { value = 4 } }", "clip = { min = { domain = [1, 2] }, max = 3 }",
-          "clip = { min = -1.0, max = 1.0, norm = \"uniform(1, 2)\" }", "clip = { min = 0.1 }",
-          "schedule = { type = \"cosine\", start = 0.1, end = 0.01 }", "x = { values = { value = [1, 2] } }",
-          "x = { values = { domain = [1, 2] }, other = 3 }", "net = { type = \"cnn\", layers = [1, 2] }",
-          "x = { value = \"uniform[0:1]\" }", "x = \"a..b\"", "x = \"left (of 2)\"", "x = \"normal\""}) {
+    for (const std::string line : {"[space.clip]\nmin = \"uniform(-2, -1)\"\nmax = \"uniform(1, 2)\"",
+                                   "clip = { min = [1, 2], max = [3, 4] }",
+                                   "clip = { min = { value = 1 }, max = { value = 4 } }",
+                                   "clip = { min = { domain = [1, 2] }, max = 3 }",
+                                   "clip = { min = -1.0, max = 1.0, norm = \"uniform(1, 2)\" }",
+                                   "clip = { min = 0.1 }",
+                                   "schedule = { type = \"cosine\", start = 0.1, end = 0.01 }",
+                                   "x = { values = { value = [1, 2] } }",
+                                   "x = { values = { domain = [1, 2] }, other = 3 }",
+                                   "net = { type = \"cnn\", layers = [1, 2] }",
+                                   "x = { value = \"uniform[0:1]\" }",
+                                   "x = \"a..b\"",
+                                   "x = \"left (of 2)\"",
+                                   "x = \"normal\"",
+                                   "x = { value = \"0.1, 0.2\" }",
+                                   "x = { domain = [\"uniform(0, 1)\", \"b\"] }",
+                                   "x = \"2024-01-31\"",
+                                   "x = \"first, do no harm\"",
+                                   "x = \"10.0.0.1:80\"",
+                                   "x = \"uniform noise, 2 kinds\"",
+                                   "x = \"-1\"",
+                                   "adam = { beta = [0.9, 0.99], linear = [1, 2] }",
+                                   "sgd = { type = \"linear\", start = 1, end = 0, warm = 2 }",
+                                   "layers = { type = \"layernorm\", value = 3, gain = 2 }",
+                                   "head = { type = \"linear\", max = 5, gain = [1, 2] }",
+                                   "[space.pyramid]\nlevels = [3, 4]",
+                                   "clip = { min = 1, max = 2, inner = { a = \"uniform(0, 1)\" } }",
+                                   "x = { a = 0, b = 1 }"}) {
         Parts parts;
         parts.trainable = "command = \"./train {args}\"\n";
         parts.space = line + "\n";

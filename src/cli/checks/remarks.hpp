@@ -42,8 +42,8 @@ struct RunArguments;
 
 // ---- What [space] means, where other tools mean something else.
 
-/// One sentence per remark: that nothing is tuned, that multiples do not begin at the lower bound, that two values make
-/// the same argument.
+/// One sentence per remark: that nothing is tuned, in all or in a nested table with numbers, that multiples do not
+/// begin at the lower bound, that two values make the same argument.
 [[nodiscard]] std::vector<std::string> space_remarks(const study::StudySpec& spec);
 
 /// These warnings and remarks as lines of a screen.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/checks/remarks.hpp"
+#include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 
 namespace ranktune::cli {
@@ -26,6 +27,34 @@ std::string nothing_tuned(const study::StudySpec& spec) {
             : fmt::format("{} of [space] {}", parameters.front().name + (parameters.size() > 1 ? ", ..." : ""),
                           parameters.size() > 1 ? "are constants" : "is a constant"),
         spec.num_trials);
+}
+
+/// A nested table of constants with two numbers at least: so look ranges of other tools whose names nobody knows.
+std::vector<std::string> tables_of_constants(const study::StudySpec& spec) {
+    struct Table {
+        std::vector<std::string> names;
+        int numbers = 0;
+        bool tuned = false;
+    };
+    std::map<std::string, Table> tables;
+    for (const space::Parameter& parameter : spec.space.parameters()) {
+        for (auto dot = parameter.name.find('.'); dot != std::string::npos; dot = parameter.name.find('.', dot + 1))
+            if (!is_fixed(parameter)) tables[parameter.name.substr(0, dot)].tuned = true;
+        const auto dot = parameter.name.rfind('.');
+        const auto* constant = std::get_if<space::Constant>(&parameter.domain);
+        if (dot == std::string::npos || constant == nullptr) continue;
+        Table& table = tables[parameter.name.substr(0, dot)];
+        table.names.push_back(parameter.name.substr(dot + 1));
+        if (constant->value.is_int() || constant->value.is_double()) ++table.numbers;
+    }
+    std::vector<std::string> remarks;
+    for (const auto& [name, table] : tables)
+        if (!table.tuned && table.numbers > 1)
+            remarks.push_back(fmt::format(
+                "space.{} is a table of constants ({}): nothing in it is tuned. A range is a line of its own, {} = "
+                "\"uniform(LOW, HIGH)\"",
+                name, base::join(table.names), name));
+    return remarks;
 }
 
 /// Multiples of a quantum begin at 0, not at the lower bound, as other tools count.
@@ -88,7 +117,10 @@ std::vector<std::string> space_remarks(const study::StudySpec& spec) {
     const auto note = [&](std::string remark) {
         if (!remark.empty()) remarks.push_back(std::move(remark));
     };
-    note(nothing_tuned(spec));
+    if (std::string nothing = nothing_tuned(spec); !nothing.empty())
+        remarks.push_back(std::move(nothing));
+    else
+        remarks = tables_of_constants(spec);
     for (const space::Parameter& parameter : spec.space.parameters()) {
         note(other_steps(parameter));
         if (spec.trainable.program) note(same_words(*spec.trainable.program, parameter));

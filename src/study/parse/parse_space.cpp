@@ -7,6 +7,7 @@
 #include "study/options.hpp"
 #include "study/parse/condition_checks.hpp"
 #include "study/parse/foreign/foreign_range.hpp"
+#include "study/parse/foreign/foreign_text.hpp"
 #include "study/parse/key_table.hpp"
 #include "study/parse/parse_tables.hpp"
 
@@ -43,15 +44,6 @@ class SpaceReader {
     bool trusted_;
     ConditionChecks checks_;
 };
-
-/// `{ domain = ..., condition = ... }` or `{ value = ... }`: these keys and no others.
-bool is_long_form(const Node& node) {
-    if (!node.is(Node::Kind::table)) return false;
-    if (node.find("domain") == nullptr && node.find("value") == nullptr) return false;
-    return std::ranges::all_of(node.members, [](const auto& member) {
-        return member.key == "domain" || member.key == "value" || member.key == "condition";
-    });
-}
 
 bool is_near(const std::string& key, std::string_view word) {
     return key != word && !base::nearest(key, {word}).empty();
@@ -110,12 +102,7 @@ bool SpaceReader::refuse_foreign(const Node& node, const std::string& name) {
     std::string why;
     if (node.is(Node::Kind::table)) why = foreign_range(node, name);
     if (node.is(Node::Kind::array)) why = foreign_list(node, name);
-    if (node.is(Node::Kind::string) && !is_call(node) && looks_like_foreign_call(node.text))
-        why =
-            "would be a constant string here; a domain is written as a call, \"uniform(0, 1)\" or \"loguniform(1e-4, "
-            "1)\", "
-            "and such a string { value = " +
-            space::Value(node.text).literal() + " }";
+    if (node.is(Node::Kind::string)) why = foreign_text(node.text, name.substr(name.rfind('.') + 1));
     if (!why.empty()) mistakes_.value(node, "space." + name, why);
     return !why.empty();
 }

@@ -8,8 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "ranktune/base/text.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/space/condition.hpp"
 #include "ranktune/space/domain.hpp"
+#include "study/options.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -20,6 +22,8 @@ using View = std::string_view;
 enum class Role : std::uint8_t {
     lower,
     upper,
+    first,  ///< a lower bound where more speaks for a range
+    second, ///< likewise an upper bound
     bounds,
     values,
     list,
@@ -40,12 +44,14 @@ struct RangeWords {
     View words;
 };
 constexpr RangeWords range_words[] = {
-    {Role::lower, " min low lower lo minimum minval minvalue lowerbound lb start from "},
-    {Role::upper, " max high upper hi maximum maxval maxvalue upperbound ub stop end to "},
+    {Role::lower, " min low lower lo minimum minval minvalue lowerbound lb "},
+    {Role::upper, " max high upper hi maximum maxval maxvalue upperbound ub "},
+    {Role::first, " start begin from a "},
+    {Role::second, " stop end to b "},
     {Role::bounds, " bounds range interval limits "},
-    {Role::values, " values choices categories vals candidates gridsearch feasiblepoints "},
-    {Role::list, " list options sequence items levels "},
-    {Role::value, " value "},
+    {Role::values, " values choices categories vals candidates gridsearch feasiblepoints options tune "},
+    {Role::list, " list sequence items levels "},
+    {Role::value, " value params args arguments "},
     {Role::kind,
      " type distribution dist kind parametertype valuetype dtype prior space sampler samplercls domaincls classname "
      "scale scaling scaletype scalingtype sampling "},
@@ -59,15 +65,10 @@ constexpr RangeWords range_words[] = {
      "categoricalvaluespec discretevaluespec "},
     {Role::rest,
      " name parameterid id default defaultvalue init initial targettype digits ordered isordered weights probabilities "
-     "description count conditions condition "},
+     "description comment note unit count num conditions condition "},
 };
 
-std::string plain_word(View text) {
-    std::string out;
-    for (const char c : text)
-        if (c != '_' && c != '-' && c != ' ') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    return out;
-}
+bool names(View text, View piece) { return text.find(piece) != View::npos; }
 
 std::optional<Role> role_of(View member) {
     const std::string word = " " + plain_word(member) + " ";
@@ -76,16 +77,15 @@ std::optional<Role> role_of(View member) {
     return found == std::end(range_words) ? std::nullopt : std::optional(found->role);
 }
 
-bool names(View text, View piece) { return text.find(piece) != View::npos; }
+bool is_normal(View kind) { return names(kind, "norm") || names(kind, "gauss") || names(kind, "randn"); }
 
-/// Whether a type or distribution is named: "q_log_uniform_values", "float", "UNIT_LOG_SCALE".
+/// Whether a type or distribution is named: "float", "UNIT_LOG_SCALE".
 bool is_kind(View kind) {
-    constexpr View parts[] = {"uniform", "normal", "randint", "randn", "choice", "categorical", "distribution", "log"};
-    if (std::ranges::any_of(parts, [&](View part) { return names(kind, part); })) return true;
-    constexpr View words[] = {"auto",   "float", "double",   "real",  "int",        "integer", "numeric",
-                              "range",  "fixed", "constant", "const", "discrete",   "ordinal", "grid",
-                              "linear", "bool",  "boolean",  "beta",  "finiterange"};
-    return std::ranges::find(words, kind) != std::end(words);
+    constexpr View words[] = {"auto",   "float", "double",   "real",  "int",         "integer",   "numeric",
+                              "range",  "fixed", "constant", "const", "discrete",    "ordinal",   "grid",
+                              "linear", "bool",  "boolean",  "beta",  "finiterange", "continuous"};
+    return is_distribution(kind) || names(kind, "normal") || names(kind, "log") ||
+           std::ranges::find(words, kind) != std::end(words);
 }
 
 std::optional<double> number_of(const Node& node) {
@@ -107,7 +107,6 @@ struct RangeParts {
     const Node* lower = nullptr;
     const Node* upper = nullptr;
     const Node* values = nullptr; ///< a list
-    bool values_alone = false;    ///< whose name leaves no doubt
     const Node* value = nullptr;
     const Node* step = nullptr;
     const Node* base = nullptr;
@@ -119,92 +118,141 @@ struct RangeParts {
     bool of_exponents = false;
     bool log = false;
     bool known_kind = false;
+    bool certain = false;    ///< a name or a distribution that leaves no doubt
+    int named_bounds = 0;    ///< as `min` and `max`, not as `start` and `end`
+    bool all_known = true;   ///< there is no other member
+    bool by_letters = false; ///< bounds called `a` and `b`
 };
 
-/// Reads a pair as the bounds.
+/// Reads a pair as the bounds; a third number is a step.
 bool take_bounds(const Node& list, RangeParts& parts) {
-    if (!list.is(Node::Kind::array) || list.items.size() != 2) return false;
-    if (!number_of(list.items[0]) || !number_of(list.items[1])) return false;
+    if (!list.is(Node::Kind::array) || list.items.size() < 2 || list.items.size() > 3) return false;
+    if (!std::ranges::all_of(list.items, [](const Node& item) { return number_of(item).has_value(); })) return false;
     parts.lower = &list.items[0];
     parts.upper = &list.items[1];
+    if (list.items.size() == 3) parts.step = &list.items[2];
     return true;
 }
 
-void take_kind(const Member& member, RangeParts& parts) {
+/// Returns whether it is one.
+bool take_kind(const Member& member, RangeParts& parts) {
     const Node& node = member.value;
-    if (!node.is(Node::Kind::string)) return;
+    if (!node.is(Node::Kind::string)) return false;
     const std::string kind = plain_word(node.text);
     parts.known_kind = parts.known_kind || is_kind(kind);
+    parts.certain = parts.certain || is_distribution(kind);
     parts.kind += kind;
     // W&B's log_uniform and Determined's log have bounds of the exponent.
     const bool of_exponents = node.text == "log_uniform" || node.text == "q_log_uniform" ||
                               (kind == "log" && plain_word(member.key) == "type");
     parts.of_exponents = parts.of_exponents || of_exponents;
+    return is_kind(kind);
 }
 
-bool collect_parts(const Node& table, RangeParts& parts);
+/// The kind that a member's name gives: { uniform = [0, 1] }, { suggest_float = [0.1, 1] }, { choice = ["a", "b"] }.
+std::string kind_called(View member) {
+    std::string word = plain_word(member);
+    if (word.starts_with("suggest")) word.erase(0, View("suggest").size());
+    const bool of_numbers = word == "float" || word == "int" || word == "integer" || word == "double";
+    return of_numbers || is_distribution(word) ? word : "";
+}
 
-/// Whether the member may stand in a range of another tool; notes what it says.
+bool take_call(const Member& member, RangeParts& parts) {
+    const std::string kind = kind_called(member.key);
+    if (kind.empty() || !member.value.is(Node::Kind::array)) return false;
+    if (names(kind, "choice") || names(kind, "categorical"))
+        parts.values = &member.value;
+    else if (is_normal(kind))
+        parts.value = &member.value;
+    else if (!take_bounds(member.value, parts))
+        return false;
+    parts.kind += kind;
+    parts.known_kind = parts.certain = true;
+    return true;
+}
+
+void collect_parts(const Node& table, RangeParts& parts);
+
+/// Points `to` at the node if that is a number, written as a text or not.
+bool take_number(const Node& node, const Node*& to) {
+    if (!number_of(node)) return false;
+    to = &node;
+    return true;
+}
+
+bool take_list(const Node& node, RangeParts& parts) {
+    if (!node.is(Node::Kind::array)) return false;
+    parts.values = &node;
+    return true;
+}
+
+bool take_table(const Node& node, RangeParts& parts) {
+    if (!node.is(Node::Kind::table)) return false;
+    collect_parts(node, parts);
+    return true;
+}
+
+bool take_rest(const Member& member, RangeParts& parts) {
+    const Node& node = member.value;
+    const std::string word = plain_word(member.key);
+    if (word == "condition") parts.condition = &node;
+    if ((word != "name" && word != "parameterid") || !node.is(Node::Kind::string)) return true;
+    if (is_kind(plain_word(node.text))) return take_kind(member, parts); // Optuna: name = "FloatDistribution"
+    parts.name = node.text;
+    return true;
+}
+
+/// Notes what the member says of a range; false: nothing.
 bool take_member(const Member& member, RangeParts& parts) {
+    if (take_call(member, parts)) return true;
     const auto role = role_of(member.key);
     if (!role) return false;
     const Node& node = member.value;
-    const bool plain_number = number_of(node).has_value();
+    const auto certain = [&](bool taken) {
+        parts.certain = parts.certain || taken;
+        return taken;
+    };
     switch (*role) {
         case Role::lower:
-            parts.lower = &node;
-            return plain_number;
         case Role::upper:
-            parts.upper = &node;
-            return plain_number;
+            ++parts.named_bounds;
+            return take_number(node, *role == Role::lower ? parts.lower : parts.upper);
+        case Role::first:
+        case Role::second:
+            parts.by_letters = parts.by_letters || member.key.size() == 1;
+            return take_number(node, *role == Role::first ? parts.lower : parts.upper);
         case Role::bounds:
-            return take_bounds(node, parts);
+            return certain(take_bounds(node, parts));
         case Role::values:
-            parts.values_alone = true;
-            [[fallthrough]];
+            return certain(take_list(node, parts));
         case Role::list:
-            parts.values = &node;
-            return node.is(Node::Kind::array);
+            return take_list(node, parts);
         case Role::value:
-            if (node.is(Node::Kind::table)) return collect_parts(node, parts);
             parts.value = &node;
-            return true;
+            return !node.is(Node::Kind::table) || take_table(node, parts);
         case Role::kind:
-            take_kind(member, parts);
-            return node.is(Node::Kind::string) && is_kind(plain_word(node.text));
+            return take_kind(member, parts) || (plain_word(member.key) == "scale" && take_number(node, parts.sd));
         case Role::step:
-            parts.step = &node;
-            return plain_number;
+            return take_number(node, parts.step);
         case Role::log:
             parts.log = parts.log || (node.is(Node::Kind::boolean) && node.boolean);
             return node.is(Node::Kind::boolean);
         case Role::base:
-            parts.base = &node;
-            return plain_number;
+            return take_number(node, parts.base);
         case Role::mean:
-            parts.mean = &node;
-            return plain_number;
+            return take_number(node, parts.mean);
         case Role::sd:
-            parts.sd = &node;
-            return plain_number;
+            return take_number(node, parts.sd);
         case Role::inside:
-            return node.is(Node::Kind::table) && collect_parts(node, parts);
+            return take_table(node, parts);
         case Role::rest:
-            break;
+            return take_rest(member, parts);
     }
-    const std::string word = plain_word(member.key);
-    if (word == "condition") parts.condition = &node;
-    if ((word == "name" || word == "parameterid") && node.is(Node::Kind::string)) {
-        if (is_kind(plain_word(node.text)))
-            take_kind(member, parts); // Optuna: name = "FloatDistribution"
-        else
-            parts.name = node.text;
-    }
-    return !(node.is(Node::Kind::string) && space::looks_like_call(node.text));
+    return false;
 }
 
-bool collect_parts(const Node& table, RangeParts& parts) {
-    return std::ranges::all_of(table.members, [&](const Member& member) { return take_member(member, parts); });
+void collect_parts(const Node& table, RangeParts& parts) {
+    for (const Member& member : table.members) parts.all_known = take_member(member, parts) && parts.all_known;
 }
 
 /// NNI: `_value` holds the arguments of `_type`.
@@ -213,22 +261,22 @@ void share_value(RangeParts& parts) {
     if (value == nullptr || !value->is(Node::Kind::array)) return;
     const auto argument = [&](std::size_t i) { return i < value->items.size() ? &value->items[i] : nullptr; };
     const bool drawn = names(parts.kind, "uniform") || names(parts.kind, "randint");
-    if (drawn && value->items.size() >= 2) {
-        parts.lower = argument(0);
-        parts.upper = argument(1);
-        parts.step = argument(2);
-    } else if (names(parts.kind, "normal") && value->items.size() >= 2) {
-        parts.mean = argument(0);
-        parts.sd = argument(1);
-        parts.step = argument(2);
-    } else {
+    if (drawn && take_bounds(*value, parts)) return;
+    if (!is_normal(parts.kind) || value->items.size() < 2) {
         parts.values = value;
+        return;
     }
+    parts.mean = argument(0);
+    parts.sd = argument(1);
+    parts.step = argument(2);
 }
 
 bool is_foreign_range(const RangeParts& parts) {
-    if (parts.lower != nullptr && parts.upper != nullptr) return true;
-    if (parts.values != nullptr && (parts.values_alone || parts.known_kind)) return true;
+    // A table of constants may have some such names, too, among others.
+    const bool has_bounds = parts.lower != nullptr && parts.upper != nullptr;
+    if (!parts.certain && !parts.all_known && !(has_bounds && parts.named_bounds >= 2)) return false;
+    if (has_bounds && (!parts.by_letters || parts.known_kind)) return true;
+    if (parts.values != nullptr && (parts.certain || parts.known_kind)) return true;
     return parts.known_kind && (parts.lower != nullptr || parts.upper != nullptr || parts.value != nullptr ||
                                 parts.mean != nullptr || parts.sd != nullptr);
 }
@@ -266,8 +314,15 @@ std::string next_integer(const Node& node) {
     return std::to_string(value + 1);
 }
 
+/// The right side of a line that stands for a range.
+struct Right {
+    std::string text;
+    bool is_constant = false;
+    std::string when = {}; ///< "for integers", where nobody can know
+};
+
 /// `"loguniform(1e-05, 0.1)"`, in quotes, for bounds.
-std::string drawn_text(const RangeParts& parts) {
+std::vector<Right> drawn(const RangeParts& parts) {
     const bool log = parts.log || names(parts.kind, "log");
     const bool whole = is_whole_number(*parts.lower) && is_whole_number(*parts.upper) && !parts.of_exponents;
     const bool floats = names(parts.kind, "float") || names(parts.kind, "double") || names(parts.kind, "real");
@@ -280,56 +335,104 @@ std::string drawn_text(const RangeParts& parts) {
         return "\"" + name + "(" + a + ", " + b + (c.empty() ? "" : ", " + c) + ")\"";
     };
     const std::string kind_of_log = log ? "log" : "";
-    if (parts.step != nullptr && number_of(*parts.step)) {
+    if (parts.step != nullptr) {
         const std::string step = number_in(*parts.step);
         const bool multiples = log || parts.kind.starts_with('q');
         const std::string prefix = multiples ? "q" + kind_of_log : "step";
-        return call(prefix + (integers ? "randint" : "uniform"), lower, upper, step);
+        return {{call(prefix + (integers ? "randint" : "uniform"), lower, upper, step)}};
     }
-    const std::string of_integers = call(kind_of_log + "randint", lower, excluded ? upper : next_integer(*parts.upper));
-    if (integers) return of_integers;
-    const std::string of_floats = call(kind_of_log + "uniform", lower, upper);
-    const bool either = whole && !parts.known_kind;
-    return either ? of_integers + " for integers, or " + of_floats : of_floats;
+    const Right of_integers{call(kind_of_log + "randint", lower, excluded ? upper : next_integer(*parts.upper)), false,
+                            " for integers"};
+    if (integers) return {{of_integers.text}};
+    const Right of_floats{call(kind_of_log + "uniform", lower, upper)};
+    if (whole && !parts.known_kind) return {of_integers, of_floats};
+    return {of_floats};
 }
 
-/// What to write instead, as the right side of a line; empty: there is no such domain.
-std::string replacement(const RangeParts& parts) {
-    const bool no_counterpart = names(parts.kind, "lognormal") || names(parts.kind, "inv") || parts.kind == "beta";
-    if (no_counterpart) return "";
+/// What to write instead; empty: there is no such domain.
+std::vector<Right> replacement(const RangeParts& parts) {
+    const bool no_counterpart = names(parts.kind, "lognorm") || names(parts.kind, "inv") || parts.kind == "beta";
+    if (no_counterpart) return {};
     if (parts.values != nullptr) {
-        const auto is_value = [](const Node& item) {
-            return !item.is(Node::Kind::table) && !item.is(Node::Kind::time);
-        };
-        return std::ranges::all_of(parts.values->items, is_value) ? literal_of(*parts.values) : "";
+        const bool fixed = names(parts.kind, "fixed") || names(parts.kind, "const");
+        return {{literal_of(*parts.values), fixed}};
     }
-    if (parts.lower != nullptr && parts.upper != nullptr && number_of(*parts.lower) && number_of(*parts.upper))
-        return drawn_text(parts);
+    if (parts.lower != nullptr && parts.upper != nullptr) return drawn(parts);
     if (parts.mean != nullptr && parts.sd != nullptr) {
         const bool stepped = parts.step != nullptr;
-        return std::string("\"") + (stepped ? "qrandn(" : "randn(") + number_in(*parts.mean) + ", " +
-               number_in(*parts.sd) + (stepped ? ", " + number_in(*parts.step) : "") + ")\"";
+        return {{std::string("\"") + (stepped ? "qrandn(" : "randn(") + number_in(*parts.mean) + ", " +
+                 number_in(*parts.sd) + (stepped ? ", " + number_in(*parts.step) : "") + ")\""}};
     }
-    return parts.value == nullptr ? "" : literal_of(*parts.value);
+    if (parts.value == nullptr) return {};
+    return {{literal_of(*parts.value), true}};
 }
 
-/// `lr = "uniform(0, 1)"`, the line to write.
+/// Why the line would be refused itself; empty: it would not.
+std::string problem_of(const Right& right) {
+    const bool is_call = !right.is_constant && right.text.starts_with('"');
+    try {
+        if (is_call) {
+            static_cast<void>(space::parse_domain(right.text.substr(1, right.text.size() - 2)));
+            return "";
+        }
+        const Node root = parse_toml("x = " + right.text + "\n");
+        Mistakes mistakes;
+        const auto value = to_value(root.members.front().value, "x", mistakes);
+        if (!value) return "it is not a value";
+        return right.is_constant ? "" : space::problem(space::Choice{value->as_list(), false});
+    } catch (const base::Error& error) {
+        return error.what();
+    }
+}
+
+/// `lr = "uniform(0, 1)"`; with a condition, or as a constant that needs it, in the long form.
+std::string line_of(const std::string& name, const Right& right, const std::string& condition) {
+    const bool plain = !right.is_constant ||
+                       (!right.text.starts_with('[') && !right.text.starts_with('\'') && !right.text.starts_with('"'));
+    if (plain && condition.empty()) return name + " = " + right.text;
+    return name + " = { " + (right.is_constant ? "value = " : "domain = ") + right.text +
+           (condition.empty() ? "" : ", condition = " + condition) + " }";
+}
+
+std::string condition_of(const RangeParts& parts) {
+    if (parts.condition == nullptr || !parts.condition->is(Node::Kind::string)) return "";
+    try {
+        static_cast<void>(space::Condition::parse(parts.condition->text));
+        return space::Value(parts.condition->text).literal();
+    } catch (const base::UsageError&) {
+        return "";
+    }
+}
+
+/// `write lr = "uniform(0, 1)"`. What is proposed is never refused.
 std::string line_to_write(const RangeParts& parts, const std::string& name) {
-    const std::string right = replacement(parts);
-    if (right.empty())
-        return "a domain is written " + name +
-               " = \"uniform(LOW, HIGH)\", \"loguniform(LOW, HIGH)\", \"randint(LOW, HIGH)\" "
-               "or [A, B, C]; this one has no exact counterpart";
-    if (parts.condition == nullptr || !parts.condition->is(Node::Kind::string)) return "write " + name + " = " + right;
-    return "write " + name + " = { domain = " + right + ", condition = \"" + parts.condition->text + "\" }";
+    std::string lines;
+    std::string why;
+    for (const Right& right : replacement(parts)) {
+        if (why = problem_of(right); !why.empty()) break;
+        lines += (lines.empty() ? "write " : ", or ") + line_of(name, right, condition_of(parts)) + right.when;
+    }
+    if (!lines.empty()) return lines;
+    return "a domain is written " + name +
+           " = \"uniform(LOW, HIGH)\", \"loguniform(LOW, HIGH)\", \"randint(LOW, HIGH)\" or [A, B, C]; this one has "
+           "no " +
+           (why.empty() ? "exact counterpart" : "counterpart: " + why);
+}
+
+/// Whether a member is certainly written for this program: a call, { domain = ... } or { value = ... }.
+bool has_own_form(const Node& table) {
+    return std::ranges::any_of(table.members, [&](const Member& member) {
+        const Node& node = member.value;
+        if (node.is(Node::Kind::string)) return member.key != "condition" && space::looks_like_call(node.text);
+        return node.is(Node::Kind::table) && (is_long_form(node) || has_own_form(node));
+    });
 }
 
 std::optional<RangeParts> parts_of(const Node& table) {
     RangeParts parts;
-    if (!table.is(Node::Kind::table) || table.members.empty() || !collect_parts(table, parts)) return std::nullopt;
+    if (!table.is(Node::Kind::table) || table.members.empty() || has_own_form(table)) return std::nullopt;
+    collect_parts(table, parts);
     share_value(parts);
-    const auto lower = parts.lower == nullptr ? std::nullopt : number_of(*parts.lower);
-    if (names(parts.kind, "log") && lower && *lower <= 0.0) parts.of_exponents = true;
     return is_foreign_range(parts) ? std::optional(parts) : std::nullopt;
 }
 
@@ -340,18 +443,23 @@ std::string own_name(const std::string& name) { return name.substr(name.rfind('.
 std::string foreign_range(const Node& table, const std::string& name) {
     const auto parts = parts_of(table);
     if (!parts) return "";
-    const Member& first = table.members.front();
-    const bool is_value = !first.value.is(Node::Kind::table) && !first.value.is(Node::Kind::time);
-    const std::string form = first.value.is(Node::Kind::array) ? "domain" : "value";
-    return "is a range as other tools write it, and would be a nested table of constants here; " +
-           line_to_write(*parts, own_name(name)) +
-           (is_value ? "; a hyper-parameter called " + first.key + " is written " + first.key + " = { " + form + " = " +
-                           literal_of(first.value) + " }"
-                     : "");
+    std::string message = "is a range as other tools write it, and would be a nested table of constants here; " +
+                          line_to_write(*parts, own_name(name));
+    const auto first = std::ranges::find_if(table.members, [](const Member& member) {
+        return member.key != "condition" && !member.value.is(Node::Kind::table) && !member.value.is(Node::Kind::time);
+    });
+    if (first == table.members.end()) return message;
+    const std::string form = first->value.is(Node::Kind::array) ? "domain" : "value";
+    return message + "; a hyper-parameter called " + first->key + " is written " + first->key + " = { " + form + " = " +
+           literal_of(first->value) + " }";
 }
 
 std::string foreign_list(const Node& list, const std::string& name) {
     for (const Node& item : list.items) {
+        if (item.is(Node::Kind::string) && is_domain(item.text))
+            return "is a choice between texts, of which " + space::Value(item.text).literal() +
+                   " is a domain by itself; write " + own_name(name) + " = " + space::Value(item.text).literal() +
+                   ", or, if the texts are meant, " + own_name(name) + " = { domain = " + literal_of(list) + " }";
         const auto parts = parts_of(item);
         if (!parts) continue;
         const std::string own = parts->name.empty() ? own_name(name) : parts->name;
@@ -361,27 +469,38 @@ std::string foreign_list(const Node& list, const std::string& name) {
     return "";
 }
 
-bool looks_like_foreign_call(const std::string& text) {
-    const std::string word = plain_word(text);
-    if (word.empty()) return false;
-    if (const auto dots = text.find(".."); dots != std::string::npos) {
-        Node lower;
-        Node upper;
-        lower.kind = upper.kind = Node::Kind::string;
-        lower.text = base::trimmed(text.substr(0, dots));
-        upper.text = base::trimmed(text.substr(
-            text.find_first_not_of('.', dots) == std::string::npos ? text.size() : text.find_first_not_of('.', dots)));
-        if (number_of(lower) && number_of(upper)) return true;
+bool is_domain(const std::string& text) {
+    if (!space::looks_like_call(text)) return false;
+    try {
+        static_cast<void>(space::parse_domain(text));
+        return true;
+    } catch (const base::UsageError&) {
+        return false;
     }
-    if (word.back() != ')' && word.back() != ']') return false;
-    constexpr View kinds[] = {"uniform", "normal", "randint", "lograndint", "choice", "logspace", "linspace"};
-    return std::ranges::any_of(kinds, [&](View name) {
-        const auto at = word.find(name);
-        return at != std::string::npos && at + name.size() < word.size() &&
-               names("([", word.substr(at + name.size(), 1));
+}
+
+bool is_long_form(const Node& node) {
+    if (!node.is(Node::Kind::table)) return false;
+    if (node.find("domain") == nullptr && node.find("value") == nullptr) return false;
+    return std::ranges::all_of(node.members, [](const auto& member) {
+        return member.key == "domain" || member.key == "value" || member.key == "condition";
     });
 }
 
-bool is_word_of_ranges(std::string_view member) { return role_of(member).has_value(); }
+bool is_word_of_ranges(std::string_view member) { return role_of(member) || !kind_called(member).empty(); }
+
+std::string plain_word(View text) {
+    std::string out;
+    for (const char c : text)
+        if (c != '_' && c != '-' && c != ' ') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return out;
+}
+
+bool is_distribution(View kind) {
+    constexpr View parts[] = {"uniform", "randint", "randn", "choice", "categorical", "distribution"};
+    constexpr View words[] = {"normal", "lognormal", "qnormal", "norm", "lognorm", "gaussian", "gauss", "truncnormal"};
+    return std::ranges::any_of(parts, [&](View part) { return names(kind, part); }) ||
+           std::ranges::find(words, kind) != std::end(words);
+}
 
 } // namespace ranktune::study
