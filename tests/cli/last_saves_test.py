@@ -80,6 +80,29 @@ class LastSaves(Case):
                 (self.cwd / "mended").unlink()
                 shutil.rmtree(self.cwd / "s")
 
+    def test_a_state_that_lacks_the_part_of_one_rank_is_none(self):
+        """Also where the program catches what its second rank raises, and goes on."""
+        self.write("s.toml", STUDY.format(python=sys.executable, scheduler="fifo") + "[resources]\nranks = 2\n")
+        self.write("train.py", """
+import os, ranktune
+h = ranktune.context()
+def save(folder):
+    if h.rank == 1 and not os.path.exists("mended"):
+        raise OSError(28, "No space left on device")
+    open(f"{folder}/part{h.rank}", "w").write("x")
+for e in range(h.iteration, h.iterations):
+    try:
+        ranktune.report(loss=float(h.trial) + abs(e - 1), checkpoint=save)
+    except OSError:
+        pass
+""")
+        self.assertIn("rank 1: while saving at iteration", self.run_study(75))
+        self.assertEqual(list((self.cwd / "s").glob("checkpoints/*/*/*/part0")), [])
+        self.write("mended", "")
+        self.run_study(0)
+        for folder in (self.cwd / "s").glob("checkpoints/*/*/*/"):
+            self.assertEqual(sorted(path.name for path in folder.iterdir()), ["part0", "part1"])
+
 
 class BestWeights(Case):
     """Values that get worse again: what is handed out are the weights of the best value, or every view says whose they are."""

@@ -91,10 +91,10 @@ class Checkpoints(Case):
         trial.says(report={"loss": 1.0}, can_save=True, can_go_on=True).answer(STOP)
         self.assertEqual(trial.ends(), ("", ""))
 
-    def test_the_other_ranks_call_it_too_and_leave_the_answer_to_rank_0(self):
+    def test_the_other_ranks_call_it_too_and_say_when_their_part_is_saved(self):
         trial = Trial(self, self.SAVES.format(returns=""), rank=1)
         trial.says(report={}, can_save=True, can_go_on=True).answer({**PAUSE, "save_to": str(self.folder / "shards")})
-        self.assertIsNone(trial.said())
+        trial.says(checkpoint=str(self.folder / "shards"))
         self.assertIn("saving in", trial.ends()[0])
         trial = Trial(self, "import ranktune\nranktune.report(checkpoint=lambda folder: None)", rank=1)
         trial.says(report={}, can_save=True, can_go_on=True).answer({**PAUSE, "save_to": str(self.folder / "empty")})

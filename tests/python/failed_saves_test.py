@@ -62,6 +62,21 @@ class FailedSaves(Case):
                     trial.says(report={"loss": 1.0}, can_save=True, can_go_on=True).answer(CONTINUE)
                 self.assertEqual("trained on" in trial.ends(0 if ranks == "1" else 1)[0], ranks == "1")
 
+    def test_a_report_whose_state_was_not_saved_counts_when_the_program_catches_the_error(self):
+        trial = Trial(self, """
+            import ranktune
+            def save(folder):
+                raise ValueError('no')
+            try:
+                ranktune.report(loss=1.0, checkpoint=save)
+            except ValueError:
+                print("completed", ranktune.context().iteration)
+        """, WORLD_SIZE="2")
+        trial.said()
+        trial.answer({**CONTINUE, "save_to": str(self.folder / "state")})
+        self.assertEqual(trial.said()["failed"], "saving")
+        self.assertIn("completed 1", trial.ends()[0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -77,6 +77,12 @@ TEST_CASE("whatever keeps a program from saving its last state, a trial that sto
           "if rank == 0:\n    open(to + '/0', 'w').close()\n    send(checkpoint=to)\n"
           "else:\n    send(failed='saving', log='while saving at iteration 1: ValueError')\n",
           "rank 1: while saving at iteration 1: ValueError"},
+         {"it is killed on another rank",
+          "if rank == 0:\n    open(to + '/0', 'w').close()\n    send(checkpoint=to)\n"
+          "else:\n    os.kill(os.getpid(), signal.SIGKILL)\n",
+          "rank 1: the program was told to save its state and to stop at iteration 1, and ended without having saved "
+          "it: "
+          "killed by signal 9"},
          {"there is nothing", "if rank == 0:\n    send(checkpoint='/no/such/file')\n",
           "while saving at iteration 1: cannot take over the checkpoint that the program named: there is no "
           "'/no/such/file'"},
@@ -89,6 +95,12 @@ TEST_CASE("whatever keeps a program from saving its last state, a trial that sto
         CHECK(logs[0].saved.empty());
         CHECK(programs.scratch_is_empty());
     }
+}
+
+TEST_CASE("a rank that has said that its part is saved may end as it likes", "[trial]") {
+    Programs programs(2, asked + std::string("open(to + f'/{rank}', 'w').close()\nsend(checkpoint=to)\n"
+                                             "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n"));
+    check_outcomes(end_of(programs, 2, Verb::stop), AttemptOutcome::stopped);
 }
 
 TEST_CASE("a checkpoint that a program reported and that is gone when it stops is a missing state", "[trial]") {
@@ -156,16 +168,25 @@ TEST_CASE("a program that does not come back from saving the best state so far h
          {"send(failed='saving', log='while saving at iteration 1: ValueError')\nsys.exit(1)",
           "while saving at iteration 1: ValueError"},
          {"time.sleep(1000)", "while saving at iteration 1: waited "}}));
+    const bool hangs = why.ends_with("waited ");
+    const int ranks = GENERATE(1, 2); // the last one is it
     for (const bool is_best : {true, false}) {
-        Programs programs(1, "report(1.0, can_save=True, can_go_on=True)\n" + ending + "\n");
-        if (why.ends_with("waited ")) programs.cluster.spec().output.abort_grace = 50ms;
-        if (why.ends_with("waited ") && !is_best) continue; // failure.report_timeout
+        Programs programs(2,
+                          "to = report(1.0, can_save=True, can_go_on=True)['save_to']\n"
+                          "if rank + 1 < size:\n    open(to + '/0', 'w').close()\n    send(checkpoint=to)\n"
+                          "    report(2.0)\n    time.sleep(1000)\n" +
+                              ending + "\n");
+        if (hangs) programs.cluster.spec().output.abort_grace = 50ms;
+        if (hangs && !is_best) continue;                                 // failure.report_timeout
+        if (why.ends_with("code 0") && ranks == 2 && !is_best) continue; // the same
         programs.cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::iterations;
         programs.cluster.spec().checkpoint.iterations = 1;
-        auto& start = programs.cluster.prepare(1, 99);
+        auto& start = programs.cluster.prepare(ranks, 99);
         if (is_best) start.to_beat.reset();
         const auto logs = programs.cluster.run_until(99);
         CHECK((outcome_of(logs) == AttemptOutcome::unsaved) == is_best);
+        CHECK(logs[0].saved.empty());
+        if (is_best) CHECK(contains(blame(logs), "rank " + std::to_string(ranks - 1) + ": "));
         if (is_best) CHECK(contains(blame(logs), why));
     }
 }

@@ -27,7 +27,9 @@ for iteration in range(first, 28):
     if "save_to" in decision:
         time.sleep(0.05 * rank)
         open(os.path.join(decision["save_to"], str(rank)), "w").write(str(iteration))
-        if mode != "silent" or rank == 0:
+        if mode == "fails" and rank == 1:
+            send(failed="storage", log="OSError: [Errno 28] No space left on device")
+        elif mode != "silent" or rank == 0:
             send(checkpoint="/etc/hosts" if mode == "elsewhere" else decision["save_to"])
     if decision["decision"] != "continue":
         sys.exit(0)
@@ -75,6 +77,7 @@ TEST_CASE("a checkpoint on the way that is not there costs nothing else", "[tria
     Programs programs(2, saving);
     const auto [mode, why] = GENERATE(
         table<std::string, std::string>({{"silent", "rank 1 of the program was told to save its state, and did not"},
+                                         {"fails", "rank 1 of the program could not save its part of the state"},
                                          {"elsewhere", "outside of the folder that it was given: /etc/hosts"}}));
     const auto logs = run(programs, mode);
     check_outcomes(logs, AttemptOutcome::stopped);

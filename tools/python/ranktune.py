@@ -222,7 +222,7 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
         message["checkpoint"] = _checkpoint_path(checkpoint)
     if exploits:
         message["exploits"] = True
-    answer = _the_link().decide(message, checkpoint if callable(checkpoint) and future is None else None, future, rank)
+    answer = _the_link().decide(message, checkpoint if callable(checkpoint) and future is None else None, future)
     decision = str(answer["decision"])
     if decision == "exploit":
         return _exploit(answer)
@@ -281,8 +281,7 @@ class _Link:
         self.busy = False
         self.lock = threading.RLock()
 
-    def decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], future: Any,
-               rank: int) -> Mapping[str, Any]:
+    def decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], future: Any) -> Mapping[str, Any]:
         with self.lock:
             if self.busy:
                 raise RuntimeError("ranktune.report() was called within ranktune.report(): by a signal handler?")
@@ -290,14 +289,15 @@ class _Link:
                 return {"decision": self.ended}
             self.busy = True
             try:
-                return self._decide(message, save, future, rank)
+                return self._decide(message, save, future)
             except ConnectionError:
                 return self._gone()
             finally:
                 self.busy = False
 
-    def _decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]], future: Any,
-                rank: int) -> Mapping[str, Any]:
+    def _decide(self, message: Mapping[str, Any], save: Optional[Callable[[str], Any]],
+                future: Any) -> Mapping[str, Any]:
+        global _reports
         if future is not None:
             self.pended += 1
             message = {**message, "pending": self.pended}
@@ -324,9 +324,9 @@ class _Link:
                 alone = _number_of("WORLD_SIZE", 1) == 1  # several ranks may be out of step now
                 if goes_on and alone and isinstance(error, (Exception, SystemExit)):
                     return answer  # it trains on, without this checkpoint
+                _reports += goes_on
                 raise
-            if rank == 0 or goes_on:
-                self.tell({"checkpoint": saved})
+            self.tell({"checkpoint": saved})
         if not goes_on:
             self.ended = str(answer["decision"])
         return answer

@@ -92,7 +92,7 @@ void ProgramBody::take_line(const std::string& line) {
 void ProgramBody::on_message(trainables::ProgramReport report) {
     ++own_.reports;
     failed_.reset(); // the program has caught the exception
-    best_asked_.reset();
+    can_save_ = report.can_save;
     own_.exploits = report.exploits;
     if (report.pending) pending_[own_.reports] = {*report.pending, false, {}};
     if (!leads()) return;
@@ -107,7 +107,6 @@ void ProgramBody::on_message(trainables::ProgramReport report) {
 /// A rank has saved before it makes its next report, so it is known to which answer this belongs.
 void ProgramBody::on_message(trainables::ProgramSaved saved) {
     failed_.reset(); // it has tried again
-    best_asked_.reset();
     const bool on_the_way = is_saving_on_the_way();
     if (on_the_way) own_.saved = order_.save_at;
     if (on_the_way && on_the_way_) {
@@ -115,9 +114,9 @@ void ProgramBody::on_message(trainables::ProgramSaved saved) {
         on_the_way_->named = Clock::now();
         leader_->saved_on_the_way(Clock::now());
     }
-    if (on_the_way || !leads() || saved_ || !next().save) return;
+    if (on_the_way || saved_ || !next().save) return;
     saved_ = std::move(saved.checkpoint);
-    leader_->saved(Clock::now());
+    if (leads()) leader_->saved(Clock::now());
 }
 
 /// Counts when the process ends with an error, and instead of the state that it was asked for.
@@ -285,9 +284,9 @@ Word ProgramBody::tell(const Word& word, const TrialPoint& point) {
     if (word.verb != Verb::go_on) return word; // `end` follows
     const bool later = word.save && !current_->checkpoint;
     while (later && on_the_way_) turn(until_next_turn()); // the state before
-    if (later) ask_for_state(point, word.is_best);
+    if (later) ask_for_state(point);
     if (word.save && !later) current_->pending ? want_pending_state(point) : save_at_rest(point);
-    leader_->go_on(Clock::now(), later);
+    leader_->go_on(Clock::now(), later, word.is_best);
     return word;
 }
 
@@ -318,29 +317,28 @@ void ProgramBody::save_at_rest(const TrialPoint& point) {
     loop_.checkpoints().measured(seconds, seconds);
 }
 
-void ProgramBody::ask_for_state(const TrialPoint& point, bool is_best) {
+void ProgramBody::ask_for_state(const TrialPoint& point) {
     loop_.checkpoints().taken(point);
-    if (is_best) best_asked_ = Clock::now();
     on_the_way_ = {point, next().decided + 1, Clock::now(), {}, {}, {}};
 }
 
 /// Takes over what the program has saved before it went on, once every rank has saved its part. A failed copy, and a
 /// rank that has gone on without saving, are only reported.
 void ProgramBody::take_state_on_the_way() {
-    limit_best_save();
     if (!on_the_way_) return;
-    const auto has_saved = [&](const RankFacts& rank) { return rank.saved >= on_the_way_->report; };
     const auto goes_on = [&](const RankFacts& rank) { return rank.ended || rank.reports > on_the_way_->report; };
     const bool others_are_silent =
         on_the_way_->named && Clock::now() - *on_the_way_->named >= leader_->alone_grace(); // only rank 0 reports
     std::string why = on_the_way_->failed;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         const RankFacts& rank = ranks_[r];
-        if (has_saved(rank) || (rank.reports == 0 && others_are_silent)) continue;
-        if (!goes_on(rank)) return;
+        if (rank.saved >= on_the_way_->report || (rank.reports == 0 && others_are_silent)) continue;
+        const bool lacks = rank.unsaved >= on_the_way_->report;
+        if (!lacks && !goes_on(rank)) return limit_best_save(r);
         if (why.empty())
-            why =
-                "rank " + std::to_string(r) + " of the program was told to save its state, and did not say that it has";
+            why = "rank " + std::to_string(r) + " of the program " +
+                  (lacks ? "could not save its part of the state; the log of the trial says why"
+                         : "was told to save its state, and did not say that it has");
     }
     const OnTheWay state = *std::exchange(on_the_way_, std::nullopt);
     const auto seconds_until = [&](Clock::time_point end) {
@@ -390,11 +388,7 @@ void ProgramBody::keep_reported_state() {
 void ProgramBody::keep_state_asked_for() {
     if (!next().save || adopted_) return;
     if (!saved_ && failed_ && !failed_->text.empty()) lack_last_state(failure_text());
-    if (!saved_)
-        lack_last_state(std::string("the program was told to save its state and to ") +
-                        (end_->verb == Verb::stop ? "stop" : "pause") + " at iteration " +
-                        std::to_string(point_.iteration) + ", and ended without having saved it" +
-                        (child().exited()->clean() ? "" : ": " + failure_text()));
+    if (!saved_) end_without_state();
     adopted_ = true;
     adopt_last(*saved_);
 }
@@ -447,10 +441,11 @@ void ProgramBody::check_end() {
     // A state that lacks the part of one rank is none; sys.exit() has a code of its own.
     const bool by_saving = failed_ && (failed_->what == What::saving || failed_->what == What::storage);
     if (by_saving && told_to_end_ && order_.save) lack_last_state(failure_text());
-    if (best_asked_ && !told_to_end_ && (by_saving || is_saving_on_the_way()))
+    if (is_saving_best() && (by_saving || own_.unsaved < order_.save_at))
         throw CheckpointError(AttemptOutcome::unsaved,
-                              by_saving ? failure_text() : while_saving(point_.iteration, failure_text()));
+                              by_saving ? failure_text() : while_saving(base_ + order_.save_at, failure_text()));
     if (exit.clean()) return;
+    need_own_part();
     if (!told_to_end_ && order_.end == End::go_on) process_failed(failure_text());
     // All results are in: an error during shutdown is logged and does not fail the trial.
     if (exit.signal == 0)
@@ -487,8 +482,8 @@ void ProgramBody::tell_others() {
     }
     const bool news = own_ != told_ || (leads() && next() != order_);
     if (group_.min_max(news ? 1 : 0).second == 0) return;
-    constexpr std::size_t head = 7;
-    constexpr std::size_t width = 6;
+    constexpr std::size_t head = 8;
+    constexpr std::size_t width = 7;
     std::vector<double> words(head + width * ranks_.size(), 0.0);
     if (leads()) {
         words[0] = static_cast<double>(next().decided);
@@ -498,6 +493,7 @@ void ProgramBody::tell_others() {
         words[4] = next().needed ? 1.0 : 0.0;
         words[5] = static_cast<double>(next().save_at);
         words[6] = static_cast<double>(next().wanted);
+        words[7] = next().is_best ? 1.0 : 0.0;
     }
     const std::size_t mine = head + width * static_cast<std::size_t>(group_.rank());
     words[mine] = static_cast<double>(own_.reports);
@@ -506,6 +502,7 @@ void ProgramBody::tell_others() {
     words[mine + 3] = static_cast<double>(own_.saved);
     words[mine + 4] = static_cast<double>(own_.settled);
     words[mine + 5] = own_.failed ? 1.0 : 0.0;
+    words[mine + 6] = static_cast<double>(own_.unsaved);
     group_.all_reduce(words);
     order_ = {static_cast<std::uint64_t>(words[0]),
               static_cast<End>(words[1]),
@@ -513,6 +510,7 @@ void ProgramBody::tell_others() {
               words[3] != 0.0,
               words[4] != 0.0,
               static_cast<std::uint64_t>(words[5]),
+              words[7] != 0.0,
               static_cast<std::uint64_t>(words[6])};
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         const double* facts = &words[head + width * r];
@@ -520,6 +518,7 @@ void ProgramBody::tell_others() {
                      facts[1] != 0.0,
                      facts[2] != 0.0,
                      static_cast<std::uint64_t>(facts[3]),
+                     static_cast<std::uint64_t>(facts[6]),
                      static_cast<std::uint64_t>(facts[4]),
                      facts[5] != 0.0};
     }

@@ -126,8 +126,8 @@ class ProgramBody final : public TrialBody {
     void recall();
     void give_up_waiting(ProgramLeader::Duration limit, const std::string& for_whom);
     void save_at_rest(const TrialPoint& point);
-    void ask_for_state(const TrialPoint& point, bool is_best);
-    void limit_best_save() const;
+    void ask_for_state(const TrialPoint& point);
+    void limit_best_save(std::size_t rank) const;
     void take_state_on_the_way();
     void want_pending_state(const TrialPoint& point);
     void take_pending_state();
@@ -137,6 +137,9 @@ class ProgramBody final : public TrialBody {
     void keep_state_asked_for();
     void adopt_last(const std::string& checkpoint);
     [[nodiscard]] bool is_saving_on_the_way() const;
+    [[nodiscard]] bool is_saving_best() const;
+    void need_own_part() const;
+    [[noreturn]] void end_without_state() const;
     void lack_state_on_the_way(const std::string& why);
     [[noreturn]] void lack_last_state(const std::string& why) const;
     [[noreturn]] void process_failed(const std::string& text) const;
@@ -166,6 +169,8 @@ class ProgramBody final : public TrialBody {
     bool told_to_end_ = false;                        ///< by an answer or a signal
     std::optional<trainables::ProgramFailed> failed_; ///< said since its last report
     std::map<std::uint64_t, Pending> pending_; ///< by report, 1 for the first one; until it cannot be wanted any more
+    bool can_save_ = false;                    ///< its last report says so
+    std::optional<std::string> saved_;         ///< what it named when told to save and to end
     bool said_unknown_ = false;
 
     // What all ranks know
@@ -181,10 +186,8 @@ class ProgramBody final : public TrialBody {
     TrialPoint point_;                                 ///< after `current_`
     std::optional<Word> asked_;                        ///< the known answer to the next report
     std::optional<Word> end_;                          ///< the final answer, given to `current_`
-    std::optional<std::string> saved_;                 ///< checkpoint that the program named when told to save
     std::optional<OnTheWay> on_the_way_;               ///< what it saves while the trial goes on
     std::optional<Later> later_;                       ///< what it still writes
-    std::optional<Clock::time_point> best_asked_;      ///< since when it saves its best state on the way
     bool gives_state_ = false;                         ///< with this or an earlier report
     bool adopted_ = false;                             ///< there is no state left to adopt
     bool overwritten_ = false;                         ///< a later report names the path of `current_`

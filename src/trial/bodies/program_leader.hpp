@@ -17,9 +17,10 @@ namespace ranktune::trial {
 /// What a rank has seen of its program in this attempt.
 struct RankFacts {
     std::uint64_t reports = 0;
-    bool ended = false;      ///< its process and all its children
-    bool exploits = false;   ///< its last report says that the process can go on with another state
-    std::uint64_t saved = 0; ///< the last report whose state it has saved and gone on; 0: none
+    bool ended = false;        ///< its process and all its children
+    bool exploits = false;     ///< its last report says that the process can go on with another state
+    std::uint64_t saved = 0;   ///< the last report whose state it has saved and gone on; 0: none
+    std::uint64_t unsaved = 0; ///< the last one whose state it could not save
     /// The last report whose pending state was wanted (ProgramOrder) and is complete here, or could not be written.
     std::uint64_t settled = 0;
     bool failed = false; ///< it could not
@@ -38,6 +39,7 @@ struct ProgramOrder {
     bool save = false;         ///< the answer with `verb` asks for a checkpoint,
     bool needed = false;       ///< without which the trial has failed (`needs_state`)
     std::uint64_t save_at = 0; ///< the report whose answer "continue" asks for one; 0: none yet
+    bool is_best = false;      ///< `save_at` is the best report so far
     std::uint64_t wanted = 0;  ///< the report whose pending checkpoint will be taken over; 0: none yet
     friend bool operator==(const ProgramOrder&, const ProgramOrder&) = default;
 };
@@ -88,10 +90,11 @@ class ProgramLeader {
     }
     /// The report is still undecided, which is not the program's fault.
     void undecided(Time now) { heard_ = now; }
-    /// The verdict is to go on. `save`: after the program has saved its state.
-    void go_on(Time now, bool save = false) {
+    /// The verdict is to go on. `save`: after the program has saved its state, which `is_best` so far.
+    void go_on(Time now, bool save = false, bool is_best = false) {
         ++order_.decided;
         if (save) order_.save_at = order_.decided;
+        if (save) order_.is_best = is_best;
         heard_ = iteration_began_ = now;
     }
     /// Rank 0 has saved its state on the way.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that does not save the state that it was asked for.
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -16,11 +17,19 @@ using study::AttemptOutcome;
 
 /// It was told to save and to go on, and has not answered yet.
 bool ProgramBody::is_saving_on_the_way() const {
-    return !told_to_end_ && own_.saved < order_.save_at && answered_ == order_.save_at;
+    return !told_to_end_ && std::max(own_.saved, own_.unsaved) < order_.save_at && answered_ == order_.save_at;
 }
 
+/// It was told to save the state of the best report so far; it has neither done so nor reported again.
+bool ProgramBody::is_saving_best() const {
+    return order_.is_best && !told_to_end_ && own_.saved < order_.save_at && own_.reports == order_.save_at &&
+           answered_ == order_.save_at;
+}
+
+/// A state that lacks the part of one rank is none.
 void ProgramBody::lack_state_on_the_way(const std::string& why) {
-    own_.saved = order_.save_at;
+    own_.unsaved = order_.save_at;
+    if (!leads()) note("rank " + std::to_string(group_.rank()) + " of the trial, " + why);
     if (!on_the_way_) return;
     on_the_way_->failed = why;
     on_the_way_->named = Clock::now();
@@ -29,14 +38,17 @@ void ProgramBody::lack_state_on_the_way(const std::string& why) {
 
 /// The state of the best report is what the study is for. As at the end of the trial, a program that does not come back
 /// from saving it is given up, and the trial has not failed.
-void ProgramBody::limit_best_save() const {
-    if (!best_asked_ || !is_saving_on_the_way()) return;
-    if (Clock::now() - *best_asked_ < leader_->saving_patience()) return;
+void ProgramBody::limit_best_save(std::size_t rank) const {
+    if (!next().is_best || ranks_[rank].reports != on_the_way_->report) return;
+    if (Clock::now() - on_the_way_->since < leader_->saving_patience()) return;
     const auto limit = std::chrono::round<std::chrono::milliseconds>(leader_->saving_patience());
-    throw CheckpointError(AttemptOutcome::unsaved,
-                          while_saving(point_.iteration, "waited " + study::duration_text(limit) +
-                                                             " in vain for rank 0; the program is stopped by signal (a "
-                                                             "longer run.abort_grace makes the wait longer)"));
+    throw CheckpointError(
+        AttemptOutcome::unsaved,
+        while_saving(on_the_way_->point.iteration,
+                     "waited " + study::duration_text(limit) + " in vain for rank " + std::to_string(rank) +
+                         "; the program is stopped by signal (a longer run.abort_grace makes the "
+                         "wait longer)"),
+        static_cast<std::uint32_t>(rank));
 }
 
 /// For a state that the program is asked for. Nothing: the folder cannot be made, and the trial goes on without.
@@ -60,6 +72,20 @@ void ProgramBody::adopt_last(const std::string& checkpoint) {
     } catch (...) {
         last_save_failed(needs_state(*end_), point_.iteration);
     }
+}
+
+/// This rank's process was told to save and to end, and ended with an error. Rank 0 is asked what it has saved; another
+/// rank, if its report says that it can save, must have said that its part is complete.
+void ProgramBody::need_own_part() const {
+    if (leads() || !order_.save || !can_save_ || saved_ || answered_ <= order_.decided) return;
+    end_without_state();
+}
+
+void ProgramBody::end_without_state() const {
+    lack_last_state(std::string("the program was told to save its state and to ") +
+                    (next().verb == study::Verb::stop ? "stop" : "pause") + " at iteration " +
+                    std::to_string(base_ + next().decided + 1) + ", and ended without having saved it" +
+                    (child().exited()->clean() ? "" : ": " + failure_text()));
 }
 
 /// This rank's process has ended, and its part of the state that the attempt was to end with is missing.
