@@ -62,6 +62,19 @@ class FailedSaves(Case):
                     trial.says(report={"loss": 1.0}, can_save=True, can_go_on=True).answer(CONTINUE)
                 self.assertEqual("trained on" in trial.ends(0 if ranks == "1" else 1)[0], ranks == "1")
 
+    def test_what_was_saved_as_a_hard_link_does_not_change_when_the_program_goes_on(self):
+        trial = Trial(self, """
+            import os, ranktune
+            open("last.txt", "w").write("iteration 1")
+            ranktune.report(loss=1.0, checkpoint=lambda folder: os.link("last.txt", folder + "/model.txt"))
+            open("last.txt", "w").write("iteration 2")
+        """)
+        trial.said()
+        trial.answer({**CONTINUE, "save_to": str(self.folder / "state")})
+        trial.says(checkpoint=str(self.folder / "state"))
+        trial.ends()
+        self.assertEqual([(path.name, path.read_text()) for path in (self.folder / "state").iterdir()], [("model.txt", "iteration 1")])
+
     def test_a_report_whose_state_was_not_saved_counts_when_the_program_catches_the_error(self):
         trial = Trial(self, """
             import ranktune

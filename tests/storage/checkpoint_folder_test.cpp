@@ -112,6 +112,18 @@ TEST_CASE("links within what was saved stay links, others are followed", "[stora
     }
 }
 
+TEST_CASE("a file that has another name is copied, and what is written under that name changes nothing", "[storage]") {
+    Saved saved;
+    const std::string own = saved.scratch + "/last.txt";
+    write_file(own, "iteration 3");
+    fs::create_hard_link(own, saved.scratch + "/model/last.txt");
+    const auto reference = saved.store.adopt(key, saved.scratch + "/model", true);
+    CHECK((fs::status(own).permissions() & fs::perms::owner_write) != fs::perms::none);
+    write_file(own, "iteration 4");
+    CHECK(read_file(saved.store.locate(reference) + "/last.txt") == "iteration 3");
+    CHECK_FALSE(fs::exists(saved.scratch + "/model/weights.bin")); // has one name: moved
+}
+
 TEST_CASE("a link to a folder is adopted as that folder", "[storage]") {
     Saved saved;
     fs::create_directory_symlink("model", saved.scratch + "/last");

@@ -26,6 +26,9 @@ for iteration in range(first, 28):
     decision = report(iteration, can_save=True, can_go_on=mode != "ends")
     if "save_to" in decision:
         time.sleep(0.05 * rank)
+        if mode == "links" and rank == 0:
+            open("state", "w").write(str(iteration))
+            os.symlink(os.path.abspath("state"), os.path.join(decision["save_to"], "link"))
         open(os.path.join(decision["save_to"], str(rank)), "w").write(str(iteration))
         if mode == "fails" and rank == 1:
             send(failed="storage", log="OSError: [Errno 28] No space left on device")
@@ -78,6 +81,7 @@ TEST_CASE("a checkpoint on the way that is not there costs nothing else", "[tria
     const auto [mode, why] = GENERATE(
         table<std::string, std::string>({{"silent", "rank 1 of the program was told to save its state, and did not"},
                                          {"fails", "rank 1 of the program could not save its part of the state"},
+                                         {"links", "saved a link to what it may change: '"},
                                          {"elsewhere", "outside of the folder that it was given: /etc/hosts"}}));
     const auto logs = run(programs, mode);
     check_outcomes(logs, AttemptOutcome::stopped);
@@ -126,6 +130,25 @@ for i in range(1, 4):
     // Also below a folder of its own, if it leads out of it.
     CHECK(named("os.symlink('" + home + "', folder + '/out')\n" + with("folder + '/out/same'")) ==
           Paths{home + "/same"});
+    // So does a link in what was saved, if it leads to something new.
+    const std::string in_folder = R"(
+os.makedirs("data", exist_ok=True)
+os.makedirs(f"{folder}/mine", exist_ok=True)
+os.symlink("HOME/data", f"{folder}/mine/data")
+for i in range(1, 4):
+    WRITE
+    report(i, checkpoint=f"{folder}/mine")
+)";
+    const auto linking = [&](const std::string& write) {
+        std::string text = in_folder;
+        text.replace(text.find("HOME"), 4, home);
+        return named(text.replace(text.find("WRITE"), 5, write));
+    };
+    CHECK(linking("open('data/state', 'w').write(str(i))") == Paths{home + "/data"});
+    const auto long_ago = fs::file_time_type::clock::now() - 24h;
+    fs::last_write_time(home + "/data/state", long_ago);
+    fs::last_write_time(home + "/data", long_ago);
+    CHECK(linking("pass").empty());
     programs.cluster.spec().trainable.program->directory += "/{folder}";
     CHECK(named(with("'same'")).empty());
 }

@@ -21,12 +21,14 @@ One file, standard library only, Python 3.9 or newer. The protocol: docs/referen
 installation: share/doc/ranktune/docs/reference/program-protocol.md).
 """
 
+import contextlib
 import difflib
 import errno
 import importlib
 import json
 import os
 import select
+import shutil
 import socket
 import stat
 import sys
@@ -652,6 +654,7 @@ def _saved(save: Callable[[str], Any], folder: str) -> str:
     """Calls the function. It may return the path of what it saved; anything else that it returns means the folder."""
     os.makedirs(folder, exist_ok=True)
     returned = save(folder)
+    _part_hard_links(folder)
     if _number_of("RANK", 0) != 0:
         return folder  # what counts is the path of rank 0, who may still be writing
     saved = folder
@@ -663,6 +666,17 @@ def _saved(save: Callable[[str], Any], folder: str) -> str:
         also = "" if returned is None or saved != folder else f"; it returned {_short(returned)}"
         raise RuntimeError(f"the function given to report(checkpoint=...) saved nothing in '{saved}'{also}")
     return folder if saved == folder else _checkpoint_path(saved)
+
+
+def _part_hard_links(folder: str) -> None:
+    """Makes copies of files that have another name, by which the program may change them when it goes on."""
+    for path in [os.path.join(top, name) for top, _, names in os.walk(folder) for name in names]:
+        with contextlib.suppress(FileNotFoundError):  # of another rank, which is saving
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                copy = f"{path}.{_number_of('RANK', 0)}~"
+                shutil.copy2(path, copy)
+                os.replace(copy, path)
 
 
 def _number_of(variable: str, default: Any) -> Any:

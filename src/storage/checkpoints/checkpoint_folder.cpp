@@ -97,6 +97,12 @@ Stamp stamp_of(const std::string& path) {
     return {now.st_size, now.st_mtim.tv_sec, now.st_mtim.tv_nsec};
 }
 
+/// A hard link: what is written under its other name changes this one, too.
+bool has_other_names(const std::string& path) {
+    struct stat now {};
+    return stat(path.c_str(), &now) == 0 && now.st_nlink > 1;
+}
+
 [[noreturn]] void still_written(const std::string& path) {
     throw base::Error("'" + path +
                       "' was still being written when the checkpoint was taken over; report it when it is "
@@ -161,7 +167,7 @@ class Inventory {
             case FileSystem::Kind::directory:
                 return look_into({path, inside, files_.list(path)}, tree);
             case FileSystem::Kind::file:
-                sources.push_back({path, inside, tree.movable, stamp_of(path)});
+                sources.push_back({path, inside, tree.movable && !has_other_names(path), stamp_of(path)});
                 return;
             case FileSystem::Kind::link:
                 return look_at_link(path, inside, tree);

@@ -71,11 +71,11 @@ class CheckpointStore {
     /// Throws as `load`, and so does the source.
     [[nodiscard]] std::unique_ptr<study::StateSource> open_shards(const study::CheckpointRef& checkpoint);
 
-    /// Makes a checkpoint of the file or folder `source`, which keeps its name. Its files are moved (if `move` and a
-    /// rename is possible) or copied, made read-only, synced and listed in the manifest. Links to targets within the
-    /// folder become relative links; other links are followed. Throws base::IoError for errors in the study's folder,
-    /// base::Error for errors in `source`: missing, a dangling link, neither file nor folder, not readable. After an
-    /// error the moved files are lost.
+    /// Makes a checkpoint of the file or folder `source`, which keeps its name. Its files are moved (if `move`, a
+    /// rename is possible and they have no other name) or copied, made read-only, synced and listed in the manifest.
+    /// Links to targets within the folder become relative links; other links are followed. Throws base::IoError for
+    /// errors in the study's folder, base::Error for errors in `source`: missing, a dangling link, neither file nor
+    /// folder, not readable. After an error the moved files are lost.
     [[nodiscard]] study::CheckpointRef adopt(const CheckpointKey& key, const std::string& source, bool move);
     /// Path of an adopted file or folder, after comparing every file with the manifest (size and digest). Throws
     /// DamageError, base::IoError, and base::FormatError for a newer version.

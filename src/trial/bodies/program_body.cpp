@@ -349,6 +349,9 @@ void ProgramBody::take_state_on_the_way() {
             why = "the program, which goes on, named a checkpoint outside of the folder that it was given: " +
                   state.checkpoint;
         if (!why.empty()) throw base::Error(why);
+        if (const auto link = look_at_links(state.checkpoint))
+            throw base::Error("the program, which goes on, saved a link to what it may change: '" + link->path +
+                              "' leads to '" + link->target + "'; save a copy");
         adopt(state.checkpoint, state.point);
     } catch (const base::Error& error) {
         if (!end_) loop_.checkpoints().missed(error.what());
@@ -402,6 +405,14 @@ void ProgramBody::look_at_path(const std::string& checkpoint) {
     if (auto place = names_->look_at(checkpoint, path_of(checkpoint))) port_.named(std::move(*place));
 }
 
+/// The same for the places that links in the checkpoint lead to. Returns one of the links.
+std::optional<NamedPaths::Link> ProgramBody::look_at_links(const std::string& checkpoint) {
+    const auto links = names_->links_out_of(path_of(checkpoint));
+    for (const auto& link : links)
+        if (auto place = names_->look_at(link.path, link.target)) port_.named(std::move(*place));
+    return links.empty() ? std::nullopt : std::optional(links.front());
+}
+
 bool ProgramBody::is_named_again(const trainables::ProgramReport& later) const {
     return current_ && current_->checkpoint && later.checkpoint &&
            path_of(*later.checkpoint) == path_of(*current_->checkpoint);
@@ -412,6 +423,7 @@ void ProgramBody::adopt(const std::string& checkpoint, const TrialPoint& point, 
     const auto& start = assignment_.start;
     const storage::CheckpointKey key{start.trial, point.iteration, start.incarnation, start.attempt};
     look_at_path(checkpoint);
+    static_cast<void>(look_at_links(checkpoint));
     try {
         auto reference =
             setting_.checkpoints->adopt(key, source.string(), may_move && lies_in(checkpoint_directory_, source));

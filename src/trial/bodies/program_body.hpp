@@ -114,6 +114,7 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] std::string folder_of(base::Iteration iteration) const;
     [[nodiscard]] std::string path_of(const std::string& checkpoint) const;
     void look_at_path(const std::string& checkpoint);
+    [[nodiscard]] std::optional<NamedPaths::Link> look_at_links(const std::string& checkpoint);
     [[nodiscard]] bool is_named_again(const trainables::ProgramReport& later) const;
     // The leader, between the two halves; it waits by taking turns
     void lead(const Report& report);

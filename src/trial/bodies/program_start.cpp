@@ -133,10 +133,12 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
     scratch_ = in.string();
     const std::string path = in.string();
     checkpoint_directory_ = scratch_ + "/checkpoint";
-    if (leads())
+    if (leads()) {
+        std::error_code error; // with one, every file counts as new
         names_.emplace(
             NamedPaths::Folders{setting_.program->directory, works_in_, checkpoint_directory_, trial_folder_},
-            setting_.program->host);
+            setting_.program->host, fs::last_write_time(config_path(), error));
+    }
     if (stays)
         go_on_with_process(path);
     else

@@ -59,6 +59,39 @@ std::optional<NamedPlace> NamedPaths::look_at(const std::string& named, const st
     return NamedPlace{is_on_this_node(real) ? host_ : "", real.string()};
 }
 
+std::vector<NamedPaths::Link> NamedPaths::links_out_of(const std::string& path) const {
+    std::vector<Link> found;
+    find_links(real_path(path), 0, found);
+    return found;
+}
+
+/// Errors are those of taking the files over, which says more.
+void NamedPaths::find_links(const fs::path& folder, int depth, std::vector<Link>& found) const {
+    std::error_code error;
+    for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        std::error_code none;
+        if (!at->is_symlink(none)) continue;
+        const fs::path target = real_path(at->path());
+        if (lies_in(folder, target)) continue;
+        if (is_new(target)) found.push_back({at->path(), target});
+        if (depth < deepest && fs::is_directory(target, none)) find_links(target, depth + 1, found);
+    }
+}
+
+/// Whether anything there was written since the attempt began.
+bool NamedPaths::is_new(const fs::path& path) const {
+    std::error_code error;
+    const auto written = fs::last_write_time(path, error);
+    if (error) return false;
+    if (written >= began_) return true;
+    for (fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+        std::error_code none;
+        const auto time = at->last_write_time(none);
+        if (!none && time >= began_) return true;
+    }
+    return false;
+}
+
 void NamedPaths::refuse(const std::string& named, const std::string& real) const {
     const fs::path study = real_path(folders_.study);
     const auto complain = [&](const std::string& what, const fs::path& folder) {
