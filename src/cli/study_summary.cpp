@@ -167,6 +167,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
         const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective);
         root["best"]["checkpoint"] =
             checkpoint == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checkpoint->path);
+        if (const std::string cause = report::unsaved_cause(trial); !cause.empty()) root["best"]["unsaved"] = cause;
         if (checkpoint != nullptr) root["best"]["checkpoint_iteration"] = checkpoint->iteration;
         if (checkpoint != nullptr && checkpoint->value) root["best"]["checkpoint_value"] = *checkpoint->value;
     } else {

@@ -321,6 +321,10 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     if (r.outcome == AttemptOutcome::paused && state_.draining && !by_scheduler && spec_.checkpoint.supported)
         state_.pace.learn_from_pause(t, spec_.trainable.program.has_value(), trained_up_to(nullptr));
     state_.blame.attempt_ended(r.trial, t, r.outcome, r.failure, state_.placement);
+    const bool unsaved = r.outcome == AttemptOutcome::unsaved;
+    // (While the study drains, its program may have been told to save and to end.)
+    if (unsaved && told(r.trial) == Told::go_on && !state_.draining) t.dies_saving = true;
+    if (unsaved || !occupancy_.ends_with_verdict()) t.failure = r.failure;
     t.abandoned = false;
     if (t.winding) return; // only ranks come back: what the trial was told has taken effect
     if (r.outcome == AttemptOutcome::lost) state_.pace.learn_from_loss(t, r.at, state_.reports == 0);
@@ -329,7 +333,6 @@ void Tuner::apply_one(const study::AttemptEnded& r) {
     // (When a checkpoint was unreachable too often, the study ends and the next start tries again.)
     if (costs == Costs::loss) t.losses = r.outcome == AttemptOutcome::unreachable && !r.retry ? 0 : t.losses + 1;
     if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.failure.message);
-    if (!occupancy_.ends_with_verdict()) t.failure = r.failure;
     const bool exploits = t.phase == TrialPhase::ending && t.verdict.verb == Verb::exploit;
     const bool yields = admission_->is_leaving(r.trial) || admission_->at_barrier(r.trial) || t.on_hold;
     if (r.outcome == AttemptOutcome::paused && !exploits && !yields && !occupancy_.ends_with_verdict()) {
@@ -440,6 +443,7 @@ void Tuner::apply_one(const study::TrialReopened& r) {
     t.closed_a = t.closed_b = 0.0;
     t.ended = {};
     t.failure = {};
+    t.dies_saving = false;
     t.overtaken = 0;
     t.verdict = {};
     if (r.from_scratch) {

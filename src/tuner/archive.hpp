@@ -201,7 +201,7 @@ void Writer::fields(Self& self, T& v) {
              v.failure_digest, v.deaths, v.deaths_alone, v.died_at, v.overtaken, v.target, v.closed_by, v.closed_a,
              v.closed_b, v.created, v.started, v.ended, v.ranks, v.checkpoints, v.window, v.failure, v.configuration,
              v.winding, v.slot, v.origin, v.takeovers, v.unsettled, v.on_hold, v.others, v.undone, v.changes,
-             v.best_takeover, v.newest_iteration, v.newest_takeover, v.has_saved, v.of_earlier_life);
+             v.best_takeover, v.newest_iteration, v.newest_takeover, v.has_saved, v.of_earlier_life, v.dies_saving);
     }
 }
 

@@ -58,15 +58,27 @@ Before Tuner::look(const study::Record& record) const {
     return before;
 }
 
-/// A verdict as its group is told. Only a trial that leads saves a last checkpoint, and only where it does not keep a
-/// better one; a trial that pauses where it cannot be promoted from saves none: such checkpoints would be deleted at
-/// once.
+/// With searcher.repeats only the mean of all repetitions says which configuration is the best, and the best of its
+/// trials leads. Until then that can be each one that none that is over beats.
+bool Tuner::may_come_to_lead(TrialId id) const {
+    const TrialState& t = state_.trials[id];
+    if (spec_.searcher.repeats == 1 || t.phase == TrialPhase::failed) return false;
+    const Repetitions all = repetitions_of(id, state_.trials, spec_);
+    const bool trains_on = !is_final(t.phase) && t.verdict.verb != Verb::stop;
+    const bool beaten = all.leader && study::better(ranked(*all.leader), ranked(id));
+    return !all.complete && (trains_on || !beaten);
+}
+
+/// A verdict as its group is told. Only a trial that leads, or may come to lead, saves a last checkpoint, and only
+/// where it does not keep a better one; a trial that pauses where it cannot be promoted from saves none: such
+/// checkpoints would be deleted at once.
 Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
     Verdict told = verdict;
     const TrialState& t = state_.trials[id];
     const bool is_worse = spec_.objective.several() || t.last != t.best; // of equal ones, the newest is kept
     const bool is_kept = spec_.checkpoint.keep == 1 && is_worse && keeps_best(t, spec_.objective);
-    if (verdict.verb == Verb::stop && (is_kept || !state_.leads(id))) told.verb = Verb::discard;
+    if (verdict.verb == Verb::stop && (is_kept || !(state_.leads(id) || may_come_to_lead(id))))
+        told.verb = Verb::discard;
     if (verdict.verb == Verb::exploit) told.verb = Verb::discard;
     const bool at_a_rung = verdict.verb == Verb::pause && verdict.reason == Reason::rung;
     if (at_a_rung && !state_.is_result(id) && scheduler_->out_of_reach(id)) told.verb = Verb::discard;
@@ -103,17 +115,19 @@ study::StartTrial Tuner::start_command(TrialId id) const {
             .to_beat = to_beat(id)};
 }
 
-/// See StartTrial. An attempt that repeats one in which the program died must not die of the same save.
+/// See StartTrial. After a death while it saved its best state, nothing is the best: it would die of that at each
+/// start.
 std::optional<double> Tuner::to_beat(TrialId id) const {
+    using Limits = std::numeric_limits<double>; // finite: what is not finite counts as the worst
     const TrialState& t = state_.trials[id];
-    const bool died = !t.failure.empty() && t.verdict.verb == Verb::go_on;
-    if (died)
-        return spec_.objective.mode == study::Mode::max ? std::numeric_limits<double>::infinity()
-                                                        : -std::numeric_limits<double>::infinity();
-    if (!state_.best) return std::nullopt;
-    const TrialState& best = state_.trials[*state_.best];
-    const bool is_lost = state_.best == id && !keeps_best(best, spec_.objective);
-    return is_lost ? std::nullopt : std::optional(best.best);
+    if (t.dies_saving) return spec_.objective.mode == study::Mode::max ? Limits::max() : Limits::lowest();
+    const bool repeats =
+        spec_.searcher.repeats > 1; // the trial may lead by its mean, if its repetitions do not beat it
+    const bool is_kept = keeps_best(t, spec_.objective);
+    auto rival = repeats ? repetitions_of(id, state_.trials, spec_).leader : state_.best;
+    if (rival == id && !is_kept) return std::nullopt;
+    if (repeats && is_kept && (!rival || study::better(ranked(id), ranked(*rival)))) rival = id;
+    return rival ? std::optional(state_.trials[*rival].best) : std::nullopt;
 }
 
 /// What follows from each kind of record; nothing for kinds without a member.

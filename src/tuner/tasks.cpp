@@ -44,11 +44,9 @@ Tuner::Next Tuner::decide(Retain& task, Round&) const {
     if (t.checkpoints.empty() || t.winding)
         return {}; // its group may be about to save; checked again when the attempt is over
     const bool hopeless = t.phase == TrialPhase::paused && scheduler_->out_of_reach(task.trial);
-    // Only the mean of all repeats says which configuration is the best.
-    const bool undecided = spec_.searcher.repeats > 1 && t.phase != TrialPhase::failed &&
-                           !repetitions_of(task.trial, state_.trials, spec_).complete;
-    const auto* checkpoint = state_.retention.of_no_use(
-        task.trial, t, spec_, hopeless, undecided || state_.is_result(task.trial), scheduler_->donated(task.trial));
+    const bool is_result = state_.is_result(task.trial) || may_come_to_lead(task.trial);
+    const auto* checkpoint =
+        state_.retention.of_no_use(task.trial, t, spec_, hopeless, is_result, scheduler_->donated(task.trial));
     if (checkpoint == nullptr) return {};
     return study::CheckpointReleased{task.trial, checkpoint->path, false};
 }

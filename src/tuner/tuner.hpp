@@ -254,6 +254,7 @@ class Tuner {
     [[nodiscard]] std::vector<Rank> holders_of(const study::StartFrom& from) const;
     [[nodiscard]] study::StartTrial start_command(TrialId id) const;
     [[nodiscard]] std::optional<double> to_beat(TrialId id) const;
+    [[nodiscard]] bool may_come_to_lead(TrialId id) const;
     void reopen_row(Round& round) const;
     [[nodiscard]] std::string reason_to_end(const study::AttemptEnded& record) const;
     [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;

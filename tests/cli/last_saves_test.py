@@ -66,6 +66,37 @@ class LastSaves(Case):
                 (self.cwd / "mended").unlink()
                 shutil.rmtree(self.cwd / "s")
 
+    def test_a_program_that_dies_of_saving_its_best_state_does_not_do_so_at_every_start(self):
+        for mode in ("min", "max"):
+            for ending in ("os._exit(1)", "os.kill(os.getpid(), 11)"):
+                with self.subTest(mode=mode, ending=ending):
+                    shutil.rmtree(self.cwd / "s", ignore_errors=True)
+                    self.train(ending)
+                    for name, was, now in (("s.toml", 'mode = "min"', f'mode = "{mode}"'), ("s.toml", "num_trials = 3", "num_trials = 1"),
+                                           ("train.py", "loss=c.x", f"loss=c.x {'-' if mode == 'min' else '+'} e")):
+                        self.write(name, (self.cwd / name).read_text().replace(was, now))
+                    self.assertIn("while saving at iteration 1", self.run_study(75))
+                    self.assertIn("told to save its state and to stop at iteration 3, and ended without having saved it", self.run_study(75))
+                    self.assertIn("1 trial, 1 ok", self.run_study(0))
+
+    def test_weights_that_are_lost_are_named_after_each_start(self):
+        self.train("raise RuntimeError('cannot pickle')")
+        program = (self.cwd / "train.py").read_text()
+        self.write("train.py", program.replace("loss=c.x", "loss=float(h.trial)"))
+        cause = "while saving at iteration 3: RuntimeError: cannot pickle"
+        for code in (75, 0, 0):  # the last one finds a finished study
+            out = self.run_study(code)
+            self.assertRegex(out, "best #0 loss 0.0000 at iteration [1-3] of 3; no weights")
+            status = " ".join(self.ranktune("status", "s")[0].split())
+            self.assertIn("; no weights", status)
+            self.assertIn(cause, out)
+            self.assertEqual(status.count(cause), 1, status)  # as the reason of the end, or beside the best trial
+            if code == 0:
+                self.assertIn("weights of #0 not saved: ", out)
+        self.assertIn(cause, json.loads(self.ranktune("best", "s", "--json")[0])["best"]["unsaved"])
+        self.ranktune("report", "s", "-o", "s.html")
+        self.assertIn("no weights (not saved: ", (self.cwd / "s.html").read_text())
+
     def test_a_full_disk_is_charged_to_nobody(self):
         for scheduler in ("fifo", "asha"):
             with self.subTest(scheduler):

@@ -149,6 +149,8 @@ class Programs(Case):
                          f"'{self.cwd.resolve()}/state.json': each may get the state of the other")
         self.assertIn('cwd = "trial"', out)
         self.assertIn("run side by side and name the same checkpoint", " ".join(self.ranktune("status", "saving")[0].split()))
+        self.assertNotIn("another variant", out)
+        self.assertIn("goes on, when each trial saves to a place of its own", " ".join(out.split()))
         text = (self.cwd / "saving.toml").read_text()
         (self.cwd / "saving.toml").write_text(text.replace("[searcher]", 'cwd = "trial"\n[searcher]'))
         out, _ = self.ranktune(*run)

@@ -76,6 +76,17 @@ class Repeats(Kills, Case):
                               capture_output=True, text=True, timeout=TIMEOUT)
         return done.stdout.count('"repeats_of"')
 
+    def test_the_best_trial_has_the_weights_of_its_last_iteration_where_that_is_the_best(self):
+        self.write("thrice.toml", STUDY.format(searcher="random").replace('builtin = "curve"\nnoise = 0.05', f'command = "{sys.executable} train.py"'))
+        self.write("train.py", "import ranktune\nc, h = ranktune.config(), ranktune.context()\n"
+                   "def save(folder):\n    open(folder + '/state', 'w').write(f'{h.trial} {e + 1}')\n"
+                   "for e in range(h.iteration, h.iterations):\n    ranktune.report(score=c.lr + 0.01 * (h.trial % 3) + e, checkpoint=save)\n")
+        out, _ = self.ranktune("run", "thrice.toml", "--local", "2")
+        self.assertNotIn("weights of", out)
+        best = self.exported("thrice")["study"]["best_trial"]
+        state, = (self.cwd / "thrice" / "checkpoints").rglob("state")  # and no other is left
+        self.assertEqual(state.read_text(), f"{best} 3")
+
     def test_deterministic_studies_are_the_same_on_any_number_of_ranks(self):
         text = STUDY.format(searcher="tpe").replace("seed = 1", "seed = 1\ndeterministic = true\nmax_concurrent = 3")
         self.write("thrice.toml", text)

@@ -107,6 +107,13 @@ TEST_CASE("names and messages of users cannot leave the data of the page", "[rep
     CHECK(data.at("texts").at(data.at("trials").at("message").at(0).get<std::size_t>()) == "bad \\xff byte <!-- ");
 }
 
+TEST_CASE("the page has failures by their messages", "[report]") {
+    StudyView view;
+    CHECK_FALSE(data_of(view).contains("failures"));
+    view.failures = {"#1 #2: out of memory", "#3: NaN"};
+    CHECK(data_of(view).at("failures") == Json(view.failures));
+}
+
 TEST_CASE("of too many attempts the longest stay, in their order", "[report]") {
     StudyView view;
     for (const double length : {1.0, 5.0, 2.0, 4.0}) {

@@ -50,6 +50,20 @@ TEST_CASE("the static part has the best result, pictures and the trials", "[repo
     for (int i = 0; i < 6; ++i) CHECK_THAT(trials, Contains("<td class=\"text\">#" + std::to_string(i) + "</td>"));
 }
 
+TEST_CASE("the static part says whose weights there are, and what failed, by its message", "[report]") {
+    StudyByHand study(small_study(9));
+    study.began(2);
+    study.report(0, 1, 0.5);
+    study.over(0, study::AttemptOutcome::failed, {"lr = 0.1 is <bad>"});
+    study.over(1, study::AttemptOutcome::failed, {"lr = 0.2 is <bad>"});
+    PageStudy page{view_of(study), "small", "run by pid 1 on n0"};
+    CHECK_THAT(
+        static_page({&page, 1}, false),
+        Contains("Failed: #0 #1: lr = 0.1 is &lt;bad&gt; (the others with other values)") && !Contains("weights of"));
+    page.view.other_weights = "weights of iteration 3 (0.25)";
+    CHECK_THAT(static_page({&page, 1}, false), Contains("at iteration 1 of 9; weights of iteration 3 (0.25)"));
+}
+
 TEST_CASE("a study without a value has a static part, too", "[report]") {
     StudyByHand study(small_study(9));
     study.began(2);

@@ -81,13 +81,14 @@ class Head final : public AttemptPort {
     }
 };
 
-/// Reports {score: iteration} and records its calls as text.
+/// Reports {score: factor * iteration} and records its calls as text.
 class Body final : public TrialBody {
   public:
     explicit Body(TrialLoop& loop) : loop_(loop) {}
 
     Saves can_save = Saves::now;
     Iteration last = 100;                         ///< it ends on its own after so many reports
+    double factor = 1.0;                          ///< of what it reports
     bool in_turns = false;                        ///< it must not block while waiting for the head
     std::optional<Word> word_of_leader;           ///< the leader's word that `tell` returns on another rank
     std::function<void(const std::string&)> hook; ///< called with each event, before anything else
@@ -99,7 +100,7 @@ class Body final : public TrialBody {
     Verb train(const Report& report) override {
         event("train");
         for (Iteration done = 0; done < last; ++done) {
-            const Verb told = report({{"score", static_cast<double>(loop_.iteration() + 1)}, {"time", 1.0}});
+            const Verb told = report({{"score", factor * static_cast<double>(loop_.iteration() + 1)}, {"time", 1.0}});
             if (told != Verb::go_on) return told;
         }
         return Verb::go_on;
@@ -350,6 +351,12 @@ TEST_CASE("the state of a report that is the best of the study so far is saved",
     SECTION("not where a constraint is violated") {
         scene.assignment.start.to_beat.reset();
         scene.spec.objective.constraints = {{"time", 0.5}};
+        CHECK(saves().empty());
+    }
+    SECTION("not where the value is not finite, nor where the head wants none") {
+        scene.assignment.start.to_beat.reset();
+        CHECK(saves([](Body& body) { body.factor = std::numeric_limits<double>::quiet_NaN(); }).empty());
+        scene.assignment.start.to_beat = std::numeric_limits<double>::max();
         CHECK(saves().empty());
     }
     SECTION("not where a trial saves only at its end") {

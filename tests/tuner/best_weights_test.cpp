@@ -74,13 +74,40 @@ TEST_CASE("a trial knows what it has to beat to be the best of the study", "[tun
 }
 
 TEST_CASE("an attempt that repeats one in which the best state could not be saved does not try again", "[tuner]") {
-    SmallCore core(three);
+    using Limits = std::numeric_limits<double>;
+    for (const Mode mode : {Mode::max, Mode::min}) {
+        for (const std::string more : {"", "deterministic = true\nmax_concurrent = 1\n"}) {
+            std::string text = testing::small_study("max_iterations = 3\n" + more, "");
+            if (mode == Mode::min) text.replace(text.find("\"max\""), 5, "\"min\"");
+            SmallCore core(text);
+            core.began({"n0"});
+            core.report(0, 1, 0.5);
+            core.over(0, AttemptOutcome::unsaved, {"while saving at iteration 1: killed by signal 9", 0});
+            CHECK(core.state().drain_reason == study::Reason::unsaved);
+            CHECK_FALSE(core.trial(0).failure.empty());
+            core.began({"n0"});
+            for (const bool lost : {false, true}) { // the attempt after the next one does not try it, either
+                if (lost) core.over(0, AttemptOutcome::lost);
+                REQUIRE(started(core).trial == TrialId{0});
+                const double worth = study::score(started(core).to_beat.value(), mode);
+                for (const double value : {Limits::lowest(), 0.5, Limits::max(), Limits::infinity()})
+                    CHECK(study::score(value, mode) <= worth);
+            }
+            for (const Iteration iteration : {1, 2, 3}) core.report(0, iteration, 0.5);
+            CHECK(told(core) == Verb::stop); // at its end it tries
+            core.over(0, AttemptOutcome::stopped);
+            CHECK(started(core).to_beat == 0.5);
+        }
+    }
+}
+
+TEST_CASE("an attempt after another failure saves its best state", "[tuner]") {
+    SmallCore core(testing::small_study("max_iterations = 3\n", "[failure]\nmax_failures = 1\n"));
     core.began({"n0"});
     core.report(0, 1, 0.5);
-    core.over(0, AttemptOutcome::unsaved, {"while saving at iteration 1: killed by signal 9", 0});
-    CHECK(core.state().drain_reason == study::Reason::unsaved);
-    core.began({"n0"});
-    CHECK(started(core).to_beat == std::numeric_limits<double>::infinity());
+    core.over(0, AttemptOutcome::failed, {"an exception", 0});
+    CHECK(started(core).trial == TrialId{0});
+    CHECK_FALSE(started(core).to_beat);
 }
 
 TEST_CASE("a checkpoint of the best iteration with another value does not have the weights of the best value",

@@ -2,6 +2,8 @@
 // searcher.repeats: several trials with one configuration, and the mean of their results.
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <variant>
 
 #include "tuner/small_core.hpp"
 #include "tuner/values.hpp"
@@ -177,6 +179,55 @@ TEST_CASE("the best checkpoint of a trial stays until its configuration is judge
     CHECK(core.state().best == TrialId{3});
     CHECK(core.trial(3).checkpoints.size() == 1);
     for (const std::uint32_t other : {0, 1, 2, 4, 5}) CHECK(core.trial(other).checkpoints.empty());
+}
+
+TEST_CASE("a repeat that may come to lead by the mean keeps its last or its best weights", "[tuner]") {
+    SmallCore core(three_each("random", "", 6));
+    core.began({"n0"});
+    const auto is_told = [&](std::uint32_t trial, double last) -> std::optional<Verb> {
+        core.report(trial, 2, last);
+        for (const auto& command : core.commands())
+            if (const auto* decide = std::get_if<study::Decide>(&command)) return decide->verdict.verb;
+        return {};
+    };
+    const auto to_beat = [&](std::uint32_t trial) -> std::optional<double> {
+        for (const auto& command : core.commands())
+            if (const auto* start = std::get_if<study::StartTrial>(&command)) {
+                REQUIRE(start->trial == TrialId{trial});
+                return start->to_beat;
+            }
+        FAIL("no trial was started");
+        return {};
+    };
+    CHECK_FALSE(to_beat(0));
+    CHECK(is_told(0, 0.9) == Verb::stop); // the last iteration is the best, and the two others are to come
+    core.saved(0, 2, 0.9);
+    core.over(0, AttemptOutcome::stopped);
+    CHECK(core.trial(0).checkpoints.size() == 1);
+    CHECK(to_beat(1) == 0.9);
+    CHECK(is_told(1, 0.2) == Verb::discard); // it is never the best of its configuration
+    core.over(1, AttemptOutcome::stopped);
+    core.over(2, AttemptOutcome::failed, {"bad luck"});
+    REQUIRE(core.state().best == TrialId{0});
+    CHECK_FALSE(to_beat(3)); // its mean may be better, although each value of the other configuration is
+    core.report(3, 1, 0.7);
+    core.saved(3, 1, 0.7);
+    CHECK(is_told(3, 0.6) == Verb::discard); // it keeps its best weights
+    core.over(3, AttemptOutcome::failed, {"bad luck"});
+    CHECK_FALSE(to_beat(4)); // a failed one does not count
+    CHECK(is_told(4, 0.5) == Verb::stop);
+    core.saved(4, 2, 0.5);
+    core.over(4, AttemptOutcome::stopped);
+    CHECK(to_beat(5) == 0.5);
+    core.report(5, 1, 0.95);
+    core.saved(5, 1, 0.95);
+    core.over(5, AttemptOutcome::lost);
+    CHECK(to_beat(5) == 0.95); // its own, which it keeps
+    CHECK(is_told(5, 0.9) == Verb::discard);
+    core.over(5, AttemptOutcome::stopped);
+    CHECK(core.state().best == TrialId{5});
+    CHECK(core.trial(4).checkpoints.empty());
+    CHECK(core.trial(5).checkpoints.size() == 1);
 }
 
 TEST_CASE("a repeat that is reopened is judged again", "[tuner]") {

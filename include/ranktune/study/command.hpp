@@ -30,8 +30,8 @@ struct StartTrial {
     Iteration decision_point = 1; ///< see Decide
     /// Mean time between failures of the job, as far as the study knows: for checkpoint.interval = "auto".
     base::Duration between_failures{};
-    /// The best value of the study so far: a report that beats it has a state worth keeping. nullopt: there is none, or
-    /// it is this trial's own and its state was not saved.
+    /// A report that beats this has a state worth keeping: the best value so far. nullopt: there is none, or it is this
+    /// trial's own and its state was not saved. The largest number (mode "min": the lowest): no report has.
     std::optional<double> to_beat = {};
     friend bool operator==(const StartTrial&, const StartTrial&) = default;
 };

@@ -104,11 +104,18 @@ std::string why_text(const tuner::Tuner& tuner) {
     return first_line(state.end_message);
 }
 
+std::uint64_t trials_never_made(const tuner::Tuner& tuner) {
+    const tuner::State& state = tuner.state();
+    // A study that ran to its end with fewer has tried all configurations that there are.
+    const bool complete = state.end_reason == study::Reason::study_complete;
+    const std::uint64_t made = state.trials.size();
+    return tuner::is_over(state) && !complete ? std::max<std::uint64_t>(tuner.spec().num_trials, made) - made : 0;
+}
+
 std::string trials_made(const tuner::Tuner& tuner) {
     const std::uint64_t made = tuner.state().trials.size();
-    const std::uint64_t planned = tuner.spec().num_trials;
-    return made < planned && tuner::is_over(tuner.state())
-               ? fmt::format("{} of {}", grouped(made), counted(planned, "trial"))
+    return trials_never_made(tuner) > 0
+               ? fmt::format("{} of {}", grouped(made), counted(tuner.spec().num_trials, "trial"))
                : counted(made, "trial");
 }
 
@@ -128,10 +135,34 @@ std::string weights_of(const study::CheckpointRef& checkpoint) {
 
 } // namespace
 
+std::string unsaved_cause(const TrialState& trial) {
+    const bool known = trial.phase != TrialPhase::failed && !holds_ranks(trial) && !trial.failure.empty();
+    return known ? failure_message(trial) : std::string();
+}
+
 std::string other_weights(const TrialState& trial, const study::Objective& objective) {
     const auto* checkpoint = tuner::best_checkpoint(trial, objective);
-    return checkpoint == nullptr || tuner::has_best(trial, *checkpoint, objective) ? std::string()
-                                                                                   : weights_of(*checkpoint);
+    if (checkpoint == nullptr) return unsaved_cause(trial).empty() ? "" : "no weights";
+    return tuner::has_best(trial, *checkpoint, objective) ? std::string() : weights_of(*checkpoint);
+}
+
+std::string lost_weights_text(const tuner::Tuner& tuner, const Style& style) {
+    const auto& state = tuner.state();
+    const study::Objective& objective = tuner.spec().objective;
+    std::vector<study::TrialId> leaders = state.front.trials();
+    if (!objective.several() && state.best) leaders = {*state.best};
+    std::vector<std::string> names;
+    std::string cause;
+    for (const study::TrialId id : leaders) {
+        const TrialState& trial = state.trial(id);
+        const std::string own = tuner::keeps_best(trial, objective) ? std::string() : unsaved_cause(trial);
+        if (own.empty()) continue;
+        if (cause.empty()) cause = own;
+        names.push_back(fmt::format("#{}", id.value()));
+    }
+    if (names.empty() || (state.ended && why_text(tuner).find(cause) != std::string::npos)) return {};
+    return paint(prose("weights", "of " + base::join_some(names, 6) + " not saved: " + unbroken(cause), style),
+                 Tone::bad, style);
 }
 
 std::string best_aside(const TrialState& trial, const study::CheckpointRef& checkpoint,
@@ -194,37 +225,39 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
     return paint(prose("best", text, style), Tone::bad, style);
 }
 
-std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style) {
-    struct Group {
-        std::string message; ///< of its first trial
-        bool varies = false; ///< others have other values in it
-        std::vector<std::string> trials;
-    };
-    std::map<std::string, Group> by_shape;
+std::vector<FailureGroup> failure_groups(const tuner::State& state) {
+    std::map<std::string, FailureGroup> by_shape;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         if (state.trials[i].phase != TrialPhase::failed) continue;
         const std::string message = failure_message(state.trials[i]);
-        Group& group = by_shape[shape_of(message)];
+        FailureGroup& group = by_shape[shape_of(message)];
         if (group.trials.empty()) group.message = message;
         group.varies = group.varies || group.message != message;
         group.trials.push_back(fmt::format("#{}", i));
     }
-    std::string text;
+    std::vector<FailureGroup> groups;
+    for (auto& [shape, group] : by_shape) groups.push_back(std::move(group));
+    return groups;
+}
+
+std::string text_of(const FailureGroup& group) {
+    return base::join_some(group.trials, 6, " ") + ": " + group.message +
+           (group.varies ? " (the others with other values)" : "");
+}
+
+std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style) {
     constexpr std::size_t shown = 5;
-    std::size_t groups = 0;
-    for (const auto& [shape, group] : by_shape) {
-        if (++groups > shown) {
-            text += prose("",
-                          fmt::format("and {}: {}", counted(by_shape.size() - shown, "other message"),
-                                      unbroken(command_text({"export", directory, "--format", "json"}))),
-                          style);
-            break;
-        }
-        text += prose(groups == 1 ? "failed" : "",
-                      base::join_some(group.trials, 6, " ") + ": " + unbroken(group.message) +
-                          (group.varies ? " (the others with other values)" : ""),
-                      style);
+    std::vector<FailureGroup> groups = failure_groups(state);
+    std::string text;
+    for (std::size_t i = 0; i < std::min(groups.size(), shown); ++i) {
+        groups[i].message = unbroken(groups[i].message);
+        text += prose(i == 0 ? "failed" : "", text_of(groups[i]), style);
     }
+    if (groups.size() > shown)
+        text += prose("",
+                      fmt::format("and {}: {}", counted(groups.size() - shown, "other message"),
+                                  unbroken(command_text({"export", directory, "--format", "json"}))),
+                      style);
     return paint(text, text.empty() ? Tone::plain : Tone::bad, style);
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "report/screens/text.hpp"
 #include "tuner/tuner.hpp"
@@ -17,6 +18,8 @@ namespace ranktune::report {
 /// The message of a failed trial, in one line; without a message, the reason why it was closed.
 [[nodiscard]] std::string failure_message(const tuner::TrialState& trial);
 
+/// How many trials a study that is over never made, because it ended before.
+[[nodiscard]] std::uint64_t trials_never_made(const tuner::Tuner& tuner);
 /// "60 trials"; of a study that ended before it made all of them, "9 of 20 trials".
 [[nodiscard]] std::string trials_made(const tuner::Tuner& tuner);
 
@@ -34,16 +37,30 @@ namespace ranktune::report {
 /// constraints, or why there is none. Empty when no trial has reported, or when `why_text` says why there is none.
 [[nodiscard]] std::string best_text(const tuner::Tuner& tuner, const Style& style);
 
+/// Why the last state of a trial that has not failed could not be saved; empty: nothing is known.
+[[nodiscard]] std::string unsaved_cause(const tuner::TrialState& trial);
 /// "weights of iteration 9 (0.96)" where the checkpoint that the trial has to offer does not have the weights of its
-/// best value; empty otherwise.
+/// best value; "no weights" where it has none because it could not be saved; empty otherwise.
 [[nodiscard]] std::string other_weights(const tuner::TrialState& trial, const study::Objective& objective);
 /// A line for who takes this checkpoint of the trial: "its best val_accuracy, 0.98, was at iteration 7; these are
 /// weights of iteration 9 (0.96)"; empty where they belong to the best value.
 [[nodiscard]] std::string best_aside(const tuner::TrialState& trial, const study::CheckpointRef& checkpoint,
                                      const study::Objective& objective);
 
-/// Failed trials, grouped by message: `#21 #44: loss is NaN at iteration 2`. A message stays in one line, so that it
-/// can be searched for. `directory`: of the study, as the user types it.
+/// The best trials whose weights could not be saved, and why; empty where there are none, or where `why_text` says why.
+[[nodiscard]] std::string lost_weights_text(const tuner::Tuner& tuner, const Style& style);
+
+/// Failed trials whose messages differ in values alone.
+struct FailureGroup {
+    std::string message; ///< of the first one
+    bool varies = false; ///< others have other values in it
+    std::vector<std::string> trials;
+};
+[[nodiscard]] std::vector<FailureGroup> failure_groups(const tuner::State& state);
+/// "#21 #44: loss is NaN at iteration 2".
+[[nodiscard]] std::string text_of(const FailureGroup& group);
+/// The first groups. A message stays in one line, so that it can be searched for. `directory`: of the study, as the
+/// user types it.
 [[nodiscard]] std::string failures_text(const tuner::State& state, const std::string& directory, const Style& style);
 
 /// For an error message: the failed trials as in `failures_text`, and where the logs are, in unwrapped lines that each

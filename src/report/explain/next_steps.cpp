@@ -108,6 +108,14 @@ void add_mended(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const F
                                                                            : "when the trainable is mended"));
 }
 
+/// Of a study that ended as `stateless`: a trial had to pause without a checkpoint. Otherwise two named the same one.
+bool gives_no_state(const tuner::State& state) {
+    return !state.retention.ever_saved() &&
+           std::any_of(state.trials.begin(), state.trials.end(), [](const tuner::TrialState& trial) {
+               return trial.phase != TrialPhase::failed && !trial.failure.empty();
+           });
+}
+
 /// Excludes never_finite: those trials ended regularly, so there is nothing to retry.
 bool no_trial_succeeded(const tuner::State& state) {
     return state.outcome == StudyOutcome::no_success && state.end_reason != study::Reason::never_finite;
@@ -170,6 +178,10 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     if (state.outcome == StudyOutcome::resumable) return steps_to_go_on(directory);
     std::vector<NextStep> steps;
     if (state.end_reason == study::Reason::stateless) {
+        if (!gives_no_state(state)) {
+            steps.push_back(run_step(files.command, "goes on, when each trial saves to a place of its own"));
+            return steps;
+        }
         steps.push_back(run_step(files.command, "goes on, when the program or the study file is mended"));
         steps.push_back(run_step(files.command + " --fresh", "begins again, with another variant in [scheduler]"));
         return steps;

@@ -136,6 +136,7 @@ std::string headline_html(const PageStudy& study) {
                                  counted(view.trials.size(), "trial"), grouped(view.num_trials), view.searcher,
                                  view.scheduler, counted(view.max_iterations, "iteration"), study.state));
     if (!view.end.empty()) text += sentence(view.end, "warning");
+    for (const std::string& each : view.failures) text += sentence("Failed: " + each, "warning");
     if (!view.simulated.empty()) text += sentence(view.simulated, "warning");
     if (!view.ended) text += sentence("Not ended: as of " + view.as_of + ".", "warning");
     return text;
@@ -152,8 +153,9 @@ std::string best_html(const StudyView& view) {
     std::string others;
     for (std::size_t i = 0; i < view.others.size() && i < best.others.size(); ++i)
         others += fmt::format(", {} {}", view.others[i].metric, metric_text(best.others[i]));
-    text += sentence(fmt::format("{}, trial #{} at iteration {} of {}{}{}", view.metric, view.best->value(),
-                                 best.best_iteration, view.max_iterations, view.limits, others));
+    const std::string weights = view.other_weights.empty() ? "" : "; " + view.other_weights;
+    text += sentence(fmt::format("{}, trial #{} at iteration {} of {}{}{}{}", view.metric, view.best->value(),
+                                 best.best_iteration, view.max_iterations, view.limits, others, weights));
     std::vector<TextRow> rows;
     for (const auto& entry : best.configuration.entries()) rows.push_back({entry.name, entry.value.text()});
     text += html_table({"hyper-parameter", "value"}, rows);

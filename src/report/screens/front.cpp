@@ -56,10 +56,13 @@ std::string front_weights(const tuner::Tuner& tuner, const std::vector<TrialId>&
     std::string text;
     for (const TrialId id : ids) {
         const auto* checkpoint = tuner::best_checkpoint(tuner.state().trial(id), tuner.spec().objective);
-        if (checkpoint == nullptr) continue;
+        const std::string cause = unsaved_cause(tuner.state().trial(id));
+        if (checkpoint == nullptr && cause.empty()) continue;
         text += prose(text.empty() ? "weights" : "",
-                      fmt::format("#{}  {} (iteration {})", id.value(), unbroken(directory + "/" + checkpoint->path),
-                                  checkpoint->iteration),
+                      checkpoint == nullptr
+                          ? fmt::format("#{}  not saved: {}", id.value(), unbroken(cause))
+                          : fmt::format("#{}  {} (iteration {})", id.value(),
+                                        unbroken(directory + "/" + checkpoint->path), checkpoint->iteration),
                       style);
     }
     return text.empty() ? prose("weights", "no checkpoint was kept", style) : text;

@@ -113,16 +113,15 @@ std::string deadline_line(const tuner::State& state, std::int64_t wall, const St
 std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, const Style& style) {
     const auto& state = tuner.state();
     const auto& spec = tuner.spec();
-    const std::uint64_t made = state.trials.size();
-    const bool all = made >= spec.num_trials;
     std::string text = paragraph(fmt::format("{} is finished ({}, exit {}): nothing was started", spec.name,
                                              trials_made(tuner), static_cast<int>(state.outcome)),
                                  style);
     std::string reason = why_text(tuner);
-    if (!all)
-        reason += fmt::format("{}the other {} were never made", reason.empty() ? "" : "; ", spec.num_trials - made);
+    if (const std::uint64_t never = trials_never_made(tuner); never > 0)
+        reason +=
+            fmt::format("{}the other {} {} never made", reason.empty() ? "" : "; ", never, never == 1 ? "was" : "were");
     if (!reason.empty()) text += prose("why", reason, style);
-    text += best_text(tuner, style);
+    text += best_text(tuner, style) + lost_weights_text(tuner, style);
     text += steps_text(steps_of_finished(tuner, files), style);
     return encoded(std::move(text), style);
 }

@@ -113,23 +113,22 @@ std::string training_text(const tuner::Tuner& tuner) {
     return text;
 }
 
-/// Why a trial that has not failed could not save its state: ": ..."; empty: nothing is known.
-std::string unsaved_text(const TrialState& trial) {
-    const bool unsaved = trial.phase != TrialPhase::failed && !holds_ranks(trial) && !trial.failure.empty();
-    return unsaved ? ": " + unbroken(failure_message(trial)) : std::string();
-}
-
 /// Explains why the kept weights are not those of the best iteration.
 std::string other_weights_text(const study::StudySpec& spec, const TrialState& best, const std::string& directory,
                                const Style& style) {
     using Interval = study::CheckpointSpec::Interval;
-    std::string why = unsaved_text(best);
-    if (why.empty() && spec.checkpoint.interval == Interval::none)
+    std::string why = unsaved_cause(best);
+    if (!why.empty())
+        why = ": " + unbroken(why);
+    else if (best.dies_saving)
+        why = ": an attempt died of saving on the way, and later ones did not try that";
+    else if (spec.checkpoint.interval == Interval::none)
         why = ": with checkpoint.interval = \"none\" a trial saves only where it pauses or ends";
-    else if (why.empty())
-        why =
-            ": a trial that leads saves while checkpoints take less than a tenth of its time, and a program only if it "
-            "can go on after it has saved";
+    else
+        why = fmt::format(
+            ": a trial that leads{} saves while checkpoints take less than a tenth of its time, and a "
+            "program only if it can go on after it has saved",
+            spec.searcher.repeats > 1 ? ", or may come to by its mean," : "");
     std::string text = prose(
         "",
         fmt::format("The state of iteration {}, where the value was best, was not saved{}", best.best_iteration, why),
@@ -228,6 +227,7 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     if (state.best && !tuner.spec().objective.several())
         text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
     if (!nearest_text(tuner).empty()) text += prose("", configuration_text(nearest_configuration(tuner)), style);
+    text += lost_weights_text(tuner, style);
     if (files.verbose) text += figures_text(tuner, live, style);
     if (const std::string failure = searcher_failure_text(tuner, files.log); !failure.empty())
         text += paint(prose("searcher", failure, style), Tone::bad, style);
@@ -335,12 +335,13 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     text += schedule_text(state, *state.best, directory, style);
     if (!simulated.empty()) return encoded(std::move(text), style); // there are no weights
     const auto* checkpoint = tuner::best_checkpoint(best, tuner.spec().objective);
+    const std::string cause = unsaved_cause(best);
     text += prose("weights",
-                  checkpoint == nullptr ? "no checkpoint was kept" + unsaved_text(best)
+                  checkpoint == nullptr ? "no checkpoint was kept" + (cause.empty() ? "" : ": " + unbroken(cause))
                                         : fmt::format("{} (iteration {})", unbroken(directory + "/" + checkpoint->path),
                                                       checkpoint->iteration),
                   style);
-    if (!others.empty()) text += other_weights_text(tuner.spec(), best, directory, style);
+    if (checkpoint != nullptr && !others.empty()) text += other_weights_text(tuner.spec(), best, directory, style);
     if (weights_missing)
         text += prose("", "That file is missing: restore it, or see whether an earlier one is left with", style) +
                 labelled("", command_text({"checkpoint", directory, "best"}));

@@ -248,6 +248,12 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.trainable = spec.trainable.program ? spec.trainable.program->command : spec.trainable.name;
     view.num_trials = spec.num_trials;
     view.out_of_service = out_of_service_text(state);
+    constexpr std::size_t most_failures = 20;
+    const auto failures = failure_groups(state);
+    for (std::size_t i = 0; i < std::min(failures.size(), most_failures); ++i)
+        view.failures.push_back(text_of(failures[i]));
+    if (failures.size() > most_failures)
+        view.failures.push_back("and " + counted(failures.size() - most_failures, "other message"));
     view.max_iterations = spec.max_iterations;
     view.seed = spec.seed;
     view.ended = state.ended;
@@ -260,8 +266,11 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.limits = limits_text(tuner.spec().objective);
     view.nearest = nearest_text(tuner);
     if (view.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
-    if (state.best && state.simulation.empty() && !tuner::holds_ranks(state.trial(*state.best)))
+    if (state.best && state.simulation.empty() && !tuner::holds_ranks(state.trial(*state.best))) {
         view.other_weights = other_weights(state.trial(*state.best), tuner.spec().objective);
+        const std::string cause = unsaved_cause(state.trial(*state.best));
+        if (!view.other_weights.empty() && !cause.empty()) view.other_weights += " (not saved: " + cause + ")";
+    }
     if (view.repeats > 1)
         for (const tuner::Repetitions& each : configurations_by_mean(tuner))
             if (each.complete && each.best) view.configurations.push_back(each);

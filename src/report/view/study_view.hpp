@@ -121,14 +121,16 @@ struct StudyView {
     study::Iteration max_iterations = 1;
     std::uint64_t seed = 0;
     bool ended = false;
-    std::string end;    ///< why it ended, in words; empty: it has not, or is complete
-    int exit_code = 0;  ///< where it has ended
-    double now_s = 0.0; ///< study time of the newest record
-    std::string as_of;  ///< wall time of the newest record, RFC 3339; empty: not known
+    std::vector<std::string> failures; ///< failed trials by their messages: "#21 #44: loss is NaN"
+    std::string end;                   ///< why it ended, in words; empty: it has not, or is complete
+    int exit_code = 0;                 ///< where it has ended
+    double now_s = 0.0;                ///< study time of the newest record
+    std::string as_of;                 ///< wall time of the newest record, RFC 3339; empty: not known
     std::optional<study::TrialId> best;
     std::uint32_t repeats = 1;                      ///< trials of each configuration (searcher.repeats)
     std::vector<tuner::Repetitions> configurations; ///< with repeats: complete ones with a mean, the best first
-    std::string other_weights; ///< "weights of iteration 9 (0.96)", if the best trial has not those of its best value
+    std::string other_weights; ///< "weights of iteration 9 (0.96)", or that there are none, and why, if the best trial
+                               ///< has not those of its best value
     std::string best_mean; ///< with searcher.repeats: "0.9120 +- 0.0041 (mean of 3)", of its configuration; else empty
     std::string limits;    ///< " with latency <= 5.0": the constraints; empty: none
     std::string nearest;   ///< without a best trial: the one that is nearest to the constraints, in words; empty: none

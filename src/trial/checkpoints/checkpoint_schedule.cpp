@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/checkpoints/checkpoint_schedule.hpp"
 
+#include <limits>
 #include <utility>
 
 #include "ranktune/study/objective.hpp"
@@ -18,7 +19,8 @@ CheckpointSchedule::CheckpointSchedule(const study::StudySpec& spec, const Assig
 
 bool CheckpointSchedule::is_best(const TrialPoint& point) {
     if (!keeps_best_ || !point.value) return false;
-    if (to_beat_ && study::score(*point.value, mode_) <= study::score(*to_beat_, mode_)) return false;
+    const double best = to_beat_ ? study::score(*to_beat_, mode_) : -std::numeric_limits<double>::infinity();
+    if (study::score(*point.value, mode_) <= best) return false;
     to_beat_ = point.value;
     return clock_.affords_more(point.seconds);
 }

@@ -28,10 +28,14 @@ Repetitions repetitions_of(TrialId trial, const Trials& trials, const study::Stu
             continue;
         }
         values.push_back(t.best);
-        const auto ranked = [&](TrialId id) {
-            return study::Ranked{study::score(trials[id].best, spec.objective.mode), id};
+        const auto take = [&](std::optional<TrialId>& best) {
+            const auto ranked = [&](TrialId id) {
+                return study::Ranked{study::score(trials[id].best, spec.objective.mode), id};
+            };
+            if (!best || study::better(ranked(TrialId{i}), ranked(*best))) best = TrialId{i};
         };
-        if (!all.best || study::better(ranked(TrialId{i}), ranked(*all.best))) all.best = TrialId{i};
+        take(all.best);
+        if (is_final(t.phase) && !std::isnan(t.best)) take(all.leader);
     }
     all.complete = over == repeats;
     double sum = 0.0;

@@ -24,6 +24,7 @@ struct Repetitions {
     double mean = not_a_number;      ///< of the best values of those that count; NaN: none counts, or one has no value
     double deviation = not_a_number; ///< sample standard deviation of these; NaN: fewer than two
     std::optional<TrialId> best;     ///< the best of these; nullopt: without a mean
+    std::optional<TrialId> leader;   ///< the best of those that count and are over; nullopt: none has a value
 
     [[nodiscard]] std::uint32_t counted() const { return created - failed; }
 };

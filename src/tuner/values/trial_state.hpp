@@ -51,6 +51,7 @@ struct TrialState {
     bool silent = true;              ///< no report of the newest attempt yet
     bool unheard = true;             ///< no report has counted since it began or was reopened
     bool has_saved = false;          ///< a checkpoint was committed since it began, or began anew
+    bool dies_saving = false;        ///< its program died while it saved its best state on the way
     bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
     Reason closed_by = Reason::none; ///< placed here to fill padding, as is `overtaken`
     Attempt attempt;                 ///< newest; zero: never started
