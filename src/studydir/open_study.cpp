@@ -37,11 +37,7 @@ std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::stri
 
 /// Refuses to start: a new study would overwrite the old one, file by file.
 void refuse_remains(storage::FileSystem& files, const std::string& directory) {
-    const std::string trace = trace_of_a_journal(files, StudyDirectory{directory});
-    if (trace.empty()) return;
-    throw base::UsageError("'" + directory + "' holds a study (there is '" + trace +
-                           "') whose journal is gone: restore the folder 'journal' from a backup or a snapshot of the "
-                           "file system. Or begin again: --fresh moves the old directory aside, -o takes another one");
+    if (const std::string text = without_journal(files, {directory}); !text.empty()) throw base::UsageError(text);
 }
 
 /// Refuses to start: a later start would delete unknown files there as leftovers of killed ranks.

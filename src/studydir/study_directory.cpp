@@ -203,6 +203,14 @@ std::string trace_of_a_journal(storage::FileSystem& files, const StudyDirectory&
     return {};
 }
 
+std::string without_journal(storage::FileSystem& files, const StudyDirectory& directory) {
+    const std::string trace = trace_of_a_journal(files, directory);
+    if (trace.empty()) return {};
+    return "'" + directory.path + "' holds a study (there is '" + trace +
+           "') whose journal is gone: restore the folder 'journal' from a backup or a snapshot of the file system. Or "
+           "begin again with the study file: --fresh moves the old directory aside, -o takes another one";
+}
+
 void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory) {
     files.make_directories(directory.python());
     files.publish(directory.python_module(), trainables::python_module(), false);

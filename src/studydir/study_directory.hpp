@@ -129,6 +129,8 @@ void create_study_directory(storage::FileSystem& files, const StudyDirectory& di
 [[nodiscard]] std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& directory);
 /// The first file that proves that there was a journal, as a relative path; empty: none.
 [[nodiscard]] std::string trace_of_a_journal(storage::FileSystem& files, const StudyDirectory& directory);
+/// What to do about a study with such a trace and without a journal; empty: there is no trace.
+[[nodiscard]] std::string without_journal(storage::FileSystem& files, const StudyDirectory& directory);
 
 /// Writes the Python module of this version, over that of an earlier start.
 void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory);

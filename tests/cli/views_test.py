@@ -103,17 +103,54 @@ class List(Views):
         (study / "status").write_text('{"study": 3}')  # of another version
         found = json.loads(self.ranktune("ls", "--json")[0])["studies"][0]
         self.assertEqual({**found, "newest": None}, {**expected, "newest": None})
-        # It is not read where they are.
-        self.write("tiny.toml", TINY)
-        self.run_tiny("-q", "--fresh")
-        segment = study / "journal" / "000001.h5"
-        segment.write_bytes(b"damaged")
-        self.assertEqual(json.loads(self.ranktune("ls", "tiny", "--json")[0])["studies"][0]["state"], "finished")
-        (study / "status").unlink()
-        listed = json.loads(self.ranktune("ls", "tiny", "--json")[0])["studies"][0]
-        self.assertEqual(listed["state"], "unreadable")
-        self.assertIn("000001.h5", listed["problem"])
-        self.assertIn("000001.h5", self.ranktune("ls", "tiny")[0])
+
+    def test_a_journal_that_is_damaged_or_gone_is_seen_in_the_list(self):
+        self.run_tiny("-q")
+        journal = self.cwd / "tiny" / "journal"
+        segment = journal / "000001.h5"
+        whole = segment.read_bytes()
+        segment.chmod(0o644)
+
+        def problem():
+            for folder in ((), ("tiny",)):
+                listed, = json.loads(self.ranktune("ls", *folder, "--json")[0])["studies"]
+                self.assertEqual(listed["state"], "unreadable")
+                self.assertIn(listed["problem"][:30], " ".join(self.ranktune("ls", *folder)[0].split()))
+            return listed["problem"]
+
+        for content in (b"", b"damaged", whole[:len(whole) // 2], bytes(65536) + whole[65536:]):
+            segment.write_bytes(content)
+            self.assertIn("000001.h5", problem())
+        segment.unlink()
+        self.assertIn("whose journal is gone", problem())
+        journal.rmdir()
+        self.assertIn("whose journal is gone", problem())
+        for verb in ("status", "best", "replay", "report"):
+            self.assertIn("whose journal is gone: restore the folder 'journal'", self.ranktune(verb, "tiny", code=2)[1])
+        journal.mkdir()
+        segment.write_bytes(whole)
+        status = self.cwd / "tiny" / "status"
+        text = status.read_text()
+        status.write_text(text.replace('"start": 1,', '"start": 2,'))
+        self.assertNotEqual(status.read_text(), text)
+        listed, = json.loads(self.ranktune("ls", "--json")[0])["studies"]
+        self.assertEqual(listed["problem"], "its newest records are missing: `ranktune status` says which")
+        status.write_text(text)
+        self.assertNotIn("problem", self.ranktune("ls", "--json")[0])
+
+    def test_folders_that_may_not_be_read_are_named(self):
+        if os.geteuid() == 0 and subprocess.run([PROGRAM, "--version"], user=65534, group=65534, extra_groups=[], cwd="/",
+                                                capture_output=True, check=False).returncode != 0:
+            self.skipTest("no other user may run this program")
+        self.cwd.chmod(0o755)
+        self.run_tiny("-q", "-o", "closed")
+        (self.cwd / "closed").chmod(0o000)
+        self.addCleanup((self.cwd / "closed").chmod, 0o700)
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        done = subprocess.run([PROGRAM, "ls"], cwd=self.cwd, env=environment(HOME="/"), timeout=TIMEOUT, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=True, **user)
+        self.assertEqual(done.stdout.splitlines()[-1], "closed    closed: you may not read what is in there")
+        self.assertIn("no studies here", done.stdout)
 
     def test_a_killed_and_a_simulated_study(self):
         head = self.long_study()

@@ -165,7 +165,9 @@ TEST_CASE("an invalid source is refused and leaves nothing behind", "[storage]")
     write_file(saved.scratch + "/" + manifest_name, "x");
     CHECK_THROWS_AS(saved.store.adopt(key, saved.scratch + "/" + manifest_name, true), base::Error);
     write_file(saved.scratch + "/model/two\nlines", "x");
-    CHECK_THROWS_AS(saved.store.adopt(key, saved.scratch + "/model", false), base::Error);
+    CHECK_THROWS_WITH(saved.store.adopt(key, saved.scratch + "/model", false),
+                      "a checkpoint cannot hold a file with a line break in its name: '" + saved.scratch +
+                          "/model/two?lines'; rename it");
     fs::remove(saved.scratch + "/model/two\nlines");
     REQUIRE(::mkfifo((saved.scratch + "/model/pipe").c_str(), 0600) == 0);
     CHECK_THROWS_AS(saved.store.adopt(key, saved.scratch + "/model", false), base::Error);

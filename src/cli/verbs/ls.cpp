@@ -12,10 +12,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/checks/missing_records.hpp"
 #include "cli/study_summary.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/screens/study_list.hpp"
 #include "report/view/load.hpp"
@@ -55,6 +57,7 @@ std::optional<ListedStudy> from_status(storage::FileSystem& files, const std::st
             study.best = {status["best"].at("trial").get<std::uint64_t>(), status["best"].at("value").get<double>()};
         study.newest = report::unix_seconds(status.at("time").get<std::string>());
         study.state = ListedState::running;
+        if (storage::newest_start(files, directory) < status.at("start").get<std::uint32_t>()) return std::nullopt;
         if (is_run) return study;
         // If its head was killed, the file may be older than the journal.
         const auto outcome = studydir::read_outcome(files, place);
@@ -64,15 +67,17 @@ std::optional<ListedStudy> from_status(storage::FileSystem& files, const std::st
         study.exit_code = static_cast<int>(outcome->outcome);
         return study;
     } catch (const nlohmann::json::exception&) { // from another version
-    } catch (const base::Error&) {               // unreadable, or not JSON
+    } catch (const base::Error&) {               // unreadable, or not JSON; or the journal is, which is read then
     }
     return std::nullopt;
 }
 
 /// The facts in the newest snapshot of the journal and the records behind it.
 ListedStudy from_journal(const std::string& directory, bool is_run) {
-    const report::LoadedStudy loaded = load_state(directory);
+    const MissingRecords missing(directory);
+    const report::LoadedStudy loaded = report::load_state(storage::posix_file_system(), directory);
     ListedStudy study = report::listed(*loaded.tuner, directory);
+    study.problem = missing.words(loaded.journal);
     if (loaded.tuner->state().ended) return study;
     study.state = is_run ? ListedState::running : ListedState::interrupted;
     if (const auto outcome = standing_of(loaded.tuner->state(), directory).outcome) {
@@ -99,19 +104,22 @@ ListedStudy listed_study(storage::FileSystem& files, const std::string& director
 
 } // namespace
 
-std::vector<std::string> studies_in(const std::string& folder) {
+std::vector<std::string> studies_in(const std::string& folder, std::vector<std::string>* closed) {
     auto& files = storage::posix_file_system();
     std::error_code error;
     if (!std::filesystem::is_directory(folder, error))
         throw base::UsageError("'" + folder + "' is not a folder; give a folder with studies in it, or a study");
-    if (storage::has_journal(files, folder)) return {folder};
+    const auto is_study = [&](const std::string& path) {
+        return storage::has_journal(files, path) || files.exists(studydir::StudyDirectory{path}.resolved_file());
+    };
+    if (is_study(folder)) return {folder};
     std::vector<std::string> found;
     for (const std::string& name : files.list(folder)) {
         const std::string path = folder == "." ? name : (std::filesystem::path(folder) / name).string();
         try {
-            if (std::filesystem::is_directory(path + "/journal", error) && storage::has_journal(files, path))
-                found.push_back(path);
+            if (std::filesystem::is_directory(path, error) && is_study(path)) found.push_back(path);
         } catch (const base::IoError&) { // another user's
+            if (closed != nullptr) closed->push_back(path);
         }
     }
     std::ranges::sort(found);
@@ -128,9 +136,10 @@ void drop_repeated(std::vector<std::string>& directories) {
 int list_studies(const ListArguments& arguments) {
     auto& files = storage::posix_file_system();
     std::vector<std::string> directories;
+    std::vector<std::string> closed;
     for (const std::string& folder :
          arguments.directories.empty() ? std::vector<std::string>{"."} : arguments.directories)
-        std::ranges::copy(studies_in(folder), std::back_inserter(directories));
+        std::ranges::copy(studies_in(folder, &closed), std::back_inserter(directories));
     drop_repeated(directories);
     std::vector<ListedStudy> studies;
     for (const std::string& directory : directories) studies.push_back(listed_study(files, directory));
@@ -140,13 +149,15 @@ int list_studies(const ListArguments& arguments) {
                   << "\n";
         return 0;
     }
-    if (studies.empty()) {
-        std::cout << report::paragraph("no studies here; a study is a directory that `ranktune run` made",
-                                       detect_terminal().style);
-        return 0;
-    }
+    const report::Style style = detect_terminal().style;
+    if (studies.empty())
+        std::cout << report::paragraph("no studies here; a study is a directory that `ranktune run` made", style);
     const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    std::cout << report::studies_text(std::move(studies), now, detect_terminal().style);
+    if (!studies.empty()) std::cout << report::studies_text(std::move(studies), now, style);
+    for (std::string& each : closed) each = report::unbroken(report::printable(each));
+    if (!closed.empty())
+        std::cout << report::encoded(
+            report::prose("closed", base::join_some(closed, 6) + ": you may not read what is in there", style), style);
     return 0;
 }
 

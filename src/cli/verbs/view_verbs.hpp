@@ -33,8 +33,10 @@ struct ServeArguments {
 };
 /// Serves live pages on 127.0.0.1 until it is ended.
 int serve_pages(const ServeArguments& arguments);
-/// The studies of a folder, or the folder itself if it is one; by name. Throws base::UsageError if it is no folder.
-[[nodiscard]] std::vector<std::string> studies_in(const std::string& folder);
+/// The studies of a folder, also those whose journal is gone, or the folder itself if it is one; by name. Adds to
+/// `closed` the folders that this user may not read. Throws base::UsageError if it is no folder.
+[[nodiscard]] std::vector<std::string> studies_in(const std::string& folder,
+                                                  std::vector<std::string>* closed = nullptr);
 /// Keeps the first of several paths that lead to the same directory.
 void drop_repeated(std::vector<std::string>& directories);
 

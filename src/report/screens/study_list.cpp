@@ -138,6 +138,7 @@ Json studies_json(std::vector<ListedStudy> studies) {
             all.push_back(std::move(json));
             continue;
         }
+        if (!study.problem.empty()) json["problem"] = study.problem;
         if (study.simulated) json["simulated"] = true;
         json["metric"] = study.metric;
         json["mode"] = study::name(study.mode);

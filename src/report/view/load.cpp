@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ranktune/algorithms/registry.hpp"
+#include "studydir/study_directory.hpp"
 #include "tuner/resume.hpp"
 
 namespace ranktune::report {
@@ -14,6 +15,8 @@ void require_study(storage::FileSystem& files, const std::string& directory) {
         throw base::UsageError("there is no directory '" + directory +
                                "'; give the directory that `ranktune run` made (ranktune ls FOLDER lists those of a "
                                "folder)");
+    if (const std::string gone = studydir::without_journal(files, {directory}); !gone.empty())
+        throw base::UsageError(gone);
     throw base::UsageError("'" + directory +
                            "' holds no study (no journal in it); give the directory that `ranktune run` made");
 }

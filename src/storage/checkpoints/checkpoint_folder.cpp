@@ -9,6 +9,7 @@
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/utf8.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/checkpoints/completeness.hpp"
 #include "storage/checkpoints/set_aside.hpp"
@@ -162,7 +163,8 @@ class Inventory {
 
     void look_at(const std::string& path, const std::string& inside, const Tree& tree) {
         if (inside.find('\n') != std::string::npos)
-            throw base::Error("a checkpoint cannot hold a file with a line break in its name: '" + path + "'");
+            throw base::Error("a checkpoint cannot hold a file with a line break in its name: '" +
+                              base::printable(path) + "'; rename it");
         switch (files_.kind(path)) {
             case FileSystem::Kind::directory:
                 return look_into({path, inside, files_.list(path)}, tree);

@@ -212,5 +212,8 @@ enum class Check {
 [[nodiscard]] JournalTail read_journal_tail(FileSystem& files, const std::string& directory, Check check);
 
 [[nodiscard]] bool has_journal(const FileSystem& files, const std::string& directory);
+/// Number of the newest start that has a segment. Of each segment only the size and the first page are read: throws as
+/// `read_journal` where one is missing, cut short or none.
+[[nodiscard]] std::uint32_t newest_start(FileSystem& files, const std::string& directory);
 
 } // namespace ranktune::storage

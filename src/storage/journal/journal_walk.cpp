@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ranktune/base/error.hpp"
+#include "storage/journal/journal.hpp"
 
 namespace ranktune::storage {
 namespace {
@@ -112,6 +113,7 @@ class Walker {
     }
 
     [[nodiscard]] const std::string& uuid() const { return planned_.back().view->header().uuid; }
+    [[nodiscard]] std::uint32_t newest_start() const { return planned_.back().view->header().incarnation; }
     /// Whether a later segment says that its valid records end before the position.
     [[nodiscard]] bool is_cut_before_position() const {
         const auto& end = planned_[current_].end;
@@ -266,6 +268,11 @@ Walker walker_of(FileSystem& files, const std::string& study_directory,
 }
 
 } // namespace
+
+std::uint32_t newest_start(FileSystem& files, const std::string& directory) {
+    const std::function<void(const FrameView&)> nobody;
+    return walker_of(files, directory, nobody).newest_start();
+}
 
 WalkResult walk_journal(FileSystem& files, const std::string& study_directory,
                         const std::function<void(const FrameView&)>& visit) {
