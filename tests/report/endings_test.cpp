@@ -109,6 +109,20 @@ TEST_CASE("A study that ended early says what was never made, and offers to mend
     CHECK_FALSE(contains(screen, "num_trials"));
 }
 
+TEST_CASE("A study that has tried all that there is lacks no trial", "[report]") {
+    StudyByHand study(
+        "[study]\nname = \"small\"\nmetric = \"score\"\nmode = \"max\"\nmax_iterations = 1\n[trainable]\nname = "
+        "\"any\"\n"
+        "[searcher]\ntype = \"grid\"\nstart = [{ a = 2 }]\n"
+        "[space]\na = [1, 2]\nb = { domain = [3, 4], condition = \"a == 2\" }\n");
+    study.began(1);
+    study.play_out(curve);
+    REQUIRE(study.tuner.state().ended);
+    CHECK(study.tuner.spec().num_trials == 4); // `b` of the first is drawn: it could be a point of another start
+    CHECK(contains(end_screen(study.tuner, figures(), files(), Style{}), ": 3 trials, 3 ok"));
+    CHECK_FALSE(contains(finished_screen(study.tuner, files(), {}), "never made"));
+}
+
 TEST_CASE("An end without a screen says once what failed, and where the logs are", "[report]") {
     CHECK(end_sentence(early_failures().tuner, files()) ==
           "the first 9 trials all failed before a report; ranktune run digits.toml --restart-errored  # when it is "

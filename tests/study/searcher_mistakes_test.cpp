@@ -92,8 +92,13 @@ TEST_CASE("repeats are written to the resolved file, and a grid has as many tria
     CHECK_FALSE(parse_resolved(resolved_toml(spec)).searcher.by_default);
     parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 1\n";
     parts.space = "a = \"grid([1, 2, 3])\"\n";
-    parts.rest = "[searcher]\ntype = \"grid\"\nrepeats = 4\nstart = [{ a = 2 }]\n";
+    parts.rest = "[searcher]\ntype = \"grid\"\nrepeats = 4\nstart = [{ a = 2 }, { a = 2 }]\n";
     CHECK(parse(parts.text()).num_trials == 16);
+    parts.study += "num_trials = 4\n";
+    parts.space.clear(); // the product of all domains and repeats has no place in an integer
+    for (char name = 'a'; name < 'p'; ++name) parts.space += std::string(1, name) + " = \"randint(0, 1000000)\"\n";
+    parts.rest = "[searcher]\ntype = \"grid\"\nrepeats = 4\n";
+    CHECK(parse(parts.text()).num_trials == 4);
     parts.rest = "[searcher]\ntype = \"grid\"\n";
     CHECK(resolved_toml(parse(parts.text())).find("repeats") == std::string::npos);
 }

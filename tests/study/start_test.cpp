@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // [[searcher.start]]: how points are read, how they are written, and what breaks their rules.
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ranktune/base/error.hpp"
@@ -49,13 +51,27 @@ TEST_CASE("points to try first are read, also partial and nested ones, and writt
     CHECK(parse(with_points("start = []\n").text()).searcher.start.empty());
 }
 
-TEST_CASE("a search of the whole space comes after the points to try first", "[study]") {
+TEST_CASE("a search of the whole space leaves out the points to try first", "[study]") {
     Parts parts = free_parts();
-    parts.space = "a = [1, 2, 3]\n";
-    parts.rest = "[searcher]\ntype = \"grid\"\nstart = [{ a = 2 }]\n";
-    CHECK(parse(parts.text()).num_trials == 4);
-    parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 27\n";
-    CHECK(parse(parts.text()).num_trials == 4);
+    parts.space = "a = [1, 2, 3]\nb = [\"x\", \"y\"]\n";
+    const std::string with_number = parts.study;
+    const std::pair<const char*, std::uint32_t> cases[] = {
+        {"", 6},
+        {"{ a = 2, b = \"y\" }", 6},
+        {"{ a = 2, b = \"y\" }, { a = 2, b = \"y\" }", 7}, // asked for twice
+        {"{ b = \"y\" }, { a = 1, b = \"y\" }", 7},        // what is left open is as in the first one, {1, x}
+        {"{ a = 1, b = \"x\" }, { b = \"y\" }, { b = \"x\" }", 6}};
+    for (const auto& [points, trials] : cases) {
+        INFO(points);
+        parts.rest = std::string("[searcher]\ntype = \"grid\"\nstart = [") + points + "]\n";
+        parts.study = with_number; // which is larger
+        CHECK(parse(parts.text()).num_trials == trials);
+        parts.study = "name = \"s\"\nmetric = \"val_loss\"\nmode = \"min\"\nmax_iterations = 27\n";
+        CHECK(parse(parts.text()).num_trials == trials);
+    }
+    parts.space = "a = [1, 2]\nb = { domain = [3, 4], condition = \"a == 2\" }\n";
+    parts.rest = "[searcher]\ntype = \"grid\"\nstart = [{ a = 1 }, { a = 2, b = 4 }]\n";
+    CHECK(parse(parts.text()).num_trials == 3);
 }
 
 TEST_CASE("mistakes of [[searcher.start]]", "[study]") {

@@ -3,6 +3,7 @@
 // lowers.
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "ranktune/space/enumeration.hpp"
 #include "study/parse/parse_algorithm.hpp"
@@ -25,30 +26,54 @@ bool check_finite(const ParseContext& context, TableReader& table) {
     return finite;
 }
 
-/// Without study.num_trials, the whole space is run once, after the points to try first. A larger number is lowered to
-/// the number of these trials, so that plans and progress are right.
+/// The configurations of a search of the whole space: a point to try first is left out later, one that is given twice
+/// is tried twice. What a point leaves open is as in the first configuration to come.
+std::uint64_t configurations_of(const StudySpec& spec, const space::Enumeration& points) {
+    std::set<std::uint64_t> begun;
+    std::uint64_t next = 0;
+    for (const space::Configuration& start : spec.searcher.start) {
+        while (begun.contains(next)) ++next;
+        if (next >= points.size()) break;
+        const space::Configuration others = points.at(next);
+        bool known = true; // else a value is drawn, and the point may be one that was there
+        const auto value_of = [&](std::size_t i) {
+            const std::string& name = spec.space.parameters()[i].name;
+            const space::Value* value = start.find(name);
+            if (value == nullptr) value = others.find(name);
+            known = known && value != nullptr;
+            return value == nullptr ? space::decode(spec.space.parameters()[i].domain, 0.0) : *value;
+        };
+        const auto number = points.find(spec.space.assemble(value_of));
+        if (known && number) begun.insert(*number);
+    }
+    return points.size() + spec.searcher.start.size() - begun.size();
+}
+
+/// Without study.num_trials, the whole space is run once. A larger number is lowered to that, so that plans and
+/// progress are right.
 void count_space(ParseContext& context, TableReader& table) {
     if (!check_finite(context, table) || !context.space_is_valid) return;
     const std::uint64_t repeats = context.spec.searcher.repeats;
     std::uint64_t size = 0;
     try {
-        size = space::Enumeration(context.spec.space).size();
+        size = configurations_of(context.spec, space::Enumeration(context.spec.space));
     } catch (const base::UsageError& error) {
         table.complain("type", error.what());
         return;
     }
+    const bool too_large = size > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) / repeats;
     if (context.has_num_trials) {
-        const std::uint64_t all = (size + context.spec.searcher.start.size()) * repeats;
-        context.spec.num_trials = static_cast<std::uint32_t>(std::min<std::uint64_t>(context.spec.num_trials, all));
+        if (!too_large)
+            context.spec.num_trials = std::min(context.spec.num_trials, static_cast<std::uint32_t>(size * repeats));
         return;
     }
-    if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) / repeats) {
+    if (too_large) {
         context.mistakes.missing(
             context.root.find("study"), "study.num_trials",
             "missing, and the grid is too large to run whole: " + std::to_string(size) + " configurations");
         return;
     }
-    context.spec.num_trials = static_cast<std::uint32_t>((size + context.spec.searcher.start.size()) * repeats);
+    context.spec.num_trials = static_cast<std::uint32_t>(size * repeats);
 }
 
 } // namespace
