@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/csv.hpp"
 
+#include <string_view>
+
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 
@@ -35,6 +37,9 @@ std::string CsvReader::quoted() {
         if (text_[at_] == '\n') ++line_;
         if (text_[at_] == '"' && (at_ + 1 == text_.size() || text_[at_ + 1] != '"')) {
             ++at_;
+            while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+            if (at_ < text_.size() && std::string_view(",\r\n").find(text_[at_]) == std::string_view::npos)
+                throw FormatError("text follows a quoted cell: quotes inside quotes are doubled");
             return value;
         }
         if (text_[at_] == '"') ++at_;

@@ -9,13 +9,14 @@
 namespace ranktune::base {
 
 /// Reads a table row by row. Quoted cells may hold commas, quotes (doubled) and line ends; blanks around other cells
-/// are dropped; empty lines and a byte order mark are skipped.
+/// and behind quoted ones are dropped; empty lines and a byte order mark are skipped.
 class CsvReader {
   public:
     /// `text` outlives the reader.
     explicit CsvReader(const std::string& text);
 
-    /// False at the end. Throws base::FormatError, without a place, for a quoted cell that does not end.
+    /// False at the end. Throws base::FormatError, without a place, for a quoted cell that does not end, or is
+    /// followed by more than blanks.
     [[nodiscard]] bool next(std::vector<std::string>& cells);
     /// Where the row of the last `next` began, counted from 1; 0: no row yet.
     [[nodiscard]] std::size_t row_line() const { return row_; }

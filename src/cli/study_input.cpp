@@ -2,6 +2,7 @@
 #include "cli/study_input.hpp"
 
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <iterator>
 #include <span>
@@ -9,12 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cli/checks/remarks.hpp"
 #include "earlier/earlier_results.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/text.hpp"
+#include "ranktune/base/utf8.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
 #include "study/parse/toml_tree.hpp"
@@ -71,11 +75,48 @@ void refuse_unwritable(const std::string& directory, const std::filesystem::path
                            at.string() + "' (" + why + "); give another directory with -o");
 }
 
+/// Refuses a path that study files, which are UTF-8, cannot name. `what`: "the study file".
+void refuse_other_than_utf8(const std::string& path, const char* what) {
+    const std::string whole = std::filesystem::absolute(path).lexically_normal().string();
+    if (base::as_utf8(whole) != whole)
+        throw base::UsageError("the path of " + std::string(what) + " is not UTF-8: '" + whole +
+                               "'; rename the folder, or work in another one");
+}
+
+/// A long path in short.
+std::string shortened(const std::string& path) {
+    constexpr std::size_t most = 200;
+    constexpr std::size_t ends = 60;
+    if (path.size() <= most) return path;
+    return path.substr(0, ends) + " ... " + path.substr(path.size() - ends);
+}
+
+/// Refuses what no directory can be called. `folder`: the nearest one that exists.
+void refuse_impossible(const std::string& directory, const std::filesystem::path& folder) {
+    const auto refuse = [&](const std::string& why) {
+        throw base::UsageError("'" + shortened(directory) + "' cannot be the directory of the study: " + why +
+                               "; give another directory with -o");
+    };
+    constexpr std::size_t room = 500; // for the files in it
+    const std::filesystem::path whole = std::filesystem::absolute(directory);
+    if (whole.string().size() > PATH_MAX - room)
+        refuse("its path has " + std::to_string(whole.string().size()) + " characters, of at most " +
+               std::to_string(PATH_MAX - room));
+    for (const std::filesystem::path& part : whole)
+        if (part.string().size() > NAME_MAX)
+            refuse("a name in it has " + std::to_string(part.string().size()) + " characters, of at most " +
+                   std::to_string(NAME_MAX));
+    struct statfs system {};
+    if (statfs(folder.c_str(), &system) == 0 && (system.f_type == PROC_SUPER_MAGIC || system.f_type == SYSFS_MAGIC))
+        refuse("'" + folder.string() + "' shows the state of the kernel and holds no files of users");
+}
+
 /// Checks every part of the path, from the root on.
 void refuse_file_in_the_way(const std::string& directory) {
     namespace fs = std::filesystem;
     fs::path at;
     fs::path last;
+    refuse_other_than_utf8(directory, "the study's directory");
     for (const fs::path& part : fs::absolute(directory)) {
         at /= part;
         std::error_code error;
@@ -89,10 +130,11 @@ void refuse_file_in_the_way(const std::string& directory) {
         if (!dangling &&
             (type == fs::file_type::not_found || type == fs::file_type::none || type == fs::file_type::unknown))
             break; // it will be created
-        throw base::UsageError("'" + directory + "' cannot be the directory of the study: '" + at.string() + "' " +
-                               (dangling ? "is a link that leads nowhere" : kind_of(type)) +
+        throw base::UsageError("'" + shortened(directory) + "' cannot be the directory of the study: '" + at.string() +
+                               "' " + (dangling ? "is a link that leads nowhere" : kind_of(type)) +
                                "; move it away, or give another directory with -o");
     }
+    refuse_impossible(directory, last);
     refuse_unwritable(directory, last);
 }
 
@@ -112,6 +154,7 @@ std::string advice_for_missing(const std::string& file) {
     namespace fs = std::filesystem;
     std::error_code error;
     if (fs::exists(file + ".toml", error)) return "; did you mean '" + file + ".toml'?";
+    if (fs::is_symlink(file, error)) return ": it is a link that leads nowhere";
     const fs::path path(file);
     if (!path.has_filename()) return ": there is no directory '" + file + "'";
     const fs::path folder = path.parent_path();
@@ -156,6 +199,7 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
 
 StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides, const study::RankCheck& ranks,
                       const CommandCheck& command) {
+    refuse_other_than_utf8(file, "the study file");
     const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
     if (std::error_code error; std::filesystem::is_directory(file, error)) {
         // Not its study.toml: paths in that copy may be relative to another folder.

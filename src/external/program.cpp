@@ -86,7 +86,11 @@ void Program::send(const std::string& line, Clock::time_point end) {
 
 std::string Program::wait_for_line(Clock::time_point end) {
     for (;;) {
-        if (auto line = child_->next_line()) return *line;
+        try {
+            if (auto line = child_->next_line()) return *line;
+        } catch (const base::FormatError& error) {
+            throw base::Error(std::string("wrote ") + error.what());
+        }
         wait_until(end);
     }
 }

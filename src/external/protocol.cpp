@@ -131,6 +131,14 @@ space::Value value_from(const Json& json) {
     return list;
 }
 
+Json json_in(std::string_view line) {
+    try {
+        return trainables::read_json(line);
+    } catch (const base::FormatError& error) {
+        throw base::FormatError(std::string("wrote a line in which ") + error.what());
+    }
+}
+
 const Json& member(const Json& object, const char* key, std::string_view line) {
     const auto found = object.is_object() ? object.find(key) : object.end();
     if (!object.is_object() || found == object.end())
@@ -215,7 +223,7 @@ std::string Teller::next(const searchers::ExternalQuestion& question, std::size_
 std::string ask_line(std::uint64_t ticket) { return as_line(Json{{"ask", ticket}}); }
 
 space::Configuration read_answer(std::string_view line, std::uint64_t ticket, const space::SearchSpace& space) {
-    const Json answer = trainables::read_json(line);
+    const Json answer = json_in(line);
     const Json& number = member(answer, "ask", line);
     const Json& config = member(answer, "config", line);
     if (!number.is_number_integer() || number != ticket)

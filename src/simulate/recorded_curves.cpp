@@ -152,14 +152,19 @@ RecordedCurves::Place RecordedCurves::place(const space::Domain& domain, const s
         return {Place::Kind::number, (at + 0.5) / static_cast<double>(list->size())};
     }
     const auto value = number_in(text);
-    return value ? Place{Place::Kind::number, place_in(domain, *value)} : Place{Place::Kind::foreign, 0.0};
+    if (!value) throw base::UsageError("needs a number, not '" + text + "'");
+    return {Place::Kind::number, place_in(domain, *value)};
 }
 
 RecordedCurves::Point RecordedCurves::point(const Recording& recording) const {
     Point point;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
         const auto& text = recording.configuration[columns_[i]];
-        point.push_back(text ? place(parameters_[i].domain, *text) : Place{});
+        try {
+            point.push_back(text ? place(parameters_[i].domain, *text) : Place{});
+        } catch (const base::UsageError& error) {
+            throw base::UsageError(recordings_->origin + ": " + parameters_[i].name + " " + error.what());
+        }
     }
     return point;
 }

@@ -21,9 +21,29 @@ bool is_for_shells(char c) { return std::string_view("$`|&;<>()").find(c) != std
 constexpr std::string_view trial_placeholder = "{trial}";
 constexpr std::string_view folder_placeholder = "{folder}";
 
-void replace(std::string& text, std::string_view what, const std::string& by) {
-    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-        text.replace(at, what.size(), by);
+/// Whether the placeholder at `at` stands in braces once more, `{{trial}}`, and means its own text.
+bool is_literal(std::string_view text, std::size_t at, std::string_view placeholder) {
+    const std::size_t end = at + placeholder.size();
+    return at > 0 && text[at - 1] == '{' && end < text.size() && text[end] == '}';
+}
+
+bool has(std::string_view text, std::string_view placeholder) {
+    for (std::size_t at = text.find(placeholder); at != std::string_view::npos; at = text.find(placeholder, at + 1))
+        if (!is_literal(text, at, placeholder)) return true;
+    return false;
+}
+
+void replace(std::string& text, std::string_view placeholder, const std::string& by) {
+    std::size_t begin = 0;
+    for (std::size_t at = 0; (at = text.find(placeholder, begin)) != std::string::npos;) {
+        if (is_literal(text, at, placeholder)) {
+            text.replace(at - 1, placeholder.size() + 2, placeholder);
+            begin = at - 1 + placeholder.size();
+        } else {
+            text.replace(at, placeholder.size(), by);
+            begin = at + by.size();
+        }
+    }
 }
 
 constexpr std::string_view for_python = ":py";
@@ -358,7 +378,7 @@ std::string fill_in_trial(std::string text, base::TrialId trial, const std::stri
 }
 
 bool uses_trial_folder(const ProgramSpec& program) {
-    const auto uses = [](const std::string& text) { return text.find(folder_placeholder) != std::string::npos; };
+    const auto uses = [](const std::string& text) { return has(text, folder_placeholder); };
     const auto names = CommandTemplate(program).placeholders();
     return std::ranges::find(names, "folder") != names.end() || uses(program.directory) ||
            std::ranges::any_of(program.env, [&](const auto& variable) { return uses(variable.value); });
@@ -369,9 +389,7 @@ bool works_apart(const ProgramSpec& program) { return common_directory(program) 
 std::string common_directory(const ProgramSpec& program) {
     std::filesystem::path common;
     for (const std::filesystem::path& part : std::filesystem::path(program.directory)) {
-        if (part.string().find(trial_placeholder) != std::string::npos ||
-            part.string().find(folder_placeholder) != std::string::npos)
-            break;
+        if (has(part.string(), trial_placeholder) || has(part.string(), folder_placeholder)) break;
         common /= part;
     }
     return common.string();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "base/csv.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "study/options.hpp"
@@ -61,24 +62,6 @@ const Node& needed_key(const Node& root, std::string_view key, Node::Kind kind) 
     if (node == nullptr || !node->is(kind))
         throw base::UsageError("the request has no valid '" + std::string(key) + "'");
     return *node;
-}
-
-/// The cells of one line. A quote inside quotes is doubled. Lines do not end inside quotes.
-std::vector<std::string> cells_of(const std::string& line) {
-    std::vector<std::string> cells(1);
-    bool inside = false;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        if (line[i] == '"' && inside && i + 1 < line.size() && line[i + 1] == '"')
-            cells.back() += line[i++];
-        else if (line[i] == '"')
-            inside = !inside;
-        else if (line[i] == ',' && !inside)
-            cells.emplace_back();
-        else
-            cells.back() += line[i];
-    }
-    for (std::string& cell : cells) cell = std::string(base::trimmed(cell));
-    return cells;
 }
 
 } // namespace
@@ -150,31 +133,27 @@ std::vector<space::Configuration> parse_points_csv(const std::string& text, cons
                                                    const space::SearchSpace& space) {
     std::vector<space::Configuration> points;
     std::vector<std::string> names;
-    std::size_t number = 0;
-    for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end = std::min(text.find('\n', begin), text.size());
-        const std::string line(base::trimmed(text.substr(begin, end - begin)));
-        begin = end + 1;
-        ++number;
-        if (line.empty()) continue;
-        const auto cells = cells_of(line);
-        if (names.empty()) {
-            names = cells;
-            continue;
-        }
-        const auto fail = [&](const std::string& what) {
-            throw base::UsageError(file + ":" + std::to_string(number) + ": " + what);
-        };
-        if (cells.size() != names.size())
-            fail(base::counted(cells.size(), "cell") + ", but the first line names " + std::to_string(names.size()));
-        std::vector<std::string> words;
-        for (std::size_t i = 0; i < cells.size(); ++i)
-            if (!cells[i].empty()) words.push_back(names[i] + "=" + cells[i]);
-        try {
+    std::vector<std::string> cells;
+    base::CsvReader rows(text);
+    try {
+        while (rows.next(cells)) {
+            if (names.empty()) {
+                names = cells;
+                for (const std::string& name : names)
+                    if (std::ranges::count(names, name) > 1)
+                        throw base::UsageError("two columns have the name '" + name + "'");
+                continue;
+            }
+            if (cells.size() != names.size())
+                throw base::UsageError(base::counted(cells.size(), "cell") + ", but the first line names " +
+                                       std::to_string(names.size()));
+            std::vector<std::string> words;
+            for (std::size_t i = 0; i < cells.size(); ++i)
+                if (!cells[i].empty()) words.push_back(names[i] + "=" + cells[i]);
             points.push_back(parse_point(words, space));
-        } catch (const base::UsageError& error) {
-            fail(error.what());
         }
+    } catch (const base::Error& error) {
+        throw base::UsageError(file + ":" + std::to_string(rows.row_line()) + ": " + error.what());
     }
     if (points.empty())
         throw base::UsageError(file +

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/parse.hpp"
+#include "study/parse/key_table.hpp"
 #include "study/steering_file.hpp"
 #include "tuner/causes.hpp"
 #include "tuner/tuner.hpp"
@@ -60,11 +63,15 @@ std::string Tuner::objection_to_trial(const study::Steering& ask) const {
 
 std::string Tuner::objection_to_settings(const study::Steering& ask) const {
     if (ask.settings.empty()) return words::nothing_to_set();
+    std::vector<std::string> fixed;
     for (const std::string& setting : ask.settings)
-        if (const std::string key = study::key_of(setting); !study::may_be_set(key))
-            return words::key_is_fixed(key, study::may_change_later(key, spec_));
+        if (std::string key = study::key_of(setting); !study::may_be_set(key)) fixed.push_back(std::move(key));
+    const auto why_fixed = [&] { return words::key_is_fixed(fixed[0], study::may_change_later(fixed[0], spec_)); };
+    const study::KeyTable known(study::Algorithms{{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}});
+    if (!fixed.empty() && std::ranges::find(known.keys(), fixed[0]) != known.keys().end()) return why_fixed();
     try {
-        const study::StudySpec later = steered_spec(ask);
+        const study::StudySpec later = steered_spec(ask); // refuses keys that there are not
+        if (!fixed.empty()) return why_fixed();
         const auto created = state_.trials.size() + state_.requests.points().size() * spec_.searcher.repeats;
         if (later.num_trials < created) return words::fewer_trials(created, later.num_trials);
         const auto changes = study::differences(spec_, later);

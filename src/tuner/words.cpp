@@ -140,7 +140,7 @@ std::string key_is_fixed(const std::string& key, bool later) {
     if (later)
         return key + " changes with the next start only: ranktune stop, then ranktune run with " + key + "=..." +
                settable;
-    return key + " cannot change in a study that has begun, because results depend on it (or there is no such key); " +
+    return key + " cannot change in a study that has begun, because results depend on it; " +
            "another study can have it: ranktune run STUDY_FILE " + key + "=... -o DIRECTORY" + settable;
 }
 

@@ -26,3 +26,17 @@ TEST_CASE("a table is read row by row, with quotes, line ends and lines counted"
     CHECK_THROWS_AS(static_cast<void>(torn.next(cells)), ranktune::base::FormatError);
     CHECK(torn.row_line() == 2);
 }
+
+TEST_CASE("blanks may follow a quoted cell, and nothing else", "[base]") {
+    std::vector<std::string> cells;
+    const std::string blanks = "\"a\" , \"b\"\t\n\"c\" \r\n";
+    CsvReader good(blanks);
+    REQUIRE(good.next(cells));
+    CHECK(cells == std::vector<std::string>{"a", "\"b\""}); // a cell that begins with a blank is not quoted
+    REQUIRE(good.next(cells));
+    CHECK(cells == std::vector<std::string>{"c"});
+    CHECK_FALSE(good.next(cells));
+    const std::string more = "\"a\"b,c\n";
+    CsvReader bad(more);
+    CHECK_THROWS_AS(static_cast<void>(bad.next(cells)), ranktune::base::FormatError);
+}

@@ -75,6 +75,46 @@ class Mistakes(Case):
         self.assertIn("there is no program 'nosuch' on PATH", err)
         self.assertLess(len(err), 300)
 
+    def test_what_only_a_shell_reads_is_told_so(self):
+        for command, words in (("FOO=1 python3 train.py", "write env = { FOO = '1' } under [trainable], or shell = true"),
+                               ("A=/x/y python3 train.py", "write env = { A = '/x/y' } under [trainable], or shell = true"),
+                               ("cd x", "'cd' is a command of the shell; shell = true starts one")):
+            self.write("shell.toml", TINY.replace('builtin = "curve"', f'command = "{command}"'))
+            self.assertIn(words, self.said("validate", "shell.toml"))
+
+    def test_paths_that_no_study_can_have_start_nothing(self):
+        folder = os.fsencode(self.cwd) + b"/M\xfcller"
+        os.mkdir(folder)
+        (self.cwd / "fine").mkdir()
+        for cwd, words in ((folder, ["validate", "../tiny.toml", "-v"]), (folder, ["run", "tiny.toml"]), (folder, ["validate", "tiny.toml"]),
+                           (self.cwd / "fine", ["run", "../tiny.toml", "--local", "1", "-o", folder + b"/s"]),
+                           (self.cwd / "fine", ["submit", "../tiny.toml", "--print", "-t", "1:00:00", "-o", folder + b"/s"])):
+            if words[1] == "tiny.toml":
+                with open(folder + b"/tiny.toml", "w") as file:
+                    file.write(TINY)
+            done = subprocess.run([PROGRAM, *words], cwd=cwd, env=environment(), timeout=TIMEOUT, stdin=subprocess.DEVNULL, capture_output=True)
+            self.assertEqual(done.returncode, 0 if "-v" in words else 2, (words, done.stderr))
+            if "-v" not in words:
+                self.assertIn(rb"is not UTF-8: '", done.stderr)
+                self.assertIn(rb"M\xfcller", done.stderr)
+        self.assertEqual(os.listdir(folder), [b"tiny.toml"])
+        for directory, why in (("a" * 300, "a name in it has 300 characters, of at most 255"), ("a/" * 2100, "characters, of at most 3596"),
+                               ("/proc/x", "'/proc' shows the state of the kernel"), ("/sys/x/y", "'/sys' shows the state of the kernel")):
+            for words in (["run", "tiny.toml", "--local", "1"], ["run", "tiny.toml", "--dry-run"], ["simulate", "tiny.toml", "--groups", "2"],
+                          ["submit", "tiny.toml", "--print", "-t", "1:00:00"]):
+                said = self.said(*words, "-o", directory)
+                self.assertIn(why, said)
+                self.assertLess(len(said), 600)
+
+    def test_a_link_that_leads_nowhere_is_no_misspelt_name(self):
+        (self.cwd / "d.toml").symlink_to("gone.toml")
+        self.assertIn("cannot read the study file 'd.toml': it is a link that leads nowhere", self.said("run", "d.toml"))
+
+    def test_a_study_with_a_mistake_in_its_earlier_results_is_not_called_right(self):
+        self.write("w.csv", "lr\n0.1\n")
+        out = self.ranktune("validate", "tiny.toml", 'searcher.type=tpe', 'searcher.warm_start=["w.csv"]', code=2)[0]
+        self.assertEqual(out, "")
+
     def test_no_permission_before_anything_exists_is_a_mistake_of_the_command_line(self):
         if os.geteuid() != 0:
             self.skipTest("needs another user")

@@ -113,6 +113,9 @@ class Simulate(Case):
         self.assertIn("3 curves of data/curves.csv; 0.0 % of the reports", out)
         values = {round(trial["best"]["value"], 6) for trial in self.exported("tiny-simulated")["trials"]}
         self.assertLessEqual(values, {round(1 - 1 / (3 + c), 6) for c in range(3)})
+        self.write("data/curves.csv", "curve,iteration,score,lr\na,1,1,abc\n")
+        message = self.ranktune("simulate", "tiny.toml", "--groups", "6", "--model", "data/model.toml", "--fresh", code=2)[1]
+        self.assertIn("data/curves.csv: lr needs a number, not 'abc'", message)
         self.write("data/curves.csv", "curve,iteration,loss\n1,1,1\n")
         message = self.ranktune("simulate", "tiny.toml", "--groups", "6", "--model", "data/model.toml", "--fresh", code=2)[1]
         self.assertIn("data/curves.csv:1: there is no column 'score' (the study's metric)", message)
@@ -137,6 +140,12 @@ class Simulate(Case):
         lines = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
         self.assertEqual([line[1] for line in lines], ["grid, all to the end", "asha, promote", "pbt"])
         self.assertTrue(all(line[3].endswith("/2") and line[5][0].isdigit() for line in lines), lines)
+
+    def test_a_study_without_any_report_has_no_result(self):
+        self.write()
+        self.write("faults.toml", "[trials]\nrate = 0.999\n")
+        out, _ = self.ranktune("simulate", "tiny.toml", "--groups", "2", "--faults", "faults.toml", code=4)
+        self.assertIn("0 reports", out)
 
     def test_hours_end_the_study(self):
         self.write()

@@ -72,6 +72,13 @@ class Steering(Long):
         self.assertIn("lr: 7", self.steer("add", "long", "lr=7", code=2)[1])
         self.assertIn("set study.num_trials=8", self.steer("set", "long", "study.num_trials=8")[0])
         self.assertIn("study.seed cannot change in a study that has begun", self.steer("set", "long", "study.seed=8", code=2)[1])
+        for setting, words in (("num_trials=50", "did you mean the key study.num_trials?"), ("failure.tolerance=0.3", "did you mean"),
+                               ("study.num_trial=50", "study.num_trial: unknown key; did you mean 'num_trials'?"),
+                               ("foo=1", "foo: unknown table"), ("foo", "the form is table.key=value, as in study.num_trials=120")):
+            refused = self.steer("set", "long", setting, code=2)[1]
+            self.assertIn(words, refused)
+            self.assertNotIn("results depend on it", refused)
+        self.assertIn("cannot read the table 'no.csv': No such file", self.steer("add", "long", "--csv", "no.csv", code=2)[1])
         self.assertIn("checkpoint.keep changes with the next start only: ranktune stop, then ranktune run with checkpoint.keep=...",
                       self.steer("set", "long", "checkpoint.keep=2", code=2)[1])
         process.send_signal(signal.SIGINT)

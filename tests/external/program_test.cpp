@@ -85,6 +85,12 @@ TEST_CASE("a program that ends, says nothing or answers wrongly is named", "[ext
     study.setting->command = "echo Hello; cat > /dev/null";
     CHECK(failure(program, study.question(1)) ==
           R"(the program 'echo Hello; cat > /dev/null' wrote 'Hello', where {"ask": N, "config": {...}} is expected)");
+    study.setting->command = R"(head -c 2000000 /dev/zero | tr '\0' x; cat > /dev/null)";
+    CHECK(failure(program, study.question(1)).find(" wrote a line of more than 1048576 bytes: 'xxx") !=
+          std::string::npos);
+    study.setting->command = R"(head -c 65 /dev/zero | tr '\0' '['; echo; cat > /dev/null)";
+    CHECK(failure(program, study.question(1))
+              .ends_with(" wrote a line in which more than 64 lists and objects lie inside each other"));
     study.setting->command = "cat > /dev/null";
     study.setting->timeout = 200ms;
     CHECK(failure(program, study.question(2)) ==

@@ -137,6 +137,10 @@ TEST_CASE("each trial gets its number and a folder of its own where the study fi
     CHECK(uses_trial_folder(program("", "p {folder}")));
     CHECK(uses_trial_folder(program("env = { OUT = \"{folder}/x\" }\n")));
     CHECK(fill_in_trial("{folder}/{trial}-{trial}{{}", seven, "/s/{trial}") == "/s/{trial}/7-7{{}");
+    CHECK(fill_in_trial("{{trial}} {{folder}}/{trial}{{trial}", seven, "/s/7") == "{trial} {folder}/7{7");
+    CHECK(works_in("directory = \"runs/{{trial}}\"\n") == "/studies/runs/{trial}");
+    CHECK_FALSE(works_apart(program("directory = \"runs\"\nenv = { A = \"{{trial}}\" }\n")));
+    CHECK_FALSE(uses_trial_folder(program("env = { OUT = \"{{folder}}\" }\n")));
     CHECK(resolved_toml(parse(program_parts("cwd = \"trial\"\n").text())).find("directory = \"/studies/{folder}\"") !=
           std::string::npos);
     CHECK(mistake(program_parts("cwd = \"here\"\n").text()) ==

@@ -83,6 +83,9 @@ TEST_CASE("trials to add are read from words and from CSV, with the place of a m
     CHECK(csv("lr\n0.5\n50\n") == "more.csv:3: lr: 50.0 is no value of loguniform(0.0001, 10.0)");
     CHECK(csv("lr,x\n0.5\n") == "more.csv:2: 1 cell, but the first line names 2");
     CHECK(csv("lr\n").find("no trial in it") != std::string::npos);
+    CHECK(csv("\nlr,lr\n0.1,0.2\n") == "more.csv:2: two columns have the name 'lr'");
+    CHECK(csv("\"lr\n0.1\n") == "more.csv:1: a quoted cell does not end");
+    CHECK(csv("lr\n0.1\n\"0.2\n") == "more.csv:3: a quoted cell does not end");
     const auto words = [&](const std::string& word) { return message_of([&] { (void)parse_point({word}, space); }); };
     CHECK(words("Lr=1").find("did you mean 'lr'?") != std::string::npos);
     CHECK(words("lr").find("the form is") != std::string::npos);

@@ -91,7 +91,8 @@ class CommandTemplate {
 [[nodiscard]] std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration,
                                              base::TrialId trial);
 
-// ---- `directory` and `env` of a program know {trial} and {folder}, too; other braces in them mean themselves.
+// ---- `directory` and `env` of a program know {trial} and {folder}, too, and {{trial}} and {{folder}} for these texts;
+// other braces in them mean themselves.
 
 /// Fills in both.
 [[nodiscard]] std::string fill_in_trial(std::string text, base::TrialId trial, const std::string& folder);

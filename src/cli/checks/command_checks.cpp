@@ -2,6 +2,7 @@
 #include "cli/checks/remarks.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -81,9 +82,26 @@ std::string interpreter_missing(const ProgramSpec& program, const fs::path& scri
     return "";
 }
 
+/// What only a shell reads as the first word: `NAME=value`, or a command of its own; empty: neither.
+std::string meant_for_a_shell(const std::string& word) {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const auto in_names = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+    if (equals != std::string::npos && !name.empty() && std::ranges::all_of(name, in_names))
+        return fmt::format(
+            "'{}' sets a variable in a shell alone; write env = {{ {} = {} }} under [trainable], or shell = true", word,
+            name, space::Value(word.substr(equals + 1)).literal());
+    constexpr std::string_view builtins[] = {"cd", "source", ".", "export", "exec", "ulimit", "set", "eval"};
+    if (std::ranges::find(builtins, word) == std::end(builtins)) return "";
+    return fmt::format("'{}' is a command of the shell; shell = true starts one", word);
+}
+
 std::string missing_program(const ProgramSpec& program, const WrittenWord& word) {
-    if (word.text.find('/') == std::string::npos) {
-        const std::string found = process::find_program(word.text, search_path(program));
+    const bool is_path = word.text.find('/') != std::string::npos;
+    const std::string found = is_path ? "" : process::find_program(word.text, search_path(program));
+    const bool exists = !found.empty() || (is_path && access(in_directory(program, word.text).c_str(), F_OK) == 0);
+    if (const std::string why = exists ? "" : meant_for_a_shell(word.text); !why.empty()) return why;
+    if (!is_path) {
         if (!found.empty()) return interpreter_missing(program, found);
         const bool beside = access(in_directory(program, word.text).c_str(), F_OK) == 0;
         return fmt::format("there is no program '{}' on PATH {}; {}", word.text, on_this_machine,

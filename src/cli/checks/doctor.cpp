@@ -339,7 +339,7 @@ std::string doctor_json(const std::vector<Check>& checks) {
             {{"name", check.name}, {"state", state_name(check.state)}, {"text", check.text}, {"mend", check.mend}});
     }
     root["wrong"] = wrong;
-    return root.dump(2) + "\n";
+    return root.dump(2, ' ', false, decltype(root)::error_handler_t::replace) + "\n";
 }
 
 } // namespace ranktune::cli

@@ -164,8 +164,9 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
                    {.looks = !options.elsewhere, .advice = "if only other machines have it, use validate --elsewhere"});
     report::StartInfo info;
     const auto style = detect_terminal().style;
+    const auto earlier = earlier_of(input.spec); // before anything is said: it may have mistakes
     std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
-              << report::start_screen(input.spec, info, style) << earlier_plan(earlier_of(input.spec), style)
+              << report::start_screen(input.spec, info, style) << earlier_plan(earlier, style)
               << (options.verbose ? disk(input.spec, info_of(input.spec), style) : std::string())
               << room_warning(input.spec, style) << command_warning_lines(input.spec, style)
               << report::labelled("next", run_line(study, overrides));

@@ -151,7 +151,7 @@ int one_study(const SimulateArguments& arguments, const Inputs& inputs) {
             std::ref(line));
     }();
     std::cout << report::simulated_screen(setup, figures, shown, detect_terminal().style);
-    return 0;
+    return figures.reports == 0 ? static_cast<int>(study::StudyOutcome::no_success) : 0;
 }
 
 int table(const SimulateArguments& arguments, const Inputs& inputs) {

@@ -46,9 +46,8 @@ constexpr KeyInfo all_keys[] = {
      "The program can save its state, so trials may pause. With false, a trial starts only if all of it fits into the "
      "job."},
     {"trainable.env", "table", "empty",
-     "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written; they override all others. `{trial}` "
-     "and "
-     "`{folder}` are filled in."},
+     "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written, over all others. `{trial}` and "
+     "`{folder}` are filled in; `{{trial}}` means `{trial}`."},
     {"trainable.keep_env", "list of strings", "[]",
      "Variables of MPI, its launcher or Slurm that the program gets, too. `\"SLURM_*\"` matches a prefix."},
     {"trainable.launcher_variables", "boolean", "true",
