@@ -176,7 +176,7 @@ std::string text_of(const std::string& file) {
         if (error.code() == storage::not_a_file())
             throw base::UsageError("the study file '" + file +
                                    "' is a FIFO, a socket or a device, not a file: write the study into a file first");
-        throw base::UsageError("cannot read the study file '" + file + "'" +
+        throw base::UsageError("cannot read the study file '" + shortened(file) + "'" +
                                (error.code() == std::errc::no_such_file_or_directory ? advice_for_missing(file)
                                                                                      : ": " + error.code().message()));
     }
@@ -225,6 +225,9 @@ void refuse_directory(const std::string& directory, const std::string& study, co
 std::string directory_of(const std::string& study) {
     std::error_code error;
     const auto type = std::filesystem::status(study, error).type();
+    if (error == std::errc::filename_too_long)
+        throw base::UsageError("'" + shortened(study) +
+                               "' is longer than a path can be; give the directory of a study");
     if (type == std::filesystem::file_type::none) throw base::IoError("cannot look at", study, error);
     if (type != std::filesystem::file_type::regular) return study;
     const std::string advice = "; give a study file, or the directory of a study";

@@ -106,6 +106,13 @@ class Mistakes(Case):
                 self.assertIn(why, said)
                 self.assertLess(len(said), 600)
 
+    def test_a_name_that_is_too_long_is_a_mistake_of_the_command_line(self):
+        for verb in ("status", "best", "compare", "support", "report", "stop", "doctor", "run", "validate"):
+            for path in ("a" * 300, "a/" * 2100):
+                said = self.said(verb, *[path] * (2 if verb == "compare" else 1))
+                self.assertRegex(said, "longer than a path can be|File name too long")
+                self.assertLess(len(said), 300)
+
     def test_a_link_that_leads_nowhere_is_no_misspelt_name(self):
         (self.cwd / "d.toml").symlink_to("gone.toml")
         self.assertIn("cannot read the study file 'd.toml': it is a link that leads nowhere", self.said("run", "d.toml"))
