@@ -18,6 +18,7 @@
 #include "process/guard.hpp"
 #include "process/spawn.hpp"
 #include "ranktune/base/error.hpp"
+#include "storage/error_kinds.hpp"
 
 namespace ranktune::process {
 namespace {
@@ -155,6 +156,7 @@ void Child::write_line(Stream& stream, std::string_view line) {
     line = as_shown(line);
     output_(line);
     if (line.empty()) return;
+    if (storage::names_refusal(line)) refusal_ = line.substr(0, last_bytes);
     auto& last = stream.last;
     auto& bytes = stream.kept;
     last.emplace_back(line.substr(0, last_bytes));

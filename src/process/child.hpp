@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "storage/unique_handle.hpp"
@@ -65,6 +66,10 @@ class Child {
     [[nodiscard]] std::string last_words() const { return error_.tail(); }
     /// The last lines of its standard output.
     [[nodiscard]] std::string last_output() const { return out_.tail(); }
+    /// The last line of either stream that names an error of storage (storage::names_refusal); empty: none.
+    [[nodiscard]] const std::string& refusal() const { return refusal_; }
+    /// Returns it, and forgets it.
+    std::string take_refusal() { return std::exchange(refusal_, {}); }
     [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
@@ -93,6 +98,7 @@ class Child {
     storage::FileDescriptor control_;
     Stream out_;
     Stream error_;
+    std::string refusal_;
     storage::FileDescriptor pidfd_; ///< empty on kernels without pidfd
     pid_t pid_ = -1;
     trainables::LineBuffer messages_;

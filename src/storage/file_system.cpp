@@ -362,6 +362,40 @@ bool is_of_storage(const std::error_code& code) {
     return cannot_be_written(code) || is_one_of(code, troubles);
 }
 
+bool names_refusal(std::string_view text, bool saving) {
+    constexpr std::string_view refusals[] = {
+        "no space left on device", "disk quota exceeded", "read-only file system",
+        "file too large",          "disk is full",        "pytorchstreamwriter failed writing"};
+    constexpr std::string_view troubles[] = {"input/output error", "stale file handle"};
+    std::string small(text);
+    for (char& c : small)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    // NumPy: "600000 requested and 131072 written"
+    const auto asked = small.find(" requested and ");
+    if (asked != std::string::npos && small.find(" written", asked) != std::string::npos) return true;
+    const auto is_in = [&](std::string_view words) { return small.find(words) != std::string::npos; };
+    return std::ranges::any_of(refusals, is_in) || (saving && std::ranges::any_of(troubles, is_in));
+}
+
+std::optional<std::string> why_full(FileSystem& files, const std::string& folder) {
+    constexpr std::array full{ENOSPC, EDQUOT};
+    constexpr std::size_t enough = std::size_t{64} << 10U;
+    const std::string path = folder + "/.room-" + std::to_string(::getpid());
+    std::optional<std::string> why;
+    try {
+        const auto file = files.open(path, FileSystem::Open::create_private);
+        file->write_at(0, std::vector<std::byte>(enough, std::byte{1}));
+        file->sync();
+    } catch (const base::IoError& error) {
+        if (is_one_of(error.code(), full)) why = error.what();
+    }
+    try {
+        files.remove(path);
+    } catch (const base::IoError&) { // it was not made
+    }
+    return why;
+}
+
 bool may_pass(const base::IoError& error) {
     constexpr std::array permissions{EACCES, EPERM};
     return is_of_storage(error.code()) || is_one_of(error.code(), permissions);

@@ -38,6 +38,8 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
         return AttemptOutcome::oversized;
     } catch (const device::DeviceError&) { // it is sick
         return AttemptOutcome::disturbed;
+    } catch (const std::exception& known) { // libraries hide the code
+        return storage::names_refusal(known.what()) ? AttemptOutcome::unsaved : AttemptOutcome::failed;
     } catch (...) {
         return AttemptOutcome::failed;
     }
@@ -87,6 +89,8 @@ void last_save_failed(bool needed, base::Iteration iteration) {
         is_storage = storage::is_of_storage(known.code());
     } catch (const base::IoError& known) {
         is_storage = storage::is_of_storage(known.code());
+    } catch (const std::exception& known) {
+        is_storage = storage::names_refusal(known.what(), true);
     } catch (...) {
     }
     if (needed && !is_storage) throw;

@@ -209,6 +209,20 @@ for iteration in range(here.iteration, here.iterations):
         self.assertIn("12 trials, 12 ok", out)
         self.check_over()
 
+    def test_a_disk_on_which_programs_find_no_room_and_do_not_say_so(self):
+        """The bus error of a mapped file, a library that hides its error, a program that says nothing."""
+        for save in ("file.truncate(3 << 20); mapped = mmap.mmap(file.fileno(), 0); mapped[:] = bytes(3 << 20)",
+                     "subprocess.run('head -c 3000000 /dev/zero 2> /dev/null', shell=True, stdout=file).returncode and os._exit(1)"):
+            with self.subTest(save):
+                self.write("long.toml", self.STUDY.format(python=sys.executable) + "eta = 2\n")
+                self.write("train.py", self.TRAIN.replace("file.write(bytes(400_000))", save).replace('"wb"', '"w+b"')
+                           .replace("import ranktune", "import mmap, os, ranktune, subprocess"))
+                self.ranktune("run", "long.toml", "--local", "1", code=75)  # alone: the end of another one makes room
+                self.assertEqual(self.outcome("long")["cause"], "storage")
+                self.assertNotIn("failed", [trial["state"] for trial in self.exported("long")["trials"]])
+                for path in self.disk.iterdir():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
 
 class Quota(Disk):
     """A quota of btrfs, which holds for root, too. Nothing can be overwritten when it is reached, nor the quota itself

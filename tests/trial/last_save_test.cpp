@@ -128,6 +128,20 @@ TEST_CASE("a program whose file cannot be written is not charged, whatever it wa
     Programs training(1, "report(1.0)\n" + full + "\nsys.exit(1)\n");
     training.cluster.prepare(1, 99);
     CHECK(outcome_of(training.cluster.run_until(99)) == AttemptOutcome::unsaved);
+    for (const std::string says :
+         {"print('cp: error writing: No space left on device', file=sys.stderr)\nos._exit(1)",
+          "print('Error: ENOSPC: no space left on device, write')\nfor _ in range(20): print('at')\nsys.exit(1)",
+          "sys.exit('sqlite3.OperationalError: database or disk is full')",
+          "send(failed='error', log='OSError: 600000 requested and 131072 written')\nsys.exit(1)",
+          "send(failed='device-memory', log='/ckpt; No space left on device [Op:SaveV2]')\nsys.exit(1)"}) {
+        Programs hiding(1, "report(1.0)\n" + says + "\n");
+        hiding.cluster.prepare(1, 99);
+        CHECK(outcome_of(hiding.cluster.run_until(99)) == AttemptOutcome::unsaved);
+    }
+    Programs earlier(
+        1, "print('No space left on device', flush=True)\nfor i in range(3): report(1.0)\nsys.exit('other')\n");
+    earlier.cluster.prepare(1, 99);
+    CHECK(outcome_of(earlier.cluster.run_until(99)) == AttemptOutcome::failed);
     Programs limited(1,
                      "report(1.0)\nsignal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
                      "os.kill(os.getpid(), signal.SIGXFSZ)\n");
@@ -171,12 +185,16 @@ TEST_CASE("a program that does not come back from saving the best state so far h
     const bool hangs = why.ends_with("waited ");
     const int ranks = GENERATE(1, 2); // the last one is it
     for (const bool is_best : {true, false}) {
+        // Rank 0 does not run ahead: a rank without a report for `abort_grace` counts as one that never reports.
         Programs programs(2,
+                          "def wait_for(name):\n    while not os.path.exists(folder + name): time.sleep(0.002)\n"
+                          "if rank + 1 < size: wait_for('/begun')\nelse: open(folder + '/begun', 'w').close()\n"
                           "to = report(1.0, can_save=True, can_go_on=True)['save_to']\n"
-                          "if rank + 1 < size:\n    open(to + '/0', 'w').close()\n    send(checkpoint=to)\n"
-                          "    report(2.0)\n    time.sleep(1000)\n" +
+                          "if rank + 1 < size:\n    wait_for('/told')\n    open(to + '/0', 'w').close()\n"
+                          "    send(checkpoint=to)\n    report(2.0)\n    time.sleep(1000)\n"
+                          "open(folder + '/told', 'w').close()\n" +
                               ending + "\n");
-        if (hangs) programs.cluster.spec().output.abort_grace = 50ms;
+        if (hangs) programs.cluster.spec().output.abort_grace = 200ms;
         if (hangs && !is_best) continue;                                 // failure.report_timeout
         if (why.ends_with("code 0") && ranks == 2 && !is_best) continue; // the same
         programs.cluster.spec().checkpoint.interval = study::CheckpointSpec::Interval::iterations;

@@ -102,6 +102,14 @@ answer()
     CHECK(blame(paused) == "rank 1: while saving at iteration 1: OSError: no room (train.py:7)");
     CHECK(paused[0].saved.empty());
 
+    InParts full(
+        "path = begin(1)\nwait_for('go')\n"
+        "finish(1, path, **({'error': 'ValueError: no, after OSError: No space left on device'} if rank == 1 else "
+        "{}))\n"
+        "answer()\n");
+    const auto unsaved = full.pause();
+    CHECK(unsaved[1].ended->outcome == AttemptOutcome::unsaved);
+
     const auto [end, why] = GENERATE(table<std::string, std::string>({
         {"finish(1, path, **({'error': 'OSError: no room'} if rank == 1 else {}))",
          "rank 1 of the program could not complete"},

@@ -356,7 +356,7 @@ class _Link:
             try:
                 self.pending[number].result()
             except BaseException as error:
-                message["error"] = _account(error)[:2000]
+                message["error"] = _story(error)[:2000]
             self.note, self.note_sent = _line(message), []
             del self.pending[number]
             self._push(self.note, self.note_sent)
@@ -503,7 +503,7 @@ def _tell_failure(error: Optional[BaseException], kind: str) -> None:
         else:
             when = "while saving at" if kind == "saving" else "at"
             kind = "storage" if _is_storage(error, kind) else kind
-            text = f"{when} iteration {context().iteration + 1}: {_account(error)}"
+            text = f"{when} iteration {context().iteration + 1}: {_story(error)}"
         link = _the_link()
         with link.lock:
             if link.ended is None:
@@ -512,30 +512,38 @@ def _tell_failure(error: Optional[BaseException], kind: str) -> None:
         pass
 
 
+def _story(error: BaseException) -> str:
+    """"ValueError: no data (train.py:41), after OSError: [Errno 28] No space left on device"."""
+    first, *others = _chain(error, hidden=False)
+    return _account(first) + _place(first.__traceback__) + "".join(f", after {_account(one)}" for one in others)
+
+
 def _account(error: BaseException) -> str:
-    """"ValueError: no data (train.py:41)"."""
-    words = (str(error).strip().splitlines() or [""])[0]
-    return type(error).__name__ + (f": {words}" if words else "") + _place(error.__traceback__)
+    """"ValueError: no data"; with the last line that a child process of subprocess.run said, if that was captured."""
+    words = str(error).strip().splitlines()[:1]
+    said = getattr(error, "stderr", None)
+    if isinstance(said, (bytes, str)):
+        words += os.fsdecode(said).strip().splitlines()[-1:]
+    return ": ".join([type(error).__name__, *words])
 
 
 def _is_storage(error: BaseException, kind: str) -> bool:
-    """Whether a file cannot be written, for a cause outside of the program. Libraries hide the OSError behind exceptions of
-    their own, or in their text; PyTorch does not even name it. EIO and ESTALE may also come from reading: they count while
-    the state is saved."""
+    """Whether a file cannot be written, for a cause outside of the program. (Where libraries hide the OSError, ranktune
+    knows it by their words.) EIO and ESTALE may also come from reading: they count while the state is saved."""
     codes = [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, *([errno.EIO, errno.ESTALE] if kind == "saving" else [])]
-    texts = [os.strerror(code) for code in codes] + ["PytorchStreamWriter failed writing"]
-    return any(getattr(one, "errno", None) in codes or any(text in str(one) for text in texts) for one in _chain(error))
+    return any(getattr(one, "errno", None) in codes for one in _chain(error))
 
 
-def _chain(error: BaseException) -> List[BaseException]:
-    """The exception and those that it was raised from or during."""
+def _chain(error: BaseException, hidden: bool = True) -> List[BaseException]:
+    """The exception, those that it was raised from or during, and those in a group. `hidden`: also what `from None` hides."""
     found: List[BaseException] = []
     waiting: List[Optional[BaseException]] = [error]
     while waiting:
         one = waiting.pop()
         if one is not None and one not in found:
             found.append(one)
-            waiting += [one.__cause__, one.__context__]
+            context = one.__context__ if hidden or not one.__suppress_context__ else None
+            waiting += [one.__cause__, context, *getattr(one, "exceptions", ())]
     return found
 
 

@@ -93,6 +93,7 @@ void ProgramBody::on_message(trainables::ProgramReport report) {
     ++own_.reports;
     failed_.reset(); // the program has caught the exception
     can_save_ = report.can_save;
+    refused_before_ = child().take_refusal();
     own_.exploits = report.exploits;
     if (report.pending) pending_[own_.reports] = {*report.pending, false, {}};
     if (!leads()) return;

@@ -144,6 +144,7 @@ class ProgramBody final : public TrialBody {
     void lack_state_on_the_way(const std::string& why);
     [[noreturn]] void lack_last_state(const std::string& why) const;
     [[noreturn]] void process_failed(const std::string& text) const;
+    [[nodiscard]] std::optional<std::string> refusal() const;
     void adopt(const std::string& checkpoint, const TrialPoint& point, bool may_move = true);
     [[nodiscard]] bool others_report() const;
 
@@ -170,6 +171,7 @@ class ProgramBody final : public TrialBody {
     bool told_to_end_ = false;                        ///< by an answer or a signal
     std::optional<trainables::ProgramFailed> failed_; ///< said since its last report
     std::map<std::uint64_t, Pending> pending_; ///< by report, 1 for the first one; until it cannot be wanted any more
+    std::string refused_before_;               ///< Child::refusal of the iteration before
     bool can_save_ = false;                    ///< its last report says so
     std::optional<std::string> saved_;         ///< what it named when told to save and to end
     bool said_unknown_ = false;

@@ -3,6 +3,7 @@
 // count when every rank has completed its part.
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
+#include "storage/error_kinds.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_body.hpp"
 
@@ -34,7 +35,7 @@ void ProgramBody::settle() {
     if (!own_.failed) return;
     const std::string text = while_saving(base_ + wanted, part->second.error);
     const bool is_last = wanted > next().decided;
-    if (is_last && next().needed) throw base::Error(text);
+    if (is_last && next().needed && !storage::names_refusal(text, true)) throw base::Error(text);
     if (is_last) throw CheckpointError(AttemptOutcome::unsaved, text);
     note("rank " + std::to_string(group_.rank()) + " of the trial, " + text);
 }

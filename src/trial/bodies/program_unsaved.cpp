@@ -6,6 +6,8 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
+#include "storage/error_kinds.hpp"
+#include "storage/file_system.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_body.hpp"
 
@@ -70,7 +72,7 @@ void ProgramBody::adopt_last(const std::string& checkpoint) {
         if (current_->pending) need_complete_state();
         adopt(checkpoint, point_);
     } catch (...) {
-        last_save_failed(needs_state(*end_), point_.iteration);
+        last_save_failed(needs_state(*end_) && !refusal(), point_.iteration);
     }
 }
 
@@ -94,13 +96,29 @@ void ProgramBody::lack_last_state(const std::string& why) const {
     process_failed(why);
 }
 
+/// Whether storage refuses what the program writes: what it has printed since its last report but one says so, or it is
+/// seen where the program saves and works. So a full disk is charged to no trial, whatever the program makes of it.
+std::optional<std::string> ProgramBody::refusal() const {
+    for (const std::string& line : {child().refusal(), refused_before_})
+        if (!line.empty()) return line;
+    if (auto why = storage::why_full(storage::posix_file_system(), checkpoint_directory_)) return why;
+    std::error_code error;
+    const auto room = std::filesystem::space(works_in_, error);
+    if (!error && room.capacity > 0 && room.free == 0) return "no space is left where it works, in '" + works_in_ + "'";
+    return std::nullopt;
+}
+
 /// This rank's process has ended, and the trial cannot go on.
 void ProgramBody::process_failed(const std::string& text) const {
     using What = trainables::ProgramFailed::What;
     const What what = failed_ ? failed_->what : What::error;
     const int signal = child().exited()->signal;
+    const bool says = failed_ && storage::names_refusal(failed_->text, what == What::saving);
+    if (says || what == What::storage || signal == SIGXFSZ) throw CheckpointError(AttemptOutcome::unsaved, text);
     if (what == What::device_memory) throw OversizedError(failed_->text.empty() ? text : failed_->text);
-    if (what == What::storage || signal == SIGXFSZ) throw CheckpointError(AttemptOutcome::unsaved, text);
+    if (const auto why = refusal())
+        throw CheckpointError(AttemptOutcome::unsaved,
+                              text + (text.find(*why) == std::string::npos ? "; " + *why : ""));
     // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
     if (signal == SIGKILL || signal == SIGBUS) throw DisturbedError(text);
     throw base::Error(text);
