@@ -179,7 +179,8 @@ TEST_CASE("a program that does not come back from saving the best state so far h
     const auto [ending, why] = GENERATE(table<std::string, std::string>(
         {{"os.kill(os.getpid(), signal.SIGKILL)", "while saving at iteration 1: killed by signal 9"},
          {"os._exit(0)", "while saving at iteration 1: exit code 0"},
-         {"send(failed='saving', log='while saving at iteration 1: ValueError')\nsys.exit(1)",
+         {"send(failed='saving', log='while saving at iteration 1: ValueError')\nif rank == 1: "
+          "wait_for('/on')\nsys.exit(1)",
           "while saving at iteration 1: ValueError"},
          {"time.sleep(1000)", "while saving at iteration 1: waited "}}));
     const bool hangs = why.ends_with("waited ");
@@ -191,7 +192,8 @@ TEST_CASE("a program that does not come back from saving the best state so far h
                           "if rank + 1 < size: wait_for('/begun')\nelse: open(folder + '/begun', 'w').close()\n"
                           "to = report(1.0, can_save=True, can_go_on=True)['save_to']\n"
                           "if rank + 1 < size:\n    wait_for('/told')\n    open(to + '/0', 'w').close()\n"
-                          "    send(checkpoint=to)\n    report(2.0)\n    time.sleep(1000)\n"
+                          "    send(checkpoint=to)\n    send(report={'score': 2.0}, can_save=True, can_go_on=True)\n"
+                          "    answer()\n    open(folder + '/on', 'w').close()\n    time.sleep(1000)\n"
                           "open(folder + '/told', 'w').close()\n" +
                               ending + "\n");
         if (hangs) programs.cluster.spec().output.abort_grace = 200ms;

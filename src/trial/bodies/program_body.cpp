@@ -454,9 +454,9 @@ void ProgramBody::check_end() {
     // A state that lacks the part of one rank is none; sys.exit() has a code of its own.
     const bool by_saving = failed_ && (failed_->what == What::saving || failed_->what == What::storage);
     if (by_saving && told_to_end_ && order_.save) lack_last_state(failure_text());
-    if (is_saving_best() && (by_saving || own_.unsaved < order_.save_at))
+    if (is_saving_best() && (by_saving || own_.unsaved < best_asked_))
         throw CheckpointError(AttemptOutcome::unsaved,
-                              by_saving ? failure_text() : while_saving(base_ + order_.save_at, failure_text()));
+                              by_saving ? failure_text() : while_saving(base_ + best_asked_, failure_text()));
     if (exit.clean()) return;
     need_own_part();
     if (!told_to_end_ && order_.end == End::go_on) process_failed(failure_text());
@@ -550,7 +550,11 @@ void ProgramBody::obey() {
         const auto folder = save ? make_folder(base_ + answered_) : std::nullopt;
         child().send(trainables::decision_line(verb, base_ + answered_, folder));
     };
-    while (answered_ < std::min(own_.reports, order_.decided)) answer(Verb::go_on, answered_ + 1 == order_.save_at);
+    while (answered_ < std::min(own_.reports, order_.decided)) {
+        const bool save = answered_ + 1 == order_.save_at;
+        if (save && order_.is_best) best_asked_ = order_.save_at;
+        answer(Verb::go_on, save);
+    }
     const bool told = order_.end == End::deliver || (order_.end == End::deliver_to_first && leads());
     if (told && answered_ == order_.decided && own_.reports > order_.decided) {
         told_to_end_ = true;

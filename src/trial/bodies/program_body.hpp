@@ -168,7 +168,8 @@ class ProgramBody final : public TrialBody {
     RankFacts own_;
     RankFacts told_; ///< what the other ranks know of it
     std::uint64_t answered_ = 0;
-    bool told_to_end_ = false;                        ///< by an answer or a signal
+    std::uint64_t best_asked_ = 0; ///< the last report whose state, the best so far, it was told to save; 0: none
+    bool told_to_end_ = false;     ///< by an answer or a signal
     std::optional<trainables::ProgramFailed> failed_; ///< said since its last report
     std::map<std::uint64_t, Pending> pending_; ///< by report, 1 for the first one; until it cannot be wanted any more
     std::string refused_before_;               ///< Child::refusal of the iteration before

@@ -24,8 +24,7 @@ bool ProgramBody::is_saving_on_the_way() const {
 
 /// It was told to save the state of the best report so far; it has neither done so nor reported again.
 bool ProgramBody::is_saving_best() const {
-    return order_.is_best && !told_to_end_ && own_.saved < order_.save_at && own_.reports == order_.save_at &&
-           answered_ == order_.save_at;
+    return best_asked_ > 0 && !told_to_end_ && own_.saved < best_asked_ && own_.reports == best_asked_;
 }
 
 /// A state that lacks the part of one rank is none.
