@@ -200,6 +200,12 @@ class App {
         verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
             ->type_name("N")
             ->transform(whole_number(1, "a number of workers, 1 at least"));
+        verb->add_option(
+                "--faults", run.faults,
+                "Kill ranks on purpose, to see what becomes of the study (TOML: mean_time_to_failure in [ranks], "
+                "of each worker, and in [job], of the head)")
+            ->type_name("FILE")
+            ->check(no_empty_path());
         auto* fresh = verb->add_flag("--fresh", run.fresh,
                                      "Begin again: an existing study directory is renamed to DIR~1, DIR~2, ...");
         auto* resume =

@@ -263,4 +263,13 @@ std::string directory_for(const RunArguments& arguments, const StudyInput& input
     return directory.empty() ? input.spec.name : directory;
 }
 
+std::string text_of(const std::string& path, const std::string& what) {
+    if (path.empty()) return {};
+    try {
+        return storage::read_text(storage::posix_file_system(), path);
+    } catch (const base::IoError& error) {
+        throw base::UsageError("cannot read the " + what + " '" + path + "': " + error.code().message());
+    }
+}
+
 } // namespace ranktune::cli

@@ -2,6 +2,7 @@
 #include "group/worker_machine.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <utility>
 
@@ -299,7 +300,7 @@ void WorkerMachine::on(base::Rank, const wire::RankEnded& m) {
 }
 
 void WorkerMachine::on(const wire::EndRank& m, StudyTime) {
-    if (options_.end_rank) static_cast<void>(options_.end_rank(m.rank));
+    if (options_.signal_rank) options_.signal_rank(m.rank, SIGKILL);
 }
 
 void WorkerMachine::on(const study::Abandon& m, StudyTime now) {
@@ -495,6 +496,8 @@ void WorkerMachine::watch(StudyTime now) {
 void WorkerMachine::lose_head(const std::string& why, bool silent) {
     log_.write(base::LogLevel::error, "worker", {{"rank", std::to_string(options_.rank.value())}, {"reason", why}});
     if (silent) send(base::head_rank, wire::Bye{why, {}, true});
+    // A head that somebody has stopped must read that, where no launcher ends it.
+    if (silent && options_.signal_rank) options_.signal_rank(base::head_rank, SIGCONT);
     finish(study::StudyOutcome::resumable, why, false, true);
     end_->lost_head = true;
 }

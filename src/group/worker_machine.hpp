@@ -39,8 +39,8 @@ struct WorkerOptions {
     base::Duration join_timeout = std::chrono::seconds(120);
     device::GpuPlace gpu = {}; ///< what the driver says about its GPUs
     std::uint32_t ranks = 0;   ///< of the world
-    /// Kills the process of a rank on this node; false: it is not here, or has ended. Empty: nobody is here.
-    std::function<bool(base::Rank)> end_rank = {};
+    /// Sends a signal to the process of a rank, if it is on this node. Empty: nobody is here.
+    std::function<void(base::Rank, int signal)> signal_rank = {};
 };
 
 /// Makes this rank's runner from the head's Welcome. A base::Error it throws is sent to the head and ends the worker.

@@ -457,6 +457,7 @@ bool HeadMachine::all_alive() const {
 
 void HeadMachine::leave(bool clean) {
     phase_ = Phase::leaving;
+    leave_clean_ = clean;
     leave_until_ = now_ + options_.abort_grace + std::chrono::seconds(10);
     for (Worker& worker : workers_)
         if (worker.alive) tell_to_leave(worker, clean);
@@ -473,7 +474,7 @@ void HeadMachine::leave_or_end() {
     }
     if (phase_ != Phase::leaving) return;
     const bool silent = now_ >= *leave_until_;
-    bool clean = true;
+    bool clean = leave_clean_;
     for (const Worker& worker : workers_) {
         if (worker.info.rank == base::head_rank || worker.bye) continue;
         clean = false;
@@ -513,26 +514,27 @@ void HeadMachine::tick() {
     }
 }
 
+/// Gives up a rank that cannot say why any more: the note that it left, if any, tells whose fault it was.
+void HeadMachine::lose_dead(Rank rank, const std::string& why) {
+    const auto left = duties_.last_words(rank);
+    const bool guilty =
+        left && left->guilty &&
+        wire::AttemptKey{left->note.trial, left->note.attempt, options_.incarnation} == table_.held_by(rank);
+    lose(rank, left ? left->note.failure.message : why, guilty);
+}
+
 /// Gives up ranks whose processes have ended, once their last messages are read.
 void HeadMachine::lose_ended() {
     std::erase_if(ended_, [this](Rank rank) {
         const Worker& worker = workers_[rank.value()];
         if (now_ < *worker.ended + last_words_take) return false;
-        if (worker.bye || !worker.alive) return true;
-        const auto left = duties_.last_words(rank);
-        const bool guilty = left && left->guilty &&
-                            wire::AttemptKey{left->note.trial, left->note.attempt, options_.incarnation} ==
-                                table_.held_by(rank);
-        std::string why = left ? left->note.failure.message : "its process has ended";
-        if (worker.fenced) why = silence() + "; it was killed";
-        lose(rank, why, guilty);
+        if (!worker.bye && worker.alive)
+            lose_dead(rank, worker.fenced ? silence() + "; it was killed" : "its process has ended");
         return true;
     });
 }
 
-std::string HeadMachine::silence() const {
-    return "no sign of life for " + seconds_text(options_.heartbeat_timeout);
-}
+std::string HeadMachine::silence() const { return "no sign of life for " + seconds_text(options_.heartbeat_timeout); }
 
 /// A silent rank may be alive: frozen, or behind a broken network. It must not write for its trial when others do.
 void HeadMachine::fence(Worker& worker) {
@@ -565,7 +567,7 @@ void HeadMachine::watch() {
         if (!silent) worker.fenced.reset();
         if (silent && !worker.fenced) fence(worker);
         if (silent && now_ - *worker.fenced >= fence_patience)
-            lose(worker.info.rank, silence());
+            lose_dead(worker.info.rank, silence());
         else if (!worker.bye && now_ - worker.spoken_to >= options_.heartbeat_interval)
             send(worker.info.rank, wire::Alive{});
     }

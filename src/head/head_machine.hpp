@@ -92,7 +92,7 @@ struct HeadEnd {
     enum class Whose : std::uint8_t { study, study_without_tables, head };
     study::StudyOutcome outcome = study::StudyOutcome::ok;
     std::string message; ///< for people; empty when the study's state says it all
-    bool clean = true;   ///< every worker said Bye: MPI may be finalised
+    bool clean = true;   ///< every worker finalises MPI
     study::Reason reason = study::Reason::study_complete;
     Whose whose = Whose::head;
 };
@@ -174,6 +174,7 @@ class HeadMachine {
     void stop(study::StopRequested what);
     void judge_what_was_read(const wire::GroupOver& m);
     void lose(base::Rank rank, const std::string& why, bool guilty = false);
+    void lose_dead(base::Rank rank, const std::string& why);
     void lose_ended();
     void fence(Worker& worker);
     [[nodiscard]] std::string silence() const;
@@ -229,7 +230,7 @@ class HeadMachine {
     Phase phase_ = Phase::joining;
     RankTable table_;
     NamedPlaces places_;
-    std::vector<Worker> workers_; ///< position is the rank
+    std::vector<Worker> workers_;   ///< position is the rank
     std::vector<base::Rank> ended_; ///< alive so far, but their processes have ended
     std::uint32_t greeted_ = 0;
     std::optional<study::StopRequested> early_stop_; ///< requested before the study began
@@ -238,6 +239,7 @@ class HeadMachine {
     study::EndStudy result_;
     HeadEnd::Whose whose_ = HeadEnd::Whose::head; ///< of `result_`
     std::optional<base::StudyTime> leave_until_;
+    bool leave_clean_ = true; ///< as workers were told
     std::optional<HeadEnd> end_;
     std::uint64_t stale_ = 0;
     std::uint64_t missed_ = 0; ///< checkpoints

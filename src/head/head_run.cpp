@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -50,6 +51,10 @@ void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& o
     if (const auto wanted = options.spec.max_ranks_per_trial(); wanted > workers)
         throw base::UsageError("resources.ranks: a trial may ask for " + std::to_string(wanted) +
                                " ranks, which is more than the workers of this job: " + std::to_string(workers));
+    else if (wanted + options.spec.output.spares > workers)
+        throw base::UsageError("run.spares: with " + std::to_string(options.spec.output.spares) + " of " +
+                               base::counted(workers, "worker") + " kept idle, no trial of " +
+                               base::counted(wanted, "rank") + " fits; start more ranks, or lower it");
 }
 
 /// How often metrics.h5 is rewritten while a study runs, and up to how many records: rereading the journal must stay
@@ -79,6 +84,7 @@ class HeadRun {
     void bind();
     void open_journal();
     void begin_records();
+    void remove_orphans();
     void refresh_tables();
     [[nodiscard]] HeadEnd serve(process::SignalReader* signals, HeadFigures& figures);
     void be_alive(const HeadMachine& head);
@@ -86,7 +92,6 @@ class HeadRun {
     void leave_files(const HeadEnd& end, const HeadFigures& figures);
     void write_outcome(const study::EndStudy& end, const std::string& tables = {});
     [[nodiscard]] study::Asker asker(study::Reason reason);
-    void use_outcome_reserve(const std::string& text);
     void requeue_job(const HeadEnd& end);
     [[nodiscard]] bool called_off();
     [[nodiscard]] bool is_mine() const;
@@ -262,6 +267,12 @@ void HeadRun::begin_records() {
     journal_->append(studydir::take_up(opened_, options_.open, options_.version));
     // Sync first: the removed files must not be named again after a power loss.
     journal_->sync();
+    remove_orphans();
+}
+
+/// Files in checkpoints/ that no record names, of attempts that were lost while they wrote. Requires that the journal
+/// is synced and that no trial runs.
+void HeadRun::remove_orphans() {
     const std::uint64_t orphans = studydir::remove_orphans(files_, directory_.path, tuner().state());
     if (orphans > 0) log_->write(base::LogLevel::info, "orphans", {{"checkpoints", std::to_string(orphans)}});
 }
@@ -337,15 +348,16 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     HeadObserver observer(&desk, *log_, status, *journal_, [&desk] { return desk.recent(); });
     process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(); }),
                                process::Background::Clock::now() + tables_interval);
-    layout::Neighbours* const neighbours = options_.neighbours;
-    std::optional<layout::Neighbours::Listening> listening;
-    if (neighbours != nullptr) listening.emplace(*neighbours, waker_);
+    layout::Listening neighbours(options_.neighbours, waker_);
     HeadServices services(
         files_, *journal_, directory_.path, opened_.incarnation, waker_, *log_,
-        [neighbours](base::Rank rank) { return neighbours != nullptr && neighbours->end(rank); },
+        [&neighbours](base::Rank rank) { return neighbours.signal(rank, SIGKILL); },
         [&](const study::EndStudy&) {
             tables.stop();
             studydir::write_results(files_, directory_.path, spec_, studydir::wall_time_now());
+            const auto& workers = tuner().state().placement.workers();
+            if (!std::ranges::all_of(workers, &tuner::WorkerState::alive))
+                remove_orphans(); // what lost ranks were writing
         },
         [this](const study::EndStudy& how, const std::string& wrong) { write_outcome(how, wrong); });
     Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
@@ -353,6 +365,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, options_.spec.slurm.poll_interval, waker_, *log_);
     HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
     NotedStop noted(options_.signal_meanings);
+    const auto dies_at = options_.dies_after ? clock_->now() + *options_.dies_after : base::StudyTime::max();
     HeadEnd end = serve_head(
         transport_, head, *clock_, waker_, signals, *log_,
         [&](const EndAsked& what) {
@@ -367,8 +380,8 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
         },
         [&] {
             be_alive(head);
-            while (const auto rank = neighbours != nullptr ? neighbours->ended() : std::nullopt)
-                head.on_rank_ended(*rank, clock_->now());
+            while (const auto rank = neighbours.ended()) head.on_rank_ended(*rank, clock_->now());
+            if (clock_->now() >= dies_at) process::die_on_purpose(*log_);
             desk.attend(head, tuner(), clock_->now());
             if (const auto failed = hooks_->note(); failed && options_.on_note) options_.on_note(*failed);
             const auto news = watch ? watch->news() : std::nullopt;
@@ -454,8 +467,7 @@ void HeadRun::leave_files(const HeadEnd& end, const HeadFigures& figures) {
                  {"reason", studydir::end_words(end.reason, end.message)}});
 }
 
-/// Called before any worker may leave, and again at the very end, when everything is known. On a full disk it uses the
-/// reserve file: without `outcome`, this end would count as a crash.
+/// Called before any worker may leave, and again at the very end, when everything is known.
 void HeadRun::write_outcome(const study::EndStudy& end, const std::string& tables) {
     const std::string reason = studydir::end_words(end.reason, end.message);
     if (!is_mine()) {
@@ -476,12 +488,7 @@ void HeadRun::write_outcome(const study::EndStudy& end, const std::string& table
                                      .launch = options_.launch,
                                      .records = journal_->statistics().synced,
                                      .tables = tables};
-    try {
-        studydir::publish_text(files_, directory_.outcome_file(), studydir::outcome_text(file), true);
-    } catch (const std::exception& error) {
-        log_->write(base::LogLevel::warning, "outcome", {{"error", error.what()}, {"instead", "in its reserve"}});
-        use_outcome_reserve(studydir::outcome_text(file));
-    }
+    studydir::publish_outcome(files_, directory_, file, *log_);
 }
 
 /// Who asked for an end with this reason.
@@ -500,21 +507,6 @@ bool HeadRun::is_mine() const {
         return !holder || holder->nonce == lease_->holder().nonce;
     } catch (const base::IoError&) { // unknown: a write then fails or does no harm
         return true;
-    }
-}
-
-void HeadRun::use_outcome_reserve(const std::string& text) {
-    const std::string reserve = directory_.outcome_reserve();
-    const std::string path = directory_.outcome_file();
-    try {
-        if (files_.exists(reserve)) {
-            storage::overwrite(files_, reserve, text);
-            files_.rename(reserve, path);
-        } else {
-            storage::overwrite(files_, path, text); // the reserve was renamed to it earlier
-        }
-    } catch (const std::exception& error) {
-        log_->write(base::LogLevel::error, "outcome", {{"error", error.what()}});
     }
 }
 

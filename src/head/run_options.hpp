@@ -35,13 +35,15 @@ struct RunEnd {
     study::Asker by = study::Asker::none; ///< who asked for this end
 };
 
-/// Rank 0 fills in everything; the other ranks only `version`, `layout` and `wrap`.
+/// Rank 0 fills in everything; the other ranks only `version`, `layout`, `neighbours`, `dies_after` and `wrap`.
 struct RunOptions {
-    std::string version;                     ///< of this program
-    std::string build_type;                  ///< of this program: "release"
-    layout::Layout layout;                   ///< empty: unknown, no rank has a GPU
+    std::string version;                      ///< of this program
+    std::string build_type;                   ///< of this program: "release"
+    layout::Layout layout;                    ///< empty: unknown, no rank has a GPU
     layout::Neighbours* neighbours = nullptr; ///< of this rank; null: nobody watches anybody
     process::SignalMeanings signal_meanings;  ///< for signals that the launcher passes on
+    /// After this time this worker, or this head, kills itself on purpose (`run --faults`); nothing: never.
+    std::optional<base::Duration> dies_after = {};
     /// Wraps this rank's transport, for tests with faulty links; may be empty. On all ranks or none.
     std::function<std::unique_ptr<comm::Transport>(std::unique_ptr<comm::Transport>)> wrap;
     /// The caller (the command line) has refused the run and said why: the ranks only leave together.

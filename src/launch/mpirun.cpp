@@ -125,13 +125,14 @@ MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& di
     const int code = ended.code;
     const bool told = left.told.has_value();
     const int outcome = left.told.value_or(code);
-    if (code == 0 && !told && !left.changed && !left.died) // no study began or continued, and nothing says why
+    const bool nothing_ran = code == 0 && !told && !left.changed && !left.died && !ended.asked;
+    if (nothing_ran) // and nothing says why
         return {1, 1,
                 "mpirun ended without an error, but no rank of ranktune has run: is the mpirun on PATH that of " +
                     comm::mpi::library_version() + "? The line that was run is above"};
     constexpr int resumable = static_cast<int>(study::StudyOutcome::resumable);
     constexpr int usage = static_cast<int>(study::StudyOutcome::usage); // refused: the message is on the screen
-    if (ended.asked && !told && code != 0 && code != usage)             // asked before the head ran, or twice in a row
+    if (ended.asked && !told && code != usage)                          // asked before the head ran, or twice in a row
         return {resumable, resumable,
                 "stopped before the study could say how far it came; the same command goes on from there"};
     // With the study's own code it ended on its own and said why: full disk, `ranktune stop`. When a rank has died,
@@ -151,8 +152,7 @@ MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& di
         !process::environment_variable(supervised_variable).empty(); // `supervise` needs the launcher's code
     if (left.died) return {supervised ? wire::head_lost_code : resumable, resumable, how + "; " + again};
     return {supervised ? std::max(code, 1) : outcome, outcome,
-            how + " (mpirun: exit code " + std::to_string(code) +
-                "); " + again};
+            how + " (mpirun: exit code " + std::to_string(code) + "); " + again};
 }
 
 } // namespace
@@ -197,10 +197,11 @@ MpirunEnd run_under_mpirun(const MpirunStart& start, const std::function<void(co
     // Another run may have written the file: an earlier one, or one that is running and refused this one.
     const auto written = studydir::read_outcome(files, study);
     const bool told = written && written->launch == launch;
-    if (!told && ended.code != 0 && !ended.asked) say(said.text());
+    const bool began = written != before;
+    if (!told && !ended.asked && (ended.code != 0 || !began)) say(said.text());
     const auto held = storage::read_lease(files, study.path);
     return end_of(ended,
-                  {told ? std::optional(static_cast<int>(written->outcome)) : std::nullopt, written != before,
+                  {told ? std::optional(static_cast<int>(written->outcome)) : std::nullopt, began,
                    held && held != held_before && !storage::possible_writer(files, study.path)},
                   start.directory);
 }

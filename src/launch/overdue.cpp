@@ -47,8 +47,8 @@ bool Overdue::next(const StepReading& now) {
     childless_ = now.children.value_or(true) ? 0 : childless_ + 1;
     // A reading may come just before a renewal, so allow one more reading than lease_periods.
     const auto stale = std::max<std::uint32_t>(wait_, storage::lease_periods + 1);
-    return (held_ && (gone_ >= (now.ended ? after_end_ : wait_) || still_ >= stale)) || (had_children_ && childless_ >= wait_) ||
-           (start_ > 0 && !had_children_ && childless_ >= start_);
+    return (held_ && (gone_ >= (now.ended ? after_end_ : wait_) || still_ >= stale)) ||
+           (had_children_ && childless_ >= wait_) || (start_ > 0 && !had_children_ && childless_ >= start_);
 }
 
 } // namespace ranktune::launch

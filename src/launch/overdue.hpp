@@ -41,8 +41,8 @@ class Overdue {
   private:
     void look_at_lease(const StepReading& now);
 
-    std::uint32_t wait_;  ///< readings
-    std::uint32_t start_; ///< readings
+    std::uint32_t wait_;      ///< readings
+    std::uint32_t start_;     ///< readings
     std::uint32_t after_end_; ///< readings
     std::optional<storage::LeaseHolder> last_;
     bool held_ = false; ///< a head of this step held the lease

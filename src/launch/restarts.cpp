@@ -68,7 +68,8 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
 
 /// The head was held up by a disk, a signal or the machine, or has died, which is the fault of no trial.
 bool by_the_head(const StepFacts& facts) {
-    return facts.code == wire::head_lost_code || (facts.outlives && facts.head_died) || (facts.outcome && facts.outcome->cause == studydir::EndCause::stalled);
+    return facts.code == wire::head_lost_code || (facts.outlives && facts.head_died) ||
+           (facts.outcome && facts.outcome->cause == studydir::EndCause::stalled);
 }
 
 std::string how_it_ended(const StepFacts& facts) {

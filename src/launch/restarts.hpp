@@ -13,10 +13,10 @@ namespace ranktune::launch {
 
 /// What is known when a step is over.
 struct StepFacts {
-    int code = 0;                                 ///< of the launcher; 128 + n: it was killed by signal n
-    bool asked = false;                           ///< this process was told to stop, and passed it on
-    bool outlives = false; ///< its launcher was told to outlive ranks: its code says nothing about them
-    bool head_died = false;                       ///< known: the lease of this step's head is still there
+    int code = 0;           ///< of the launcher; 128 + n: it was killed by signal n
+    bool asked = false;     ///< this process was told to stop, and passed it on
+    bool outlives = false;  ///< its launcher was told to outlive ranks: its code says nothing about them
+    bool head_died = false; ///< known: the lease of this step's head is still there
     std::optional<studydir::OutcomeFile> outcome; ///< of this step's head; nothing: it wrote none
     std::optional<int> finished;                  ///< exit code of a study that is over for good, from its journal
     bool has_journal = false;                     ///< there is a study to continue

@@ -360,7 +360,7 @@ StepEnded run_step(const StepOptions& options, SignalRelay& relay) {
         }
     }
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1;
-    return {code, relay.asked()};
+    return {code == 0 ? note.exit_code().value_or(0) : code, relay.asked()};
 }
 
 bool pause_unless_asked(std::chrono::milliseconds time, SignalRelay& relay) {

@@ -63,7 +63,7 @@ struct StepOptions {
 
 /// How a step ended.
 struct StepEnded {
-    int code = 0;       ///< 128 + n: killed by signal n
+    int code = 0;       ///< of the launcher, or of rank 0 if the launcher's is 0; 128 + n: killed by signal n
     bool asked = false; ///< this process was told to stop during the step
 };
 

@@ -269,7 +269,14 @@ class Supervisor {
         StepOptions options;
         options.words = line_.words;
         options.variables.emplace_back(supervised_variable, "1");
-        if (outlives_ranks()) options.variables.emplace_back(comm::mpi::recovery_variable, "1");
+        if (line_.launcher == Launcher::mpirun && outlives_ranks()) {
+            options.variables.emplace_back(comm::mpi::recovery_variable, "1");
+            options.variables.emplace_back("SLURM_NO_KILL", "set"); // for the srun by which it starts its daemons
+        }
+        if (line_.launcher == Launcher::srun)
+            for (auto& setting :
+                 comm::mpi::step_that_outlives_ranks(process::environment_variables(), comm::mpi::library_version()))
+                options.variables.push_back(setting);
         if (restarts_.count() > 0)
             options.variables.emplace_back(
                 studydir::last_end_variable,
@@ -291,8 +298,11 @@ class Supervisor {
         }
         if (line_.launcher == Launcher::mpirun)
             options.keep_error_line = [](const std::string& line) { return comm::mpi::is_noise(line); };
-        if (nodes_.all.size() > 1 && (line_.launcher == Launcher::srun || line_.launcher == Launcher::mpirun)) {
+        task_died_ = false;
+        if (line_.launcher == Launcher::srun || (nodes_.all.size() > 1 && line_.launcher == Launcher::mpirun)) {
             options.on_error_line = [this](const std::string& line) {
+                task_died_ = task_died_ || slurm::is_about_a_dead_task(line);
+                if (nodes_.all.size() <= 1) return;
                 for (const auto& node : slurm::nodes_blamed(line, nodes_.all))
                     blamed_.emplace(node, "\"" + line + "\"");
             };
@@ -302,9 +312,12 @@ class Supervisor {
 
     /// Whether the launcher of the step was told to outlive ranks.
     [[nodiscard]] bool outlives_ranks() const {
+        const std::string version = comm::mpi::library_version();
+        if (line_.launcher == Launcher::srun)
+            return comm::mpi::knows_recovery(version) &&
+                   process::environment_variable("SLURM_KILL_BAD_EXIT").find_first_not_of('0') == std::string::npos;
         const std::string set = process::environment_variable(comm::mpi::recovery_variable);
-        return line_.launcher == Launcher::mpirun &&
-               comm::mpi::outlives(set.empty() ? "1" : set, comm::mpi::library_version());
+        return line_.launcher == Launcher::mpirun && comm::mpi::outlives(set.empty() ? "1" : set, version);
     }
 
     /// srun refuses --overlap together with --exclusive.
@@ -324,19 +337,31 @@ class Supervisor {
     /// Only mpirun's ranks are its children; srun's tasks are not.
     [[nodiscard]] std::function<bool(pid_t)> launcher_is_overdue() const {
         auto& files = storage::posix_file_system();
-        return [this, &files, overdue = Overdue(options_.launcher_wait, storage::read_lease(files, directory_), {},
-                                        outlives_ranks() ? after_end : options_.launcher_wait),
+        return [this, &files, before = storage::read_lease(files, directory_),
+                overdue = Overdue(options_.launcher_wait, storage::read_lease(files, directory_), {},
+                                  outlives_ranks() ? after_end : options_.launcher_wait),
                 earlier = studydir::read_outcome(files, study()),
                 here = line_.launcher == Launcher::mpirun && ranks_are_here()](pid_t launcher) mutable {
             const auto lease = storage::read_lease(files, directory_);
             const auto outcome = studydir::read_outcome(files, study());
+            if (task_died_ && lease == before && outcome == earlier) { // the others wait for it in MPI_Init
+                say("a task has died before the study began (see above): ending the step");
+                return true;
+            }
             const bool known = lease || files.exists(directory_);
             const auto children = here ? process::has_living_children(launcher) : std::nullopt;
-            if (!overdue.next({known, lease, outcome && outcome != earlier, children, lease && lives_here(*lease)}))
+            const bool head_died = outlives_ranks() && lease && lease != before &&
+                                   !storage::possible_writer(files, directory_); // known: it was on this machine
+            const bool ended = head_died || (outcome && outcome != earlier);
+            if (!overdue.next({known, head_died ? std::nullopt : lease, ended, children, lease && lives_here(*lease)}))
                 return false;
-            say("no head of the study, or no process of its step, has lived for " +
-                std::to_string(options_.launcher_wait.count()) + " s, and " +
-                fs::path(line_.words.front()).filename().string() + " has not ended (--launcher-wait): ending it");
+            const std::string launcher_name = fs::path(line_.words.front()).filename().string();
+            if (ended && outlives_ranks())
+                say("the head of the study has ended, and " + launcher_name + " has not: ending it");
+            else
+                say("no head of the study, or no process of its step, has lived for " +
+                    std::to_string(options_.launcher_wait.count()) + " s, and " + launcher_name +
+                    " has not ended (--launcher-wait): ending it");
             return true;
         };
     }
@@ -392,6 +417,7 @@ class Supervisor {
     StepNodes nodes_;
     std::map<std::string, std::string> gone_;
     std::map<std::string, std::string> blamed_; ///< by the launcher's messages
+    bool task_died_ = false;                    ///< of srun, in this step
     bool by_a_node_ = false;                    ///< the previous step ended because a node was lost
     bool blameless_ = false;                    ///< it ended for a cause outside the trials
     std::string hosts_path_;

@@ -41,7 +41,7 @@ Neighbours::Neighbours(const Layout& layout, base::Rank self)
           if (waker_ != nullptr) waker_->wake();
       }) {}
 
-void Neighbours::turn(process::Waker* waker) {
+void Neighbours::turn_to(process::Waker* waker) {
     const std::lock_guard lock(mutex_);
     starting_ = false;
     waker_ = waker;
@@ -55,9 +55,10 @@ std::optional<base::Rank> Neighbours::ended() {
     return rank;
 }
 
-bool Neighbours::end(base::Rank rank) const {
+bool Neighbours::signal(base::Rank rank, int signal) const {
     const auto found = std::ranges::find(ranks_, rank);
-    return found != ranks_.end() && process::end_process(processes_[static_cast<std::size_t>(found - ranks_.begin())]);
+    return found != ranks_.end() &&
+           process::send_signal(processes_[static_cast<std::size_t>(found - ranks_.begin())], signal);
 }
 
 } // namespace ranktune::layout

@@ -25,25 +25,14 @@ class Neighbours {
   public:
     Neighbours(const Layout& layout, base::Rank self);
 
-    /// While it exists, a loop that waits on `waker` listens, and asks `ended`.
-    class Listening {
-      public:
-        Listening(Neighbours& neighbours, process::Waker& waker) : neighbours_(neighbours) { neighbours_.turn(&waker); }
-        ~Listening() { neighbours_.turn(nullptr); }
-        Listening(const Listening&) = delete;
-        Listening& operator=(const Listening&) = delete;
-
-      private:
-        Neighbours& neighbours_;
-    };
+    /// A loop that waits on `waker` (null: none any more) listens from now on.
+    void turn_to(process::Waker* waker);
     /// The next one whose process has ended, once each.
     [[nodiscard]] std::optional<base::Rank> ended();
-    /// Kills the process of a neighbour; false: it is none, or has ended.
-    [[nodiscard]] bool end(base::Rank rank) const;
+    /// To the process of a neighbour; false: it is none, or has ended.
+    bool signal(base::Rank rank, int signal) const;
 
   private:
-    void turn(process::Waker* waker);
-
     std::vector<base::Rank> ranks_;
     std::vector<process::ProcessId> processes_;
     std::mutex mutex_;
@@ -51,6 +40,28 @@ class Neighbours {
     process::Waker* waker_ = nullptr; ///< of the loop that listens
     std::deque<base::Rank> ended_;
     process::ProcessWatch watch_; ///< last: calls back when all members above exist
+};
+
+/// The loop that listens, while it exists. `neighbours` may be null: then it hears of nobody.
+class Listening {
+  public:
+    Listening(Neighbours* neighbours, process::Waker& waker) : neighbours_(neighbours) {
+        if (neighbours_ != nullptr) neighbours_->turn_to(&waker);
+    }
+    ~Listening() {
+        if (neighbours_ != nullptr) neighbours_->turn_to(nullptr);
+    }
+    Listening(const Listening&) = delete;
+    Listening& operator=(const Listening&) = delete;
+    [[nodiscard]] std::optional<base::Rank> ended() {
+        return neighbours_ == nullptr ? std::nullopt : neighbours_->ended();
+    }
+    bool signal(base::Rank rank, int signal) const {
+        return neighbours_ != nullptr && neighbours_->signal(rank, signal);
+    }
+
+  private:
+    Neighbours* neighbours_;
 };
 
 } // namespace ranktune::layout

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "process/spawn.hpp"
 #include "ranktune/base/error.hpp"
@@ -23,23 +24,30 @@ namespace ranktune::process {
 namespace {
 
 /// Keeps a list of groups: "+ 12" adds one, "- 12" removes it. At the end of input kills the listed groups, then
-/// repeatedly all processes with the mark ($1) in their environment.
+/// repeatedly all processes with the mark ($1) in their environment; then stays while one of the other processes ($2
+/// ...) lives.
 constexpr const char* script =
     "trap '' HUP INT TERM USR1 USR2\n"
     "all=' '\n"
+    "mark=$1\n"
+    "shift\n"
     "while read -r what group; do\n"
     "  case $what in\n"
     "    +) all=\"$all$group \" ;;\n"
     "    -) all=\"${all%% $group *} ${all#* $group }\" ;;\n"
     "  esac\n"
     "done\n"
-    "[ \"$all\" = ' ' ] && exit\n"
-    "for group in $all; do kill -s KILL -- \"-$group\"; done 2>/dev/null\n"
-    "for round in 1 2 3 4 5 6 7 8 9 10; do\n"
-    "  left=$(grep -lszFx -- \"$1\" /proc/[0-9]*/environ | tr -dc '0-9\\n')\n"
-    "  [ -n \"$left\" ] || exit\n"
-    "  kill -s KILL $left 2>/dev/null\n"
-    "  sleep 1\n"
+    "if [ \"$all\" != ' ' ]; then\n"
+    "  for group in $all; do kill -s KILL -- \"-$group\"; done 2>/dev/null\n"
+    "  for round in 1 2 3 4 5 6 7 8 9 10; do\n"
+    "    left=$(grep -lszFx -- \"$mark\" /proc/[0-9]*/environ | tr -dc '0-9\\n')\n"
+    "    [ -n \"$left\" ] || break\n"
+    "    kill -s KILL $left 2>/dev/null\n"
+    "    sleep 1\n"
+    "  done\n"
+    "fi\n"
+    "while [ $# -gt 0 ]; do\n"
+    "  if kill -s 0 \"$1\" 2>/dev/null; then sleep 1; else shift; fi\n"
     "done\n";
 
 constexpr std::string_view mark_name = "RANKTUNE_GUARD=";
@@ -100,6 +108,16 @@ Guard& Guard::instance() {
     return guard;
 }
 
+void Guard::hold(storage::FileDescriptor descriptor, const std::vector<std::uint64_t>& processes) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (started_) return;
+        held_ = std::move(descriptor);
+        for (const std::uint64_t pid : processes) others_.push_back(std::to_string(pid));
+    }
+    prepare();
+}
+
 void Guard::prepare() {
     const std::lock_guard lock(mutex_);
     if (started_) return;
@@ -111,8 +129,11 @@ void Guard::prepare() {
     socket_.reset(ends[1]);
     const storage::FileDescriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
     try {
-        static_cast<void>(spawn({"/bin/sh", "-c", script, "ranktune-guard", mark_}, {"PATH=/bin:/usr/bin"}, "/",
-                                {theirs.get(), null.get(), null.get(), null.get()}, false));
+        std::vector<std::string> words{"/bin/sh", "-c", script, "ranktune-guard", mark_};
+        words.insert(words.end(), others_.begin(), others_.end());
+        static_cast<void>(spawn(words, {"PATH=/bin:/usr/bin"}, "/",
+                                {theirs.get(), null.get(), null.get(), held_ ? held_.get() : null.get()}, false));
+        held_.reset(); // the guard has it
     } catch (const base::Error&) {
         socket_.reset();
     }

@@ -56,13 +56,19 @@ bool lives(const ProcessId& process) {
     return started && (process.started == 0 || *started == process.started);
 }
 
-bool end_process(const ProcessId& process) {
+bool send_signal(const ProcessId& process, int signal) {
     const FileDescriptor handle = handle_of(process);
     if (!lives(process)) return false; // after the handle: what it refers to is then this process
 #ifdef SYS_pidfd_send_signal
-    if (handle) return syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0U) == 0;
+    if (handle) return syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0U) == 0;
 #endif
-    return ::kill(static_cast<pid_t>(process.pid), SIGKILL) == 0;
+    return ::kill(static_cast<pid_t>(process.pid), signal) == 0;
+}
+
+void die_on_purpose(base::LogSink& log) {
+    log.write(base::LogLevel::warning, "fault", {{"action", "this rank kills itself (run --faults)"}});
+    ::kill(getpid(), SIGKILL);
+    for (;;) pause();
 }
 
 ProcessWatch::ProcessWatch(std::vector<ProcessId> processes, std::function<void(std::size_t)> ended)
@@ -87,7 +93,7 @@ void ProcessWatch::main() {
 /// Waits for the end of the process. False: the watch ends first.
 bool ProcessWatch::outlives(const ProcessId& process) const {
     const FileDescriptor handle = handle_of(process);
-    if (!lives(process)) return true; // after the handle, as above
+    if (!lives(process)) return true;                                       // after the handle, as above
     pollfd polls[] = {{quit_.get(), POLLIN, 0}, {handle.get(), POLLIN, 0}}; // a negative descriptor is skipped
     for (;;) {
         static_cast<void>(poll(polls, 2, handle ? -1 : look_period_ms));

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "ranktune/base/log.hpp"
 #include "storage/unique_handle.hpp"
 
 namespace ranktune::process {
@@ -26,8 +27,11 @@ struct ProcessId {
 
 /// Neither ended nor a zombie. Requires the own pid namespace.
 [[nodiscard]] bool lives(const ProcessId& process);
-/// Sends KILL; false: it has ended already, or may not be killed. Requires the own pid namespace.
-bool end_process(const ProcessId& process);
+/// False: it has ended already, or may not be signalled. Requires the own pid namespace.
+bool send_signal(const ProcessId& process, int signal);
+
+/// Kills this process, as kill -9 of somebody else would, after a line in the log.
+[[noreturn]] void die_on_purpose(base::LogSink& log);
 
 /// Watches the first process of a list that lives, and after its end the next one: when all processes of a node watch
 /// those that follow them, in a ring, every end is seen by one that lives, however many end at once. The kernel says so

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -25,12 +28,20 @@ bool may_stand_for_another(Asker signal) { return signal == Asker::sigusr1 || si
 
 std::string_view word_for(int signal) { return name(signal == SIGINT ? Asker::keyboard : asker_of(signal)); }
 
-/// The note's content; none: no note, or not a valid one.
-Asker read_note(const std::string& path) {
+/// Beside the note.
+std::string code_file(const std::string& note) { return note + ".code"; }
+
+/// The first bytes of a small file; empty: there is none.
+std::string read_start(const std::string& path) {
     const storage::FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     std::array<char, 16> text{};
     const ssize_t size = file ? read(file.get(), text.data(), text.size()) : 0;
-    const std::string_view word(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    return {text.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+/// The note's content; none: no note, or not a valid one.
+Asker read_note(const std::string& path) {
+    const std::string word = read_start(path);
     const bool is_one = std::ranges::any_of(stop_signal_numbers, [&](int signal) { return word == word_for(signal); });
     return is_one ? study::asker_named(word).value_or(Asker::none) : Asker::none;
 }
@@ -45,6 +56,26 @@ SignalNote::SignalNote() {
 
 SignalNote::~SignalNote() {
     if (written_) unlink(path_.c_str());
+    if (!path_.empty()) unlink(code_file(path_).c_str());
+}
+
+std::optional<int> SignalNote::exit_code() const {
+    const std::string text = path_.empty() ? std::string() : read_start(code_file(path_));
+    int code = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code);
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional(code) : std::nullopt;
+}
+
+void leave_exit_code(int code) noexcept {
+    const char* note = std::getenv(signal_note_variable);
+    if (note == nullptr || *note == 0) return;
+    try {
+        const storage::FileDescriptor file(
+            open(code_file(note).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+        const std::string text = std::to_string(code);
+        if (file) static_cast<void>(!::write(file.get(), text.data(), text.size()));
+    } catch (const std::bad_alloc&) { // then the launcher's code has to do
+    }
 }
 
 void SignalNote::write(int received) {

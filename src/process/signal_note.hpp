@@ -4,6 +4,7 @@
 // forwarded as these. The sender leaves a note on the machine, and the head on the same machine reads it.
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "ranktune/base/variables.hpp"
@@ -29,11 +30,17 @@ class SignalNote {
     [[nodiscard]] const std::string& path() const { return path_; }
     /// Only the first call writes. Without a note the ranks use the signal that they receive.
     void write(int received);
+    /// What rank 0 has left by leave_exit_code; nothing: it left nothing, or runs on another machine.
+    [[nodiscard]] std::optional<int> exit_code() const;
 
   private:
     std::string path_; ///< a temporary file with an unguessable name
     bool written_ = false;
 };
+
+/// For rank 0, right before it ends: leaves its exit code beside the note. The code of a launcher that outlives its
+/// ranks says nothing about them.
+void leave_exit_code(int code) noexcept;
 
 /// Maps forwarded signals to the original ones.
 class SignalMeanings {

@@ -18,8 +18,8 @@ inline constexpr const char* start_timeout_variable = "RANKTUNE_START_TIMEOUT";
 /// MPI_Init waits for all ranks. When a rank dies before it has joined (a library missing on its node, out of memory,
 /// killed), nobody notices: srun lets the others wait until the job's time limit, and ranks whose launcher was killed
 /// wait for ever. While this object exists, a thread ends the process with exit code 75 and a message on standard error
-/// when the limit is reached, or within two seconds after its parent (the launcher, or its daemon on the node) or, under
-/// mpirun, another rank of its node died.
+/// when the limit is reached, or within two seconds after its parent (the launcher, or its daemon on the node) or,
+/// under mpirun, another rank of its node died.
 class StartWatch {
   public:
     /// `limit`: zero or less: no limit while the parent lives. `who`: names this process in the message: "a rank on

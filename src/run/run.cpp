@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <utility>
 
 #include "comm/exchange/block_exchange.hpp"
+#include "comm/mpi/launch.hpp"
+#include "comm/mpi/pmix.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "comm/transport/shared.hpp"
 #include "ddp/gradients/device_groups.hpp"
@@ -19,7 +22,11 @@
 #include "group/worker_runner.hpp"
 #include "head/head_run.hpp"
 #include "layout/binding.hpp"
+#include "process/background.hpp"
 #include "process/environment.hpp"
+#include "process/guard.hpp"
+#include "process/process_watch.hpp"
+#include "process/signal_note.hpp"
 #include "process/signals.hpp"
 #include "process/wake.hpp"
 #include "studydir/crash_note.hpp"
@@ -32,7 +39,17 @@ namespace {
 
 [[noreturn]] void leave_without_mpi(int code) {
     comm::mpi::Environment::abandon();
+    comm::mpi::leave_pmix();
     _exit(code);
+}
+
+/// This rank is about to wait for the others in MPI_Finalize: for ever, if one of them dies now and the launcher lets
+/// the rest live. Returns `code`.
+int leave_soon(int code) {
+    if (!comm::mpi::outlives_ranks(process::environment_variables(), comm::mpi::library_version())) return code;
+    static process::Background watch([code]() -> process::Background::Clock::time_point { leave_without_mpi(code); },
+                                     process::Background::Clock::now() + std::chrono::seconds(10));
+    return code;
 }
 
 /// Lets trainables of this process see only their rank's GPUs, numbered from 0. Call before any thread is started.
@@ -63,21 +80,34 @@ std::vector<std::vector<std::string>> gpus_on_node(const layout::Layout& layout,
     return gpus;
 }
 
+group::WorkerOptions options_of_worker(const comm::Transport& transport, const head::RunOptions& options) {
+    group::WorkerOptions worker;
+    worker.rank = transport.rank();
+    worker.ranks = transport.size();
+    worker.version = options.version;
+    worker.host = process::host_name();
+    worker.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker.rank).size());
+    worker.gpu = group::survey_own_gpus(options.layout.gpus_of(worker.rank));
+    return worker;
+}
+
+/// Slurm would kill the step as soon as this worker is killed: its guard keeps the connection to PMIx.
+void keep_step_alive(const layout::Layout& layout, base::Rank rank) {
+    if (!comm::mpi::outlives_ranks(process::environment_variables(), comm::mpi::library_version())) return;
+    storage::FileDescriptor connection(comm::mpi::connection_to_pmix());
+    if (!connection) return;
+    std::vector<std::uint64_t> pids;
+    for (const auto& other : layout::processes_of(layout, layout::ring_of(layout, rank))) pids.push_back(other.pid);
+    process::Guard::instance().hold(std::move(connection), pids);
+}
+
 int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExchange& exchange,
                process::SignalReader& signals, const head::RunOptions& options) {
     comm::SharedTransport transport(wire);
-    group::WorkerOptions worker_options;
-    worker_options.rank = transport.rank();
-    worker_options.version = options.version;
-    worker_options.host = process::host_name();
-    worker_options.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker_options.rank).size());
-    worker_options.gpu = group::survey_own_gpus(options.layout.gpus_of(worker_options.rank));
     process::Waker waker;
-    layout::Neighbours* const neighbours = options.neighbours;
-    std::optional<layout::Neighbours::Listening> listening;
-    if (neighbours != nullptr) listening.emplace(*neighbours, waker);
-    worker_options.ranks = transport.size();
-    worker_options.end_rank = [neighbours](base::Rank rank) { return neighbours != nullptr && neighbours->end(rank); };
+    layout::Listening neighbours(options.neighbours, waker);
+    group::WorkerOptions worker_options = options_of_worker(transport, options);
+    worker_options.signal_rank = [&neighbours](base::Rank rank, int signal) { neighbours.signal(rank, signal); };
     // NCCL takes this variable for the name of the node, too: with one per rank, ranks may share a GPU (tests do).
     const std::string node = process::environment_variable("NCCL_HOSTID");
     ddp::DeviceGroups device_groups({.host = node.empty() ? worker_options.host : node});
@@ -85,6 +115,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     group::WorkerOutput output(log);
     wire::TransportOutbox outbox(transport);
     const process::ProcessClock clock;
+    const auto dies_at = options.dies_after ? clock.now() + *options.dies_after : base::StudyTime::max();
     const auto bind = [&](const study::StudySpec& spec) { // before the trial thread starts
         device_groups.set_form_within(spec.failure.forming_timeout);
         const std::string problem =
@@ -107,8 +138,8 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     wire::KeepAlive keep_alive(transport, wire::Heartbeat{}, {base::head_rank});
     const group::WorkerEnd end = group::serve_worker(transport, worker, clock, waker, &signals, [&] {
         keep_alive.loop_is_here();
-        while (const auto rank = neighbours != nullptr ? neighbours->ended() : std::nullopt)
-            worker.on_rank_ended(*rank);
+        while (const auto rank = neighbours.ended()) worker.on_rank_ended(*rank);
+        if (clock.now() >= dies_at) process::die_on_purpose(log);
         const auto key = worker.working_on();
         studydir::note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
@@ -123,7 +154,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     if (end.at_once) group::trace_trial(worker.runner(), log);
     // While user code runs or a peer is dead, nothing here may be destroyed.
     if (end.at_once || !end.clean) leave_without_mpi(end.exit_code());
-    return end.exit_code();
+    return leave_soon(end.exit_code());
 }
 
 } // namespace
@@ -136,18 +167,22 @@ int run_study(const comm::mpi::Environment& environment, const head::RunOptions&
     comm::BlockExchange exchange(environment);
     if (environment.rank() != 0) {
         show_own_gpus(options.layout.gpus_of(transport->rank()), options.layout.job_has_gpus);
+        keep_step_alive(options.layout, transport->rank());
         return run_worker(*transport, groups, exchange, signals, options);
     }
     if (options.refused) {
+        process::Waker waker;
+        const layout::Listening neighbours(options.neighbours, waker); // they may leave before this rank
         head::send_all_away(*transport, *options.refused, "");
-        return static_cast<int>(*options.refused);
+        return leave_soon(static_cast<int>(*options.refused));
     }
     const head::HeadRunEnd end = head::run_head(*transport, &signals, options, comm::mpi::library_version());
     if (!end.clean) {
         std::fflush(nullptr);
+        process::leave_exit_code(static_cast<int>(end.outcome));
         leave_without_mpi(static_cast<int>(end.outcome));
     }
-    return static_cast<int>(end.outcome);
+    return leave_soon(static_cast<int>(end.outcome));
 }
 
 } // namespace ranktune::run

@@ -107,4 +107,14 @@ bool may_start_steps(std::string_view scontrol) {
     return left.kind != TimeLeft::Kind::known || left.left >= std::chrono::seconds(30);
 }
 
+bool is_about_a_dead_task(std::string_view line) {
+    if (!line.starts_with("srun: error: ")) return false;
+    for (const std::string_view word : {": task ", ": tasks "}) {
+        const auto at = line.find(word);
+        const auto end = at == std::string_view::npos ? at : line.find_first_not_of("0123456789,-", at + word.size());
+        if (end != std::string_view::npos && line.substr(end).starts_with(": ")) return true;
+    }
+    return false;
+}
+
 } // namespace ranktune::slurm

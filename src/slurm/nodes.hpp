@@ -33,6 +33,9 @@ struct NodeFacts {
 /// node.
 [[nodiscard]] std::vector<std::string> nodes_blamed(std::string_view line, const std::vector<std::string>& nodes);
 
+/// Whether this line of srun says that a task has ended badly: "srun: error: n2: tasks 3-4: Segmentation fault".
+[[nodiscard]] bool is_about_a_dead_task(std::string_view line);
+
 /// Whether the job may start another step, from `scontrol show job ID --oneliner`: it is running, not being preempted,
 /// and has half a minute left. An answer that is not understood counts as yes.
 [[nodiscard]] bool may_start_steps(std::string_view scontrol);

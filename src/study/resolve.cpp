@@ -333,6 +333,7 @@ void write_limits(const StudySpec& spec, Writer& out) {
     out.table("run");
     out.line("abort_grace", text_of(spec.output.abort_grace));
     out.line("heartbeat_timeout", text_of(spec.output.heartbeat_timeout));
+    out.line("spares", std::to_string(spec.output.spares));
     out.table("slurm");
     out.line("requeue", spec.slurm.requeue ? "true" : "false");
     out.line("max_requeues", std::to_string(spec.slurm.max_requeues));

@@ -90,6 +90,28 @@ std::string outcome_text(const OutcomeFile& outcome) {
     return text;
 }
 
+void publish_outcome(storage::FileSystem& files, const StudyDirectory& directory, const OutcomeFile& outcome,
+                     base::LogSink& log) noexcept {
+    const std::string text = outcome_text(outcome);
+    const std::string path = directory.outcome_file();
+    const std::string reserve = directory.outcome_reserve();
+    try {
+        publish_text(files, path, text, true);
+    } catch (const std::exception& error) {
+        log.write(base::LogLevel::warning, "outcome", {{"error", error.what()}, {"instead", "in its reserve"}});
+        try {
+            if (files.exists(reserve)) {
+                storage::overwrite(files, reserve, text);
+                files.rename(reserve, path);
+            } else {
+                storage::overwrite(files, path, text); // the reserve was renamed to it earlier
+            }
+        } catch (const std::exception& again) {
+            log.write(base::LogLevel::error, "outcome", {{"error", again.what()}});
+        }
+    }
+}
+
 std::optional<OutcomeFile> parse_outcome(const std::string& text) {
     OutcomeFile found;
     bool complete = false;

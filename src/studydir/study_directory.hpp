@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ranktune/base/log.hpp"
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/file_system.hpp"
 
@@ -99,6 +100,10 @@ struct OutcomeFile {
     friend bool operator==(const OutcomeFile&, const OutcomeFile&) = default;
 };
 [[nodiscard]] std::string outcome_text(const OutcomeFile& outcome);
+/// Writes the file. On a full disk it uses the reserve: without `outcome`, this end would count as a crash. Never
+/// throws; failures are logged.
+void publish_outcome(storage::FileSystem& files, const StudyDirectory& directory, const OutcomeFile& outcome,
+                     base::LogSink& log) noexcept;
 /// Parses such a text; nothing when it has no exit code. Unknown lines are ignored.
 [[nodiscard]] std::optional<OutcomeFile> parse_outcome(const std::string& text);
 /// Reads the file of a study directory; nothing when it is missing or cannot be read.

@@ -102,7 +102,7 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
     state_.drain_reason = state_.end_reason = Reason::none;
     state_.drain_message.clear();
     state_.end_message.clear();
-    state_.placement.begin(r.workers);
+    state_.placement.begin(r.workers, spec_.output.spares);
     state_.tickets.begin();
     state_.blame.begin(state_.placement.hosts().size(), state_.placement.devices().size());
     for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
@@ -391,7 +391,7 @@ void Tuner::apply_one(const study::RankLost& r) {
     const std::uint32_t host = placement.worker(r.rank).host;
     const auto gone = [&](const WorkerState& other) { return other.host == host && !other.alive; };
     if (std::ranges::none_of(placement.workers(), gone)) ++state_.interruptions;
-    const auto holder = state_.placement.lose(r.rank);
+    const auto holder = state_.placement.lose(r);
     if (!holder) return;
     TrialState& t = trial(*holder);
     t.abandoned = true;

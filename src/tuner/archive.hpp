@@ -161,7 +161,7 @@ void Writer::fields(Self& self, T& v) {
     if constexpr (std::is_same_v<Plain, RankInfo>) {
         each(v.rank, v.host, v.gpus, v.domain, v.switches, v.device);
     } else if constexpr (std::is_same_v<Plain, WorkerState>) {
-        each(v.info, v.alive, v.trial, v.host, v.device);
+        each(v.info, v.alive, v.spare, v.trial, v.host, v.device, v.lost_at, v.lost_why, v.lost_from);
     } else if constexpr (std::is_same_v<Plain, study::MetricValue>) {
         each(v.id, v.value);
     } else if constexpr (std::is_same_v<Plain, study::ReportHeld>) {

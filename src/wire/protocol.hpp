@@ -186,10 +186,10 @@ struct ReportsTaken {
 };
 
 /// The index of an alternative is its number on the wire.
-using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
-                             Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
-                             Ready, Go, MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested, RankEnded,
-                             EndRank>;
+using Message =
+    std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye, Welcome,
+                 study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave, Ready, Go,
+                 MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested, RankEnded, EndRank>;
 
 /// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
 template <class T>

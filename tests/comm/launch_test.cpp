@@ -172,7 +172,8 @@ TEST_CASE("mpirun's messages are separated from ranks' output, and kept except t
     CHECK(words.take("[n1:14064] 2 more processes have sent help message help-opal-shmem-mmap.txt / target full"));
     CHECK(words.take("mpirun: Forwarding signal 10 to job"));
     CHECK_FALSE(words.take("a rank says mpirun: Forwarding signal 10 to job"));
-    const std::string complaint = "PMIX ERROR: BAD-PARAM in file ../../../src/event/pmix_event_notification.c at line 1033";
+    const std::string complaint =
+        "PMIX ERROR: BAD-PARAM in file ../../../src/event/pmix_event_notification.c at line 1033";
     CHECK(words.take("[n1:14064] " + complaint));
     CHECK_FALSE(words.take("a rank says [n1:14064] " + complaint));
     CHECK(words.text() == frame + "\nIt appears as if there is not enough space\n" + frame + "\n");
@@ -191,7 +192,20 @@ TEST_CASE("a job outlives its ranks where mpirun of Open MPI 4 was told so", "[c
     CHECK_FALSE(outlives_ranks(told("1"), "Open MPI 5.0.11"));
     CHECK_FALSE(outlives_ranks(told("1"), "Open MPI 10.0.0"));
     CHECK_FALSE(outlives_ranks(told("1"), "MPICH 4.0.2"));
-    CHECK_FALSE(outlives_ranks({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {recovery_variable, "1"}}, "Open MPI 4.1.4"));
+}
+
+TEST_CASE("a step of srun outlives its ranks with Open MPI 4 over PMIx, unless the user has it ended", "[comm]") {
+    const Variables task = with(srun_task("1", "4"), {{"PMIX_RANK", "1"}});
+    CHECK_FALSE(outlives_ranks(task, "Open MPI 4.1.4"));
+    CHECK_FALSE(outlives_ranks(with(task, {{recovery_variable, "1"}}), "Open MPI 4.1.4"));
+    const Variables told = with(task, step_that_outlives_ranks(task, "Open MPI 4.1.4"));
+    CHECK(outlives_ranks(told, "Open MPI 4.1.4"));
+    CHECK_FALSE(outlives_ranks(told, "Open MPI 5.0.11"));
+    CHECK_FALSE(outlives_ranks(told, "MPICH 4.0.2"));
+    CHECK(step_that_outlives_ranks(task, "MPICH 4.0.2").empty());
+    const Variables refused = with(task, {{"SLURM_KILL_BAD_EXIT", "1"}});
+    CHECK(step_that_outlives_ranks(refused, "Open MPI 4.1.4") == Variables{{"SLURM_NO_KILL", "set"}});
+    CHECK_FALSE(outlives_ranks(with(refused, step_that_outlives_ranks(refused, "Open MPI 4.1.4")), "Open MPI 4.1.4"));
 }
 
 } // namespace launch_test

@@ -20,8 +20,8 @@ TEST_CASE("A worker of another version leaves when the head says so", "[group]")
     Recorder out;
     base::NullLog log;
     WorkerMachine worker(
-        {one, "0.0.9", "node1", 0, 120s, {}, 0, {}}, out, [](const Welcome&) { return std::make_unique<ScriptedRunner>(); }, log,
-        at(0s));
+        {one, "0.0.9", "node1", 0, 120s, {}, 0, {}}, out,
+        [](const Welcome&) { return std::make_unique<ScriptedRunner>(); }, log, at(0s));
     out.take<Hello>(base::head_rank);
     worker.on_message(base::head_rank, bytes_of(Leave{study::StudyOutcome::usage, false, "another version"}), at(1s));
     out.take<Bye>(base::head_rank);
@@ -44,7 +44,7 @@ TEST_CASE("A worker tells the head that a process of its node has ended, and kil
     CHECK(w.out.take<RankEnded>(w.head) == RankEnded{two});
     w.from(w.head, EndRank{Rank(3)}, at(1s));
     w.from(two, EndRank{Rank(1)}, at(1s)); // only the head may ask for that
-    CHECK(w.ended == std::vector<Rank>{Rank(3)});
+    CHECK(w.signals == std::vector<std::pair<Rank, int>>{{Rank(3), SIGKILL}});
     CHECK_FALSE(w.machine->end().has_value());
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 // A worker machine with a scripted runner.
 
+#include <csignal>
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "group/worker_machine.hpp"
@@ -50,11 +52,7 @@ class WorkerFixture {
                                  .gpus = 2,
                                  .join_timeout = 120s,
                                  .ranks = 4,
-                                 .end_rank =
-                                     [this](Rank rank) {
-                                         ended.push_back(rank);
-                                         return true;
-                                     }},
+                                 .signal_rank = [this](Rank rank, int signal) { signals.emplace_back(rank, signal); }},
             out,
             [this](const wire::Welcome&) {
                 auto made = std::make_unique<ScriptedRunner>();
@@ -85,7 +83,7 @@ class WorkerFixture {
     const Rank head = base::head_rank;
     Recorder out;
     ScriptedRunner* runner = nullptr;
-    std::vector<Rank> ended; ///< by order of the head
+    std::vector<std::pair<Rank, int>> signals; ///< to ranks of its node
     std::unique_ptr<group::WorkerMachine> machine;
 
   private:

@@ -547,6 +547,7 @@ TEST_CASE("A worker that loses its head exits with a code of its own, and tells 
     REQUIRE(w.machine->end().has_value());
     CHECK(w.machine->end()->exit_code() == head_lost_code);
     CHECK(w.out.take<Bye>(w.head) == Bye{"no sign of life of the head for 60 s", {}, true});
+    CHECK(w.signals == std::vector<std::pair<Rank, int>>{{w.head, SIGCONT}}); // it may have been stopped
     w.out.check_empty();
     CHECK(head_lost_code > static_cast<int>(study::StudyOutcome::resumable)); // srun returns the highest code
     CHECK((WorkerEnd{study::StudyOutcome::resumable, "", true, false}.exit_code() == 75));

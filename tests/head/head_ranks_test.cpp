@@ -250,6 +250,23 @@ TEST_CASE("A rank that crashed in user code charges its trial by its note, and o
     }
 }
 
+TEST_CASE("The crash note of a rank counts also where nobody of its node has seen its end", "[head]") {
+    HeadFixture h(2);
+    for (const auto& [rank, host] : {std::pair{one, "n1"}, {two, "n2"}})
+        h.from(rank, Hello{protocol_version, "0.1.0", host, 1}, 0s);
+    h.tick(0s);
+    h.out.drop<Welcome>();
+    const auto start = h.out.take<study::StartTrial>(one);
+    h.duties.words =
+        head::HeadDuties::LastWords{{start.trial, start.attempt, {"killed by signal 7 (SIGBUS)", 1}}, true};
+    for (auto second = 1s; second <= 60s; ++second) {
+        h.from(two, Heartbeat{}, second);
+        h.tick(second);
+    }
+    CHECK(h.machine->gone() == std::vector<Rank>{one});
+    CHECK(h.tuner.state().trial(start.trial).failure.message == "killed by signal 7 (SIGBUS)");
+}
+
 TEST_CASE("The last message of a rank says why, though its end was seen first", "[head]") {
     HeadFixture h(2);
     h.join(2);

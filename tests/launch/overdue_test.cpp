@@ -68,6 +68,15 @@ TEST_CASE("A head that came and went between two readings has left its outcome",
     CHECK(overdue.next({true, {}, true, {}}));
 }
 
+TEST_CASE("A launcher that outlives ranks may not return: it gets less time after the head has ended", "[launch]") {
+    Overdue overdue(90s, std::nullopt, {}, 5s);
+    CHECK_FALSE(overdue.next({true, lease("a", 1), false, {}}));
+    CHECK(says_so(overdue, std::nullopt, 10) == 0); // no outcome: it may be between two starts of a script
+    Overdue ended(90s, std::nullopt, {}, 5s);
+    CHECK_FALSE(ended.next({true, lease("a", 1), true, {}})); // it writes its outcome before it releases the lease
+    CHECK(ended.next({true, std::nullopt, true, {}}));
+}
+
 TEST_CASE("A launcher is overdue when all its children are gone, whether or not there was a head", "[launch]") {
     Overdue overdue(20s, std::nullopt);
     const auto with = [&](std::optional<bool> children) { return overdue.next({false, {}, false, children}); };

@@ -179,6 +179,24 @@ TEST_CASE("Workers that lost their head are started again, and no trial is to bl
     CHECK(name(EndCause::stalled) == "stalled");
 }
 
+TEST_CASE("The code of a launcher that outlives ranks says nothing about them", "[launch]") {
+    StepFacts stopped = resumable(EndCause::asked, 0); // some rank died, and the study was stopped
+    CHECK(Restarts(10, 0).after(stopped).restart);
+    stopped.outlives = true;
+    CHECK_FALSE(Restarts(10, 0).after(stopped).restart);
+    CHECK(Restarts(10, 0).after(stopped).code == 75);
+    stopped.head_died = true; // before the stop was over
+    CHECK(Restarts(10, 0).after(stopped).restart);
+
+    StepFacts dead = killed(1);
+    dead.code = 0;
+    dead.outlives = dead.head_died = true;
+    const auto again = Restarts(10, 0).after(dead);
+    CHECK(again.restart);
+    CHECK(again.blameless);
+    CHECK(again.words == "its head has died, and the workers left");
+}
+
 TEST_CASE("A command that cannot be started, or has no valid study, is not tried twice", "[launch]") {
     StepFacts facts;
     for (const int code : {2, 126, 127}) {

@@ -122,6 +122,8 @@ int main(int argc, char** argv) {
     head::RunOptions options;
     options.version = "test";
     options.layout = layout::survey(environment);
+    layout::Neighbours neighbours(options.layout, base::Rank(static_cast<std::uint32_t>(environment.rank())));
+    options.neighbours = &neighbours;
     if (environment.rank() == 0) {
         options.study_text = read_file(argv[2]);
         options.spec = study::parse_study(options.study_text, argv[2], {},

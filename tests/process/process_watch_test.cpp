@@ -78,10 +78,10 @@ TEST_CASE("the end of a process is told, then that of the next one", "[process]"
     kill(first.pid(), SIGKILL);  // nobody reaps it: a zombie has ended
     CHECK(told.wait_for(2) == std::vector<std::size_t>{0, 1});
     CHECK(lives(third.id()));
-    CHECK(end_process(third.id()));
+    CHECK(send_signal(third.id(), SIGKILL));
     CHECK(told.wait_for(3).back() == 2);
     CHECK_FALSE(lives(third.id()));
-    CHECK_FALSE(end_process(third.id()));
+    CHECK_FALSE(send_signal(third.id(), SIGKILL));
 }
 
 TEST_CASE("another process with the same pid is not the one that was meant", "[process]") {
@@ -89,7 +89,7 @@ TEST_CASE("another process with the same pid is not the one that was meant", "[p
     ProcessId earlier = other.id();
     --earlier.started;
     CHECK_FALSE(lives(earlier));
-    CHECK_FALSE(end_process(earlier));
+    CHECK_FALSE(send_signal(earlier, SIGKILL));
     Told told;
     ProcessWatch watch({earlier, other.id()}, [&](std::size_t position) { told(position); });
     CHECK(told.wait_for(1) == std::vector<std::size_t>{0});
@@ -98,7 +98,9 @@ TEST_CASE("another process with the same pid is not the one that was meant", "[p
 
 TEST_CASE("a watch ends without the end of a process", "[process]") {
     Sleeper one;
-    { const ProcessWatch watch({one.id()}, [](std::size_t) { FAIL("it lives"); }); }
+    {
+        const ProcessWatch watch({one.id()}, [](std::size_t) { FAIL("it lives"); });
+    }
     CHECK(lives(one.id()));
 }
 

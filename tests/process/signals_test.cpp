@@ -85,6 +85,22 @@ TEST_CASE("the original signal is read from the note only", "[process]") {
     CHECK_FALSE(std::filesystem::exists(path));
 }
 
+TEST_CASE("rank 0 leaves its exit code beside the note, once", "[process]") {
+    std::string path;
+    {
+        const SignalNote note;
+        path = note.path();
+        CHECK_FALSE(note.exit_code());
+        setenv(signal_note_variable, path.c_str(), 1);
+        leave_exit_code(2);
+        leave_exit_code(75);
+        unsetenv(signal_note_variable);
+        leave_exit_code(4); // nobody asks
+        CHECK(note.exit_code() == 2);
+    }
+    CHECK_FALSE(std::filesystem::exists(path + ".code"));
+}
+
 TEST_CASE("Slurm's signals at the time limit are one request and leave time for checkpoints", "[process]") {
     using namespace std::chrono_literals;
     const std::chrono::steady_clock::time_point start{};

@@ -357,7 +357,7 @@ TEST_CASE("Ray: no checkpoint is deleted that a member has still to take over, a
           "[sim][pbt][ray]") {
     for (const bool synchronous : {false, true}) {
         std::size_t released = 0;
-        for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        for (std::uint64_t seed = 0; seed < 14; ++seed) {
             INFO("seed " << seed << (synchronous ? ", synchronous" : ""));
             study::StudySpec spec = population(12, {{"interval", 3}, {"synchronous", synchronous}});
             spec.seed = seed;

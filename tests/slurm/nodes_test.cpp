@@ -49,6 +49,15 @@ TEST_CASE("Launchers name the nodes that are gone, and only those count", "[slur
     CHECK(nodes_blamed("", nodes).empty());
 }
 
+TEST_CASE("srun names tasks that have ended badly", "[slurm]") {
+    for (const char* line : {"srun: error: n2: task 3: Killed", "srun: error: n2: tasks 3-4,7: Segmentation fault",
+                             "srun: error: n1: task 0: Exited with exit code 2"})
+        CHECK(is_about_a_dead_task(line));
+    for (const char* line : {"srun: error: Node failure on n2", "a rank says srun: error: n2: task 3: Killed", "",
+                             "srun: error: Task launch for StepId=5.1 failed on node n3: task 3", "srun: job 7 queued"})
+        CHECK_FALSE(is_about_a_dead_task(line));
+}
+
 TEST_CASE("A job that ends or is being preempted starts no further step", "[slurm]") {
     CHECK(may_start_steps("JobId=7 JobState=RUNNING RunTime=00:00:10 TimeLimit=01:00:00 PreemptTime=None"));
     CHECK(may_start_steps("JobId=7 JobState=RUNNING RunTime=00:00:10 TimeLimit=UNLIMITED"));

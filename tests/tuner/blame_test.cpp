@@ -141,10 +141,10 @@ TEST_CASE("The only GPU of a host is not told from the host", "[tuner]") {
     CHECK(s.against_device(2) == 3);
     CHECK_FALSE(s.blame.is_bad_device(2, s.placement));
     CHECK(s.blame.is_bad(1, s.placement));
-    (void)s.placement.lose(Rank{4}); // on host a every rank that is left has a GPU, two GPUs
+    (void)s.placement.lose({Rank{4}, {}, "gone"}); // on host a every rank that is left has a GPU, two GPUs
     for (const std::uint32_t trial : {0U, 1U, 2U}) s.failed(trial, 1, "bad cable");
     CHECK(s.blame.is_bad_device(0, s.placement));
-    (void)s.placement.lose(Rank{3});
+    (void)s.placement.lose({Rank{3}, {}, "gone"});
     CHECK_FALSE(s.blame.is_bad_device(0, s.placement));
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("If no trial runs well elsewhere, three failures are not the fault of 
     CHECK_FALSE(s.blame.is_bad(0, s.placement));
     s.well(3, 3);
     CHECK(s.blame.is_bad(0, s.placement));
-    (void)s.placement.lose(Rank{3}); // but its rank is gone since
+    (void)s.placement.lose({Rank{3}, {}, "gone"}); // but its rank is gone since
     CHECK_FALSE(s.blame.is_bad(0, s.placement));
     s.well(3, 4);
     (void)s.placement.retire("c"); // or out of service

@@ -70,7 +70,7 @@ TEST_CASE("A GPU is taken out of service alone, with all its ranks", "[tuner]") 
     placement.release(TrialId{0}, ranks({1, 3})); // rank 1 does not come back
     CHECK(placement.free() == 3);
     CHECK_FALSE(placement.serves(placement.worker(Rank{1})));
-    (void)placement.lose(Rank{2}); // out of service already
+    (void)placement.lose({Rank{2}, {}, "gone"}); // out of service already
     CHECK(placement.alive() == 3);
     placement.check_invariants();
     const Placement again = restored(snapshot_of(placement));
@@ -100,7 +100,7 @@ TEST_CASE("Workers with and without a GPU are kept apart where a study says so",
     placement.take(TrialId{1}, ranks({4, 5}));
     CHECK(placement.plan(1, 2, WorkerKind::without_gpu) == ranks({2}));
     CHECK(placement.free(WorkerKind::with_gpu) == 1);
-    CHECK(placement.lose(Rank{4}) == TrialId{1});
+    CHECK(placement.lose({Rank{4}, {}, "gone"}) == TrialId{1});
     CHECK(placement.alive(WorkerKind::without_gpu) == 2);
     CHECK(placement.alive(WorkerKind::with_gpu) == 2);
     CHECK(placement.ranks_beside(0, WorkerKind::with_gpu) == 0);
@@ -139,7 +139,7 @@ TEST_CASE("The GPU of an attempt is that of the rank that failed, or of all its 
 TEST_CASE("A new incarnation forgets the ranks of the previous one", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{0}, ranks({1}));
-    (void)placement.lose(Rank{2});
+    (void)placement.lose({Rank{2}, {}, "gone"});
     (void)placement.retire("b");
     placement.begin(workers_on({"b", "a"}));
     CHECK(placement.hosts()[0].name == "b");
@@ -181,7 +181,7 @@ TEST_CASE("A rank that is not free, or not there, cannot be given away", "[tuner
     CHECK(contradiction([&] { placement.take(TrialId{1}, ranks({2})); }) == "rank 2 is given away but not free");
     CHECK(contradiction([&] { placement.take(TrialId{1}, ranks({6})); }) == "rank 6 is given away but not free");
     CHECK(contradiction([&] { placement.take(TrialId{1}, ranks({0})); }) == "rank 0 is given away but not free");
-    (void)placement.lose(Rank{1});
+    (void)placement.lose({Rank{1}, {}, "gone"});
     CHECK(contradiction([&] { placement.take(TrialId{1}, ranks({1})); }) == "rank 1 is given away but not free");
     (void)placement.retire("b");
     CHECK(contradiction([&] { placement.take(TrialId{1}, ranks({3})); }) == "rank 3 is given away but not free");
@@ -191,7 +191,7 @@ TEST_CASE("A trial releases only the ranks that it still holds", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{0}, ranks({1, 2}));
     placement.take(TrialId{1}, ranks({3}));
-    CHECK(placement.lose(Rank{1}) == TrialId{0});
+    CHECK(placement.lose({Rank{1}, {}, "gone"}) == TrialId{0});
     placement.release(TrialId{0}, ranks({1, 2, 3})); // 1 is dead, 3 is another trial's
     CHECK(placement.worker(Rank{3}).trial == TrialId{1});
     CHECK(placement.free() == 3); // 2, 4, 5
@@ -204,16 +204,16 @@ TEST_CASE("A trial releases only the ranks that it still holds", "[tuner]") {
 TEST_CASE("A rank can be lost once, and its holder is returned", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{4}, ranks({4, 5}));
-    CHECK(placement.lose(Rank{4}) == TrialId{4});
+    CHECK(placement.lose({Rank{4}, {}, "gone"}) == TrialId{4});
     CHECK_FALSE(placement.worker(Rank{4}).trial);
     CHECK_FALSE(placement.worker(Rank{4}).alive);
-    CHECK_FALSE(placement.lose(Rank{1}));
+    CHECK_FALSE(placement.lose({Rank{1}, {}, "gone"}));
     CHECK(placement.alive() == 3);
     CHECK(placement.free() == 2);
     CHECK(placement.living(ranks({1, 2, 4, 5})) == ranks({2, 5}));
-    CHECK(contradiction([&] { (void)placement.lose(Rank{4}); }) == "rank 4 is lost twice");
-    CHECK(contradiction([&] { (void)placement.lose(Rank{0}); }) == "an unknown rank is lost");
-    CHECK(contradiction([&] { (void)placement.lose(Rank{6}); }) == "an unknown rank is lost");
+    CHECK(contradiction([&] { (void)placement.lose({Rank{4}, {}, "gone"}); }) == "rank 4 is lost twice");
+    CHECK(contradiction([&] { (void)placement.lose({Rank{0}, {}, "gone"}); }) == "an unknown rank is lost");
+    CHECK(contradiction([&] { (void)placement.lose({Rank{6}, {}, "gone"}); }) == "an unknown rank is lost");
     placement.check_invariants();
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("A retired host gets no more trials, and its current ones may end", "[
     placement.release(TrialId{0}, ranks({1}));
     CHECK_FALSE(placement.worker(Rank{1}).trial);
     CHECK(placement.free() == 1);
-    CHECK_FALSE(placement.lose(Rank{2})); // dies, too
+    CHECK_FALSE(placement.lose({Rank{2}, {}, "gone"})); // dies, too
     CHECK(placement.alive() == 1);
     CHECK(contradiction([&] { (void)placement.retire("a"); }) == "host a is taken out of service");
     CHECK(contradiction([&] { (void)placement.retire("c"); }) == "host c is taken out of service");
@@ -245,7 +245,7 @@ TEST_CASE("Ranks lie on one host or on several, and others lie beside it", "[tun
     CHECK(placement.ranks_beside(0) == 1);
     CHECK(placement.ranks_beside(1) == 4);
     placement.take(TrialId{0}, ranks({1})); // in service, although taken
-    (void)placement.lose(Rank{2});
+    (void)placement.lose({Rank{2}, {}, "gone"});
     CHECK(placement.ranks_beside(1) == 3);
     (void)placement.retire("a");
     CHECK(placement.ranks_beside(1) == 0);
@@ -254,8 +254,8 @@ TEST_CASE("Ranks lie on one host or on several, and others lie beside it", "[tun
 TEST_CASE("Placement comes back from its snapshot with the same free ranks", "[tuner]") {
     Placement placement = five_ranks();
     placement.take(TrialId{2}, ranks({1, 4}));
-    (void)placement.lose(Rank{4});
-    (void)placement.lose(Rank{5});
+    (void)placement.lose({Rank{4}, {}, "gone"});
+    (void)placement.lose({Rank{5}, {}, "gone"});
     (void)placement.retire("b");
     const study::Bytes bytes = snapshot_of(placement);
     Placement again = restored(bytes);
@@ -292,7 +292,7 @@ TEST_CASE("After random changes the counts equal those of a plain list, before a
                 placement.release(*holder[i], {rank});
                 holder[i].reset();
             } else if (what < 97 && alive[i]) {
-                CHECK(placement.lose(rank) == holder[i]);
+                CHECK(placement.lose({rank, {}, "gone"}) == holder[i]);
                 alive[i] = false;
                 holder[i].reset();
             } else if (what == 99 && retired.size() < 2 && serves(i)) {
@@ -315,6 +315,23 @@ TEST_CASE("After random changes the counts equal those of a plain list, before a
                 REQUIRE(again.plan(size, size) == placement.plan(size, size));
         }
     }
+}
+
+TEST_CASE("spares get no trial until others are lost, and take their places one by one", "[tuner]") {
+    Placement placement;
+    placement.begin(workers_on({"a", "a", "b", "b"}), 2);
+    CHECK(placement.alive() == 2);
+    CHECK(placement.plan(2, 2) == std::vector<Rank>{Rank{1}, Rank{2}});
+    CHECK(placement.plan(3, 3).empty());
+    placement.take(TrialId{7}, {Rank{1}, Rank{2}});
+    CHECK(placement.lose({Rank{2}, {}, "gone"}) == TrialId{7});
+    CHECK(placement.alive() == 2);
+    CHECK(placement.plan(1, 1) == std::vector<Rank>{Rank{3}});
+    CHECK_FALSE(placement.lose({Rank{4}, {}, "gone"})); // a spare itself
+    CHECK(placement.alive() == 2);
+    CHECK_FALSE(placement.lose({Rank{3}, {}, "gone"})); // none is left
+    CHECK(placement.alive() == 1);
+    placement.check_invariants();
 }
 
 } // namespace ranktune::tuner::placement_test

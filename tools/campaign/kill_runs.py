@@ -6,7 +6,9 @@ checks that everything that was once written stays. With h5py it repeatedly open
 checkpoints, while the study runs and after each kill: each must be readable, and reading must change nothing. Most studies are
 deterministic, and use another number of ranks in each start: their results must equal those of a run without a kill.
 
-    kill_runs.py PROGRAM KILLS [SEED] [--deterministic] [--srun TESTBED] [--sweep]
+    kill_runs.py PROGRAM KILLS [SEED] [--survive] [--deterministic] [--srun TESTBED] [--sweep]
+
+--survive: the launcher is told to outlive ranks, only workers are killed, and each study must end with its first start.
 
 --deterministic: all of them are. --srun: under srun on the Slurm that `tools/slurm-testbed start --directory TESTBED` has
 started. --sweep: removes files that Open MPI leaves behind for killed ranks; they are counted and listed in any case. Ends with a line of figures; the exit code is 0 when nothing went wrong.
@@ -196,6 +198,11 @@ def srun_environment(testbed):
     return environment
 
 
+def outlive(environment, srun):
+    """As `ranktune supervise` tells the launcher."""
+    environment.update({"SLURM_KILL_BAD_EXIT": "0", "SLURM_NO_KILL": "set"} if srun else {"OMPI_MCA_orte_enable_recovery": "1"})
+
+
 class Study:
     VICTIMS = ["head", "worker", "launcher", "all"]
 
@@ -225,8 +232,11 @@ class Study:
     def name(self):
         return self.kind + (", deterministic" if self.deterministic else "")
 
+    def workers(self):
+        return self.ranks * self.rng.choice([1, 2, 3] if self.deterministic else [1, 2])
+
     def start(self, directory=None):
-        workers = self.ranks * self.rng.choice([1, 2, 3] if self.deterministic else [1, 2])
+        workers = self.workers()
         command = [self.program, "run", self.file, "-o", directory or self.directory, "-q"]
         if self.deterministic:
             command.append("--deterministic")
@@ -357,6 +367,44 @@ class Study:
             raise Wrong("the result is not that of an undisturbed run")
 
 
+class Survivor(Study):
+    """Its workers are killed, one or two at once, while it runs; nothing starts it again."""
+
+    def draw(self, number):
+        text = super().draw(number)
+        self.ranks = self.rng.choice([1, 2, 3])
+        lines = [f"ranks = {self.ranks}" if line.startswith("ranks = ") else "num_trials = 40" if line.startswith("num_trials") else
+                 "seconds = 0.03" if line.startswith("seconds") else line for line in text.splitlines()]
+        return "\n".join(lines) + "\n"
+
+    def workers(self):
+        return 2 * self.ranks + 2  # whichever two are killed, a group is left
+
+    def run(self, kills, tally):
+        self.observer.start()
+        process = self.start()
+        while process.poll() is None and not os.path.exists(os.path.join(self.directory, "status")):
+            time.sleep(0.01)
+        at_once = self.rng.random() < 0.3
+        for victim in range(2):
+            if victim == 0 or not at_once:
+                time.sleep(self.rng.uniform(0.0, 1.0))
+            if process.poll() is None and self.kill("worker"):
+                tally["worker"] = tally.get("worker", 0) + 1
+        code, output = self.ended(process)
+        self.observer.stop.set()
+        self.observer.join()
+        if code != 0 and not self.launch.srun:  # srun's code is the highest of its tasks
+            raise Wrong(f"it ended with exit code {code}: {output}")
+        starts = [name for name in os.listdir(os.path.join(self.directory, "logs")) if name.endswith(".log") and "start" in name]
+        outcome = dict(line.split("=", 1) for line in open(os.path.join(self.directory, "outcome")).read().splitlines())
+        if outcome["exit"] != "0" or len(starts) != 1:
+            raise Wrong(f"outcome {outcome}, starts {starts}: {output}")
+        if self.observer.problems:
+            raise Wrong("; ".join(self.observer.problems[:3]))
+        self.check()
+
+
 def shared_memory():
     return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
 
@@ -395,11 +443,14 @@ def main(description=__doc__, study_class=Study):
     parser.add_argument("program")
     parser.add_argument("kills", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--survive", action="store_true")
     parser.add_argument("--deterministic", action="store_true")
     parser.add_argument("--srun", metavar="TESTBED")
     parser.add_argument("--sweep", action="store_true", help="remove what Open MPI leaves")
     launch = parser.parse_args()
     launch.environment = srun_environment(launch.srun) if launch.srun else mpirun_environment()
+    if launch.survive:
+        outlive(launch.environment, launch.srun)
     launch.environment["RANKTUNE_LAST_END"] = "outside"  # no trial is at fault
     launch.locked_up = 0  # number of launchers that did not end after all their ranks: a rank that dies in MPI_Init may cause that
     program, kills, seed = os.path.abspath(launch.program), launch.kills, launch.seed
@@ -408,7 +459,7 @@ def main(description=__doc__, study_class=Study):
     openings = {"journal": 0, "metrics": 0, "checkpoints": 0}
     while sum(tally.values()) < kills:
         studies += 1
-        study = study_class(program, seed + studies, random.Random(seed + studies), launch)
+        study = (Survivor if launch.survive else study_class)(program, seed + studies, random.Random(seed + studies), launch)
         try:
             study.run(min(KILLS_PER_STUDY, kills - sum(tally.values())), tally)
             shutil.rmtree(study.base)

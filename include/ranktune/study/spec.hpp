@@ -141,6 +141,7 @@ struct OutputSpec {
     base::Duration abort_grace =
         std::chrono::seconds(30); ///< how long a rank may take to leave user code after an abort
     base::Duration heartbeat_timeout = std::chrono::seconds(60);
+    std::uint32_t spares = 0; ///< worker ranks that get no trial before others are lost
 };
 
 /// [slurm]: what the head does before the end of the job. No effect outside Slurm.

@@ -55,6 +55,8 @@ Check mpi() {
         check.state = State::note;
         check.mend = "tested are Open MPI 4.1 and later, and MPICH 4.0 and later";
     }
+    check.text += comm::mpi::knows_recovery(check.text) ? "; studies go on when a worker dies"
+                                                        : "; a rank that dies ends the start, and the next one goes on";
     return check;
 }
 

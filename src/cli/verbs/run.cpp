@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include <unistd.h>
@@ -42,6 +43,7 @@
 #include "report/screens/screens.hpp"
 #include "report/screens/text.hpp"
 #include "run/run.hpp"
+#include "simulate/faults.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/journal/journal.hpp"
 #include "studydir/finished_study.hpp"
@@ -123,6 +125,28 @@ int run_ranks_here(const Invocation& invocation, std::uint32_t workers, const st
     return end.code;
 }
 
+/// The faults of a run; throws what is wrong with their file.
+simulate::FaultModel faults_of_run(const RunArguments& arguments) {
+    if (arguments.faults.empty()) return {};
+    const auto faults = simulate::parse_faults(text_of(arguments.faults, "file of failures"), arguments.faults);
+    const simulate::FaultModel known{.rank_mean_s = faults.rank_mean_s, .job_mean_s = faults.job_mean_s};
+    if (faults != known || faults == simulate::FaultModel{})
+        throw base::UsageError(
+            arguments.faults + ": `run --faults` kills ranks: ranks.mean_time_to_failure (of each " +
+            "worker) and job.mean_time_to_failure (of the head), one at least; the other keys are for `simulate`");
+    return faults;
+}
+
+/// When this rank kills itself on purpose; nothing: never.
+std::optional<base::Duration> time_to_failure(const simulate::FaultModel& faults, bool is_head) {
+    const double mean = is_head ? faults.job_mean_s : faults.rank_mean_s;
+    if (mean <= 0.0) return std::nullopt;
+    std::random_device device;
+    std::mt19937_64 bits(device());
+    const double seconds = std::exponential_distribution<double>(1.0 / mean)(bits);
+    return std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
@@ -152,6 +176,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
         static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments),
                                      {.looks = opened.is_new, .advice = {}}));
     refuse_crowd(arguments, input.spec);
+    static_cast<void>(faults_of_run(arguments));
     const std::uint32_t workers = arguments.local.value_or(
         launch::default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
     return run_ranks_here(invocation, workers, directory);
@@ -409,9 +434,11 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     }
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0); // as the driver and Slurm count; MPI may initialise CUDA
     std::chrono::seconds patience{};
+    simulate::FaultModel faults;
     try {
         patience = process::StartWatch::limit_from_environment();
-    } catch (const base::UsageError&) {
+        faults = faults_of_run(arguments);
+    } catch (const base::Error&) {
         if (!launch::speaks()) return static_cast<int>(study::StudyOutcome::usage);
         throw;
     }
@@ -446,6 +473,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
         };
         options.on_end = [&screens](const head::RunEnd& end) { screens.end(end); };
     }
+    options.dies_after = time_to_failure(faults, mpi.rank() == 0);
     layout::share_as_head(options.layout, mpi, options.spec.resources.ranks_per_gpu());
     return run::run_study(mpi, options);
 }
@@ -472,7 +500,16 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
         if (!launch::speaks()) return static_cast<int>(study::StudyOutcome::usage);
         refuse_local_under_launcher();
     }
-    return run_as_rank(arguments, invocation);
+    const auto leave_code = [](int code) {
+        if (launch::speaks()) process::leave_exit_code(code);
+        return code;
+    };
+    try {
+        return leave_code(run_as_rank(arguments, invocation));
+    } catch (const base::UsageError&) {
+        leave_code(static_cast<int>(study::StudyOutcome::usage));
+        throw;
+    }
 }
 
 } // namespace ranktune::cli

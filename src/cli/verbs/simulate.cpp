@@ -42,15 +42,6 @@ struct Inputs {
     std::string fault_text;
 };
 
-std::string text_of(const std::string& path, const std::string& what) {
-    if (path.empty()) return {};
-    try {
-        return storage::read_text(storage::posix_file_system(), path);
-    } catch (const base::IoError& error) {
-        throw base::UsageError("cannot read the " + what + " '" + path + "': " + error.code().message());
-    }
-}
-
 bool is_directory(const std::string& path) {
     std::error_code ignored;
     return std::filesystem::is_directory(path, ignored);

@@ -21,6 +21,7 @@ struct RunArguments {
     std::vector<std::string> overrides; ///< `a.b=v`
     std::string directory;              ///< -o; empty: ./<name>
     std::optional<std::uint32_t> local; ///< --local N: start mpirun here with N workers
+    std::string faults;                 ///< --faults: file; empty: no rank is killed on purpose
     bool dry_run = false;
     bool fresh = false;          ///< move an existing study aside
     bool resume_errored = false; ///< failed trials go on from their last checkpoint

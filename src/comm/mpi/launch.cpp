@@ -168,7 +168,18 @@ bool outlives(std::string_view set, std::string_view library_version) {
 }
 
 bool outlives_ranks(const base::Variables& variables, std::string_view library_version) {
-    return started(variables).by == "mpirun" && outlives(text(variables, recovery_variable), library_version);
+    const std::string launcher = started(variables).by;
+    if (launcher == "mpirun") return outlives(text(variables, recovery_variable), library_version);
+    // Each worker's guard keeps Slurm's PMIx server from noticing (pmix.hpp).
+    return launcher == "srun" && knows_recovery(library_version) && interfaces(variables).pmix &&
+           text(variables, "SLURM_KILL_BAD_EXIT") == "0" && has(variables, "SLURM_NO_KILL");
+}
+
+base::Variables step_that_outlives_ranks(const base::Variables& variables, std::string_view library_version) {
+    base::Variables settings{{"SLURM_KILL_BAD_EXIT", "0"}, {"SLURM_NO_KILL", "set"}};
+    if (!knows_recovery(library_version)) return {};
+    std::erase_if(settings, [&](const auto& setting) { return has(variables, setting.first); });
+    return settings;
 }
 
 std::uint64_t shared_memory_needed(const base::Variables& variables, std::uint32_t ranks) {

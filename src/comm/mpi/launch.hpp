@@ -73,5 +73,9 @@ inline constexpr const char* recovery_variable = "OMPI_MCA_orte_enable_recovery"
 [[nodiscard]] bool outlives(std::string_view set, std::string_view library_version);
 /// Whether this job goes on when a worker dies, as far as the environment of its ranks tells.
 [[nodiscard]] bool outlives_ranks(const base::Variables& variables, std::string_view library_version);
+/// Variables that tell srun to go on without tasks and nodes that are lost, unless the user has set them. (Open MPI 5
+/// and MPICH do not survive that; then none.)
+[[nodiscard]] base::Variables step_that_outlives_ranks(const base::Variables& variables,
+                                                       std::string_view library_version);
 
 } // namespace ranktune::comm::mpi

@@ -104,7 +104,8 @@ std::optional<HeadDuties::LastWords> HeadServices::last_words(base::Rank rank) {
             for (const study::CrashNote& note : guilty ? notes.trial : notes.device)
                 if (of_rank(note)) return LastWords{note, guilty};
     } catch (const base::IoError& error) { // then nobody is accused
-        log_.write(base::LogLevel::warning, "crash-note", {{"rank", std::to_string(rank.value())}, {"error", error.what()}});
+        log_.write(base::LogLevel::warning, "crash-note",
+                   {{"rank", std::to_string(rank.value())}, {"error", error.what()}});
     }
     return std::nullopt;
 }

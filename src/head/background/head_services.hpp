@@ -29,8 +29,9 @@ class HeadServices final : public HeadDuties {
     using AtTheEnd = std::function<void(const study::EndStudy&)>;
     /// Receives how the study ended and what is wrong with the tables (OutcomeFile::tables).
     using Word = std::function<void(const study::EndStudy&, const std::string& tables)>;
-    /// `end_rank`: HeadDuties::end_rank. `incarnation`: whose crash notes are read. `publish_results` runs on the publishing thread after the journal is synced; it may throw. `leave_word` runs
-    /// after it, whatever went wrong, and must not throw.
+    /// `end_rank`: HeadDuties::end_rank. `incarnation`: whose crash notes are read. `publish_results` runs on the
+    /// publishing thread after the journal is synced; it may throw. `leave_word` runs after it, whatever went wrong,
+    /// and must not throw.
     HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
                  base::Incarnation incarnation, process::Waker& waker, base::LogSink& log,
                  std::function<bool(base::Rank)> end_rank, AtTheEnd publish_results, Word leave_word);

@@ -71,6 +71,29 @@ std::string failure_message(const TrialState& trial) {
     return reason.empty() ? "no message" : reason;
 }
 
+std::string lost_ranks_text(const tuner::State& state) {
+    struct Loss {
+        const tuner::WorkerState* first;
+        std::vector<study::Rank> ranks;
+    };
+    std::vector<Loss> losses;
+    for (const tuner::WorkerState& worker : state.placement.workers()) {
+        if (worker.alive) continue;
+        const auto same = [&](const Loss& loss) {
+            return loss.first->host == worker.host && loss.first->lost_why == worker.lost_why;
+        };
+        auto found = std::ranges::find_if(losses, same);
+        if (found == losses.end()) found = losses.insert(found, {&worker, {}});
+        found->ranks.push_back(worker.info.rank);
+    }
+    std::vector<std::string> texts;
+    for (const Loss& loss : losses)
+        texts.push_back(fmt::format("{} on {} after {}: {}", ranks_text(loss.ranks), loss.first->info.host,
+                                    short_duration(base::to_seconds(loss.first->lost_at - state.began)),
+                                    first_line(loss.first->lost_why)));
+    return printable(base::join_some(texts, 8));
+}
+
 std::string out_of_service_text(const tuner::State& state) {
     std::vector<std::string> places;
     const auto& hosts = state.placement.hosts();

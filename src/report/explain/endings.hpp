@@ -71,6 +71,10 @@ struct FailureGroup {
 /// GPU 1 of n3"; empty: none.
 [[nodiscard]] std::string out_of_service_text(const tuner::State& state);
 
+/// The ranks that died in this start while the study went on: "w2 on n1 after 5.1s: its process has ended"; ranks of
+/// one host that were lost for one cause are one entry. Empty: none.
+[[nodiscard]] std::string lost_ranks_text(const tuner::State& state);
+
 /// The trial that failed first; nothing when none failed.
 [[nodiscard]] std::optional<study::TrialId> first_failed(const tuner::State& state);
 

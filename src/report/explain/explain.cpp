@@ -284,6 +284,7 @@ std::string study_explanation(const StudyView& view, const std::string& director
                               counted(view.num_trials, "trial"), counted(view.starts.size(), "start")),
                   style);
     text += prose("now", study_now_text(view, directory, is_run && view.simulated.empty()), style);
+    if (!view.lost_ranks.empty()) text += prose("lost", view.lost_ranks, style);
     if (!view.out_of_service.empty())
         text += prose("left out", view.out_of_service + ": trials failed there one after the other", style);
     double all = 0.0;

@@ -233,6 +233,8 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
         text += paint(prose("searcher", failure, style), Tone::bad, style);
     text += ended_early_text(tuner, style) + undone_for_room_text(tuner, style);
     text += failures_text(state, files.directory, style);
+    if (const std::string lost = lost_ranks_text(state); !lost.empty())
+        text += paint(prose("lost", lost, style), Tone::bad, style);
     if (const std::string places = out_of_service_text(state); !places.empty())
         text += paint(prose("left out", places + ": trials failed there one after the other", style), Tone::bad, style);
     for (const std::string& warning : checkpoint_warnings(live))

@@ -140,6 +140,8 @@ std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& 
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
+    if (const std::string lost = lost_ranks_text(tuner.state()); !lost.empty())
+        text += paint(fit("lost: " + lost, style.width), Tone::bad, style) + "\n";
     if (const std::string places = out_of_service_text(tuner.state()); !places.empty())
         text += paint(fit("out of service: " + places, style.width), Tone::bad, style) + "\n";
     if (const auto& tickets = tuner.state().tickets; tickets.failures() > 0) {

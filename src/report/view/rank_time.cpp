@@ -35,7 +35,7 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
      "A searcher that thinks, a scheduler that waits, or too little time before the "
      "deadline: `ranktune status STUDY` says which."},
     {"idle: no trial left", "The last trials leave ranks free: fewer workers, or more trials (study.num_trials)."},
-    {"ranks that were lost", "The log names their hosts; supervise or the next job replaces them."},
+    {"ranks that were lost", "`ranktune status` names them and their hosts; the next start has all ranks again."},
 }};
 
 } // namespace
@@ -61,7 +61,9 @@ void RankTime::look(const tuner::Tuner& tuner) {
     const tuner::State& state = tuner.state();
     const study::StudySpec& spec = tuner.spec();
     idle_ = state.placement.free();
-    dead_ = static_cast<double>(state.placement.workers().size()) - state.placement.alive();
+    const auto& workers = state.placement.workers();
+    const auto spares = std::ranges::count_if(workers, [](const auto& worker) { return worker.alive && worker.spare; });
+    dead_ = static_cast<double>(workers.size()) - state.placement.alive() - static_cast<double>(spares);
     const auto busy = state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending);
     if (state.draining)
         why_idle_ = Spent::idle_stopping;

@@ -247,6 +247,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.scheduler = spec.scheduler.algorithm->name;
     view.trainable = spec.trainable.program ? spec.trainable.program->command : spec.trainable.name;
     view.num_trials = spec.num_trials;
+    view.lost_ranks = lost_ranks_text(state);
     view.out_of_service = out_of_service_text(state);
     constexpr std::size_t most_failures = 20;
     const auto failures = failure_groups(state);

@@ -150,6 +150,7 @@ struct StudyView {
     std::vector<StartOfHead> starts;
     std::vector<Incident> incidents;
     std::vector<HostView> hosts;
+    std::string lost_ranks;     ///< that died while the study went on, in words; empty: none
     std::string out_of_service; ///< hosts and GPUs, in words; empty: none
     std::vector<std::string> versions;
     std::uint64_t expected = 0;   ///< iterations that the study will have trained in the end (expected_iterations)

@@ -139,6 +139,8 @@ constexpr KeyInfo all_keys[] = {
      "Time for a rank or program to end when its trial is aborted; ten times as long to save."},
     {"run.heartbeat_timeout", "duration, \"3s\" at least", "\"1m\"",
      "A rank without a heartbeat for this long is lost. It sends one each second, even while its disk hangs."},
+    {"run.spares", "integer, 0 to 1000000", "0",
+     "So many workers get no trial before others have died, and then take their places."},
 
     {"slurm.requeue", "boolean", "false",
      "After a clean stop near the time limit or by a signal, requeue the job; its next start goes on."},

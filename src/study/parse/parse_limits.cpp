@@ -40,6 +40,7 @@ void parse_limits(ParseContext& context) {
         run.duration("heartbeat_timeout", context.trust_trainable ? base::Duration{} : shortest_heartbeat_timeout,
                      "ranks give a sign of life each second, and one that is late by a moment is not dead")
             .value_or(output.heartbeat_timeout);
+    if (const auto spares = run.integer("spares", 0, 1'000'000)) output.spares = static_cast<std::uint32_t>(*spares);
     run.finish();
 
     TableReader job = context.reader("slurm");

@@ -53,7 +53,7 @@ std::uint32_t Placement::ranks_beside(std::uint32_t host, WorkerKind kind) const
     }));
 }
 
-void Placement::begin(const std::vector<RankInfo>& workers) {
+void Placement::begin(const std::vector<RankInfo>& workers, std::uint32_t spares) {
     workers_.clear();
     hosts_.clear();
     devices_.clear();
@@ -72,8 +72,9 @@ void Placement::begin(const std::vector<RankInfo>& workers) {
             device = at->second;
         }
         workers_.push_back({info, true, std::nullopt, host->second, device});
+        workers_.back().spare = workers_.size() + spares > workers.size();
     }
-    reset_ledgers();
+    rebuild();
 }
 
 void Placement::take(TrialId trial, const std::vector<Rank>& ranks) {
@@ -95,13 +96,24 @@ void Placement::release(TrialId trial, const std::vector<Rank>& ranks) {
     }
 }
 
-std::optional<TrialId> Placement::lose(Rank rank) {
-    if (!knows(rank)) impossible("an unknown rank is lost");
-    WorkerState& worker = workers_[rank.value() - 1];
-    if (!worker.alive) impossible("rank " + std::to_string(rank.value()) + " is lost twice");
+std::optional<TrialId> Placement::lose(const study::RankLost& lost) {
+    if (!knows(lost.rank)) impossible("an unknown rank is lost");
+    WorkerState& worker = workers_[lost.rank.value() - 1];
+    if (!worker.alive) impossible("rank " + std::to_string(lost.rank.value()) + " is lost twice");
+    const bool served = serves(worker);
     worker.alive = false;
-    if (in_service(worker)) ledger_of(worker).lose(rank, !worker.trial.has_value());
-    return std::exchange(worker.trial, std::nullopt);
+    worker.lost_at = lost.at;
+    worker.lost_why = lost.why;
+    worker.lost_from = std::exchange(worker.trial, std::nullopt);
+    if (served) ledger_of(worker).lose(lost.rank, !worker.lost_from.has_value());
+    const auto replaces = [&](const WorkerState& other) {
+        return other.spare && other.alive && (!apart_ || (other.info.gpus > 0) == (worker.info.gpus > 0));
+    };
+    const auto spare = std::ranges::find_if(workers_, replaces);
+    if (worker.spare || spare == workers_.end()) return worker.lost_from;
+    spare->spare = false;
+    rebuild();
+    return worker.lost_from;
 }
 
 std::uint32_t Placement::retire(const std::string& name) {

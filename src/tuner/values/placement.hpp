@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/study/record.hpp"
 #include "tuner/values/ledger.hpp"
 #include "tuner/values/trial_state.hpp"
 
@@ -21,6 +22,11 @@ struct WorkerState {
     std::optional<TrialId> trial;     ///< holds this rank
     std::uint32_t host = 0;           ///< position in Placement::hosts()
     std::uint32_t device = no_device; ///< position in Placement::devices(), or no_device
+    bool spare = false;               ///< gets no trial before another worker is lost
+    // Not alive:
+    StudyTime lost_at{};
+    std::string lost_why = {};             ///< as in RankLost
+    std::optional<TrialId> lost_from = {}; ///< held it then
 };
 
 /// A node of this incarnation.
@@ -54,7 +60,9 @@ class Placement {
     }
     [[nodiscard]] bool keeps_kinds_apart() const { return apart_; }
     /// Whether the worker gets trials when it is free.
-    [[nodiscard]] bool serves(const WorkerState& worker) const { return worker.alive && in_service(worker); }
+    [[nodiscard]] bool serves(const WorkerState& worker) const {
+        return worker.alive && !worker.spare && in_service(worker);
+    }
     /// All of `ranks` are free.
     [[nodiscard]] bool are_free(const std::vector<Rank>& ranks) const;
     /// Those of `ranks` that are alive.
@@ -74,11 +82,13 @@ class Placement {
     /// Some trials need GPUs, and others go to workers without one. Once, before `begin` and `restore`.
     void keep_kinds_apart() { apart_ = true; }
     // ---- mutators; all throw base::FormatError for an impossible change
-    void begin(const std::vector<RankInfo>& workers);
+    /// The last `spares` workers get no trial before others are lost.
+    void begin(const std::vector<RankInfo>& workers, std::uint32_t spares = 0);
     void take(TrialId trial, const std::vector<Rank>& ranks);
     void release(TrialId trial, const std::vector<Rank>& ranks);
     /// Returns the trial that held the rank.
-    std::optional<TrialId> lose(Rank rank);
+    /// Returns the trial that held the rank. A spare of its kind takes its place.
+    std::optional<TrialId> lose(const study::RankLost& lost);
     /// Returns the position of the host.
     std::uint32_t retire(const std::string& host);
     /// One GPU of the host. Returns the position of the GPU.
