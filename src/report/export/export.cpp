@@ -151,7 +151,9 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     if (weights != nullptr && !trial["best"].is_null()) trial["best"]["checkpoint_iteration"] = weights->iteration;
     trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
     if (!t.takeovers.empty()) trial["takeovers"] = takeovers_json(t);
-    if (!t.takeovers.empty() || t.newest_takeover > 0)
+    // Also where only the best report rests on a takeover, which was undone since: `configuration` is that of the
+    // report.
+    if (!t.takeovers.empty() || t.newest_takeover > 0 || tuner::best_configuration(t) != t.configuration)
         trial["schedule"] = schedule_json(lineage(study.tuner->state(), id));
     const std::uint32_t repeats = study.tuner->spec().searcher.repeats;
     if (repeats > 1) trial["repeats_of"] = tuner::first_repeat(id, repeats).value();
