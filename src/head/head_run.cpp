@@ -381,7 +381,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
         [&] {
             be_alive(head);
             while (const auto rank = neighbours.ended()) head.on_rank_ended(*rank, clock_->now());
-            if (clock_->now() >= dies_at) process::die_on_purpose(*log_);
+            if (clock_->now() >= dies_at) process::die_on_purpose(*log_, [] {});
             desk.attend(head, tuner(), clock_->now());
             if (const auto failed = hooks_->note(); failed && options_.on_note) options_.on_note(*failed);
             const auto news = watch ? watch->news() : std::nullopt;

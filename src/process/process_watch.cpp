@@ -65,8 +65,9 @@ bool send_signal(const ProcessId& process, int signal) {
     return ::kill(static_cast<pid_t>(process.pid), signal) == 0;
 }
 
-void die_on_purpose(base::LogSink& log) {
+void die_on_purpose(base::LogSink& log, const std::function<void()>& write_out) {
     log.write(base::LogLevel::warning, "fault", {{"action", "this rank kills itself (run --faults)"}});
+    write_out();
     ::kill(getpid(), SIGKILL);
     for (;;) pause();
 }

@@ -30,8 +30,8 @@ struct ProcessId {
 /// False: it has ended already, or may not be signalled. Requires the own pid namespace.
 bool send_signal(const ProcessId& process, int signal);
 
-/// Kills this process, as kill -9 of somebody else would, after a line in the log.
-[[noreturn]] void die_on_purpose(base::LogSink& log);
+/// Kills this process, as kill -9 of somebody else would, after a line in the log. `write_out` brings that to its file.
+[[noreturn]] void die_on_purpose(base::LogSink& log, const std::function<void()>& write_out);
 
 /// Watches the first process of a list that lives, and after its end the next one: when all processes of a node watch
 /// those that follow them, in a ring, every end is seen by one that lives, however many end at once. The kernel says so

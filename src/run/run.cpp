@@ -139,7 +139,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     const group::WorkerEnd end = group::serve_worker(transport, worker, clock, waker, &signals, [&] {
         keep_alive.loop_is_here();
         while (const auto rank = neighbours.ended()) worker.on_rank_ended(*rank);
-        if (clock.now() >= dies_at) process::die_on_purpose(log);
+        if (clock.now() >= dies_at) process::die_on_purpose(log, [&] { output.drain(std::nullopt); });
         const auto key = worker.working_on();
         studydir::note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
