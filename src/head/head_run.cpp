@@ -25,6 +25,7 @@
 #include "process/environment.hpp"
 #include "process/wake.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/file_system.hpp"
 #include "storage/hdf5/thread.hpp"
