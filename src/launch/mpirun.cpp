@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "comm/mpi/environment.hpp"
+#include "comm/mpi/launch.hpp"
 #include "comm/mpi/launcher_words.hpp"
 #include "launch/overdue.hpp"
 #include "launch/shared_memory.hpp"
@@ -138,8 +139,8 @@ MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& di
     // With the study's own code it ended on its own and said why: full disk, `ranktune stop`. When a rank has died,
     // mpirun stops the others and exits with another code, unless it was told to outlive them: then its code says
     // nothing.
-    const std::string set = process::environment_variable(comm::mpi::recovery_variable);
-    const bool outlives = comm::mpi::outlives(set.empty() ? "1" : set, comm::mpi::library_version());
+    const bool outlives = comm::mpi::will_outlive_ranks(comm::mpi::Starter::mpirun, process::environment_variables(),
+                                                        comm::mpi::library_version());
     const bool stopped_others = told ? outcome == resumable && code != resumable && !outlives : code > 128;
     const bool killed = left.died || stopped_others;
     if (!killed || ended.asked) return {outcome, outcome, ""};

@@ -269,13 +269,9 @@ class Supervisor {
         StepOptions options;
         options.words = line_.words;
         options.variables.emplace_back(supervised_variable, "1");
-        if (line_.launcher == Launcher::mpirun && outlives_ranks()) {
-            options.variables.emplace_back(comm::mpi::recovery_variable, "1");
-            options.variables.emplace_back("SLURM_NO_KILL", "set"); // for the srun by which it starts its daemons
-        }
-        if (line_.launcher == Launcher::srun)
+        if (const auto starter = this->starter())
             for (auto& setting :
-                 comm::mpi::step_that_outlives_ranks(process::environment_variables(), comm::mpi::library_version()))
+                 comm::mpi::survival_settings(*starter, process::environment_variables(), comm::mpi::library_version()))
                 options.variables.push_back(setting);
         if (restarts_.count() > 0)
             options.variables.emplace_back(
@@ -310,14 +306,17 @@ class Supervisor {
         return options;
     }
 
-    /// Whether the launcher of the step was told to outlive ranks.
+    /// Nothing: the step has another launcher, or starts its own.
+    [[nodiscard]] std::optional<comm::mpi::Starter> starter() const {
+        if (line_.launcher == Launcher::srun) return comm::mpi::Starter::srun;
+        return line_.launcher == Launcher::mpirun ? std::optional(comm::mpi::Starter::mpirun) : std::nullopt;
+    }
+
+    /// Whether the launcher of the step is told to outlive ranks.
     [[nodiscard]] bool outlives_ranks() const {
-        const std::string version = comm::mpi::library_version();
-        if (line_.launcher == Launcher::srun)
-            return comm::mpi::knows_recovery(version) &&
-                   process::environment_variable("SLURM_KILL_BAD_EXIT").find_first_not_of('0') == std::string::npos;
-        const std::string set = process::environment_variable(comm::mpi::recovery_variable);
-        return line_.launcher == Launcher::mpirun && comm::mpi::outlives(set.empty() ? "1" : set, version);
+        const auto launcher = starter();
+        return launcher &&
+               comm::mpi::will_outlive_ranks(*launcher, process::environment_variables(), comm::mpi::library_version());
     }
 
     /// srun refuses --overlap together with --exclusive.
@@ -337,9 +336,10 @@ class Supervisor {
     /// Only mpirun's ranks are its children; srun's tasks are not.
     [[nodiscard]] std::function<bool(pid_t)> launcher_is_overdue() const {
         auto& files = storage::posix_file_system();
-        return [this, &files, before = storage::read_lease(files, directory_),
-                overdue = Overdue(options_.launcher_wait, storage::read_lease(files, directory_), {},
-                                  outlives_ranks() ? after_end : options_.launcher_wait),
+        const auto before = storage::read_lease(files, directory_);
+        const bool outlives = outlives_ranks();
+        return [this, &files, before, outlives,
+                overdue = Overdue(options_.launcher_wait, before, {}, outlives ? after_end : options_.launcher_wait),
                 earlier = studydir::read_outcome(files, study()),
                 here = line_.launcher == Launcher::mpirun && ranks_are_here()](pid_t launcher) mutable {
             const auto lease = storage::read_lease(files, directory_);
@@ -350,13 +350,13 @@ class Supervisor {
             }
             const bool known = lease || files.exists(directory_);
             const auto children = here ? process::has_living_children(launcher) : std::nullopt;
-            const bool head_died = outlives_ranks() && lease && lease != before &&
+            const bool head_died = outlives && lease && lease != before &&
                                    !storage::possible_writer(files, directory_); // known: it was on this machine
             const bool ended = head_died || (outcome && outcome != earlier);
             if (!overdue.next({known, head_died ? std::nullopt : lease, ended, children, lease && lives_here(*lease)}))
                 return false;
             const std::string launcher_name = fs::path(line_.words.front()).filename().string();
-            if (ended && outlives_ranks())
+            if (ended && outlives)
                 say("the head of the study has ended, and " + launcher_name + " has not: ending it");
             else
                 say("no head of the study, or no process of its step, has lived for " +

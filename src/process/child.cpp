@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "process/descendants.hpp"
 #include "process/guard.hpp"
+#include "process/process_watch.hpp"
 #include "process/spawn.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/error_kinds.hpp"
@@ -90,10 +90,7 @@ Child::Child(const std::vector<std::string>& words, const std::vector<std::strin
     out_.fd = std::move(out.ours);
     error_.fd = std::move(error.ours);
     control_ = std::move(control.ours);
-#ifdef SYS_pidfd_open
-    pidfd_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-    if (pidfd_.get() < -1) pidfd_.reset();
-#endif
+    pidfd_ = open_process(static_cast<std::uint64_t>(pid_));
 }
 
 Child::~Child() {

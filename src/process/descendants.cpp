@@ -59,7 +59,7 @@ char state_of(pid_t process) {
 }
 
 /// Neither gone nor a zombie.
-bool lives(pid_t process) {
+bool is_alive(pid_t process) {
     const char state = state_of(process);
     return state != 'Z' && state != 'X';
 }
@@ -76,7 +76,7 @@ bool is_stopped(pid_t process) {
 std::optional<std::size_t> living_children(pid_t parent) {
     const auto children = children_of(std::to_string(parent));
     if (!children) return std::nullopt;
-    return static_cast<std::size_t>(std::count_if(children->begin(), children->end(), lives));
+    return static_cast<std::size_t>(std::count_if(children->begin(), children->end(), is_alive));
 }
 
 pid_t start_as_child(const std::function<pid_t()>& spawn) {

@@ -23,17 +23,16 @@ using storage::FileDescriptor;
 /// Between two looks into /proc, where the kernel has no pidfd.
 constexpr int look_period_ms = 50;
 
-/// Refers to the process for good; empty: it has ended, or this kernel has no such descriptors.
-FileDescriptor handle_of(const ProcessId& process) {
+} // namespace
+
+FileDescriptor open_process(std::uint64_t pid) {
 #ifdef SYS_pidfd_open
-    return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(process.pid), 0U)));
+    return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0U)));
 #else
-    static_cast<void>(process);
+    static_cast<void>(pid);
     return {};
 #endif
 }
-
-} // namespace
 
 ProcessId this_process() {
     const storage::LeaseHolder me = storage::this_holder("", 0);
@@ -57,7 +56,7 @@ bool lives(const ProcessId& process) {
 }
 
 bool send_signal(const ProcessId& process, int signal) {
-    const FileDescriptor handle = handle_of(process);
+    const FileDescriptor handle = open_process(process.pid);
     if (!lives(process)) return false; // after the handle: what it refers to is then this process
 #ifdef SYS_pidfd_send_signal
     if (handle) return syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0U) == 0;
@@ -93,7 +92,7 @@ void ProcessWatch::main() {
 
 /// Waits for the end of the process. False: the watch ends first.
 bool ProcessWatch::outlives(const ProcessId& process) const {
-    const FileDescriptor handle = handle_of(process);
+    const FileDescriptor handle = open_process(process.pid);
     if (!lives(process)) return true;                                       // after the handle, as above
     pollfd polls[] = {{quit_.get(), POLLIN, 0}, {handle.get(), POLLIN, 0}}; // a negative descriptor is skipped
     for (;;) {

@@ -25,6 +25,10 @@ struct ProcessId {
 [[nodiscard]] std::string encode(const ProcessId& process);
 [[nodiscard]] ProcessId decode_process(const std::string& text);
 
+/// A descriptor (pidfd) that is readable once the process has ended; empty: there is no such process, or the kernel is
+/// older than Linux 5.3.
+[[nodiscard]] storage::FileDescriptor open_process(std::uint64_t pid);
+
 /// Neither ended nor a zombie. Requires the own pid namespace.
 [[nodiscard]] bool lives(const ProcessId& process);
 /// False: it has ended already, or may not be signalled. Requires the own pid namespace.

@@ -34,6 +34,9 @@ struct CrashNotes {
     std::vector<study::CrashNote> trial;
     std::vector<study::CrashNote> device;
 };
+/// The note that a rank of this incarnation left; empty: none, or not readable.
+[[nodiscard]] CrashNotes read_crash_note(storage::FileSystem& files, const std::string& study_directory,
+                                         std::uint32_t incarnation, base::Rank rank);
 /// The notes that ranks of this incarnation left. Unreadable notes are skipped.
 [[nodiscard]] CrashNotes read_crash_notes(storage::FileSystem& files, const std::string& study_directory,
                                           std::uint32_t incarnation);

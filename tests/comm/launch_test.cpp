@@ -198,14 +198,15 @@ TEST_CASE("a step of srun outlives its ranks with Open MPI 4 over PMIx, unless t
     const Variables task = with(srun_task("1", "4"), {{"PMIX_RANK", "1"}});
     CHECK_FALSE(outlives_ranks(task, "Open MPI 4.1.4"));
     CHECK_FALSE(outlives_ranks(with(task, {{recovery_variable, "1"}}), "Open MPI 4.1.4"));
-    const Variables told = with(task, step_that_outlives_ranks(task, "Open MPI 4.1.4"));
+    const Variables told = with(task, survival_settings(Starter::srun, task, "Open MPI 4.1.4"));
     CHECK(outlives_ranks(told, "Open MPI 4.1.4"));
     CHECK_FALSE(outlives_ranks(told, "Open MPI 5.0.11"));
     CHECK_FALSE(outlives_ranks(told, "MPICH 4.0.2"));
-    CHECK(step_that_outlives_ranks(task, "MPICH 4.0.2").empty());
+    CHECK(survival_settings(Starter::srun, task, "MPICH 4.0.2").empty());
     const Variables refused = with(task, {{"SLURM_KILL_BAD_EXIT", "1"}});
-    CHECK(step_that_outlives_ranks(refused, "Open MPI 4.1.4") == Variables{{"SLURM_NO_KILL", "set"}});
-    CHECK_FALSE(outlives_ranks(with(refused, step_that_outlives_ranks(refused, "Open MPI 4.1.4")), "Open MPI 4.1.4"));
+    CHECK(survival_settings(Starter::srun, refused, "Open MPI 4.1.4") == Variables{{"SLURM_NO_KILL", "set"}});
+    CHECK_FALSE(
+        outlives_ranks(with(refused, survival_settings(Starter::srun, refused, "Open MPI 4.1.4")), "Open MPI 4.1.4"));
 }
 
 } // namespace launch_test

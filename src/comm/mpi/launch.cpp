@@ -163,23 +163,42 @@ bool knows_recovery(std::string_view library_version) {
            library_version.substr(name.size()).find('.') == 1;
 }
 
-bool outlives(std::string_view set, std::string_view library_version) {
-    return !set.empty() && set != "0" && set != "false" && set != "no" && knows_recovery(library_version);
+namespace {
+
+/// Whether the launcher was told to outlive its ranks.
+bool is_told(Starter launcher, const base::Variables& variables) {
+    if (launcher == Starter::srun)
+        return text(variables, "SLURM_KILL_BAD_EXIT") == "0" && has(variables, "SLURM_NO_KILL");
+    const auto set = text(variables, recovery_variable);
+    return !set.empty() && set != "0" && set != "false" && set != "no";
 }
+
+} // namespace
 
 bool outlives_ranks(const base::Variables& variables, std::string_view library_version) {
+    if (!knows_recovery(library_version)) return false;
     const std::string launcher = started(variables).by;
-    if (launcher == "mpirun") return outlives(text(variables, recovery_variable), library_version);
+    if (launcher == "mpirun") return is_told(Starter::mpirun, variables);
     // Each worker's guard keeps Slurm's PMIx server from noticing (pmix.hpp).
-    return launcher == "srun" && knows_recovery(library_version) && interfaces(variables).pmix &&
-           text(variables, "SLURM_KILL_BAD_EXIT") == "0" && has(variables, "SLURM_NO_KILL");
+    return launcher == "srun" && interfaces(variables).pmix && is_told(Starter::srun, variables);
 }
 
-base::Variables step_that_outlives_ranks(const base::Variables& variables, std::string_view library_version) {
-    base::Variables settings{{"SLURM_KILL_BAD_EXIT", "0"}, {"SLURM_NO_KILL", "set"}};
+base::Variables survival_settings(Starter launcher, const base::Variables& variables,
+                                  std::string_view library_version) {
     if (!knows_recovery(library_version)) return {};
+    base::Variables settings{{"SLURM_NO_KILL", "set"}}; // of mpirun: for the srun by which it starts its daemons
+    if (launcher == Starter::srun)
+        settings.emplace("SLURM_KILL_BAD_EXIT", "0");
+    else
+        settings.emplace(recovery_variable, "1");
     std::erase_if(settings, [&](const auto& setting) { return has(variables, setting.first); });
     return settings;
+}
+
+bool will_outlive_ranks(Starter launcher, const base::Variables& variables, std::string_view library_version) {
+    base::Variables told = variables;
+    for (const auto& [name, value] : survival_settings(launcher, variables, library_version)) told[name] = value;
+    return knows_recovery(library_version) && is_told(launcher, told);
 }
 
 std::uint64_t shared_memory_needed(const base::Variables& variables, std::uint32_t ranks) {

@@ -69,13 +69,15 @@ inline constexpr const char* recovery_parameter = "orte_enable_recovery";
 inline constexpr const char* recovery_variable = "OMPI_MCA_orte_enable_recovery";
 /// Whether mpirun of this MPI (library_version()) knows it: Open MPI before version 5.
 [[nodiscard]] bool knows_recovery(std::string_view library_version);
-/// Whether mpirun of this MPI outlives its ranks with this value of `recovery_variable`.
-[[nodiscard]] bool outlives(std::string_view set, std::string_view library_version);
 /// Whether this job goes on when a worker dies, as far as the environment of its ranks tells.
 [[nodiscard]] bool outlives_ranks(const base::Variables& variables, std::string_view library_version);
-/// Variables that tell srun to go on without tasks and nodes that are lost, unless the user has set them. (Open MPI 5
-/// and MPICH do not survive that; then none.)
-[[nodiscard]] base::Variables step_that_outlives_ranks(const base::Variables& variables,
-                                                       std::string_view library_version);
+enum class Starter { mpirun, srun };
+/// Variables that tell a launcher to go on without ranks and nodes that are lost, unless the user has set them. (Open
+/// MPI 5 and MPICH do not survive that; then none.)
+[[nodiscard]] base::Variables survival_settings(Starter launcher, const base::Variables& variables,
+                                                std::string_view library_version);
+/// Whether a launcher that gets them outlives its ranks: the user may have set otherwise.
+[[nodiscard]] bool will_outlive_ranks(Starter launcher, const base::Variables& variables,
+                                      std::string_view library_version);
 
 } // namespace ranktune::comm::mpi

@@ -97,16 +97,9 @@ void HeadServices::set_aside(const std::string& checkpoint, const std::string& w
 }
 
 std::optional<HeadDuties::LastWords> HeadServices::last_words(base::Rank rank) {
-    try {
-        const studydir::CrashNotes notes = studydir::read_crash_notes(files_, directory_, incarnation_.value());
-        const auto of_rank = [rank](const study::CrashNote& note) { return note.failure.rank == rank.value(); };
-        for (const bool guilty : {true, false})
-            for (const study::CrashNote& note : guilty ? notes.trial : notes.device)
-                if (of_rank(note)) return LastWords{note, guilty};
-    } catch (const base::IoError& error) { // then nobody is accused
-        log_.write(base::LogLevel::warning, "crash-note",
-                   {{"rank", std::to_string(rank.value())}, {"error", error.what()}});
-    }
+    const studydir::CrashNotes left = studydir::read_crash_note(files_, directory_, incarnation_.value(), rank);
+    if (!left.trial.empty()) return LastWords{left.trial.front(), true};
+    if (!left.device.empty()) return LastWords{left.device.front(), false};
     return std::nullopt;
 }
 
