@@ -263,12 +263,12 @@ std::string directory_for(const RunArguments& arguments, const StudyInput& input
     return directory.empty() ? input.spec.name : directory;
 }
 
-std::string text_of(const std::string& path, const std::string& what) {
+std::string text_of(const std::string& path, const std::string& failure) {
     if (path.empty()) return {};
     try {
         return storage::read_text(storage::posix_file_system(), path);
     } catch (const base::IoError& error) {
-        throw base::UsageError("cannot read the " + what + " '" + path + "': " + error.code().message());
+        throw base::UsageError(failure + " '" + path + "': " + error.code().message());
     }
 }
 

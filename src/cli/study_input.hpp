@@ -51,8 +51,8 @@ void refuse_directory(const std::string& directory, const std::string& study, co
 /// The path made absolute, without "." and "..", and without a trailing slash.
 [[nodiscard]] std::string absolute_directory(const std::string& directory);
 
-/// The text of a file that an option names; `what`: the file, for the message. Empty path: empty text. Throws
-/// base::UsageError.
-[[nodiscard]] std::string text_of(const std::string& path, const std::string& what);
+/// The text of a file that an option names. Empty path: empty text. Throws base::UsageError, which begins with
+/// `failure`: "cannot read the model file".
+[[nodiscard]] std::string text_of(const std::string& path, const std::string& failure);
 
 } // namespace ranktune::cli

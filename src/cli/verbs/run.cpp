@@ -128,7 +128,8 @@ int run_ranks_here(const Invocation& invocation, std::uint32_t workers, const st
 /// The faults of a run; throws what is wrong with their file.
 simulate::FaultModel faults_of_run(const RunArguments& arguments) {
     if (arguments.faults.empty()) return {};
-    const auto faults = simulate::parse_faults(text_of(arguments.faults, "file of failures"), arguments.faults);
+    const auto faults =
+        simulate::parse_faults(text_of(arguments.faults, "cannot read the file of failures"), arguments.faults);
     const simulate::FaultModel known{.rank_mean_s = faults.rank_mean_s, .job_mean_s = faults.job_mean_s};
     if (faults != known || faults == simulate::FaultModel{})
         throw base::UsageError(

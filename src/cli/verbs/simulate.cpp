@@ -50,13 +50,13 @@ bool is_directory(const std::string& path) {
 /// A directory in place of a model file is that of an earlier study. Paths in the file are relative to it.
 Inputs inputs_of(const SimulateArguments& arguments) {
     Inputs inputs;
-    inputs.fault_text = text_of(arguments.faults, "file of failures");
+    inputs.fault_text = text_of(arguments.faults, "cannot read the file of failures");
     inputs.faults = simulate::parse_faults(inputs.fault_text, arguments.faults);
     if (is_directory(arguments.model)) {
         inputs.model.curves.study = arguments.model;
         return inputs;
     }
-    inputs.model_text = text_of(arguments.model, "model file");
+    inputs.model_text = text_of(arguments.model, "cannot read the model file");
     inputs.model = simulate::parse_model(inputs.model_text, arguments.model);
     const auto place = std::filesystem::path(arguments.model).parent_path();
     for (std::string* path : {&inputs.model.curves.file, &inputs.model.curves.study})
@@ -77,7 +77,7 @@ std::shared_ptr<const simulate::Recordings> recordings_of(const simulate::CurveM
     if (curves.file.ends_with(".h5") || curves.file.ends_with(".hdf5"))
         return std::make_shared<simulate::Recordings>(simulate::read_hdf5(curves.file, metric, parameters));
     return std::make_shared<simulate::Recordings>(
-        simulate::read_csv(text_of(curves.file, "table of curves"), curves.file, metric, parameters));
+        simulate::read_csv(text_of(curves.file, "cannot read the table of curves"), curves.file, metric, parameters));
 }
 
 /// `hours` may only shorten the study.

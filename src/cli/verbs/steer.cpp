@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/study_input.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
@@ -78,14 +79,6 @@ void refuse_settings(storage::FileSystem& files, const std::string& directory,
     }
 }
 
-std::string table_text(storage::FileSystem& files, const std::string& path) {
-    try {
-        return storage::read_text(files, path);
-    } catch (const base::IoError& error) {
-        throw base::UsageError("add: cannot read the table '" + path + "': " + error.code().message());
-    }
-}
-
 /// What the user said, once more: in a study file a setting lasts.
 std::string remark_of(const study::Steering& ask) {
     if (ask.verb != study::SteerVerb::set) return {};
@@ -127,7 +120,8 @@ int steer(const SteerArguments& arguments) {
     if (ask.verb == study::SteerVerb::add) {
         const study::StudySpec spec = spec_of(files, directory);
         if (!arguments.csv.empty())
-            ask.points = study::parse_points_csv(table_text(files, arguments.csv), arguments.csv, spec.space);
+            ask.points = study::parse_points_csv(text_of(arguments.csv, "add: cannot read the table"), arguments.csv,
+                                                 spec.space);
         else
             ask.points.push_back(study::parse_point(arguments.settings, spec.space));
         ask.settings.clear();

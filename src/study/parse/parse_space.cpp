@@ -99,10 +99,11 @@ bool SpaceReader::refuse_misspelt(const Node& node, const std::string& name) {
 /// Refuses a range as another tool writes it: as a table, a list of tables, or a string.
 bool SpaceReader::refuse_foreign(const Node& node, const std::string& name) {
     if (trusted_) return false;
+    const std::string own_name = name.substr(name.rfind('.') + 1);
     std::string why;
-    if (node.is(Node::Kind::table)) why = foreign_range(node, name);
-    if (node.is(Node::Kind::array)) why = foreign_list(node, name);
-    if (node.is(Node::Kind::string)) why = foreign_text(node.text, name.substr(name.rfind('.') + 1));
+    if (node.is(Node::Kind::table)) why = foreign_range(node, own_name);
+    if (node.is(Node::Kind::array)) why = foreign_list(node, own_name);
+    if (node.is(Node::Kind::string)) why = foreign_text(node.text, own_name);
     if (!why.empty()) mistakes_.value(node, "space." + name, why);
     return !why.empty();
 }

@@ -86,7 +86,6 @@ class Placement {
     void begin(const std::vector<RankInfo>& workers, std::uint32_t spares = 0);
     void take(TrialId trial, const std::vector<Rank>& ranks);
     void release(TrialId trial, const std::vector<Rank>& ranks);
-    /// Returns the trial that held the rank.
     /// Returns the trial that held the rank. A spare of its kind takes its place.
     std::optional<TrialId> lose(const study::RankLost& lost);
     /// Returns the position of the host.

@@ -436,15 +436,13 @@ std::optional<RangeParts> parts_of(const Node& table) {
     return is_foreign_range(parts) ? std::optional(parts) : std::nullopt;
 }
 
-std::string own_name(const std::string& name) { return name.substr(name.rfind('.') + 1); }
-
 } // namespace
 
 std::string foreign_range(const Node& table, const std::string& name) {
     const auto parts = parts_of(table);
     if (!parts) return "";
     std::string message = "is a range as other tools write it, and would be a nested table of constants here; " +
-                          line_to_write(*parts, own_name(name));
+                          line_to_write(*parts, name);
     const auto first = std::ranges::find_if(table.members, [](const Member& member) {
         return member.key != "condition" && !member.value.is(Node::Kind::table) && !member.value.is(Node::Kind::time);
     });
@@ -458,11 +456,11 @@ std::string foreign_list(const Node& list, const std::string& name) {
     for (const Node& item : list.items) {
         if (item.is(Node::Kind::string) && is_domain(item.text))
             return "is a choice between texts, of which " + space::Value(item.text).literal() +
-                   " is a domain by itself; write " + own_name(name) + " = " + space::Value(item.text).literal() +
-                   ", or, if the texts are meant, " + own_name(name) + " = { domain = " + literal_of(list) + " }";
+                   " is a domain by itself; write " + name + " = " + space::Value(item.text).literal() +
+                   ", or, if the texts are meant, " + name + " = { domain = " + literal_of(list) + " }";
         const auto parts = parts_of(item);
         if (!parts) continue;
-        const std::string own = parts->name.empty() ? own_name(name) : parts->name;
+        const std::string own = parts->name.empty() ? name : parts->name;
         return "is a list of ranges as other tools write them; in [space] each hyper-parameter has a line: " +
                line_to_write(*parts, own);
     }

@@ -12,7 +12,7 @@ namespace ranktune::study {
 
 /// What to say about a table that is such a range, with the domain to write instead; empty: it is none. Members of
 /// other names do not hide a range that is beyond doubt. A table with a member in the form of this program (a call,
-/// { domain = ... }, { value = ... }) is none. `name`: of the hyper-parameter.
+/// { domain = ... }, { value = ... }) is none. `name`: of the hyper-parameter, without those of the tables around it.
 [[nodiscard]] std::string foreign_range(const Node& table, const std::string& name);
 
 /// The same for a list: of tables, which gives several hyper-parameters or a choice between tables, or of texts that
