@@ -96,9 +96,9 @@ class Supervise(Resume):
     def path(self):
         return f"{os.path.dirname(PROGRAM)}:{os.environ['PATH']}"
 
-    def endless_study(self):
+    def endless_study(self, **settings):
         """It cannot be over before the last of the victims is killed, however slow this test is."""
-        self.study()
+        self.study(**settings)
         file = self.cwd / "long.toml"
         file.write_text(file.read_text().replace("num_trials = 4", "num_trials = 1000").replace("max_iterations = 12", "max_iterations = 5"))
 

@@ -8,14 +8,14 @@ import signal
 import subprocess
 import unittest
 
-from cli_test import PROGRAM, environment, sys
+from cli_test import PROGRAM, TIMEOUT, environment, sys
 from supervise_test import MPIRUN, Supervise, open_mpi
 
 PROGRAMS = """[study]
 name = "long"
 metric = "score"
 mode = "max"
-num_trials = 8
+num_trials = 1000
 max_iterations = 6
 [trainable]
 command = "sh -c 'setsid sleep 1000 & exec {python} train.py'"
@@ -55,8 +55,22 @@ class Survival(Supervise):
         """{rank: why} of the lost ranks."""
         return {int(rank): why for rank, why in re.findall(r'E lost rank=(\d+) .*?reason="(.*?)"\n', self.log())}
 
-    def check_lived_on(self, process, ranks, code=0):
-        out = self.finish(process, code)
+    def let_it_end(self):
+        """The end of an endless study. It is refused, and tried again, when the head has made more trials meanwhile."""
+        def is_set():
+            trials = self.status()["trials"] + 4
+            done = subprocess.run([PROGRAM, "set", "long", f"study.num_trials={trials}"], cwd=self.cwd, env=environment(),
+                                  timeout=TIMEOUT, capture_output=True)
+            return done.returncode == 0
+        self.wait_until(is_set, "the number of trials")
+
+    def go_on_to_the_end(self):
+        self.finish(self.start_local(3, f"study.num_trials={self.status()['trials'] + 2}", reports=0))
+
+    def check_lived_on(self, process, ranks):
+        self.wait_until(lambda: process.poll() is not None or sorted(self.lost()) == ranks, "the losses")
+        self.let_it_end()
+        out = self.finish(process)
         self.assertEqual(sorted(self.lost()), ranks, self.log())
         self.assertFalse((self.cwd / "long" / "logs" / "start-2.log").exists())
         self.assertNotIn("PMIX ERROR", out)
@@ -65,7 +79,7 @@ class Survival(Supervise):
         return out
 
     def test_a_worker_that_is_killed_costs_its_trial_an_attempt_and_nobody_else_anything(self):
-        self.study(seconds=0.1)
+        self.endless_study()
         process = self.start_local(3)
         os.kill(self.ranks()[2], signal.SIGKILL)
         out = self.check_lived_on(process, [2])
@@ -77,7 +91,7 @@ class Survival(Supervise):
         self.assertEqual({trial["state"] for trial in trials}, {"finished"})
 
     def test_ranks_of_one_trial_that_die_free_the_others(self):
-        self.study(seconds=0.1, more="[resources]\nranks = 2")
+        self.endless_study(more="[resources]\nranks = 2")
         process = self.start_local(6)
         ranks = self.ranks()
         for rank in (1, 4):  # a leader, and a member of another group
@@ -85,7 +99,7 @@ class Survival(Supervise):
         self.check_lived_on(process, [1, 4])
 
     def test_a_frozen_worker_is_killed_before_its_trial_goes_on(self):
-        self.study(seconds=0.1, more='[run]\nheartbeat_timeout = "10s"')
+        self.endless_study(more='[run]\nheartbeat_timeout = "10s"')
         process = self.start_local(3)
         frozen = self.ranks()[1]
         os.kill(frozen, signal.SIGSTOP)
@@ -93,7 +107,7 @@ class Survival(Supervise):
         self.assertRegex(self.lost()[1], "no sign of life for 10 s; it was killed")
 
     def test_a_crash_in_user_code_is_charged_to_its_trial(self):
-        self.study(seconds=0.2, more="[failure]\nmax_failures = 3")
+        self.endless_study(seconds=0.2, more="[failure]\nmax_failures = 3")
         process = self.start_local(2)
         self.wait_until(lambda: len(self.reporting()) == 2, "a trial on each rank")
         os.kill(self.ranks()[1], signal.SIGABRT)
@@ -110,15 +124,15 @@ class Survival(Supervise):
             shutil.rmtree(self.cwd / "long")
 
     def test_a_study_without_a_head_goes_on_with_the_same_command(self):
-        self.study(seconds=0.1)
+        self.endless_study()
         process = self.start_local(3)
         os.kill(self.ranks()[0], signal.SIGKILL)
         self.assertIn("the head died before the study ended; the same command goes on", self.finish(process, code=75))
-        self.finish(self.start_local(3, reports=0))
+        self.go_on_to_the_end()
 
     def test_a_stop_after_a_death_is_a_stop(self):
         for command in ([PROGRAM, "run", "long.toml", "--local", "2"], [*MPIRUN, PROGRAM, "run", "long.toml"]):
-            self.study(seconds=0.1)
+            self.endless_study()
             process = self.supervise(*command, reports=self.reports() + 3)
             victim = self.ranks()[1]
             os.kill(victim, signal.SIGKILL)
@@ -138,6 +152,7 @@ class Survival(Supervise):
         shutil.move(self.cwd / "quiet", self.cwd / "long")
         self.assertEqual(self.ranks_used(), {"w1", "w2"})
         shutil.rmtree(self.cwd / "long")
+        self.endless_study(more="[run]\nspares = 1")
         process = self.start_local(3)
         os.kill(self.ranks()[1], signal.SIGKILL)
         self.check_lived_on(process, [1])
@@ -150,21 +165,22 @@ class Survival(Supervise):
         self.assertIn("ranks.mean_time_to_failure", self.ranktune("run", "long.toml", "--faults", "faults.toml", code=2)[1])
         self.assertIn("faults.tom'", self.ranktune("run", "long.toml", "--faults", "faults.tom", code=2)[1])
         self.write("faults.toml", '[ranks]\nmean_time_to_failure = "1s"\n')
-        process = self.start_local(2, "--faults", "faults.toml", "study.num_trials=1000", reports=0)
+        self.endless_study()
+        process = self.start_local(2, "--faults", "faults.toml", reports=0)
         self.assertIn("too few ranks are left", self.finish(process, code=75))
         self.assertEqual(sorted(self.lost()), [1, 2])
         workers = "".join(path.read_text() for path in (self.cwd / "long" / "logs").glob("workers-*"))
         self.assertEqual(workers.count("this rank kills itself"), 2)
 
     def test_too_few_ranks_end_the_study_resumably(self):
-        self.study(seconds=0.1)
+        self.endless_study()
         process = self.start_local(2)
         for rank in (1, 2):
             os.kill(self.ranks()[rank], signal.SIGKILL)
             self.wait_until(lambda: rank in self.lost(), "the loss")
         out = self.finish(process, code=75)
         self.assertIn("too few ranks are left", out)
-        self.finish(self.start_local(3, reports=0))
+        self.go_on_to_the_end()
 
 
 if __name__ == "__main__":
