@@ -201,7 +201,7 @@ class Supervise(Resume):
     def step_that_waits(self, before="", after=""):
         """A step that waits, before or after the run, while the file `hold` is there."""
         wait = "while [ -e hold ]; do sleep 0.05; done"
-        script = (f"echo x >>starts; {wait if before else ':'}; {PROGRAM} run long.toml --local 2; code=$?; "
+        script = (f"echo x >>starts; {wait if before else ':'}; {PROGRAM} run long.toml --local 2; code=$?; >ran; "
                   f"{wait if after else ':'}; exit $code")
         return self.supervise("sh", "-c", script, options=("--dir", "long"))
 
@@ -255,6 +255,7 @@ class Supervise(Resume):
         process = self.step_that_waits(after=True)
         (self.cwd / "hold").touch()
         self.kill_head()
+        self.wait_until((self.cwd / "ran").exists, "the end of the run")
         self.assertNotIn("starting the study again", self.check_not_begun_in_a_new_directory(process, "hold", 76 if open_mpi() else 137))
 
     def test_a_directory_that_was_replaced_while_a_later_start_began_is_not_begun_in(self):

@@ -50,7 +50,7 @@ TRAIN = """
 import json, os, socket, time
 seen = {name: os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "WORLD_SIZE",
                                                 "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ENVIRONMENT")}
-seen["launcher"] = [name for name in os.environ if name.startswith(("SLURM_", "PMIX_", "OMPI_"))]
+seen["launcher"] = [name for name in os.environ if name.startswith(("SLURM_", "PMIX_", "OMPI_COMM_", "OMPI_MCA_")) and name != "SLURM_CONF"]
 seen["node"] = os.environ["SLURMD_NODENAME"]
 seen["began"] = time.time()
 time.sleep(0.5)
@@ -116,8 +116,13 @@ class Job:
     def wait_for(self, what, condition, patience=PATIENCE):
         end = time.monotonic() + patience
         while not condition():
-            assert time.monotonic() < end, f"waited {patience} s for: {what}\n{self.log()}"
+            assert time.monotonic() < end, f"waited {patience} s for: {what}\n{self.log()}\n{self.standing()}"
             time.sleep(0.2)
+
+    def standing(self):
+        """What Slurm and the machine say of it."""
+        return "\n".join((slurm("scontrol", "show", "job", self.id, check=False), slurm("sinfo", "-N", "-l", check=False),
+                          slurm("ps", "-eo", "pid,ppid,pgid,sid,stat,etimes,args", check=False)))
 
     def wait_until_training(self):
         def training():

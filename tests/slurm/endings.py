@@ -343,15 +343,40 @@ def nodes_of(job):
 
 
 def take_down(node):
-    """Kills everything on the node, including its slurmd. All of it stops first: an srun that outlives another one cancels its step."""
+    """Kills everything on the node, including its slurmd. All of it stops first: an srun that outlives another one cancels its step.
+    Then the children die before their parents: the kernel wakes stopped ones by SIGHUP when their parent has died, and srun and
+    orted would pass that on to other nodes."""
     home = uts(slurmd_of(node))
     assert home and home != uts(os.getpid())
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in [pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home]:
-            try:
-                os.kill(int(pid), number)
-            except ProcessLookupError:
-                pass
+    stopped = set()
+    while found := {pid for pid in filter(str.isdigit, os.listdir("/proc")) if uts(pid) == home} - stopped:
+        for pid in found:
+            send(pid, signal.SIGSTOP)
+        stopped |= found
+    for pid in sorted(stopped, key=begin_of, reverse=True):
+        send(pid, signal.SIGKILL)
+        while (facts := stat_of(pid)) and facts[0] not in "ZX":
+            time.sleep(0.001)
+
+
+def send(pid, number):
+    try:
+        os.kill(int(pid), number)
+    except ProcessLookupError:
+        pass
+
+
+def stat_of(pid):
+    """The fields of /proc/PID/stat from the state on; none: it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return []
+
+
+def begin_of(pid):
+    facts = stat_of(pid)
+    return (int(facts[19]) if facts else 0, int(pid))
 
 
 def node_down(launcher):
