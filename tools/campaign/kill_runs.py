@@ -6,12 +6,16 @@ checks that everything that was once written stays. With h5py it repeatedly open
 checkpoints, while the study runs and after each kill: each must be readable, and reading must change nothing. Most studies are
 deterministic, and use another number of ranks in each start: their results must equal those of a run without a kill.
 
-    kill_runs.py PROGRAM KILLS [SEED] [--survive] [--deterministic] [--srun TESTBED] [--sweep]
+    kill_runs.py PROGRAM KILLS [SEED] [--survive] [--deterministic] [--srun TESTBED | --mpirun WORDS]
+                 [--most-ranks N] [--sweep]
 
---survive: the launcher is told to outlive ranks, only workers are killed, and each study must end with its first start.
+--survive: the launcher is told to outlive ranks, only workers are killed (or frozen, some of which are let go), and each study must end
+with its first start. --most-ranks: of a trial in these studies (default 3).
 
 --deterministic: all of them are. --srun: under srun on the Slurm that `tools/slurm-testbed start --directory TESTBED` has
-started. --sweep: removes files that Open MPI leaves behind for killed ranks; they are counted and listed in any case. Ends with a line of figures; the exit code is 0 when nothing went wrong.
+started. --mpirun: the launcher (default "mpirun --quiet"). --sweep:
+removes files that Open MPI leaves behind for killed ranks; they are counted and listed in any case. Ends with a line of figures; the
+exit code is 0 when nothing went wrong.
 """
 import argparse
 import hashlib
@@ -203,6 +207,18 @@ def outlive(environment, srun):
     environment.update({"SLURM_KILL_BAD_EXIT": "0", "SLURM_NO_KILL": "set"} if srun else {"OMPI_MCA_orte_enable_recovery": "1"})
 
 
+def rank_of(pid):
+    """Of a process that a launcher started, else None."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            for value in file.read().split(b"\0"):
+                if value.startswith((b"OMPI_COMM_WORLD_RANK=", b"SLURM_PROCID=")):
+                    return int(value.split(b"=")[1])
+    except OSError:
+        pass
+    return None
+
+
 class Study:
     VICTIMS = ["head", "worker", "launcher", "all"]
 
@@ -243,7 +259,7 @@ class Study:
         if self.launch.srun:
             launcher = ["srun", "--mpi=pmix", "-n", str(workers + 1), "--time=10", "--wait=60", "-Q", "-J", os.path.basename(self.base)]
         else:
-            launcher = ["mpirun", "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none", "--quiet"]
+            launcher = [*self.launch.mpirun.split(), "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none"]
         return subprocess.Popen(launcher + command, cwd=self.base, env=self.launch.environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
 
@@ -254,16 +270,12 @@ class Study:
             try:
                 if os.readlink(f"/proc/{pid}/cwd") != self.base:
                     continue
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    environment = file.read()
                 with open(f"/proc/{pid}/stat") as file:
                     if file.read().rsplit(")", 1)[1].split()[0] in "ZX":
                         continue
             except OSError:
                 continue
-            rank = [v for v in environment.split(b"\0") if v.startswith((b"OMPI_COMM_WORLD_RANK=", b"SLURM_PROCID="))]
-            kind = "launcher" if not rank else "head" if rank[0].endswith(b"=0") else "worker"
-            found[kind].append(int(pid))
+            found[{None: "launcher", 0: "head"}.get(rank_of(pid), "worker")].append(int(pid))
         return found
 
     def targets(self, whom):
@@ -367,30 +379,53 @@ class Study:
             raise Wrong("the result is not that of an undisturbed run")
 
 
-class Survivor(Study):
-    """Its workers are killed, one or two at once, while it runs; nothing starts it again."""
+class Survivor:
+    """Before a kind of study: its workers are killed, frozen, or frozen and let go, one or two at once, while it runs; nothing starts it
+    again, and each costs at most one attempt of one trial."""
+    FATES = ["killed"] * 8 + ["frozen", "thawed"]
 
     def draw(self, number):
         text = super().draw(number)
-        self.ranks = self.rng.choice([1, 2, 3])
-        lines = [f"ranks = {self.ranks}" if line.startswith("ranks = ") else "num_trials = 40" if line.startswith("num_trials") else
-                 "seconds = 0.03" if line.startswith("seconds") else line for line in text.splitlines()]
+        self.ranks = self.rng.randint(1, self.launch.most_ranks)
+        other = {"ranks": self.ranks, "num_trials": 40, "seconds": 0.03}
+        lines = [f"{key} = {other[key]}" if (key := line.split(" = ")[0]) in other else line for line in text.splitlines()]
         return "\n".join(lines) + "\n"
 
     def workers(self):
-        return 2 * self.ranks + 2  # whichever two are killed, a group is left
+        return 2 * self.ranks + 2  # whichever two die, a group is left
+
+    def strike(self, tally):
+        workers = self.processes()["worker"]
+        if not workers:
+            return
+        fate = self.rng.choice(self.FATES)
+        victim = self.rng.choice(workers)
+        self.signal(victim, signal.SIGKILL if fate == "killed" else signal.SIGSTOP)
+        if fate == "thawed":
+            timer = threading.Timer(self.rng.uniform(0.5, 8.0), self.signal, [victim, signal.SIGCONT])
+            timer.daemon = True
+            timer.start()
+        self.struck += 1
+        tally[fate] = tally.get(fate, 0) + 1
+
+    def signal(self, pid, number):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
 
     def run(self, kills, tally):
+        self.struck = 0
         self.observer.start()
         process = self.start()
         while process.poll() is None and not os.path.exists(os.path.join(self.directory, "status")):
             time.sleep(0.01)
         at_once = self.rng.random() < 0.3
-        for victim in range(2):
+        for victim in range(min(2, kills)):
             if victim == 0 or not at_once:
                 time.sleep(self.rng.uniform(0.0, 1.0))
-            if process.poll() is None and self.kill("worker"):
-                tally["worker"] = tally.get("worker", 0) + 1
+            if process.poll() is None:
+                self.strike(tally)
         code, output = self.ended(process)
         self.observer.stop.set()
         self.observer.join()
@@ -400,6 +435,10 @@ class Survivor(Study):
         outcome = dict(line.split("=", 1) for line in open(os.path.join(self.directory, "outcome")).read().splitlines())
         if outcome["exit"] != "0" or len(starts) != 1:
             raise Wrong(f"outcome {outcome}, starts {starts}: {output}")
+        with open(os.path.join(self.directory, "logs", "start-1.log")) as file:
+            lost = file.read().count(" outcome=lost ")
+        if lost > self.struck:
+            raise Wrong(f"{self.struck} workers were struck, but {lost} attempts were lost")
         if self.observer.problems:
             raise Wrong("; ".join(self.observer.problems[:3]))
         self.check()
@@ -446,11 +485,14 @@ def main(description=__doc__, study_class=Study):
     parser.add_argument("--survive", action="store_true")
     parser.add_argument("--deterministic", action="store_true")
     parser.add_argument("--srun", metavar="TESTBED")
+    parser.add_argument("--mpirun", default="mpirun --quiet", metavar="WORDS")
+    parser.add_argument("--most-ranks", type=int, default=3, metavar="N")
     parser.add_argument("--sweep", action="store_true", help="remove what Open MPI leaves")
     launch = parser.parse_args()
     launch.environment = srun_environment(launch.srun) if launch.srun else mpirun_environment()
     if launch.survive:
         outlive(launch.environment, launch.srun)
+        study_class = type("Survivor", (Survivor, study_class), {})
     launch.environment["RANKTUNE_LAST_END"] = "outside"  # no trial is at fault
     launch.locked_up = 0  # number of launchers that did not end after all their ranks: a rank that dies in MPI_Init may cause that
     program, kills, seed = os.path.abspath(launch.program), launch.kills, launch.seed
@@ -459,7 +501,7 @@ def main(description=__doc__, study_class=Study):
     openings = {"journal": 0, "metrics": 0, "checkpoints": 0}
     while sum(tally.values()) < kills:
         studies += 1
-        study = (Survivor if launch.survive else study_class)(program, seed + studies, random.Random(seed + studies), launch)
+        study = study_class(program, seed + studies, random.Random(seed + studies), launch)
         try:
             study.run(min(KILLS_PER_STUDY, kills - sum(tally.values())), tally)
             shutil.rmtree(study.base)

@@ -8,7 +8,7 @@ must be that of the schedule which the journal tells: so no trial ever trained o
 another. Every second study is deterministic, on another number of ranks in each start: its takeovers must be those of a run
 without a kill. Half of the members exploit in the same process, and half of them are started again.
 
-    population_kills.py PROGRAM KILLS [SEED] [--deterministic] [--srun TESTBED] [--sweep]
+    population_kills.py PROGRAM KILLS [SEED] [--survive] [--deterministic] [--srun TESTBED | --mpirun WORDS] [--sweep]
 
 Options and output as of kill_runs.py, which does the rest.
 """
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import zlib
 
-from kill_runs import Study, Wrong, main
+from kill_runs import Study, Wrong, main, rank_of
 
 MEMBER = pathlib.Path(__file__).resolve().parent / "population_member.py"
 STUDY = """[study]
@@ -102,17 +102,6 @@ class Population(Study):
             if report["metrics"]["chain"] != chain:
                 raise Wrong(f"trial {trial['id']}: its state was not made by the {length} iterations of its schedule: {parts}")
             self.chains += 1
-
-
-def rank_of(pid):
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            for value in file.read().split(b"\0"):
-                if value.startswith((b"OMPI_COMM_WORLD_RANK=", b"SLURM_PROCID=")):
-                    return int(value.split(b"=")[1])
-    except OSError:
-        pass
-    return None
 
 
 if __name__ == "__main__":
