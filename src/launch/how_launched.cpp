@@ -85,9 +85,10 @@ std::uint32_t most_workers() {
     return static_cast<std::uint32_t>(std::min(by_cores, by_memory));
 }
 
-std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank) {
-    const std::uint32_t fit = std::min(hardware_threads() / std::max(1U, cpus_per_rank), most_workers());
-    return std::max(ranks_per_trial, fit / ranks_per_trial * ranks_per_trial);
+std::uint32_t default_workers(const study::StudySpec& spec) {
+    const std::uint32_t group = spec.max_ranks_per_trial();
+    const std::uint32_t fit = std::min(hardware_threads() / std::max(1U, spec.resources.cpus_per_rank), most_workers());
+    return std::max(group, fit / group * group) + spec.output.spares;
 }
 
 } // namespace ranktune::launch

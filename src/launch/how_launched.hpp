@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "ranktune/study/spec.hpp"
+
 namespace ranktune::launch {
 
 /// How this process was started.
@@ -29,7 +31,7 @@ enum class Launch : std::uint8_t {
 [[nodiscard]] std::uint32_t most_workers();
 
 /// Workers that fit here: one per cpus_per_rank hardware threads (the head needs next to nothing) and within
-/// most_workers(), rounded down to a multiple of the largest group, at least one group.
-[[nodiscard]] std::uint32_t default_workers(std::uint32_t ranks_per_trial, std::uint32_t cpus_per_rank);
+/// most_workers(), rounded down to a multiple of the largest group, at least one group; beside it those of run.spares.
+[[nodiscard]] std::uint32_t default_workers(const study::StudySpec& spec);
 
 } // namespace ranktune::launch

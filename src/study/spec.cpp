@@ -65,4 +65,8 @@ std::uint32_t StudySpec::max_ranks_per_trial(WorkerKind kind) const {
     return of_both ? std::max(most, resources.ranks) : most;
 }
 
+std::uint32_t StudySpec::trials_at_once(std::uint32_t workers) const {
+    return (workers - std::min(output.spares, workers)) / max_ranks_per_trial();
+}
+
 } // namespace ranktune::study

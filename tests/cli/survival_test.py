@@ -148,7 +148,10 @@ class Survival(Supervise):
     def test_spares_take_the_places_of_the_dead(self):
         self.study(seconds=0.1, more="[run]\nspares = 1")
         self.assertIn("run.spares: with 1 of 1 worker kept idle", self.ranktune("run", "long.toml", "--local", "1", code=2)[1])
-        self.finish(self.start_local(3, "-o", "quiet", reports=0))
+        planned = self.ranktune("run", "long.toml", "--dry-run", "--local", "3")[0]
+        self.assertIn("group 2: rank 2", planned)
+        self.assertNotIn("group 3", planned)
+        self.assertRegex(self.finish(self.start_local(3, "-o", "quiet", reports=0)), r"2 groups of 1\W+1 spare")
         shutil.move(self.cwd / "quiet", self.cwd / "long")
         self.assertEqual(self.ranks_used(), {"w1", "w2"})
         shutil.rmtree(self.cwd / "long")

@@ -190,6 +190,8 @@ struct StudySpec {
     [[nodiscard]] std::uint32_t max_ranks_per_trial() const;
     /// The same of the trials that use one kind of workers. Requires GpuUse::some, or WorkerKind::any.
     [[nodiscard]] std::uint32_t max_ranks_per_trial(WorkerKind kind) const;
+    /// How many trials of that size train at once on so many workers, of which run.spares are kept idle.
+    [[nodiscard]] std::uint32_t trials_at_once(std::uint32_t workers) const;
 };
 
 } // namespace ranktune::study

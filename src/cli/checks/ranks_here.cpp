@@ -95,7 +95,7 @@ void refuse_crowd(const RunArguments& arguments, const study::StudySpec& spec) {
     const std::uint32_t group = spec.max_ranks_per_trial();
     const std::uint32_t trials =
         spec.max_concurrent == 0 ? spec.num_trials : std::min(spec.num_trials, spec.max_concurrent);
-    const std::uint64_t used = std::uint64_t{trials} * group;
+    const std::uint64_t used = std::uint64_t{trials} * group + spec.output.spares;
     if (const std::uint32_t most = launch::most_workers(); asked > most) {
         const std::uint64_t fit = std::min<std::uint64_t>(used, most / group * group);
         throw base::UsageError(fmt::format(
@@ -154,7 +154,7 @@ study::RankCheck RanksHere::check() const {
 }
 
 std::uint32_t RanksHere::workers(const study::StudySpec& spec) const {
-    return workers_.value_or(launch::default_workers(spec.max_ranks_per_trial(), spec.resources.cpus_per_rank));
+    return workers_.value_or(launch::default_workers(spec));
 }
 
 std::string RanksHere::why(std::uint32_t workers) const {

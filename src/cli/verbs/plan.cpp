@@ -53,7 +53,8 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
                                                 spec.resources.ranks_parameter, most),
                                     style);
     }
-    const std::uint32_t groups = workers / most;
+    const std::uint32_t active = workers - std::min(spec.output.spares, workers);
+    const std::uint32_t groups = spec.trials_at_once(workers);
     constexpr std::uint32_t shown = 8;
     for (std::uint32_t group = 0; group < std::min(groups, shown); ++group) {
         const std::uint32_t first = group * most + 1;
@@ -63,9 +64,14 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
                               style);
     }
     if (groups > shown) text += report::prose("", fmt::format("and {} more", groups - shown), style);
-    if (workers % most == 0) return text;
-    const std::string left = workers % most == 1 ? "1 worker is" : fmt::format("{} workers are", workers % most);
-    return text + report::prose("", fmt::format("{} left over: a multiple of {} wastes none", left, most), style);
+    if (active % most != 0) {
+        const std::string left = active % most == 1 ? "1 worker is" : fmt::format("{} workers are", active % most);
+        text += report::prose("", fmt::format("{} left over: a multiple of {} wastes none", left, most), style);
+    }
+    if (workers > active)
+        text += report::prose(
+            "", fmt::format("{} for ranks that die (run.spares)", report::counted(workers - active, "spare")), style);
+    return text;
 }
 
 /// The disk space that the checkpoints will take.
@@ -106,6 +112,7 @@ std::vector<study::TrialCreated> first_trials(study::StudySpec spec, const std::
     constexpr std::size_t shown = 3;
     spec.deterministic = false; // such a study waits for suggestions that are prepared
     spec.max_concurrent = 0;
+    spec.output.spares = 0; // these workers are but for show
     tuner::Tuner tuner(spec);
     tuner::Output out;
     tuner.create("dry run", study::resolved_toml(spec), version(), out);

@@ -190,7 +190,7 @@ std::string plan_text(const JobScript& script, const study::StudySpec& spec, std
                             (workers - without_gpu) / spec.max_ranks_per_trial(study::WorkerKind::with_gpu),
                             without_gpu / spec.max_ranks_per_trial(study::WorkerKind::without_gpu));
     else
-        text += fmt::format("\ntrials    {} at a time, of {}\n", workers / size,
+        text += fmt::format("\ntrials    {} at a time, of {}\n", spec.trials_at_once(workers),
                             report::counted(size, spec.resources.ranks_parameter.empty() ? "rank" : "rank at most"));
     const bool gpus = !script.gpus.text.empty();
     const double hours = static_cast<double>(script.time.count()) / 3600.0;

@@ -62,12 +62,12 @@ std::string trials_text(const tuner::State& state, const ResumeInfo& found) {
 }
 
 std::string ranks_of_start(const study::StudySpec& spec, const StartInfo& info, const ResumeInfo& found) {
-    const std::uint32_t most = spec.max_ranks_per_trial();
     if (found.workers_before == info.workers || found.workers_before == 0)
         return fmt::format("{} = head + {} on {}", info.workers + 1, counted(info.workers, "worker"), info.hosts);
     std::string text = fmt::format("{} -> {}", found.workers_before + 1, info.workers + 1);
     if (spec.resources.ranks_parameter.empty())
-        text += fmt::format(" ({} -> {})", counted(found.workers_before / most, "group"), info.workers / most);
+        text += fmt::format(" ({} -> {})", counted(spec.trials_at_once(found.workers_before), "group"),
+                            spec.trials_at_once(info.workers));
     return text + " on " + info.hosts;
 }
 

@@ -159,10 +159,12 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
     std::string text = versions_text(info, style);
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
     const std::uint32_t most = spec.max_ranks_per_trial();
+    const std::uint32_t groups_here = spec.trials_at_once(info.workers);
     if (info.workers > 0) {
         std::string groups = spec.resources.ranks_parameter.empty()
-                                 ? fmt::format("{} of {}", counted(info.workers / most, "group"), most)
+                                 ? fmt::format("{} of {}", counted(groups_here, "group"), most)
                                  : fmt::format("groups of up to {}", most);
+        if (spec.output.spares > 0) groups += dot + counted(spec.output.spares, "spare");
         std::string ranks = fmt::format("{} = head + {} on {}{}{}", info.workers + 1, counted(info.workers, "worker"),
                                         info.hosts, dot, groups);
         const std::string where = fmt::format("{} ({})", unbroken(info.directory), info.is_new ? "new" : "resumed");
@@ -172,7 +174,7 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
                     : prose("ranks", ranks, style) + prose("study", where, style);
     }
     if (!info.deaths.empty()) text += prose("deaths", info.deaths, style);
-    const Plan expected = rehearsed_plan(spec, info.workers / most);
+    const Plan expected = rehearsed_plan(spec, groups_here);
     const bool whole = spec.num_trials == grid_size(spec);
     std::string words = fmt::format("{}{}{}{}", counted(spec.num_trials, "trial"), whole ? " (the whole grid)" : "",
                                     dot, expected.scheduler.words);
