@@ -185,7 +185,7 @@ void HeadRun::open_log(const std::string& mpi) {
                  {"host", process::host_name()},
                  {"nodes", std::to_string(options_.layout.node_count())},
                  {"ranks", std::to_string(transport_.size())},
-                 {"groups", std::to_string((transport_.size() - 1) / options_.spec.max_ranks_per_trial())},
+                 {"groups", std::to_string(options_.spec.trials_at_once(transport_.size() - 1))},
                  {"mpi", mpi},
                  {"fs", disk.type},
                  {"free", studydir::binary_size(disk.free_bytes)},
@@ -307,6 +307,7 @@ HeadOptions HeadRun::head_options() const {
     if (!options_.spec.trainable.program && options_.spec.failure.report_timeout)
         head.progress_timeout = *options_.spec.failure.report_timeout;
     head.death = death_;
+    head.forms_no_groups_after_deaths = options_.forms_no_groups_after_deaths;
     head.signal_meaning = [this](study::Asker signal) { return options_.signal_meanings.of(signal); };
     return head;
 }

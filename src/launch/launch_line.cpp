@@ -192,6 +192,11 @@ class Reduction {
 
 } // namespace
 
+bool LaunchLine::has_ulfm() const {
+    const auto option = find_option(words, program.value_or(words.size()), {"--with-ft"});
+    return launcher == Launcher::mpirun && option && (option->value == "ulfm" || option->value == "mpi");
+}
+
 std::vector<std::string> LaunchLine::run_arguments() const {
     if (!program) return {};
     return {words.begin() + static_cast<std::ptrdiff_t>(*program) + 2, words.end()};

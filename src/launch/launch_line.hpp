@@ -24,6 +24,8 @@ struct LaunchLine {
     /// Index of PROGRAM in `PROGRAM run STUDY ...`; nothing: the line does not show it.
     std::optional<std::size_t> program;
 
+    /// Whether it is mpirun's line with `--with-ft ulfm`.
+    [[nodiscard]] bool has_ulfm() const;
     /// The arguments after `run`.
     [[nodiscard]] std::vector<std::string> run_arguments() const;
 };

@@ -66,6 +66,8 @@ std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
     std::vector<std::string> arguments{"-n", std::to_string(ranks)};
     if (comm::mpi::library() != comm::mpi::Library::open_mpi) return arguments;
     for (const char* option : {"--oversubscribe", "--bind-to", "none"}) arguments.emplace_back(option);
+    for (auto& option : comm::mpi::survival_options(process::environment_variables(), comm::mpi::library_version()))
+        arguments.push_back(std::move(option));
     if (geteuid() == 0) arguments.emplace_back("--allow-run-as-root");
     const auto set = [&](const std::string& name, const char* value) {
         if (!process::environment_variable("OMPI_MCA_" + name).empty()) return; // the user's setting wins
@@ -75,7 +77,6 @@ std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
     // needs.
     set("mpi_yield_when_idle", "1");
     if (!may_read_other_processes()) set("btl_vader_single_copy_mechanism", "none");
-    if (comm::mpi::knows_recovery(comm::mpi::library_version())) set(comm::mpi::recovery_parameter, "1");
     // One machine: do not search for a fabric, which is slow and prints warnings.
     set("pml", "ob1");
     set("btl", "self,vader");
@@ -139,7 +140,7 @@ MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& di
     // With the study's own code it ended on its own and said why: full disk, `ranktune stop`. When a rank has died,
     // mpirun stops the others and exits with another code, unless it was told to outlive them: then its code says
     // nothing.
-    const bool outlives = comm::mpi::will_outlive_ranks(comm::mpi::Starter::mpirun, process::environment_variables(),
+    const bool outlives = comm::mpi::will_outlive_ranks(comm::mpi::Starter::here, process::environment_variables(),
                                                         comm::mpi::library_version());
     const bool stopped_others = told ? outcome == resumable && code != resumable && !outlives : code > 128;
     const bool killed = left.died || stopped_others;

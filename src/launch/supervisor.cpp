@@ -315,8 +315,9 @@ class Supervisor {
     /// Whether the launcher of the step is told to outlive ranks.
     [[nodiscard]] bool outlives_ranks() const {
         const auto launcher = starter();
-        return launcher &&
-               comm::mpi::will_outlive_ranks(*launcher, process::environment_variables(), comm::mpi::library_version());
+        auto variables = process::environment_variables();
+        if (line_.has_ulfm()) variables[comm::mpi::ulfm_variable] = "1";
+        return launcher && comm::mpi::will_outlive_ranks(*launcher, variables, comm::mpi::library_version());
     }
 
     /// srun refuses --overlap together with --exclusive.

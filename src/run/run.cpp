@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "comm/exchange/block_exchange.hpp"
@@ -40,6 +41,8 @@ namespace {
 [[noreturn]] void leave_without_mpi(int code) {
     comm::mpi::Environment::abandon();
     comm::mpi::leave_pmix();
+    // Open MPI 5's mpirun drops what it has read of the end screen, but not yet shown, when a rank ends by an error.
+    if (code != 0 && comm::mpi::reports_deaths()) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     _exit(code);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi/launch.hpp"
+
+#include <tuple>
+
 #include "comm/mpi/launcher_words.hpp"
 #include "support/catch.hpp"
 
@@ -182,16 +185,26 @@ TEST_CASE("mpirun's messages are separated from ranks' output, and kept except t
     CHECK(words.text().ends_with("There are not enough slots\n"));
 }
 
-TEST_CASE("a job outlives its ranks where mpirun of Open MPI 4 was told so", "[comm]") {
-    const auto told = [](const std::string& value) {
-        return ranktune::base::Variables{{"OMPI_COMM_WORLD_SIZE", "4"}, {recovery_variable, value}};
+TEST_CASE("a job outlives its ranks where mpirun of Open MPI was told so", "[comm]") {
+    const auto told = [](const char* variable, const std::string& value) {
+        return ranktune::base::Variables{{"OMPI_COMM_WORLD_SIZE", "4"}, {variable, value}};
     };
-    CHECK(outlives_ranks(told("1"), "Open MPI 4.1.4"));
-    CHECK_FALSE(outlives_ranks(told("0"), "Open MPI 4.1.4"));
-    CHECK_FALSE(outlives_ranks({{"OMPI_COMM_WORLD_SIZE", "4"}}, "Open MPI 4.1.4"));
-    CHECK_FALSE(outlives_ranks(told("1"), "Open MPI 5.0.11"));
-    CHECK_FALSE(outlives_ranks(told("1"), "Open MPI 10.0.0"));
-    CHECK_FALSE(outlives_ranks(told("1"), "MPICH 4.0.2"));
+    for (const auto& [variable, version, other] : {std::tuple{recovery_variable, "Open MPI 4.1.4", "Open MPI 5.0.11"},
+                                                   std::tuple{ulfm_variable, "Open MPI 5.0.11", "Open MPI 4.1.4"},
+                                                   std::tuple{ulfm_variable, "Open MPI 10.0.0", "MPICH 4.0.2"}}) {
+        CHECK(outlives_ranks(told(variable, "1"), version));
+        CHECK_FALSE(outlives_ranks(told(variable, "0"), version));
+        CHECK_FALSE(outlives_ranks(told(variable, "1"), other));
+        CHECK_FALSE(outlives_ranks({{"OMPI_COMM_WORLD_SIZE", "4"}}, version));
+        // `ranktune run` tells it, unless the user has said otherwise.
+        CHECK_FALSE(survival_options({}, version).empty());
+        CHECK(will_outlive_ranks(Starter::here, {}, version));
+        CHECK(survival_options(told(variable, "0"), version).empty());
+        CHECK_FALSE(will_outlive_ranks(Starter::here, told(variable, "0"), version));
+    }
+    CHECK(will_outlive_ranks(Starter::mpirun, {}, "Open MPI 4.1.4"));
+    CHECK_FALSE(will_outlive_ranks(Starter::mpirun, {}, "Open MPI 5.0.11"));
+    CHECK(survival_options({}, "MPICH 4.0.2").empty());
 }
 
 TEST_CASE("a step of srun outlives its ranks with Open MPI 4 over PMIx, unless the user has it ended", "[comm]") {

@@ -55,8 +55,11 @@ Check mpi() {
         check.state = State::note;
         check.mend = "tested are Open MPI 4.1 and later, and MPICH 4.0 and later";
     }
-    check.text += comm::mpi::knows_recovery(check.text) ? "; studies go on when a worker dies"
-                                                        : "; a rank that dies ends the start, and the next one goes on";
+    const char* const survives = comm::mpi::survival_variable(comm::mpi::library_version());
+    check.text += survives == nullptr ? "; a rank that dies ends the start, and the next one goes on"
+                  : survives == comm::mpi::ulfm_variable
+                      ? "; studies go on when a worker dies, under mpirun --with-ft ulfm (`ranktune run` adds it)"
+                      : "; studies go on when a worker dies";
     return check;
 }
 

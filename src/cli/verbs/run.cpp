@@ -178,9 +178,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
                                      {.looks = opened.is_new, .advice = {}}));
     refuse_crowd(arguments, input.spec);
     static_cast<void>(faults_of_run(arguments));
-    const std::uint32_t workers = arguments.local.value_or(
-        launch::default_workers(input.spec.max_ranks_per_trial(), input.spec.resources.cpus_per_rank));
-    return run_ranks_here(invocation, workers, directory);
+    return run_ranks_here(invocation, arguments.local.value_or(launch::default_workers(input.spec)), directory);
 }
 
 /// Shows the number of workers that the dry run shows.
@@ -247,7 +245,19 @@ report::ResumeInfo resume_info(const studydir::OpenedStudy& opened) {
     return found;
 }
 
-report::StartInfo start_info(const std::string& directory, const std::string& hosts, int size) {
+/// What the death of a rank will cost.
+std::string deaths_text(const std::string& mpi, const study::StudySpec& spec) {
+    using comm::mpi::survival_variable;
+    const std::string ends = "a rank that dies ends this start; the same command goes on";
+    const bool rigid = comm::mpi::reports_deaths() && spec.max_ranks_per_trial() > 1;
+    if (comm::mpi::outlives_ranks(process::environment_variables(), mpi) && !rigid)
+        return "a worker that dies ends nothing: its trial goes on elsewhere";
+    if (survival_variable(mpi) != comm::mpi::ulfm_variable || spec.max_ranks_per_trial() > 1) return ends;
+    return ends + " (under mpirun --with-ft ulfm, only its trial would)";
+}
+
+report::StartInfo start_info(const std::string& directory, const std::string& hosts, int size,
+                             const study::StudySpec& spec) {
     report::StartInfo info;
     info.version = std::string("ranktune ") + version();
     info.mpi = comm::mpi::library_version();
@@ -256,9 +266,7 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
     info.launch_line = process::environment_variable(launch::launch_line_variable);
     info.workers = static_cast<std::uint32_t>(size - 1);
     info.hosts = hosts;
-    info.deaths = comm::mpi::outlives_ranks(process::environment_variables(), info.mpi)
-                      ? "a worker that dies ends nothing: its trial goes on elsewhere"
-                      : "a rank that dies ends this start; the same command goes on";
+    info.deaths = deaths_text(info.mpi, spec);
     info.directory = directory;
     return info;
 }
@@ -326,12 +334,13 @@ class RunScreens {
             std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
                       << std::flush;
         else if (opened.is_new)
-            std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style)
+            std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size(), spec), style)
                       << (options.earlier ? earlier_text(*options.earlier, style) : std::string())
                       << room_warning(spec, style) << command_warning_lines(spec, style) << "\n"
                       << std::flush;
         else
-            std::cout << report::resume_screen(*opened.tuner, start_info(directory_, layout_, mpi_.size()),
+            std::cout << report::resume_screen(*opened.tuner,
+                                               start_info(directory_, layout_, mpi_.size(), opened.tuner->spec()),
                                                resume_info(opened), style)
                       << room_warning(spec, style) << command_warning_lines(spec, style) << "\n"
                       << std::flush;
@@ -474,6 +483,7 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
         };
         options.on_end = [&screens](const head::RunEnd& end) { screens.end(end); };
     }
+    options.forms_no_groups_after_deaths = comm::mpi::reports_deaths();
     options.dies_after = time_to_failure(faults, mpi.rank() == 0);
     layout::share_as_head(options.layout, mpi, options.spec.resources.ranks_per_gpu());
     return run::run_study(mpi, options);

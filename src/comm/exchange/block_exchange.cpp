@@ -49,6 +49,7 @@ struct Receiving {
     MPI_Request asking = MPI_REQUEST_NULL;
     std::vector<std::byte> question;
     Wanted wanted;
+    bool refused = false; ///< by MPI: the peer has died
 };
 
 constexpr std::size_t most_pieces = 64; // under way to a receiver, however small
@@ -127,16 +128,11 @@ BlockExchange::Served BlockExchange::serve() {
 }
 
 bool BlockExchange::Impl::take_request() {
-    int flag = 0;
-    MPI_Message message = MPI_MESSAGE_NULL;
-    MPI_Status status;
-    if (MPI_Improbe(MPI_ANY_SOURCE, request_tag, world.get(), &flag, &message, &status) != MPI_SUCCESS || flag == 0)
-        return false;
-    int size = 0;
-    MPI_Get_count(&status, MPI_BYTE, &size);
-    std::vector<std::byte> question(static_cast<std::size_t>(size)); // small: complete when it is matched
-    if (MPI_Mrecv(question.data(), size, MPI_BYTE, &message, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-        answer(question, status.MPI_SOURCE);
+    auto asked = world.match(MPI_ANY_SOURCE, request_tag);
+    if (!asked) return false;
+    std::vector<std::byte> question(static_cast<std::size_t>(asked->bytes)); // small: complete when it is matched
+    if (MPI_Mrecv(question.data(), asked->bytes, MPI_BYTE, &asked->message, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        answer(question, asked->source);
     return true;
 }
 
@@ -178,12 +174,10 @@ void BlockExchange::Impl::start(Receiving& piece, int from, std::string_view wan
     std::memcpy(piece.question.data(), &header, sizeof header);
     std::memcpy(piece.question.data() + sizeof header, wanted_key.data(), wanted_key.size());
     if (!wanted.into.empty())
-        mpi::check(MPI_Irecv(wanted.into.data(), static_cast<int>(wanted.into.size()), MPI_BYTE, from, tag, world.get(),
-                             &piece.request),
-                   "MPI_Irecv");
-    mpi::check(MPI_Isend(piece.question.data(), static_cast<int>(piece.question.size()), MPI_BYTE, from, request_tag,
-                         world.get(), &piece.asking),
-               "MPI_Isend");
+        piece.refused = MPI_Irecv(wanted.into.data(), static_cast<int>(wanted.into.size()), MPI_BYTE, from, tag,
+                                  world.get(), &piece.request) != MPI_SUCCESS;
+    piece.refused = piece.refused || MPI_Isend(piece.question.data(), static_cast<int>(piece.question.size()), MPI_BYTE,
+                                               from, request_tag, world.get(), &piece.asking) != MPI_SUCCESS;
 }
 
 BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, std::vector<std::byte>& description) {
@@ -193,25 +187,21 @@ BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, 
     impl_->start(*asked, peer, key, {}, tag);
     const auto until = Clock::now() + impl_->settings.patience;
     Backoff backoff;
-    while (true) {
-        int flag = 0;
-        MPI_Message message = MPI_MESSAGE_NULL;
-        MPI_Status status;
-        mpi::check(MPI_Improbe(peer, tag, impl_->world.get(), &flag, &message, &status), "MPI_Improbe");
-        if (flag != 0) {
-            int size = 0;
-            MPI_Get_count(&status, MPI_BYTE, &size);
-            description.resize(static_cast<std::size_t>(size));
-            mpi::check(MPI_Mrecv(description.data(), size, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-            if (!is_done(asked->asking)) bury(asked);
-            return size == 0 ? Answer::refused : Answer::done;
+    try {
+        while (!asked->refused && Clock::now() < until) {
+            if (auto found = impl_->world.match(peer, tag)) {
+                description.resize(static_cast<std::size_t>(found->bytes));
+                mpi::check(MPI_Mrecv(description.data(), found->bytes, MPI_BYTE, &found->message, MPI_STATUS_IGNORE),
+                           "MPI_Mrecv");
+                if (!is_done(asked->asking)) bury(asked);
+                return found->bytes == 0 ? Answer::refused : Answer::done;
+            }
+            backoff.pause();
         }
-        if (Clock::now() >= until) {
-            bury(asked);
-            return Answer::silent;
-        }
-        backoff.pause();
+    } catch (const mpi::MpiError&) { // it has died
     }
+    bury(asked);
+    return Answer::silent;
 }
 
 // ---- in a given order
@@ -288,7 +278,7 @@ BlockExchange::Answer BlockExchange::Reader::next(const Take& take) {
         MPI_Status status;
         Backoff backoff;
         for (int flag = 0; flag == 0;) {
-            mpi::check(MPI_Test(&piece.request, &flag, &status), "MPI_Test");
+            if (piece.refused || MPI_Test(&piece.request, &flag, &status) != MPI_SUCCESS) return Answer::silent;
             if (flag != 0) break;
             if (Clock::now() >= until) return Answer::silent;
             backoff.pause();

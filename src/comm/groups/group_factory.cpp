@@ -41,7 +41,8 @@ using Roster = std::vector<base::Rank>;
 int roster_tag(const Roster& roster, std::uint64_t generation) {
     base::Digest digest(generation);
     for (const auto rank : roster) digest.add(rank.value());
-    return static_cast<int>(digest.value() & 0x7fff); // MPI guarantees tags up to 32767
+    constexpr int tags = 32768; // that MPI guarantees
+    return note_tag + 1 + static_cast<int>(digest.value() % (tags - note_tag - 1));
 }
 
 } // namespace
@@ -74,7 +75,7 @@ struct GroupFactory::Impl {
 
     void drive_sends() {
         for (auto it = sending.begin(); it != sending.end();) {
-            it = it->request.test() ? sending.erase(it) : std::next(it);
+            it = it->request.ended() ? sending.erase(it) : std::next(it);
         }
     }
 
@@ -82,21 +83,19 @@ struct GroupFactory::Impl {
         drive_sends();
         auto& item = sending.emplace_back();
         item.note = note;
-        mpi::check(MPI_Isend(&item.note, sizeof(Note), MPI_BYTE, static_cast<int>(to.value()), note_tag, world.get(),
-                             item.request.slot()),
-                   "MPI_Isend");
+        // An error: `to` has died. Nobody waits for its answer longer than for that of a rank that is silent.
+        if (MPI_Isend(&item.note, sizeof(Note), MPI_BYTE, static_cast<int>(to.value()), note_tag, world.get(),
+                      item.request.slot()) != MPI_SUCCESS)
+            sending.pop_back();
     }
 
     void receive() {
-        int flag = 0;
-        MPI_Message message = MPI_MESSAGE_NULL;
-        MPI_Status status;
-        mpi::check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, world.get(), &flag, &message, &status), "MPI_Improbe");
-        if (!flag) return;
+        auto found = world.match(MPI_ANY_SOURCE, note_tag);
+        if (!found) return;
         Note note;
         // Small enough to arrive with its envelope, so this does not wait for the sender.
-        mpi::check(MPI_Mrecv(&note, sizeof(Note), MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-        arrived[status.MPI_SOURCE] = note;
+        mpi::check(MPI_Mrecv(&note, sizeof(Note), MPI_BYTE, &found->message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+        arrived[found->source] = note;
     }
 
     /// `from`'s note with this ticket, if it has arrived. Notes with other tickets are stale.
@@ -209,11 +208,7 @@ GroupFactory::~GroupFactory() {
         assert(!entry.in_use);
         entry.communicator.leak();
     }
-    try {
-        if (mpi::Environment::alive()) impl_->drive_sends();
-    } catch (const mpi::MpiError&) {
-        // The receiver is gone.
-    }
+    if (mpi::Environment::alive()) impl_->drive_sends();
     if (!impl_->sending.empty()) {
         impl_->world.leak();
         bury(std::make_shared<std::list<Impl::Sending>>(std::move(impl_->sending)));

@@ -8,6 +8,9 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/error.hpp"
 
+// In <mpi-ext.h> of an MPI that reports deaths. Weak: null in any other.
+extern "C" int MPIX_Comm_failure_ack(MPI_Comm) __attribute__((weak));
+
 namespace ranktune::comm::mpi {
 namespace {
 
@@ -65,6 +68,24 @@ Communicator Communicator::create_group(std::span<const base::Rank> ranks, int t
     MPI_Comm handle = MPI_COMM_NULL;
     check(MPI_Comm_create_group(handle_, chosen.handle, tag, &handle), "MPI_Comm_create_group");
     return adopt(handle);
+}
+
+std::optional<Matched> Communicator::match(int source, int tag) const {
+    int flag = 0;
+    Matched found;
+    MPI_Status status{};
+    const auto probe = [&] { return MPI_Improbe(source, tag, handle_, &flag, &found.message, &status); };
+    int code = probe();
+    if (source != MPI_ANY_SOURCE) {
+        check(code, "MPI_Improbe");
+    } else if (code != MPI_SUCCESS && reports_deaths() && MPIX_Comm_failure_ack != nullptr) {
+        MPIX_Comm_failure_ack(handle_);
+        code = probe();
+    }
+    if (code != MPI_SUCCESS || flag == 0) return std::nullopt;
+    found.source = status.MPI_SOURCE;
+    check(MPI_Get_count(&status, MPI_BYTE, &found.bytes), "MPI_Get_count");
+    return found;
 }
 
 int Communicator::rank() const {

@@ -5,11 +5,19 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "ranktune/base/ids.hpp"
 
 namespace ranktune::comm::mpi {
+
+/// A message that was matched and is to be received by MPI_Mrecv or MPI_Imrecv.
+struct Matched {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    int source = 0;
+    int bytes = 0;
+};
 
 /// `duplicate`, `create_group` and `adopt` return owning objects. The destructor of an owning object frees the
 /// communicator, which is collective over its ranks: every rank does it once, after its last use. Borrowed ones are
@@ -35,6 +43,11 @@ class Communicator {
     /// Collective over `ranks` (of this communicator, distinct) only; blocks until all of them call. They become ranks
     /// 0, 1, ... in the order given. `tag` (0 .. 32767) distinguishes concurrent calls of one process.
     [[nodiscard]] Communicator create_group(std::span<const base::Rank> ranks, int tag) const;
+
+    /// Matches the next message of `source` (or MPI_ANY_SOURCE) with this tag; nothing: there is none yet. Local. From
+    /// any source, deaths that MPI reports are acknowledged, so that messages of the living come, and errors are no
+    /// message: they do not say whose. From one source, throws MpiError, also when it has died and MPI says so.
+    [[nodiscard]] std::optional<Matched> match(int source, int tag) const;
 
     [[nodiscard]] explicit operator bool() const { return handle_ != MPI_COMM_NULL; }
     [[nodiscard]] MPI_Comm get() const { return handle_; }

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "comm/mpi/error.hpp"
 
@@ -24,22 +26,28 @@ std::string full_version() {
     return {text.data(), static_cast<std::size_t>(length)};
 }
 
-/// The folders, joined by colons, that Open MPI loads its components from; empty when it does not say.
-std::string component_path() {
+/// The bytes of a setting of the library; nothing: it has none of this name.
+std::optional<std::string> control_variable(const char* name) {
     int provided = 0;
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return {};
-    std::string path;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return std::nullopt;
+    std::optional<std::string> value;
     int index = 0;
-    int length = 0;
+    int count = 0;
     MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
-    if (MPI_T_cvar_get_index("mca_base_component_path", &index) == MPI_SUCCESS &&
-        MPI_T_cvar_handle_alloc(index, nullptr, &handle, &length) == MPI_SUCCESS) {
-        std::string text(static_cast<std::size_t>(length) + 1, '\0');
-        if (MPI_T_cvar_read(handle, text.data()) == MPI_SUCCESS) path = text.substr(0, text.find('\0'));
+    if (MPI_T_cvar_get_index(name, &index) == MPI_SUCCESS &&
+        MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) == MPI_SUCCESS) {
+        std::string bytes((static_cast<std::size_t>(count) + 1) * sizeof(double), '\0'); // of the largest type
+        if (MPI_T_cvar_read(handle, bytes.data()) == MPI_SUCCESS) value = std::move(bytes);
         MPI_T_cvar_handle_free(&handle);
     }
     MPI_T_finalize();
-    return path;
+    return value;
+}
+
+/// The folders, joined by colons, that Open MPI loads its components from; empty when it does not say.
+std::string component_path() {
+    const std::string path = control_variable("mca_base_component_path").value_or("");
+    return path.substr(0, path.find('\0'));
 }
 
 } // namespace
@@ -87,6 +95,11 @@ bool may_speak_pmi() {
         }
     }
     return !any_component; // no component files: all are inside the library
+}
+
+bool reports_deaths() {
+    static const bool enabled = control_variable("mpi_ft_enable").value_or(std::string(1, '\0')).front() != '\0';
+    return enabled;
 }
 
 Environment::Environment() : exceptions_at_start_(std::uncaught_exceptions()) {

@@ -23,6 +23,12 @@ enum class Library { open_mpi, mpich, other };
 /// reads the file system.
 [[nodiscard]] bool may_speak_pmi();
 
+/// Whether this MPI ends operations with a rank that has died by an error (User-Level Failure Mitigation; Bland et al.,
+/// IJHPCA 27(3), 2013: Open MPI from version 5 on, under `mpirun --with-ft ulfm`). In others they stay pending for
+/// ever. It then refuses MPI_Comm_create_group on communicators with a dead rank. The same on all ranks. After
+/// MPI_Init.
+[[nodiscard]] bool reports_deaths();
+
 /// MPI_Init_thread with MPI_THREAD_MULTIPLE and errors returned; MPI_Finalize at the end. One object per process, made
 /// first in main and destroyed last. Construction and destruction are collective over all processes.
 ///

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string_view>
 
 namespace ranktune::comm::mpi {
@@ -157,35 +158,52 @@ std::vector<std::pair<std::string, std::string>> settings_before_init(const base
     return {{yield, "1"}};
 }
 
-bool knows_recovery(std::string_view library_version) {
-    constexpr std::string_view name = "Open MPI ";
-    return library_version.starts_with(name) && number(library_version.substr(name.size(), 1)) < 5 &&
-           library_version.substr(name.size()).find('.') == 1;
-}
-
 namespace {
 
+bool is_open_mpi_4(std::string_view library_version) { return survival_variable(library_version) == recovery_variable; }
+
+/// The user's word on it; nothing: none.
+std::optional<bool> told(const base::Variables& variables, const char* name) {
+    const auto set = text(variables, name);
+    if (set.empty()) return std::nullopt;
+    return set != "0" && set != "f" && set != "false" && set != "no" && set != "n" && set != "disabled";
+}
+
 /// Whether the launcher was told to outlive its ranks.
-bool is_told(Starter launcher, const base::Variables& variables) {
-    if (launcher == Starter::srun)
-        return text(variables, "SLURM_KILL_BAD_EXIT") == "0" && has(variables, "SLURM_NO_KILL");
-    const auto set = text(variables, recovery_variable);
-    return !set.empty() && set != "0" && set != "false" && set != "no";
+bool is_told(Starter launcher, const base::Variables& variables, std::string_view library_version) {
+    const char* const variable = survival_variable(library_version);
+    if (variable == nullptr) return false;
+    if (launcher != Starter::srun) return told(variables, variable).value_or(false);
+    return is_open_mpi_4(library_version) && text(variables, "SLURM_KILL_BAD_EXIT") == "0" &&
+           has(variables, "SLURM_NO_KILL");
 }
 
 } // namespace
 
+const char* survival_variable(std::string_view library_version) {
+    constexpr std::string_view name = "Open MPI ";
+    if (!library_version.starts_with(name)) return nullptr;
+    const auto version = library_version.substr(name.size());
+    return number(version.substr(0, version.find('.'))) < 5 ? recovery_variable : ulfm_variable;
+}
+
 bool outlives_ranks(const base::Variables& variables, std::string_view library_version) {
-    if (!knows_recovery(library_version)) return false;
     const std::string launcher = started(variables).by;
-    if (launcher == "mpirun") return is_told(Starter::mpirun, variables);
+    if (launcher == "mpirun") return is_told(Starter::mpirun, variables, library_version);
     // Each worker's guard keeps Slurm's PMIx server from noticing (pmix.hpp).
-    return launcher == "srun" && interfaces(variables).pmix && is_told(Starter::srun, variables);
+    return launcher == "srun" && interfaces(variables).pmix && is_told(Starter::srun, variables, library_version);
+}
+
+std::vector<std::string> survival_options(const base::Variables& variables, std::string_view library_version) {
+    const char* const variable = survival_variable(library_version);
+    if (variable == nullptr || told(variables, variable)) return {};
+    if (is_open_mpi_4(library_version)) return {"--mca", "orte_enable_recovery", "1"};
+    return {"--with-ft", "ulfm"};
 }
 
 base::Variables survival_settings(Starter launcher, const base::Variables& variables,
                                   std::string_view library_version) {
-    if (!knows_recovery(library_version)) return {};
+    if (!is_open_mpi_4(library_version)) return {};
     base::Variables settings{{"SLURM_NO_KILL", "set"}}; // of mpirun: for the srun by which it starts its daemons
     if (launcher == Starter::srun)
         settings.emplace("SLURM_KILL_BAD_EXIT", "0");
@@ -196,9 +214,10 @@ base::Variables survival_settings(Starter launcher, const base::Variables& varia
 }
 
 bool will_outlive_ranks(Starter launcher, const base::Variables& variables, std::string_view library_version) {
-    base::Variables told = variables;
-    for (const auto& [name, value] : survival_settings(launcher, variables, library_version)) told[name] = value;
-    return knows_recovery(library_version) && is_told(launcher, told);
+    if (launcher == Starter::here && !survival_options(variables, library_version).empty()) return true;
+    base::Variables all = variables;
+    for (const auto& [name, value] : survival_settings(launcher, variables, library_version)) all[name] = value;
+    return is_told(launcher, all, library_version);
 }
 
 std::uint64_t shared_memory_needed(const base::Variables& variables, std::uint32_t ranks) {

@@ -63,17 +63,24 @@ struct BrokenLaunch {
 
 // ---- Whether a job outlives its ranks.
 
-/// Open MPI 4's parameter for mpirun, and for ranks that want to know: mpirun does not end the job when a rank dies.
-inline constexpr const char* recovery_parameter = "orte_enable_recovery";
-/// The same in the environment.
+/// In the environment of Open MPI 4: mpirun does not end the job when a rank dies.
 inline constexpr const char* recovery_variable = "OMPI_MCA_orte_enable_recovery";
-/// Whether mpirun of this MPI (library_version()) knows it: Open MPI before version 5.
-[[nodiscard]] bool knows_recovery(std::string_view library_version);
+/// The same of Open MPI 5, which `mpirun --with-ft ulfm` sets for its ranks: MPI reports deaths (mpi::reports_deaths).
+inline constexpr const char* ulfm_variable = "OMPI_MCA_mpi_ft_enable";
+/// The one that this MPI (library_version()) knows; null: it ends the job with a rank.
+[[nodiscard]] const char* survival_variable(std::string_view library_version);
 /// Whether this job goes on when a worker dies, as far as the environment of its ranks tells.
 [[nodiscard]] bool outlives_ranks(const base::Variables& variables, std::string_view library_version);
-enum class Starter { mpirun, srun };
-/// Variables that tell a launcher to go on without ranks and nodes that are lost, unless the user has set them. (Open
-/// MPI 5 and MPICH do not survive that; then none.)
+enum class Starter {
+    here,   ///< mpirun, on one machine, with survival_options
+    mpirun, ///< with options of the user
+    srun
+};
+/// Options by which mpirun on one machine outlives ranks, unless the user has set that variable.
+[[nodiscard]] std::vector<std::string> survival_options(const base::Variables& variables,
+                                                        std::string_view library_version);
+/// Variables that tell a launcher to go on without ranks and nodes that are lost, unless the user has set them. Open
+/// MPI 5 needs an option instead, which would also choose another network: it is left to the user.
 [[nodiscard]] base::Variables survival_settings(Starter launcher, const base::Variables& variables,
                                                 std::string_view library_version);
 /// Whether a launcher that gets them outlives its ranks: the user may have set otherwise.

@@ -33,6 +33,11 @@ class Request {
         check(MPI_Test(&handle_, &flag, MPI_STATUS_IGNORE), "MPI_Test");
         return flag != 0;
     }
+    /// Drives progress; true when complete, or given up by MPI with an error (its peer has died).
+    [[nodiscard]] bool ended() noexcept {
+        int flag = 0;
+        return MPI_Test(&handle_, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
+    }
 
   private:
     MPI_Request handle_ = MPI_REQUEST_NULL;

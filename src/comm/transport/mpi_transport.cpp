@@ -12,7 +12,6 @@
 
 #include "comm/graveyard.hpp"
 #include "comm/mpi/communicator.hpp"
-#include "comm/mpi/error.hpp"
 
 namespace ranktune::comm {
 namespace {
@@ -85,18 +84,12 @@ class MpiTransport final : public Transport {
     }
 
     void start_receive() {
-        int flag = 0;
-        MPI_Message message = MPI_MESSAGE_NULL;
-        MPI_Status status;
-        if (MPI_Improbe(MPI_ANY_SOURCE, message_tag, world_.get(), &flag, &message, &status) != MPI_SUCCESS || !flag) {
-            return;
-        }
-        int count = 0;
-        MPI_Get_count(&status, MPI_BYTE, &count);
+        auto found = world_.match(MPI_ANY_SOURCE, message_tag);
+        if (!found) return;
         auto& transfer = receiving_.emplace_back();
-        transfer.bytes.resize(static_cast<std::size_t>(count));
-        transfer.peer = status.MPI_SOURCE;
-        const int code = MPI_Imrecv(transfer.bytes.data(), count, MPI_BYTE, &message, &transfer.request);
+        transfer.bytes.resize(static_cast<std::size_t>(found->bytes));
+        transfer.peer = found->source;
+        const int code = MPI_Imrecv(transfer.bytes.data(), found->bytes, MPI_BYTE, &found->message, &transfer.request);
         if (code != MPI_SUCCESS) receiving_.pop_back();
     }
 

@@ -10,12 +10,27 @@
 #include "comm/mpi/request.hpp"
 #include "ddp/collective.hpp"
 #include "ddp/collective/protocol_collective.hpp"
+#include "ddp/gradients/device_sums.hpp"
 
 namespace ranktune::ddp {
 namespace {
 
-using comm::mpi::check;
+using comm::mpi::MpiError;
 using comm::mpi::Request;
+
+/// What MPI refuses is a group that is lost, mostly because a rank of it has died.
+template <class F>
+auto or_lost(F&& call) {
+    try {
+        return call();
+    } catch (const MpiError& error) {
+        throw GroupLost(GroupLost::Cause::peer, error.what());
+    }
+}
+
+void check(int code, const char* call) {
+    or_lost([&] { comm::mpi::check(code, call); });
+}
 
 /// Callers ensure at most Fabric::most_elements.
 int as_count(std::size_t elements) {
@@ -52,7 +67,9 @@ int tag_of(Channel channel) { return static_cast<int>(channel) + 1; }
 class RequestPending final : public Pending {
   public:
     explicit RequestPending(Request request) : request_(std::move(request)) {}
-    bool test() override { return request_.test(); }
+    bool test() override {
+        return or_lost([&] { return request_.test(); });
+    }
 
   private:
     Request request_;
@@ -75,11 +92,13 @@ class ReduceThenBroadcast final : public Pending {
     }
 
     bool test() override {
-        if (!request_.test()) return false;
-        if (broadcasting_) return true;
-        check(MPI_Ibcast(values_.address(), count_, type_, 0, communicator_, request_.slot()), "MPI_Ibcast");
-        broadcasting_ = true;
-        return request_.test();
+        return or_lost([&] {
+            if (!request_.test()) return false;
+            if (broadcasting_) return true;
+            check(MPI_Ibcast(values_.address(), count_, type_, 0, communicator_, request_.slot()), "MPI_Ibcast");
+            broadcasting_ = true;
+            return request_.test();
+        });
     }
 
   private:
@@ -160,15 +179,10 @@ class MpiFabric final : public Fabric {
     }
 
     std::unique_ptr<Arrival> arrived(int from, Channel channel) override {
+        const auto communicator = comm::mpi::Communicator::borrow(group_->communicator());
         const int source = from == any_rank ? MPI_ANY_SOURCE : from;
-        int there = 0;
-        MPI_Message message = MPI_MESSAGE_NULL;
-        MPI_Status status{};
-        check(MPI_Improbe(source, tag_of(channel), group_->communicator(), &there, &message, &status), "MPI_Improbe");
-        if (there == 0) return nullptr;
-        int bytes = 0;
-        check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-        return std::make_unique<MpiArrival>(message, bytes);
+        const auto found = or_lost([&] { return communicator.match(source, tag_of(channel)); });
+        return found ? std::make_unique<MpiArrival>(found->message, found->bytes) : nullptr;
     }
 
     void poison() noexcept override { group_->poison(); }
@@ -199,6 +213,8 @@ std::unique_ptr<Collective> form_mpi_collective(comm::GroupFactory& factory, std
         return collective;
     } catch (const comm::FormationAborted& error) {
         throw Aborted(error.what());
+    } catch (const MpiError& error) {
+        throw GroupLost(GroupLost::Cause::peer, std::string("cannot form the group: ") + error.what());
     }
 }
 

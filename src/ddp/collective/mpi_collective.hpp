@@ -19,7 +19,7 @@ namespace ranktune::ddp {
 /// collective; destroying the result returns the communicator. With `devices`, which outlives the result, gradients can
 /// be summed on GPUs; `name` is that of the trial, for NCCL's log. `abort` is raised by another thread when the trial
 /// has to give up, and must outlive the result. Throws Aborted when it is raised before the group is formed,
-/// comm::mpi::MpiError when MPI fails.
+/// GroupLost when MPI fails.
 [[nodiscard]] std::unique_ptr<Collective> form_mpi_collective(comm::GroupFactory& factory,
                                                               std::span<const base::Rank> ranks, std::uint64_t ticket,
                                                               const std::atomic<bool>& abort,
