@@ -566,12 +566,14 @@ void HeadMachine::watch() {
     if (phase_ == Phase::joining && greeted_ < options_.workers && now_ >= hello_until_) return missing_workers();
     for (Worker& worker : workers_) {
         if (!worker.alive) continue;
-        const bool silent = worker.hello && !worker.bye && now_ - worker.heard >= options_.heartbeat_timeout;
+        const base::Duration silence_of = worker.hello ? now_ - worker.heard : base::Duration{0};
+        const bool silent = !worker.bye && silence_of >= options_.heartbeat_timeout;
         if (!silent) worker.fenced.reset();
         if (silent && !worker.fenced) fence(worker);
-        if (silent && now_ - *worker.fenced >= fence_patience)
-            lose_dead(worker.info.rank, silence());
-        else if (!worker.bye && now_ - worker.spoken_to >= options_.heartbeat_interval)
+        if (silent && now_ - *worker.fenced >= fence_patience) lose_dead(worker.info.rank, silence());
+        // Each message to a node that is gone makes Open MPI try, and complain, again. Who lives speaks first.
+        else if (!worker.bye && now_ - worker.spoken_to >= options_.heartbeat_interval &&
+                 silence_of < 4 * options_.heartbeat_interval)
             send(worker.info.rank, wire::Alive{});
     }
 }

@@ -336,4 +336,19 @@ TEST_CASE("A worker without other messages gets Alive from the head", "[head]") 
     h.out.check_empty();
 }
 
+TEST_CASE("The head does not speak to a silent worker before it is heard again", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    for (auto now = 1s; now <= 10s; now += 1s) {
+        h.from(one, Heartbeat{}, now);
+        h.machine->on_tick(at(now));
+    }
+    CHECK(h.out.count(one) == 10);
+    CHECK(h.out.count(two) == 3);
+    h.from(two, Heartbeat{}, 10s);
+    h.machine->on_tick(at(11s));
+    CHECK(h.out.count(two) == 4);
+}
+
 } // namespace head_ranks_test

@@ -155,9 +155,9 @@ def share(program, minutes, ranks, deaths, outlives=True):
                 died.append(running.kill_one()[1])
         time.sleep(max(0.0, running.begin + 60 * minutes - time.time()))
         whole, end = running.end()
-        useful = {(report["trial"], report["iteration"]): report["seconds"] for report in whole["reports"]}
+        useful = sum(trial["seconds"] for trial in whole["trials"])  # of the iterations that count
         dead = sum(end - when for when in died) if outlives else 0.0
-        return sum(useful.values()) * ranks / ((end - running.begin) * workers - dead), len(whole["study"]["starts"])
+        return useful * ranks / ((end - running.begin) * workers - dead), len(whole["study"]["starts"])
 
 
 def main():

@@ -9,7 +9,7 @@ function headline(parent, study, made, isAlone) {
     `${study.searcher} search, scheduler ${study.scheduler}, up to ${countText(study.max_iterations, "iteration")}; ${study.state}.`));
   if (study.simulated) parent.append(element("p", { class: "warning" }, study.simulated));
   if (study.end) parent.append(element("p", { class: "warning" }, study.end));
-  if (study.failures) parent.append(element("p", { class: "warning" }, "Failed:"), element("ul", { class: "warning", id: "failures" }, ...study.failures.map((each) => element("li", {}, each))));
+  for (const each of study.failures || []) parent.append(element("p", { class: "warning" }, `Failed: ${each}`));
   if (!study.ended) parent.append(element("p", { class: "warning" }, `Not ended: as of ${study.as_of || "the newest record"}, ${durationText(study.now)} of study time.`));
   parent.append(element("p", { class: "note" }, `Made ${made} by ranktune report.`));
 }
