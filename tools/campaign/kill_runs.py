@@ -435,7 +435,7 @@ class Survivor:
         outcome = dict(line.split("=", 1) for line in open(os.path.join(self.directory, "outcome")).read().splitlines())
         if outcome["exit"] != "0" or len(starts) != 1:
             raise Wrong(f"outcome {outcome}, starts {starts}: {output}")
-        with open(os.path.join(self.directory, "logs", "start-1.log")) as file:
+        with open(os.path.join(self.directory, "logs", starts[0])) as file:
             lost = file.read().count(" outcome=lost ")
         if lost > self.struck:
             raise Wrong(f"{self.struck} workers were struck, but {lost} attempts were lost")
