@@ -84,10 +84,10 @@ class Long(Kills, Case):
         seen = self.reports(directory)
         self.wait_until(lambda: self.reports(directory) > seen + 1, "reports after it")
 
-    def start(self, *arguments, directory="long", reports=3, **changes):
+    def start(self, *arguments, directory="long", workers=2, reports=3, **changes):
         """Starts the study and waits until it has so many reports of its own."""
         before = self.reports(directory)
-        process = subprocess.Popen([PROGRAM, "run", "long.toml", "--local", "2", "-o", directory, *arguments],
+        process = subprocess.Popen([PROGRAM, "run", "long.toml", "--local", str(workers), "-o", directory, *arguments],
                                    cwd=self.cwd, env=environment(**changes), stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, start_new_session=True)
         self.addCleanup(self.end, process)
