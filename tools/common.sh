@@ -21,14 +21,15 @@ run_needs=('cmd=mpirun:openmpi-bin') # to run studies on one machine, not for th
 test_needs=('pc=catch2 pc=catch2-with-main:catch2' 'cmd=python3:python3' 'py=h5py:python3-h5py' 'py=numpy:python3-numpy')
 
 # The system's python3 sees the distribution's packages; another one on PATH may not.
-python_with() { for p in /usr/bin/python3 python3; do command -v "$p" >/dev/null && "$p" -c "import $1" 2>/dev/null && return 0; done; return 1; }
+# python_with MODULE: prints its path.
+python_with() { for p in /usr/bin/python3 python3; do command -v "$p" >/dev/null && "$p" -c "import $1" 2>/dev/null && command -v "$p" && return 0; done; return 1; }
 
 have() {
   local way
   for way in ${1%:*}; do
     case $way in
       pc=*) command -v pkg-config >/dev/null && pkg-config --exists "${way#pc=}" && return 0 ;;
-      py=*) python_with "${way#py=}" && return 0 ;;
+      py=*) python_with "${way#py=}" >/dev/null && return 0 ;;
       header=*) printf '#include <%s>\n' "${way#header=}" | $compiler -x c++ -E - >/dev/null 2>&1 && return 0 ;;
       file=*) [ -e "${way#file=}" ] && return 0 ;;
       cmd=*) command -v "${way#cmd=}" >/dev/null && return 0 ;;

@@ -169,7 +169,7 @@ std::string advice_for_missing(const std::string& file) {
 }
 
 /// The text of a study file. Throws base::UsageError with advice.
-std::string text_of(const std::string& file) {
+std::string study_text(const std::string& file) {
     try {
         return storage::read_text(storage::posix_file_system(), file);
     } catch (const base::IoError& error) {
@@ -213,7 +213,7 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
             throw;
         }
     }
-    const std::string text = text_of(file);
+    const std::string text = study_text(file);
     return {study::parse_study(text, file, overrides, known, path_checks(command), ranks), text, {}};
 }
 
@@ -233,7 +233,7 @@ std::string directory_of(const std::string& study) {
     const std::string advice = "; give a study file, or the directory of a study";
     study::Node root;
     try {
-        root = study::parse_toml(text_of(study));
+        root = study::parse_toml(study_text(study));
     } catch (const study::TomlError& mistake) {
         throw base::UsageError("'" + study + "' is no study file: not valid TOML: " + mistake.what() + advice);
     }

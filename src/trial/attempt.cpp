@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "ddp/gradients/device_sums.hpp"
 #include "device/module.hpp"
 #include "trial/attempt_context.hpp"
 #include "trial/attempt_errors.hpp"
@@ -81,7 +80,7 @@ RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, Att
         group = std::make_unique<GroupCollective>(setting.form(assignment, port.abort_flag()), port);
         if (!spec.trainable.program) group->limit_waits(spec.failure.collective_timeout);
     } catch (const ddp::GroupLost& error) {
-        return {AttemptOutcome::lost, {error.what(), static_cast<std::uint32_t>(assignment.group_rank)}};
+        return {AttemptOutcome::lost, failure_of(error, static_cast<std::uint32_t>(assignment.group_rank))};
     } catch (const ddp::Aborted&) {
         return {AttemptOutcome::lost, {}};
     } catch (...) {

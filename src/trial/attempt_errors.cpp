@@ -75,6 +75,11 @@ std::string while_saving(base::Iteration iteration, const std::string& why) {
     return "while saving at iteration " + std::to_string(iteration) + ": " + why;
 }
 
+study::Failure failure_of(const ddp::GroupLost& error, std::uint32_t thrower) {
+    if (error.cause() == ddp::GroupLost::Cause::told) return {};
+    return {error.what(), thrower};
+}
+
 void last_save_failed(bool needed, base::Iteration iteration) {
     bool is_storage = false;
     try {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "ddp/gradients/device_sums.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/vocabulary.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
@@ -56,6 +57,9 @@ class OversizedError : public base::Error {
 [[nodiscard]] std::string message_of(const std::exception_ptr& error);
 /// Its message with the rank it concerns: the one that it names, otherwise `thrower`. With advice, if it is oversized.
 [[nodiscard]] study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower);
+
+/// Why an attempt is lost whose group is; empty where another rank says it.
+[[nodiscard]] study::Failure failure_of(const ddp::GroupLost& error, std::uint32_t thrower);
 
 /// "while saving at iteration 3: `why`"
 [[nodiscard]] std::string while_saving(base::Iteration iteration, const std::string& why);

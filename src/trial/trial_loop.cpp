@@ -94,8 +94,7 @@ RunnerEnded TrialLoop::train() {
         const Verb told = body_->train([this](const trainables::Metrics& metrics) { return after(metrics); });
         return {outcome_after(told), {}};
     } catch (const ddp::GroupLost& error) {
-        if (error.cause() == ddp::GroupLost::Cause::told) return {AttemptOutcome::lost, {}}; // that rank says why
-        return {AttemptOutcome::lost, {error.what(), static_cast<std::uint32_t>(assignment_.group_rank)}};
+        return {AttemptOutcome::lost, failure_of(error, static_cast<std::uint32_t>(assignment_.group_rank))};
     } catch (const ddp::Aborted&) {
         return {AttemptOutcome::lost, {}};
     } catch (const ddp::PeerFailed&) {

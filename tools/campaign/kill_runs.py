@@ -219,6 +219,29 @@ def rank_of(pid):
     return None
 
 
+def processes_in(folder):
+    """The living processes that work in this folder: {pid: rank}, without a rank those that a launcher did not start."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd") != folder:
+                continue
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] not in "ZX":
+                    found[int(pid)] = rank_of(pid)
+        except OSError:
+            continue
+    return found
+
+
+def send(pid, number):
+    """This signal, if the process is still there."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
 class Study:
     VICTIMS = ["head", "worker", "launcher", "all"]
 
@@ -266,16 +289,8 @@ class Study:
     def processes(self):
         """Process ids of this study: {"launcher": [...], "head": [...], "worker": [...]}."""
         found = {"launcher": [], "head": [], "worker": []}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                if os.readlink(f"/proc/{pid}/cwd") != self.base:
-                    continue
-                with open(f"/proc/{pid}/stat") as file:
-                    if file.read().rsplit(")", 1)[1].split()[0] in "ZX":
-                        continue
-            except OSError:
-                continue
-            found[{None: "launcher", 0: "head"}.get(rank_of(pid), "worker")].append(int(pid))
+        for pid, rank in processes_in(self.base).items():
+            found[{None: "launcher", 0: "head"}.get(rank, "worker")].append(pid)
         return found
 
     def targets(self, whom):
@@ -287,10 +302,7 @@ class Study:
     def kill(self, whom):
         targets = self.targets(whom)
         for pid in targets:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            send(pid, signal.SIGKILL)
         return bool(targets)
 
     def ended(self, process):
@@ -400,19 +412,13 @@ class Survivor:
             return
         fate = self.rng.choice(self.FATES)
         victim = self.rng.choice(workers)
-        self.signal(victim, signal.SIGKILL if fate == "killed" else signal.SIGSTOP)
+        send(victim, signal.SIGKILL if fate == "killed" else signal.SIGSTOP)
         if fate == "thawed":
-            timer = threading.Timer(self.rng.uniform(0.5, 8.0), self.signal, [victim, signal.SIGCONT])
+            timer = threading.Timer(self.rng.uniform(0.5, 8.0), send, [victim, signal.SIGCONT])
             timer.daemon = True
             timer.start()
         self.struck += 1
         tally[fate] = tally.get(fate, 0) + 1
-
-    def signal(self, pid, number):
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            pass
 
     def run(self, kills, tally):
         self.struck = 0

@@ -22,37 +22,13 @@ import sys
 import tempfile
 import time
 
-from kill_runs import mpirun_environment, rank_of
-
-STUDY = """[study]
-name = "survival"
-metric = "score"
-mode = "max"
-num_trials = 100000
-max_iterations = 60
-[trainable]
-builtin = "curve"
-seconds = {seconds}
-state_bytes = 20000
-[resources]
-ranks = {ranks}
-[searcher]
-type = "random"
-[space]
-lr = "loguniform(1e-4, 1.0)"
-[scheduler]
-type = "fifo"
-[checkpoint]
-interval = {interval}
-[failure]
-max_losses = 1000
-"""
-
+from kill_runs import SCHEDULERS, STUDY, mpirun_environment, processes_in
 
 class Running:
     def __init__(self, program, folder, seconds, interval, ranks, workers, outlives=True):
         self.program, self.folder = program, pathlib.Path(folder)
-        (self.folder / "study.toml").write_text(STUDY.format(seconds=seconds, interval=interval, ranks=ranks))
+        (self.folder / "study.toml").write_text(STUDY.format(trials=100000, iterations=60, slots=0, seed=1, seconds=seconds, ranks=ranks,
+                                                             scheduler=SCHEDULERS["fifo"], interval=interval))
         environment = mpirun_environment()
         environment["OMPI_MCA_orte_enable_recovery"] = str(int(outlives))
         environment["RANKTUNE_LAST_END"] = "outside"
@@ -80,21 +56,9 @@ class Running:
     def log(self):
         return "".join(path.read_text() for path in sorted((self.folder / "study" / "logs").glob("start-*.log")))
 
-    def workers(self):
-        found = {}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                here = os.readlink(f"/proc/{pid}/cwd") == str(self.folder)
-            except OSError:
-                continue
-            rank = rank_of(pid) if here else None
-            if rank:
-                found[rank] = int(pid)
-        return found
-
     def kill_one(self):
         """Returns (rank, when)."""
-        rank, pid = random.choice(sorted(self.workers().items()))
+        pid, rank = random.choice([(pid, rank) for pid, rank in processes_in(str(self.folder)).items() if rank])
         when = time.time()
         os.kill(pid, signal.SIGKILL)
         return rank, when

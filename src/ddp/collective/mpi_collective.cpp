@@ -20,7 +20,7 @@ using comm::mpi::Request;
 
 /// What MPI refuses is a group that is lost, mostly because a rank of it has died.
 template <class F>
-auto or_lost(F&& call) {
+auto or_group_lost(F&& call) {
     try {
         return call();
     } catch (const MpiError& error) {
@@ -29,7 +29,7 @@ auto or_lost(F&& call) {
 }
 
 void check(int code, const char* call) {
-    or_lost([&] { comm::mpi::check(code, call); });
+    or_group_lost([&] { comm::mpi::check(code, call); });
 }
 
 /// Callers ensure at most Fabric::most_elements.
@@ -68,7 +68,7 @@ class RequestPending final : public Pending {
   public:
     explicit RequestPending(Request request) : request_(std::move(request)) {}
     bool test() override {
-        return or_lost([&] { return request_.test(); });
+        return or_group_lost([&] { return request_.test(); });
     }
 
   private:
@@ -92,7 +92,7 @@ class ReduceThenBroadcast final : public Pending {
     }
 
     bool test() override {
-        return or_lost([&] {
+        return or_group_lost([&] {
             if (!request_.test()) return false;
             if (broadcasting_) return true;
             check(MPI_Ibcast(values_.address(), count_, type_, 0, communicator_, request_.slot()), "MPI_Ibcast");
@@ -181,7 +181,7 @@ class MpiFabric final : public Fabric {
     std::unique_ptr<Arrival> arrived(int from, Channel channel) override {
         const auto communicator = comm::mpi::Communicator::borrow(group_->communicator());
         const int source = from == any_rank ? MPI_ANY_SOURCE : from;
-        const auto found = or_lost([&] { return communicator.match(source, tag_of(channel)); });
+        const auto found = or_group_lost([&] { return communicator.match(source, tag_of(channel)); });
         return found ? std::make_unique<MpiArrival>(found->message, found->bytes) : nullptr;
     }
 

@@ -129,7 +129,7 @@ View table_of(View dotted) {
     return dot == View::npos ? View() : dotted.substr(0, dot);
 }
 
-std::string foreign_text(View table, View tool, View ours) {
+std::string other_name_text(View table, View tool, View ours) {
     const bool same_table = ours.find(' ') == View::npos && table_of(ours) == table;
     return "is " + std::string(tool) + "'s name; here: " + std::string(same_table ? last_part(ours) : ours);
 }
@@ -191,15 +191,15 @@ void KeyTable::add(const std::string& table, const std::vector<const AlgorithmIn
 std::string KeyTable::explain_foreign(View table, View name) const {
     for (const Foreign& entry : foreign)
         if (entry.name == name && (entry.table.empty() || entry.table == table))
-            return foreign_text(table, entry.tool, entry.ours);
+            return other_name_text(table, entry.tool, entry.ours);
     std::vector<const ForeignOption*> found;
     for (const ForeignOption& option : foreign_options_)
         if (option.name == name) found.push_back(&option);
     if (found.empty()) return "";
-    if (found.size() == 1) return foreign_text(table, found[0]->tool, found[0]->key);
+    if (found.size() == 1) return other_name_text(table, found[0]->tool, found[0]->key);
     std::vector<std::string> ours;
     for (const ForeignOption* option : found) ours.push_back(option->key + " (" + option->algorithm + ")");
-    return foreign_text(table, found[0]->tool, base::join(ours, " or "));
+    return other_name_text(table, found[0]->tool, base::join(ours, " or "));
 }
 
 /// Keys of the same name in other tables: "study.mode".

@@ -84,7 +84,7 @@ bool is_word(View text) {
            });
 }
 
-bool is_key(View text) {
+bool is_toml_key(View text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) != 0 || View("_-.\"'").find(c) != View::npos;
     });
@@ -109,7 +109,7 @@ View kind_of_file(const std::vector<View>& lines) {
         if (line == "{" || line.starts_with("{\"")) return "JSON";
         if (line == "---") return "YAML";
         const KeyValue pair = key_value(line);
-        if (pair.sign != ':' || !is_key(pair.key)) return {};
+        if (pair.sign != ':' || !is_toml_key(pair.key)) return {};
         if (pair.value.empty() || ++colons == 2) return "YAML";
     }
     return {};
@@ -136,7 +136,7 @@ Advice unclosed_bracket(const std::vector<View>& lines, Position at) {
     for (std::uint32_t n = 1; n <= lines.size(); ++n) {
         const View line = lines[n - 1];
         const KeyValue pair = key_value(line);
-        if (!open.empty() && pair.sign == '=' && is_key(pair.key)) break; // a key where the list should go on
+        if (!open.empty() && pair.sign == '=' && is_toml_key(pair.key)) break; // a key where the list should go on
         scan(line, [&](std::size_t i, char c) {
             if (c == '[' || c == '{') open.emplace_back(c, Position{n, static_cast<std::uint32_t>(i + 1)});
             if ((c == ']' || c == '}') && !open.empty()) open.pop_back();
@@ -247,14 +247,14 @@ Advice about_line(View line, std::uint32_t number) {
     if (const auto quote = scan(line, [](std::size_t, char) { return true; }))
         return SyntaxAdvice{std::string("the quote ") + line[*quote] + " is not closed in this line", at(*quote)};
     const KeyValue pair = key_value(line);
-    if (!is_key(pair.key) && pair.sign != 0) return {};
+    if (!is_toml_key(pair.key) && pair.sign != 0) return {};
     if (pair.sign == ':')
         return SyntaxAdvice{"a key and its value stand on both sides of '=':  " + std::string(pair.key) + " = " +
                                 std::string(pair.value),
                             at(0)};
     if (pair.sign == 0) {
         const std::size_t blank = pair.key.find_first_of(" \t");
-        if (pair.key.starts_with('[') || !is_key(pair.key.substr(0, blank))) return {};
+        if (pair.key.starts_with('[') || !is_toml_key(pair.key.substr(0, blank))) return {};
         if (blank == View::npos) return SyntaxAdvice{"a key without a value: '=' and a value are missing", at(0)};
         return SyntaxAdvice{
             "the '=' between a key and its value is missing:  " + std::string(pair.key.substr(0, blank)) + " = " +
