@@ -42,7 +42,8 @@ struct RunOptions {
     layout::Layout layout;                    ///< empty: unknown, no rank has a GPU
     layout::Neighbours* neighbours = nullptr; ///< of this rank; null: nobody watches anybody
     process::SignalMeanings signal_meanings;  ///< for signals that the launcher passes on
-    /// After this time this worker, or this head, kills itself on purpose (`run --faults`); nothing: never.
+    /// After this time (of a worker: since its first trial began) this rank kills itself on purpose (`run --faults`);
+    /// nothing: never.
     std::optional<base::Duration> dies_after = {};
     /// Wraps this rank's transport, for tests with faulty links; may be empty. On all ranks or none.
     std::function<std::unique_ptr<comm::Transport>(std::unique_ptr<comm::Transport>)> wrap;

@@ -118,7 +118,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     group::WorkerOutput output(log);
     wire::TransportOutbox outbox(transport);
     const process::ProcessClock clock;
-    const auto dies_at = options.dies_after ? clock.now() + *options.dies_after : base::StudyTime::max();
+    std::optional<base::StudyTime> dies_at;
     const auto bind = [&](const study::StudySpec& spec) { // before the trial thread starts
         device_groups.set_form_within(spec.failure.forming_timeout);
         const std::string problem =
@@ -142,8 +142,10 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     const group::WorkerEnd end = group::serve_worker(transport, worker, clock, waker, &signals, [&] {
         keep_alive.loop_is_here();
         while (const auto rank = neighbours.ended()) worker.on_rank_ended(*rank);
-        if (clock.now() >= dies_at) process::die_on_purpose(log, [&] { output.drain(std::nullopt); });
         const auto key = worker.working_on();
+        // From its first trial on: a death before all have joined would end the start, and say nothing to a log.
+        if (options.dies_after && !dies_at && key.attempt.value() != 0) dies_at = clock.now() + *options.dies_after;
+        if (dies_at && clock.now() >= *dies_at) process::die_on_purpose(log, [&] { output.drain(std::nullopt); });
         studydir::note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
         device_groups.tend();
