@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/graveyard.hpp"
 #include "comm/mpi/error.hpp"
@@ -55,6 +61,23 @@ TEST_CASE("codes of MPI are error codes with the library's text", "[comm][mpi]")
         CHECK(error.code().value() == 1);
         CHECK(std::string(error.what()).rfind("MPI_Send: ", 0) == 0);
     }
+}
+
+TEST_CASE("what Open MPI says of troubles comes from the rank itself", "[comm][mpi]") {
+    using Say = int (*)(const char* file, const char* topic, bool header, ...);
+    auto* const say = static_cast<Say*>(dlsym(RTLD_DEFAULT, "opal_show_help"));
+    if (say == nullptr) return; // another MPI
+    std::FILE* const file = std::tmpfile();
+    const int standard_error = dup(STDERR_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    (*say)("help-mpi-btl-tcp.txt", "client connect fail", true, "node", 1, "message", "error", 107);
+    dup2(standard_error, STDERR_FILENO);
+    close(standard_error);
+    std::rewind(file);
+    std::string text(4096, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file));
+    std::fclose(file);
+    CHECK(text.find("failed to TCP connect") != std::string::npos);
 }
 
 } // namespace transport_test

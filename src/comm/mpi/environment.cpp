@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi/environment.hpp"
 
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <array>
@@ -18,6 +19,9 @@ namespace ranktune::comm::mpi {
 namespace {
 
 std::atomic<bool> is_abandoned{false};
+
+/// Where Open MPI has its function that tells of troubles; null: another MPI.
+void** help_function() { return static_cast<void**>(dlsym(RTLD_DEFAULT, "opal_show_help")); }
 
 std::string full_version() {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
@@ -106,8 +110,13 @@ Environment::Environment() : exceptions_at_start_(std::uncaught_exceptions()) {
     int initialized = 0;
     MPI_Initialized(&initialized);
     if (initialized) throw base::Error("MPI was initialised before ranktune asked for it");
+    void** const help = help_function();
+    void* const own_help = help == nullptr ? nullptr : *help;
     int provided = MPI_THREAD_SINGLE;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+    // Each rank says it on its standard error, as before MPI_Init. mpirun, which Open MPI 4 sends it to, crashed over
+    // what a rank said of a lost node (4.1.4, in orte_rml_oob_send_buffer_nb), and took the study with it.
+    if (help != nullptr) *help = own_help;
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
