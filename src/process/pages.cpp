@@ -15,7 +15,7 @@ std::string documentation_page(const std::string& page, const fs::path& beside) 
     for (fs::path folder = file.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
         for (const char* docs : {"share/doc/ranktune/docs", "docs"}) {
             const fs::path found = folder / docs / page;
-            if (fs::is_regular_file(found, error)) return found.string();
+            if (fs::is_regular_file(found, error)) return fs::canonical(found).string();
         }
     }
     return "docs/" + page + " of ranktune's sources";
