@@ -89,8 +89,8 @@ class GaussianProcess {
 /// The kernel of maximum posterior probability, for targets of mean 0 and variance 1. Densities over the parameters
 /// themselves: exp(-0.1 / w - 0.1 w) of each weight and Gamma(2, 1) of the scale, as in Optuna's GPSampler, and
 /// Gamma(1.1, 100) of the noise, less than there (1.1, 30): else the model of a function with many local optima calls
-/// them noise. Bounds: 1e-4 to 1e4, 1e-3 to 1e3, 1e-6 to 1. By L-BFGS from w = 1, scale = 1 and noise = 0.01, with at
-/// most `evaluations` evaluations, each O(n^3).
+/// them noise. Bounds: 1e-4 to 1e4, 1e-3 to 1e3, 1e-6 to 1. By L-BFGS from w = min(1, 6 / dimensions), scale = 1 and
+/// noise = 0.01, with at most `evaluations` evaluations, each O(n^3).
 [[nodiscard]] GpKernel fit_kernel(const std::vector<bool>& categories, std::span<const double> points,
                                   std::span<const double> targets, int evaluations);
 

@@ -99,7 +99,9 @@ GpKernel fit_kernel(const std::vector<bool>& categories, std::span<const double>
         for (double& each : gradient) each = -each;
         return -value;
     };
-    std::vector<double> start(d + 2, 0.0);
+    // Points at random in many dimensions are about as far from each other as in six.
+    std::vector<double> start(d + 2, std::log(std::min(1.0, 6.0 / static_cast<double>(d))));
+    start[d] = 0.0;
     std::vector<double> low(d + 2, std::log(1e-4));
     std::vector<double> high(d + 2, std::log(1e4));
     low[d] = std::log(1e-3);

@@ -215,7 +215,8 @@ void ParzenEstimator::settle(Column& column) {
         return;
     }
     const auto kernels = static_cast<double>(column.sorted.size() + prior);
-    const double least = 1.0 / std::min(100.0, 1.0 + narrowing_ * kernels);
+    const double narrowing = column.has_cells() ? 1.0 : narrowing_;
+    const double least = 1.0 / std::min(100.0, 1.0 + narrowing * kernels);
     if (least != std::exchange(column.least, least)) {
         for (std::size_t position = 0; position < column.sorted.size(); ++position)
             set_width(column, index(column.sorted[position].second), width_at(column, position));

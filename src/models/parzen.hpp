@@ -30,8 +30,8 @@ struct ParzenColumn {
 ///
 /// - A number has a normal kernel, truncated to [0, 1]. Its standard deviation is the larger distance to the two
 ///   neighbours in this coordinate (of the outermost points: the distance to the only one; of a single point: the
-///   larger one to 0 and 1), but at least 1 / min(100, 1 + narrowing x kernels) and at most 1. A number with few values
-///   has the probability of its cell. (In Optuna `narrowing` is 1.)
+///   larger one to 0 and 1), but at least 1 / min(100, 1 + narrowing x kernels) and at most 1. (In Optuna `narrowing`
+///   is 1.) A number with few values has the probability of its cell, and `narrowing` 1.
 /// - A category has the probability proportional to 1 + p for its own value and p for each other one, with
 ///   p = `prior_weight` / kernels.
 /// - The prior is normal with mean 0.5 and standard deviation 1, and uniform in categories. A kernel has the prior in

@@ -8,14 +8,16 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
 #include "searchers/coordinates/axes.hpp"
-#include "searchers/nsga2.hpp"
 
 namespace ranktune::searchers {
 
 study::SearcherInfo describe_auto();
 
 Beginner beginner_on(const space::SearchSpace& space) {
-    constexpr std::size_t most_parameters = 20;
+    // Measured on Ackley's function, and on Hartmann's of 6 of the parameters (docs/reference/benchmarks.md): to 60
+    // parameters gp alone is ahead, at 200 now this and now that one, and a suggestion takes it 40 ms.
+    constexpr std::size_t gp_alone = 60;
+    constexpr std::size_t most_parameters = 200;
     const bool conditional =
         std::ranges::any_of(space.parameters(), [](const auto& parameter) { return parameter.condition.has_value(); });
     std::size_t active = 0;
@@ -25,17 +27,35 @@ Beginner beginner_on(const space::SearchSpace& space) {
         if (axis.category) ++categories;
     }
     if (active == 0 || active > most_parameters) return Beginner::tpe;
-    return conditional || 4 * categories > active ? Beginner::turns : Beginner::gp;
+    return conditional || 4 * categories > active || active > gp_alone ? Beginner::turns : Beginner::gp;
 }
 
-AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials)
+AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials,
+                           std::size_t objectives)
     : tpe_(space, seed, TpeOptions{}, computed_), gp_trials_(gp_trials), beginner_(beginner_on(space)) {
-    if (gp_trials_ > 0 && beginner_ != Beginner::tpe) gp_.emplace(space, seed, GpOptions{}, computed_);
+    if (gp_trials_ > 0 && beginner_ != Beginner::tpe)
+        gp_.emplace(space, seed, GpOptions{.objectives = objectives}, computed_);
+    if (objectives > 1) front_.emplace(space, seed, Nsga2Searcher::Options{});
+}
+
+std::optional<space::Configuration> AutoSearcher::suggest(std::uint64_t index, const Observations& seen) const {
+    // The population is not to begin at random: trials by gp make it.
+    if (is_over(seen)) return front_->suggest(gp_ ? index + gp_trials_ : index, seen);
+    return gp_ ? gp_->suggest(index, seen) : tpe_.suggest(index, seen);
+}
+
+study::SuggestionBasis AutoSearcher::basis(std::uint64_t index, const Observations& seen) const {
+    return is_over(seen) ? front_->basis(gp_ ? index + gp_trials_ : index, seen) : Searcher::basis(index, seen);
+}
+
+std::uint32_t AutoSearcher::prepares_ahead(std::uint32_t groups, const Observations& seen) const {
+    if (is_over(seen)) return 0;
+    return gp_ ? gp_->prepares_ahead(groups, seen) : tpe_.prepares_ahead(groups, seen);
 }
 
 Searcher::Preparation AutoSearcher::prepare(std::uint64_t ticket, Observations seen) const {
     const bool by_turn = beginner_ == Beginner::turns && ticket >= GpOptions{}.startup && ticket % 2 == 0;
-    const bool by_gp = gp_ && seen.points() <= gp_trials_ && !by_turn;
+    const bool by_gp = gp_ && (front_ || (seen.points() <= gp_trials_ && !by_turn));
     return by_gp ? gp_->prepare(ticket, std::move(seen)) : tpe_.prepare(ticket, std::move(seen));
 }
 
@@ -60,21 +80,20 @@ study::SearcherInfo describe_auto() {
     study::SearcherInfo info;
     info.name = "auto";
     info.description =
-        "`gp` for the first trials if the space has at most 20 parameters, in turns with `tpe` where parameters have "
-        "conditions or many are lists without order; then `tpe`. For several objectives `nsga2`.";
+        "`gp` for the first trials if the space has at most 200 parameters, in turns with `tpe` where parameters have "
+        "conditions, many are lists without order, or there are more than 60; then `tpe`. For several objectives "
+        "`gp`, then `nsga2`.";
     info.options = {{.name = "gp_trials",
                      .kind = study::OptionInfo::Kind::integer,
                      .standard = 300,
-                     .description = "After so many trials `tpe` suggests alone.",
+                     .description = "After so many trials `tpe` suggests alone, or `nsga2` for several objectives.",
                      .low = 0.0,
                      .high = 1000.0}};
     info.uses_earlier_results = true;
     info.several_objectives = true;
     info.make = [](const study::StudySpec& spec) -> std::unique_ptr<Searcher> {
-        if (spec.objective.several())
-            return std::make_unique<Nsga2Searcher>(spec.space, spec.seed, Nsga2Searcher::Options{});
         const auto gp_trials = static_cast<std::uint64_t>(spec.searcher.options.at("gp_trials").as_int());
-        return std::make_unique<AutoSearcher>(spec.space, spec.seed, gp_trials);
+        return std::make_unique<AutoSearcher>(spec.space, spec.seed, gp_trials, 1 + spec.objective.others.size());
     };
     return info;
 }

@@ -9,15 +9,17 @@
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "searchers/gp.hpp"
+#include "searchers/nsga2.hpp"
 #include "searchers/tpe.hpp"
 
 namespace ranktune::searchers {
 
 /// Who suggests the first trials of a study.
 enum class Beginner {
-    tpe,   ///< more than 20 parameters of several values, or none
+    tpe,   ///< more than 200 parameters of several values, or none
     turns, ///< parameters with conditions, or more than a quarter are lists without an order: there a Gaussian process
-           ///< finds the optimum of a region quickly, but seldom another region, and TPE the other way round
+           ///< finds the optimum of a region quickly, but seldom another region, and TPE the other way round; or more
+           ///< than 60 parameters
     gp,
 };
 [[nodiscard]] Beginner beginner_on(const space::SearchSpace& space);
@@ -26,20 +28,21 @@ enum class Beginner {
 /// otherwise by `tpe`, each with its default options; in turns, the even tickets are those of `tpe` as soon as `gp` may
 /// have a model. Each keeps away from what the other one has suggested. Stopgaps come from `gp` where it suggests any:
 /// those of `tpe` would repeat the points that `gp` begins with.
+///
+/// With several objectives it is `gp` for as many trials, in any space of at most 200 parameters, and then `nsga2`,
+/// which prepares nothing ahead.
 class AutoSearcher final : public Searcher {
   public:
     /// `space` must outlive it, but not the preparations.
-    AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials);
+    AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials,
+                 std::size_t objectives = 1);
 
     [[nodiscard]] std::string_view name() const override { return "auto"; }
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
-                                                              const Observations& seen) const override {
-        return gp_ ? gp_->suggest(index, seen) : tpe_.suggest(index, seen);
-    }
-    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override {
-        return gp_ ? gp_->prepares_ahead(groups) : tpe_.prepares_ahead(groups);
-    }
+                                                              const Observations& seen) const override;
+    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override;
+    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& seen) const override;
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
 
     void apply(const study::Record& record) override;
@@ -47,9 +50,15 @@ class AutoSearcher final : public Searcher {
     void restore(study::Decoder& in) override;
 
   private:
+    /// nsga2's turn has come.
+    [[nodiscard]] bool is_over(const Observations& seen) const {
+        return front_ && (!gp_ || seen.points() > gp_trials_);
+    }
+
     std::shared_ptr<ComputedTickets> computed_ = std::make_shared<ComputedTickets>(); ///< by both
     TpeSearcher tpe_;
-    std::optional<GpSearcher> gp_; ///< nullopt: suggests nothing on this space
+    std::optional<GpSearcher> gp_;       ///< nullopt: suggests nothing on this space
+    std::optional<Nsga2Searcher> front_; ///< with several objectives
     std::uint64_t gp_trials_;
     Beginner beginner_;
 };

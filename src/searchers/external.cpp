@@ -68,7 +68,7 @@ std::optional<space::Configuration> ExternalSearcher::suggest(std::uint64_t inde
     return spread_point(spec_.space, sequence_, spec_.seed, index);
 }
 
-std::uint32_t ExternalSearcher::prepares_ahead(std::uint32_t groups) const {
+std::uint32_t ExternalSearcher::prepares_ahead(std::uint32_t groups, const Observations& /*seen*/) const {
     constexpr std::uint32_t most = 16;
     return failures_ >= most_failures ? 0 : std::clamp((groups + 3) / 4, 1U, most);
 }

@@ -62,7 +62,7 @@ class ExternalSearcher final : public Searcher {
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index, const Observations&) const override;
     /// A quarter of the groups: a program may need long for an answer.
-    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override;
+    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& seen) const override;
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
 
     void apply(const study::Record& record) override;

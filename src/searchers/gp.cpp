@@ -67,7 +67,8 @@ GpSearcher::GpSearcher(const space::SearchSpace& space, std::uint64_t seed, cons
       stopgaps_(dimensions_with_directions(space), other_seed(seed)),
       shared_(std::make_shared<Shared>(space, seed, options, std::move(computed))),
       tried_(space),
-      seed_(seed) {}
+      seed_(seed),
+      startup_(options.startup) {}
 
 std::optional<space::Configuration> GpSearcher::suggest(std::uint64_t index, const Observations& seen) const {
     return stopgap(space_.decode(stopgaps_.point(static_cast<std::uint32_t>(index)), index), seed_, index, seen, tried_,
@@ -124,7 +125,8 @@ std::unique_ptr<Searcher> make_gp(const study::StudySpec& spec) {
     return std::make_unique<GpSearcher>(spec.space, spec.seed,
                                         GpOptions{.startup = whole("startup"),
                                                   .max_results = whole("max_results"),
-                                                  .max_iterations = all_iterations ? spec.max_iterations : 0});
+                                                  .max_iterations = all_iterations ? spec.max_iterations : 0,
+                                                  .objectives = 1 + spec.objective.others.size()});
 }
 
 } // namespace
@@ -139,6 +141,7 @@ study::SearcherInfo describe_gp() {
     info.foreign_names = {"bayesopt", "bayesian", "GPSampler", "skopt"};
     info.check = check_gp;
     info.uses_earlier_results = true;
+    info.several_objectives = true;
     info.make = make_gp;
     return info;
 }

@@ -11,6 +11,7 @@
 #include "ranktune/searchers/searcher.hpp"
 #include "searchers/coordinates/tried.hpp"
 #include "searchers/gp/gp_model.hpp"
+#include "searchers/results/startup.hpp"
 #include "searchers/suggested_tickets.hpp"
 
 namespace ranktune::searchers {
@@ -32,7 +33,9 @@ class GpSearcher final : public Searcher {
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override;
     /// A quarter of the groups: few, so that a suggestion knows most of what has been seen.
-    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override { return (groups + 3) / 4; }
+    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& seen) const override {
+        return startup_.is_over(seen) ? (groups + 3) / 4 : 0;
+    }
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
@@ -48,6 +51,7 @@ class GpSearcher final : public Searcher {
     SuggestedTickets tickets_;
     mutable TriedConfigurations tried_; ///< for stopgaps; follows from the table
     std::uint64_t seed_;
+    mutable Startup startup_; ///< follows from the table
 };
 
 } // namespace ranktune::searchers

@@ -18,7 +18,8 @@ TpeSearcher::TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, co
     : space_(space),
       seed_(seed),
       shared_(std::make_shared<Shared>(Shared{TpeModel(space, seed, options), std::move(computed)})),
-      tried_(space) {
+      tried_(space),
+      startup_(options.n_startup_trials) {
     if (space.dimensions() <= models::Sobol::max_dimensions) sequence_.emplace(space.dimensions(), seed);
 }
 
@@ -29,7 +30,8 @@ std::optional<space::Configuration> TpeSearcher::suggest(std::uint64_t index, co
     return stopgap(std::move(point), seed_, index, seen, tried_, tickets_);
 }
 
-std::uint32_t TpeSearcher::prepares_ahead(std::uint32_t groups) const {
+std::uint32_t TpeSearcher::prepares_ahead(std::uint32_t groups, const Observations& seen) const {
+    if (!startup_.is_over(seen)) return 0;
     constexpr std::uint32_t most = 16;
     return std::clamp((groups + 7) / 8, 1U, most);
 }

@@ -7,6 +7,7 @@
 #include "models/sobol.hpp"
 #include "ranktune/searchers/stateless.hpp"
 #include "searchers/coordinates/tried.hpp"
+#include "searchers/results/startup.hpp"
 #include "searchers/suggested_tickets.hpp"
 #include "searchers/tpe/tpe_model.hpp"
 
@@ -26,7 +27,7 @@ class TpeSearcher final : public Searcher {
                                                               const Observations& seen) const override;
     /// An eighth of the groups, so that a suggestion knows most of what has been seen: a few are enough, since it takes
     /// a thread about a millisecond to make another one.
-    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override;
+    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& seen) const override;
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
@@ -42,6 +43,7 @@ class TpeSearcher final : public Searcher {
     std::shared_ptr<Shared> shared_;
     SuggestedTickets tickets_;
     mutable TriedConfigurations tried_; ///< for stopgaps; follows from the table
+    mutable Startup startup_;           ///< the same
 };
 
 } // namespace ranktune::searchers

@@ -229,6 +229,14 @@ Value value_in(const Constant& d, std::uint64_t) { return d.value; }
 
 } // namespace
 
+bool in_order(const std::vector<Value>& values) {
+    if (values.size() < 2 || !std::ranges::all_of(values, &Value::is_number)) return false;
+    std::vector<double> numbers;
+    for (const Value& value : values) numbers.push_back(value.as_double());
+    return std::ranges::adjacent_find(numbers, std::less_equal{}) == numbers.end() ||
+           std::ranges::adjacent_find(numbers, std::greater_equal{}) == numbers.end();
+}
+
 Value decode(const Domain& domain, double unit) {
     assert(unit >= 0.0 && unit < 1.0);
     return std::visit([&](const auto& d) { return decode_in(d, unit); }, domain);

@@ -46,7 +46,8 @@ std::string text_of(const Normal& d) {
 
 std::string text_of(const Choice& d) {
     const std::string list = Value(d.values).literal();
-    return d.ordered ? "choice(" + list + ", ordered=true)" : list;
+    if (d.ordered == in_order(d.values)) return list;
+    return "choice(" + list + ", ordered=" + (d.ordered ? "true)" : "false)");
 }
 std::string text_of(const Grid& d) { return call("grid", {d.values}); }
 std::string text_of(const Constant& d) { return d.value.literal(); }

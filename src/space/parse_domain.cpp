@@ -43,7 +43,7 @@ constexpr std::array<Signature, 14> signatures = {{
     {"qlograndint", {"lower", "upper", "q", "base"}, 3, "lower, upper, q, base=10"},
     {"stepuniform", {"lower", "upper", "step"}, 3, "lower, upper, step"},
     {"steprandint", {"lower", "upper", "step"}, 3, "lower, upper, step"},
-    {"choice", {"categories", "ordered"}, 1, "list, ordered=false"},
+    {"choice", {"categories", "ordered"}, 1, "list, ordered=..."},
     {"grid", {"values"}, 1, "list"},
 }};
 
@@ -116,8 +116,8 @@ class Arguments {
         return values_[position]->as_list();
     }
 
-    [[nodiscard]] bool boolean(std::size_t position) const {
-        if (!values_[position]) return false;
+    [[nodiscard]] bool boolean(std::size_t position, bool otherwise) const {
+        if (!values_[position]) return otherwise;
         if (!values_[position]->is_bool()) wrong_kind(position, "true or false");
         return values_[position]->as_bool();
     }
@@ -231,7 +231,7 @@ Domain stepped_range(const Signature& signature, const Arguments& arguments) {
 Domain build(const Signature& signature, const Arguments& arguments) {
     const std::string_view name = signature.name;
     check_base(signature, arguments);
-    if (name == "choice") return Choice{arguments.list(0), arguments.boolean(1)};
+    if (name == "choice") return Choice{arguments.list(0), arguments.boolean(1, in_order(arguments.list(0)))};
     if (name == "grid") return Grid{arguments.list(0)};
     if (name.starts_with("step")) return stepped_range(signature, arguments);
     const bool quantised = name.starts_with('q');

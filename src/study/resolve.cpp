@@ -177,8 +177,12 @@ std::string parameter_text(const space::Parameter& parameter, const std::set<std
     std::string value;
     if (constant != nullptr) {
         value = text_of(constant->value);
-    } else if (choice != nullptr && !choice->ordered) {
+    } else if (choice != nullptr) {
         value = text_of(space::Value(choice->values));
+        // A plain list is one without an order here: see parse_space.cpp.
+        if (choice->ordered || space::in_order(choice->values))
+            value = text_of("choice(" + space::Value(choice->values).literal() +
+                            ", ordered=" + (choice->ordered ? "true)" : "false)"));
     } else {
         value = text_of(space::text(parameter.domain));
     }

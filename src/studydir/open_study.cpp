@@ -110,6 +110,19 @@ study::StudySpec with_its_searcher(const tuner::Tuner& tuner, study::StudySpec s
     return spec;
 }
 
+/// Lists of numbers have no order in a study that began without one.
+study::StudySpec with_its_lists(const tuner::Tuner& tuner, study::StudySpec spec) {
+    std::vector<space::Parameter> parameters(spec.space.parameters().begin(), spec.space.parameters().end());
+    for (space::Parameter& parameter : parameters) {
+        auto* choice = std::get_if<space::Choice>(&parameter.domain);
+        const space::Parameter* before = tuner.spec().space.find(parameter.name);
+        if (choice == nullptr || before == nullptr || !space::in_order(choice->values)) continue;
+        if (before->domain == space::Domain(space::Choice{choice->values, false})) choice->ordered = false;
+    }
+    spec.space = space::SearchSpace(std::move(parameters));
+    return spec;
+}
+
 /// What users have set while the study ran stays, unless the study file says something new about it.
 study::StudySpec with_steering(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     const tuner::State& state = tuner.state();
@@ -185,7 +198,8 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         throw base::UsageError("'" + directory +
                                "' holds a simulated study, of which no trial was ever trained: give " +
                                "the study another directory with -o, or --fresh, which moves the simulated one aside");
-    const study::StudySpec wanted = with_steering(*opened.tuner, with_its_searcher(*opened.tuner, spec));
+    const study::StudySpec wanted =
+        with_steering(*opened.tuner, with_its_lists(*opened.tuner, with_its_searcher(*opened.tuner, spec)));
     opened.resolved = study::resolved_toml(wanted);
     opened.changes = study::differences(opened.tuner->spec(), wanted);
     refuse_changes(files, opened, wanted, directory);

@@ -248,7 +248,7 @@ void check_tickets(Maker& make, const study::StudySpec& spec, const Life& life) 
 void check_preparation(Maker& make) {
     const study::StudySpec spec = make.rich();
     Life life = make(spec);
-    if (life.searcher().prepares_ahead(4) == 0) return;
+    if (life.searcher().prepares_ahead(4, life.seen()) == 0) return;
     require(life.searcher().learns(), "a searcher that prepares suggestions has the table of observations");
     check_tickets(make, spec, life);
     std::uint32_t begin = 0;
@@ -360,7 +360,7 @@ void check_earlier(Maker& make) {
     const study::Bytes bytes = life.snapshot();
     Life restored = make(spec);
     restored.restore(life, bytes);
-    if (life.searcher().prepares_ahead(4) > 0) check_tickets(make, spec, life);
+    if (life.searcher().prepares_ahead(4, life.seen()) > 0) check_tickets(make, spec, life);
     for (std::uint32_t trial = 10; trial < trials; ++trial) {
         const Suggestion suggestion = life.suggest(trial);
         require(!suggestion || lies_in(spec.space, *suggestion),

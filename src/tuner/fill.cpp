@@ -155,7 +155,7 @@ std::size_t Tuner::tickets_wanted() const {
         fit += state_.placement.alive(kind) / (kind == WorkerKind::with_gpu ? 1U : size);
     const auto groups = occupancy_.groups(spec_, fit);
     const std::size_t repeats = spec_.searcher.repeats; // so many groups take the same suggestion
-    return searcher_->prepares_ahead(static_cast<std::uint32_t>((groups + repeats - 1) / repeats));
+    return searcher_->prepares_ahead(static_cast<std::uint32_t>((groups + repeats - 1) / repeats), state_.observations);
 }
 
 /// Keeps as many tickets open as the searcher prepares ahead.

@@ -77,7 +77,7 @@ TEST_CASE("trials of mixed sizes share four workers", "[head]") {
 
 TEST_CASE("trials that throw on one rank are recorded with their message, the others go on", "[head]") {
     const TemporaryDirectory directory;
-    const auto toml = study_toml(promote, "", "fail_rate = 0.3\n", "2");
+    const auto toml = study_toml(promote, "", "fail_rate = 0.5\n", "2");
     const auto study = run_local_study(toml, 4, directory.path());
     CHECK(study.head.outcome == study::StudyOutcome::too_many_failures);
     check_complete(toml, study, 30);

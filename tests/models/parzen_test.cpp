@@ -131,7 +131,7 @@ double plain_density(const Points& points, const std::vector<double>& at, double
                 product *= std::isnan(x) ? 0.25 : ((x == at[j] ? 1.0 : 0.0) + p) / (1.0 + 4.0 * p);
                 continue;
             }
-            const double width = std::isnan(x) ? 1.0 : width_of(points, i, j, prior, narrowing);
+            const double width = std::isnan(x) ? 1.0 : width_of(points, i, j, prior, j == 1 ? 1.0 : narrowing);
             product *= kernel(at[j], std::isnan(x) ? 0.5 : x, width, j == 1 ? 0.05 : 0.0);
         }
         total += weight;

@@ -32,12 +32,15 @@ void train(Learner& learner, int count) {
 
 TEST_CASE("auto: who begins follows from the space", "[searchers][auto]") {
     CHECK(beginner_on(cube(1)) == Beginner::gp);
-    CHECK(beginner_on(cube(20)) == Beginner::gp);
-    CHECK(beginner_on(cube(21)) == Beginner::tpe);
+    CHECK(beginner_on(cube(60)) == Beginner::gp);
+    CHECK(beginner_on(cube(61)) == Beginner::turns);
+    CHECK(beginner_on(cube(200)) == Beginner::turns);
+    CHECK(beginner_on(cube(201)) == Beginner::tpe);
     CHECK(beginner_on(with_categories(1, 3)) == Beginner::gp);
     CHECK(beginner_on(with_categories(1, 2)) == Beginner::turns);
     CHECK(beginner_on(with_categories(2, 0)) == Beginner::turns);
-    CHECK(beginner_on(with_categories(11, 10)) == Beginner::tpe);
+    CHECK(beginner_on(space_of({{"n", "choice([1, 2, 4])"}, {"m", "choice([0.1, 0.2])"}})) == Beginner::gp);
+    CHECK(beginner_on(space_of({{"n", "choice([1, 2, 4], ordered=false)"}})) == Beginner::turns);
     CHECK(beginner_on(space_of({{"x", "randint(0, 9)"}, {"one", "choice(['a'])"}})) == Beginner::gp);
     CHECK(beginner_on(space_of({{"one", "choice(['a'])"}})) == Beginner::tpe);
     space::Parameter conditional{"y", space::parse_domain("uniform(0, 1)"), space::Condition::parse("x > 3")};
@@ -92,13 +95,40 @@ TEST_CASE("auto: the first trials are those of gp, later ones those of tpe", "[s
 }
 
 TEST_CASE("auto: with many parameters all trials are those of tpe", "[searchers][auto]") {
-    const space::SearchSpace space = cube(21);
+    const space::SearchSpace space = cube(201);
     Learner learner(study_with("auto", space, 5));
     Learner tpe(study_with("tpe", space, 5));
     train(learner, 30);
     train(tpe, 30);
     CHECK(learner.trials == tpe.trials);
-    CHECK(learner.searcher->prepares_ahead(16) == tpe.searcher->prepares_ahead(16));
+    CHECK(learner.searcher->prepares_ahead(16, learner.seen) == tpe.searcher->prepares_ahead(16, tpe.seen));
+}
+
+TEST_CASE("auto: with several objectives nsga2 goes on after the trials of gp, from their results",
+          "[searchers][auto]") {
+    auto spec = study_with("auto", cube(2), 5, {{"gp_trials", 30}});
+    spec.objective.others = {{"second", study::Mode::max}};
+    Learner learner(spec);
+    const auto finish = [&](TrialId trial) {
+        const std::vector<double> x = learner.unit(trial);
+        const double values[] = {-x[0], -(1.0 - x[0]) - x[1]};
+        learner.finish(trial, study::Score(values, true));
+    };
+    std::vector<std::string> models;
+    for (int i = 0; i < 40; ++i) {
+        if (learner.searcher->prepares_ahead(1, learner.seen) > 0) {
+            const Suggestion next = learner.searcher->prepare(learner.tickets, learner.seen)();
+            models.push_back(next.basis.model);
+            finish(learner.create(next.configuration, {study::Origin::Kind::ticket, learner.tickets++, 0}));
+        } else {
+            models.push_back(learner.searcher->basis(learner.suggested, learner.seen).model);
+            finish(learner.create());
+        }
+    }
+    std::vector<std::string> expected(10, "");
+    expected.insert(expected.end(), 21, "gp");
+    expected.insert(expected.end(), 9, "nsga2");
+    CHECK(models == expected);
 }
 
 } // namespace ranktune::searchers::testing

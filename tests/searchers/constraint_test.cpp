@@ -68,7 +68,7 @@ TEST_CASE("searchers find the best result that keeps the constraints", "[searche
         double best = 1.0;
         for (int i = 0; i < (learner.searcher->name() == "gp" ? 40 : 80); ++i) {
             const TrialId trial =
-                learner.searcher->prepares_ahead(1) > 0 ? learner.create_prepared() : learner.create();
+                learner.searcher->prepares_ahead(1, learner.seen) > 0 ? learner.create_prepared() : learner.create();
             const auto& configuration = learner.trials[trial.value()];
             const study::Score score = limited_score(configuration);
             learner.seen.reported(trial, 1, score, std::vector{0.6 - configuration.at("x0").as_double()});
@@ -148,7 +148,7 @@ TEST_CASE("tpe, cmaes and evolution approach the feasible region while nothing i
         double least = 3.0;
         for (int i = 0; i < 150; ++i) {
             const TrialId trial =
-                learner.searcher->prepares_ahead(1) > 0 ? learner.create_prepared() : learner.create();
+                learner.searcher->prepares_ahead(1, learner.seen) > 0 ? learner.create_prepared() : learner.create();
             const study::Score score = corner_score(learner.trials[trial.value()]);
             learner.seen.reported(trial, 1, score);
             learner.seen.over(trial, 1, study::TrialPhase::finished);
@@ -156,6 +156,28 @@ TEST_CASE("tpe, cmaes and evolution approach the feasible region while nothing i
         }
         CHECK(least < 0.1);
     }
+}
+
+TEST_CASE("gp with several objectives covers what keeps the constraints", "[searchers]") {
+    auto spec = study_with("gp", cube(2), 3);
+    spec.objective.others = {{"second", study::Mode::max}};
+    Learner learner(spec);
+    int kept = 0;
+    std::set<int> tenths;
+    for (int i = 0; i < 30; ++i) {
+        const TrialId trial = i < 10 ? learner.create() : learner.create_prepared();
+        const std::vector<double> x = learner.unit(trial);
+        const double values[] = {x[0], 1.0 - x[0]}; // every x0 is on the front
+        study::Score score(values, x[1] >= 0.7);
+        score.violation = score.feasible ? 0.0 : 0.7 - x[1];
+        learner.seen.reported(trial, 1, score, std::vector{0.7 - x[1]});
+        learner.seen.over(trial, 1, study::TrialPhase::finished);
+        if (i >= 10 && score.feasible) ++kept;
+        if (i >= 10 && score.feasible) tenths.insert(static_cast<int>(10.0 * x[0]));
+    }
+    CHECK(kept >= 16); // of 20
+    CHECK(tenths.contains(0));
+    CHECK(tenths.contains(9));
 }
 
 } // namespace constraint_test

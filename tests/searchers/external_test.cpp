@@ -46,19 +46,19 @@ TEST_CASE("external: a preparation is a question for the head, with all that the
 TEST_CASE("external: after three failures in a row nothing is prepared until the next start", "[searchers]") {
     Learner learner(external_study(cube(1)));
     Searcher& searcher = *learner.searcher;
-    CHECK(searcher.prepares_ahead(1) == 1);
-    CHECK(searcher.prepares_ahead(16) == 4);
-    CHECK(searcher.prepares_ahead(4000) == 16);
+    CHECK(searcher.prepares_ahead(1, learner.seen) == 1);
+    CHECK(searcher.prepares_ahead(16, learner.seen) == 4);
+    CHECK(searcher.prepares_ahead(4000, learner.seen) == 16);
     for (std::uint64_t ticket = 0; ticket < 2; ++ticket) searcher.apply(failed(ticket));
     searcher.apply(study::TicketPrepared{2, {}, *searcher.suggest(0, learner.seen), {}});
     for (std::uint64_t ticket = 3; ticket < 5; ++ticket) searcher.apply(failed(ticket));
-    CHECK(searcher.prepares_ahead(4) == 1);
+    CHECK(searcher.prepares_ahead(4, learner.seen) == 1);
     searcher.apply(failed(5));
-    CHECK(searcher.prepares_ahead(4) == 0);
-    CHECK(learner.restored()->prepares_ahead(4) == 0);
+    CHECK(searcher.prepares_ahead(4, learner.seen) == 0);
+    CHECK(learner.restored()->prepares_ahead(4, learner.seen) == 0);
     CHECK(searcher.suggest(3, learner.seen) != searcher.suggest(4, learner.seen));
     searcher.apply(study::IncarnationBegan{});
-    CHECK(searcher.prepares_ahead(4) == 1);
+    CHECK(searcher.prepares_ahead(4, learner.seen) == 1);
 }
 
 TEST_CASE("external: a snapshot has the configurations of all trials", "[searchers]") {

@@ -105,7 +105,7 @@ inline double search(Learner& learner, std::uint32_t trials, std::uint32_t worke
     for (std::uint32_t i = 0; i < trials; ++i) {
         while (running.size() < workers) {
             const TrialId trial =
-                learner.searcher->prepares_ahead(1) > 0 ? learner.create_prepared() : learner.create();
+                learner.searcher->prepares_ahead(1, learner.seen) > 0 ? learner.create_prepared() : learner.create();
             if (!std::isnan(loss(learner.trials[trial.value()]))) running.push_back(trial);
         }
         base::RngStream random(77, base::user_purpose(0), i);

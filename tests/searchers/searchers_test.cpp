@@ -189,14 +189,12 @@ TEST_CASE("make_searcher makes what the study asks for", "[searchers]") {
 TEST_CASE("a stopgap is not the point that a ticket gets before there are results", "[searchers]") {
     std::size_t seen = 0;
     for (const auto& info : searchers::built_in()) {
-        if (info->runs_program) continue; // its tickets are answered by the program
+        if (info->name != "auto" && info->name != "gp" && info->name != "tpe") continue;
         study::StudySpec spec;
         spec.seed = 5;
         spec.searcher = study::chosen(info);
         spec.space = space_of({{"x", "uniform(0, 1)"}, {"y", "uniform(0, 1)"}});
-        if (info->whole_space) spec.space = space_of({{"n", "randint(0, 9)"}});
         const auto searcher = searchers::make_searcher(spec);
-        if (searcher->prepares_ahead(1) == 0) continue;
         INFO(info->name);
         ++seen;
         const searchers::Observations none(spec.space.dimensions());
@@ -207,7 +205,7 @@ TEST_CASE("a stopgap is not the point that a ticket gets before there are result
         }
         CHECK(texts.size() == 16);
     }
-    CHECK(seen >= 3); // auto, gp, tpe
+    CHECK(seen == 3);
 }
 
 TEST_CASE("two seeds give different configurations, except from searchers that draw nothing", "[searchers]") {

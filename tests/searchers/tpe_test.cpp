@@ -336,15 +336,4 @@ TEST_CASE("TPE: without enough directions for a Sobol sequence, random points co
     CHECK(searcher.suggest(4, table.seen) == space.sample(seed, TrialId(4)));
 }
 
-TEST_CASE("TPE: a few suggestions are prepared ahead", "[searchers][tpe]") {
-    const space::SearchSpace space = cube(1);
-    const TpeSearcher searcher(space, seed, {});
-    CHECK(searcher.prepares_ahead(1) == 1);
-    CHECK(searcher.prepares_ahead(4) == 1);
-    CHECK(searcher.prepares_ahead(8) == 1);
-    CHECK(searcher.prepares_ahead(9) == 2);
-    CHECK(searcher.prepares_ahead(64) == 8);
-    CHECK(searcher.prepares_ahead(4000) == 16);
-}
-
 } // namespace tpe_test

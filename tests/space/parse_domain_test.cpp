@@ -32,8 +32,23 @@ TEST_CASE("parse_domain reads every name of Ray Tune in its argument order", "[s
     CHECK(parse_domain("randn(10, 2)") == Domain(Normal{.mean = 10, .sd = 2}));
     CHECK(parse_domain("qrandn(10, 2, 0.5)") == Domain(Normal{.mean = 10, .sd = 2, .quantum = 0.5}));
     CHECK(parse_domain("choice([1, 'two', [3, 4.0]])") == Domain(Choice{{1, "two", Value::List{3, 4.0}}}));
-    CHECK(parse_domain("choice([1, 2], ordered=true)") == Domain(Choice{{1, 2}, true}));
+    CHECK(parse_domain("choice(['a', 'b'], ordered=true)") == Domain(Choice{{"a", "b"}, true}));
     CHECK(parse_domain("grid([true, false])") == Domain(Grid{{true, false}}));
+}
+
+TEST_CASE("lists of numbers that only rise or only fall are ordered, unless they say otherwise", "[space]") {
+    const auto is_ordered = [](const std::string& call) { return std::get<Choice>(parse_domain(call)).ordered; };
+    for (const char* list : {"[32, 64, 128]", "[0.1, 1, 10.5]", "[3, 2]", "[1e-8, 1e-3, 1.0]"}) {
+        INFO(list);
+        CHECK(is_ordered("choice(" + std::string(list) + ")"));
+        CHECK(is_ordered("choice(" + std::string(list) + ", ordered=true)"));
+        CHECK_FALSE(is_ordered("choice(" + std::string(list) + ", ordered=false)"));
+    }
+    for (const char* list :
+         {"[32, 128, 64]", "[1]", "[1, 1.0, 2]", "[true, false]", "['1', '2']", "[1, 'x']", "[[1], [2]]"}) {
+        INFO(list);
+        CHECK_FALSE(is_ordered("choice(" + std::string(list) + ")"));
+    }
 }
 
 TEST_CASE("randint and lograndint exclude the upper bound, the quantised ones include it", "[space]") {
@@ -105,7 +120,7 @@ TEST_CASE("number and kind of arguments are checked", "[space]") {
           "randint: upper must be a 64-bit integer, got the float 9.223372036854776e+18");
     CHECK(refusal("randint(0, true)") == "randint: upper must be a 64-bit integer, got the bool true");
     CHECK(refusal("choice(1)") == "choice: categories must be one list, as in [1, 2, 3], got the integer 1");
-    CHECK(refusal("choice(1, 2, 3)") == "choice takes 1 to 2 arguments (list, ordered=false), got 3");
+    CHECK(refusal("choice(1, 2, 3)") == "choice takes 1 to 2 arguments (list, ordered=...), got 3");
     CHECK(refusal("grid([1], [2])") == "grid takes 1 argument (list), got 2");
     CHECK(refusal("choice([1], ordered=1)") == "choice: ordered must be true or false, got the integer 1");
 }
@@ -154,7 +169,9 @@ TEST_CASE("text reads back as the same domain", "[space]") {
     }
     CHECK(text(FloatRange{.lower = 0.0001, .upper = 1, .log = true}) == "loguniform(0.0001, 1.0)");
     CHECK(text(IntRange{.lower = 1, .upper = 9}) == "randint(1, 10)");
-    CHECK(text(Choice{{32, 64, 128}}) == "[32, 64, 128]");
+    CHECK(text(Choice{{32, 64, 128}, true}) == "[32, 64, 128]");
+    CHECK(text(Choice{{32, 64, 128}}) == "choice([32, 64, 128], ordered=false)");
+    CHECK(text(Choice{{"a", "b"}}) == "['a', 'b']");
     CHECK(text(Constant{"adam"}) == "'adam'");
 }
 

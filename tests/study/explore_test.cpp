@@ -71,10 +71,10 @@ TEST_CASE("P16: mistakes of [scheduler.explore] and of pbt's options", "[study]"
           "another value");
     CHECK(with_space("dropout = 0.5\n", "explore.dropout = \"resample\"\n") ==
           "15:19 scheduler.explore.dropout: is a constant");
-    CHECK(with_space("batch_size = [32, 64]\n", "explore.batch_size = \"perturb\"\n") ==
+    CHECK(with_space("batch_size = \"choice([32, 64], ordered=false)\"\n", "explore.batch_size = \"perturb\"\n") ==
           "15:22 scheduler.explore.batch_size: has no order in which factors could move it: write \"resample\", or in "
           "[space] choice([...], ordered=true)");
-    CHECK(with_space("batch_size = \"choice([32, 64], ordered=true)\"\n", "explore.batch_size = \"perturb\"\n") == "");
+    CHECK(with_space("batch_size = [32, 64]\n", "explore.batch_size = \"perturb\"\n") == "");
     CHECK(with_space("", "explore.lr = \"resample\"\n") == "");
 }
 

@@ -139,6 +139,27 @@ TEST_CASE("checkpoint.max_bytes is a number of bytes or text with a unit", "[stu
     CHECK(!with("direct = false").direct);
 }
 
+TEST_CASE("the resolved file says of each list of numbers whether it has an order; one that does not has none",
+          "[study]") {
+    Parts parts = free_parts();
+    parts.space = "lr = [0.1, 0.01]\nbatch = \"choice([8, 16], ordered=false)\"\nkind = ['a', 'b']\n";
+    const StudySpec spec = parse(parts.text());
+    const auto is_ordered = [](const StudySpec& of, std::string_view name) {
+        return std::get<space::Choice>(of.space.find(std::string(name))->domain).ordered;
+    };
+    CHECK(is_ordered(spec, "lr"));
+    CHECK_FALSE(is_ordered(spec, "batch"));
+    std::string resolved = resolved_toml(spec);
+    const std::string of_rates = "lr = \"choice([0.1, 0.01], ordered=true)\"\n";
+    CHECK(resolved.find(of_rates) != std::string::npos);
+    CHECK(resolved.find("batch = \"choice([8, 16], ordered=false)\"\n") != std::string::npos);
+    CHECK(is_ordered(parse_resolved(resolved), "lr"));
+    CHECK_FALSE(is_ordered(parse_resolved(resolved), "batch"));
+    // As in studies of before there was such an order.
+    resolved.replace(resolved.find(of_rates), of_rates.size(), "lr = [0.1, 0.01]\n");
+    CHECK_FALSE(is_ordered(parse_resolved(resolved), "lr"));
+}
+
 TEST_CASE("the resolved file says whether the trainable can save", "[study]") {
     Parts parts;
     CHECK(resolved_toml(parse(parts.text())).find("supported") == std::string::npos);

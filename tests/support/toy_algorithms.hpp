@@ -156,7 +156,10 @@ class ToySlowSearcher final : public searchers::Searcher {
         return space_.sample(seed_, base::TrialId{static_cast<std::uint32_t>(1000 + index)});
     }
     [[nodiscard]] bool learns() const override { return true; }
-    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override { return groups; }
+    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups,
+                                               const searchers::Observations& /*seen*/) const override {
+        return groups;
+    }
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, searchers::Observations seen) const override {
         return [space = space_, seed = seed_, fails = fails_every_, ticket, seen = std::move(seen)] {
             if (fails > 0 && ticket % fails == fails - 1) throw std::runtime_error("no model fits");

@@ -149,9 +149,14 @@ TEST_CASE("A study whose trials all fail from some point on loses none of them",
 
 TEST_CASE("A study that drains when a suggestion arrives ends then", "[tuner]") {
     // Deterministic: the failures wait for their turn, which waits for a suggestion. Then no attempt is left to end.
-    testing::SmallCore core(testing::small_study("max_iterations = 1\ndeterministic = true\nmax_concurrent = 2\n",
-                                                 "[searcher]\ntype = \"tpe\"\n[failure]\nin_a_row = 2\n"));
+    testing::SmallCore core(
+        testing::small_study("num_trials = 6\nmax_iterations = 1\ndeterministic = true\nmax_concurrent = 2\n",
+                             "[searcher]\ntype = \"tpe\"\nn_startup_trials = 1\n[failure]\nin_a_row = 2\n"));
     core.began({"n0", "n1"});
+    for (const std::uint32_t trial : {0U, 1U}) { // suggestions need a result
+        core.report(trial, 1, 0.5);
+        core.over(trial, AttemptOutcome::finished);
+    }
     const auto answer_oldest = [&] {
         const Ticket* ticket = core.state().tickets.oldest();
         REQUIRE(ticket != nullptr);
@@ -160,8 +165,8 @@ TEST_CASE("A study that drains when a suggestion arrives ends then", "[tuner]") 
     answer_oldest();
     answer_oldest();
     REQUIRE(core.state().in(TrialPhase::running) == 2);
-    core.over(1, AttemptOutcome::failed, {"no such file"});
-    core.over(0, AttemptOutcome::failed, {"no such file"});
+    core.over(3, AttemptOutcome::failed, {"no such file"});
+    core.over(2, AttemptOutcome::failed, {"no such file"});
     CHECK_FALSE(core.state().draining);
     CHECK(core.state().in(TrialPhase::running) == 0);
     answer_oldest();

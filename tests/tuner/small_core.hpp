@@ -23,9 +23,10 @@ namespace ranktune::tuner::testing {
 /// a searcher there, configurations are random.
 [[nodiscard]] inline std::string small_study(const std::string& study, const std::string& more) {
     const bool has_searcher = more.find("[searcher]") != std::string::npos;
-    return "[study]\nname = \"small\"\nmetric = \"score\"\nmode = \"max\"\nseed = 1\nnum_trials = 4\n" + study +
-           "\n[trainable]\nname = \"any\"\n" + (has_searcher ? "" : "[searcher]\ntype = \"random\"\n") +
-           "[space]\nx = \"uniform(0, 1)\"\n" + more;
+    const bool has_trials = study.find("num_trials") != std::string::npos;
+    return "[study]\nname = \"small\"\nmetric = \"score\"\nmode = \"max\"\nseed = 1\n" +
+           std::string(has_trials ? "" : "num_trials = 4\n") + study + "\n[trainable]\nname = \"any\"\n" +
+           (has_searcher ? "" : "[searcher]\ntype = \"random\"\n") + "[space]\nx = \"uniform(0, 1)\"\n" + more;
 }
 
 class SmallCore {

@@ -51,8 +51,11 @@ class Searcher {
     /// Whether the searcher needs the table of observations.
     [[nodiscard]] virtual bool learns() const { return false; }
 
-    /// How many suggestions to prepare ahead when `groups` trials train at a time; 0: none.
-    [[nodiscard]] virtual std::uint32_t prepares_ahead(std::uint32_t /*groups*/) const { return 0; }
+    /// How many suggestions to prepare ahead when `groups` trials train at a time; 0: none, trials take `suggest`. So
+    /// it is while the table has too few results for a model: what was prepared then would be taken when there is one.
+    [[nodiscard]] virtual std::uint32_t prepares_ahead(std::uint32_t /*groups*/, const Observations& /*seen*/) const {
+        return 0;
+    }
     /// Computes a suggestion on any thread, while the searcher is in use elsewhere. Depends only on what it was made
     /// from. Those of one searcher run one at a time, so that they may share what they have read of a table. If it
     /// throws, the message is shown to the user.

@@ -50,7 +50,9 @@ struct Normal {
     friend bool operator==(const Normal&, const Normal&) = default;
 };
 
-/// One of a list, uniformly. `ordered`: neighbours are alike (searchers and PBT may use it; sampling does not).
+/// One of a list, uniformly. `ordered`: neighbours are alike (searchers and PBT may use it; sampling does not). Where a
+/// study file does not say it, a list has the order of its numbers (`in_order`): models see their positions, which is
+/// the logarithm where ratios are equal.
 struct Choice {
     std::vector<Value> values;
     bool ordered = false;
@@ -67,6 +69,9 @@ struct Constant {
     Value value;
     friend bool operator==(const Constant&, const Constant&) = default;
 };
+
+/// Whether values are two and more numbers that only rise, or only fall.
+[[nodiscard]] bool in_order(const std::vector<Value>& values);
 
 using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant>;
 
@@ -107,8 +112,9 @@ using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant
 /// qlograndint choice grid; and stepuniform, steprandint. Lower bounds are inclusive, upper bounds exclusive for
 /// randint and lograndint. The
 /// logarithmic ones accept `base`, which has no effect: the distribution does not depend on it. `choice` and `grid`
-/// take one list; `ordered=true` is the one further argument of `choice`. Throws base::UsageError, without a location,
-/// for an unknown name (with the nearest one), a wrong number or kind of arguments, or a `problem` of the result.
+/// take one list; `ordered` is the one further argument of `choice` (default: in_order). Throws base::UsageError,
+/// without a location, for an unknown name (with the nearest one), a wrong number or kind of arguments, or a `problem`
+/// of the result.
 [[nodiscard]] Domain parse_domain(const std::string& call);
 /// Whether a string of a study file is meant as a call: a name followed by a bracketed argument list, or a known name
 /// followed by an opening bracket.

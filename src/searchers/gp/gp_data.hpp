@@ -10,6 +10,7 @@
 
 #include "searchers/results/largest_budget.hpp"
 #include "searchers/results/reading.hpp"
+#include "searchers/results/startup.hpp"
 
 namespace ranktune::searchers {
 
@@ -26,9 +27,7 @@ class GpData {
     };
 
     explicit GpData(std::size_t startup, bool all_stops = false)
-        : all_stops_(all_stops),
-          budget_([startup](std::size_t, std::size_t finite) { return finite >= startup; },
-                  LargestBudget::Violators::as_reported) {}
+        : all_stops_(all_stops), budget_(enough_to_start(startup), LargestBudget::Violators::as_reported) {}
 
     void read(const Observations& table);
     /// The largest iteration with enough results; 0: none yet.

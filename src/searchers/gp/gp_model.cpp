@@ -6,10 +6,11 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
-#include "models/log_improvement.hpp"
 #include "models/minimise.hpp"
+#include "models/pareto.hpp"
 #include "models/power_transform.hpp"
 
 namespace ranktune::searchers {
@@ -22,6 +23,9 @@ constexpr std::size_t climbs = 5;
 /// Lists with more values are climbed like numbers.
 constexpr std::uint64_t short_list = 16;
 constexpr std::size_t most_under_way = 64;
+/// Around so many of the best results points are tried, for each objective.
+constexpr std::size_t most_centres = 3;
+constexpr double least_variance = 1e-20;
 /// log P of a point that is more likely to keep the constraints than not.
 const double likely_kept = std::log(0.5);
 
@@ -44,6 +48,18 @@ std::vector<std::size_t> newest(std::span<const std::size_t> all, std::size_t co
 std::vector<std::size_t> evenly(std::span<const std::size_t> all, std::size_t count) {
     std::vector<std::size_t> some;
     for (std::size_t i = 0; i < count; ++i) some.push_back(all[i * all.size() / count]);
+    return some;
+}
+
+/// With three and more objectives a long front would make too many boxes: those with the most room around them stay.
+std::vector<std::vector<double>> thinned(std::vector<std::vector<double>> front) {
+    constexpr std::size_t most[] = {200, 40, 16}; // with 2, 3, 4 objectives
+    std::vector<models::ParetoPoint> points;
+    for (const auto& each : front) points.push_back({each});
+    const auto ranks = models::nondominated_ranks(points);
+    std::vector<std::vector<double>> some;
+    for (const std::size_t i : models::pareto_order(points))
+        if (ranks[i] == 0 && some.size() < most[front[i].size() - 2]) some.push_back(front[i]);
     return some;
 }
 
@@ -125,11 +141,13 @@ study::SuggestionBasis GpModel::why_none() const {
 study::SuggestionBasis GpModel::basis_of(const space::Configuration& configuration) const {
     study::SuggestionBasis basis;
     basis.model = "gp";
-    basis.results = targets_.values.size();
+    const Outcome& first = outcomes_.front();
+    basis.results = first.targets.values.size();
     const Point point = coordinates(configuration);
-    const double mean = surface_->process.posterior(varying(point)).mean;
-    const double score = targets_.of_scores.back(models::inverse_yeo_johnson(targets_.of_powers.back(mean), power_));
-    if (std::isfinite(score)) basis.expected = score;
+    const double mean = first.surface.process.posterior(varying(point)).mean;
+    const double score =
+        first.targets.of_scores.back(models::inverse_yeo_johnson(first.targets.of_powers.back(mean), first.power));
+    if (std::isfinite(score) && outcomes_.size() == 1) basis.expected = score;
     if (const double gain = acquisition(point); std::isfinite(gain)) basis.gain = gain;
     if (!any_feasible_) basis.note = "no result keeps the constraints yet: most likely to keep them";
     return basis;
@@ -137,12 +155,20 @@ study::SuggestionBasis GpModel::basis_of(const space::Configuration& configurati
 
 // ---- the model
 
-GpModel::Targets GpModel::targets(std::span<const GpData::Result> results, double power) {
+std::vector<double> GpModel::scores(const Observations& seen, std::span<const GpData::Result> results, std::size_t k) {
+    std::vector<double> all;
+    for (const GpData::Result& each : results) {
+        const auto values = seen[each.line].score.values();
+        all.push_back(k == 0 ? each.score : k < values.size() ? values[k] : no_gain);
+    }
+    return all;
+}
+
+GpModel::Targets GpModel::targets(std::vector<double> values, double power) {
     double worst = std::numeric_limits<double>::infinity();
-    for (const GpData::Result& each : results)
-        if (std::isfinite(each.score)) worst = std::min(worst, each.score);
-    std::vector<double> values;
-    for (const GpData::Result& each : results) values.push_back(std::max(each.score, worst));
+    for (const double each : values)
+        if (std::isfinite(each)) worst = std::min(worst, each);
+    for (double& each : values) each = std::isfinite(each) ? each : worst;
     const models::Standardisation of_scores(values);
     for (double& each : values) each = models::yeo_johnson(of_scores(each), power);
     const models::Standardisation of_powers(values);
@@ -150,11 +176,23 @@ GpModel::Targets GpModel::targets(std::span<const GpData::Result> results, doubl
     return {std::move(values), of_scores, of_powers};
 }
 
+std::vector<double> GpModel::worth(const Observations& seen, std::span<const GpData::Result> all) const {
+    if (options_.objectives == 1) return scores(seen, all, 0);
+    std::vector<models::ParetoPoint> points;
+    for (const GpData::Result& each : all)
+        points.push_back({seen[each.line].score.values(), seen[each.line].score.trouble()});
+    std::vector<double> places(all.size());
+    double place = 0.0;
+    for (const std::size_t i : models::pareto_order(points)) places[i] = place--;
+    return places;
+}
+
 template <class Pick>
-std::vector<GpData::Result> GpModel::best_and_others(std::span<const GpData::Result> all, std::size_t count,
-                                                     Pick pick) const {
+std::vector<GpData::Result> GpModel::best_and_others(const Observations& seen, std::span<const GpData::Result> all,
+                                                     std::size_t count, Pick pick) const {
     if (all.size() <= count) return {all.begin(), all.end()};
-    const auto rank = [&](std::size_t i) { return std::pair(all[i].iteration == data_.iteration(), all[i].score); };
+    const std::vector<double> goodness = worth(seen, all);
+    const auto rank = [&](std::size_t i) { return std::pair(all[i].iteration == data_.iteration(), goodness[i]); };
     std::vector<std::size_t> order(all.size());
     std::iota(order.begin(), order.end(), 0U);
     std::ranges::stable_sort(order, std::ranges::greater{}, rank);
@@ -170,16 +208,20 @@ std::vector<GpData::Result> GpModel::best_and_others(std::span<const GpData::Res
 
 /// Fits the kernel to the results that `fitted_` names.
 void GpModel::fit(const Observations& seen) {
-    const auto some = best_and_others(fitted_, most_fitted, evenly);
-    power_ = models::most_normal_power(targets(some, 1.0).values);
+    const auto some = best_and_others(seen, fitted_, most_fitted, evenly);
     std::vector<double> points;
     for (const GpData::Result& each : some) {
         const std::vector<double> point = varying(seen.point(each.number), each.iteration);
         points.insert(points.end(), point.begin(), point.end());
     }
-    const models::GpKernel kernel =
-        models::fit_kernel(categories(), points, targets(some, power_).values, fit_evaluations);
-    surface_.emplace(GpSurface{models::GaussianProcess(categories(), kernel)});
+    outcomes_.clear();
+    for (std::size_t k = 0; k < options_.objectives; ++k) {
+        const std::vector<double> values = scores(seen, some, k);
+        const double power = models::most_normal_power(targets(values, 1.0).values);
+        const models::GpKernel kernel =
+            models::fit_kernel(categories(), points, targets(values, power).values, fit_evaluations);
+        outcomes_.push_back({GpSurface{models::GaussianProcess(categories(), kernel)}, power});
+    }
     limits_.fit(limited(seen, some));
 }
 
@@ -187,8 +229,8 @@ void GpModel::learn(const Observations& seen, std::span<const space::Configurati
     const std::vector<GpData::Result> all = data_.results();
     const std::size_t at = last_fit(all.size(), options_);
     const std::size_t kept = options_.max_results - options_.max_results / 10;
-    auto held = best_and_others(std::span(all).first(at), kept, newest);
-    if (!surface_ || held != fitted_) {
+    auto held = best_and_others(seen, std::span(all).first(at), kept, newest);
+    if (outcomes_.empty() || held != fitted_) {
         fitted_ = held;
         fit(seen);
     }
@@ -203,12 +245,15 @@ void GpModel::learn(const Observations& seen, std::span<const space::Configurati
     for (const std::uint64_t number : under_way) trained.push_back(varying(seen.point(number)));
     for (const space::Configuration& other : others) trained.push_back(varying(coordinates(other)));
     points.insert(points.end(), trained.begin(), trained.end());
-    surface_->hold(std::move(points));
-    targets_ = targets(held, power_);
-    surface_->process.set_targets(targets_.values);
+    for (std::size_t k = 0; k < outcomes_.size(); ++k) {
+        Outcome& outcome = outcomes_[k];
+        outcome.surface.hold(points);
+        outcome.targets = targets(scores(seen, held, k), outcome.power);
+        outcome.surface.process.set_targets(outcome.targets.values);
+    }
     if (!limits_.empty()) limits_.learn(limited(seen, held), trained);
-    take_best(seen, held);
-    take_best_of(trained);
+    std::vector<Point> found = take_best(seen, held);
+    gain_.emplace(gain_over(std::move(found), expected_of(trained)));
 }
 
 GpLimits::Results GpModel::limited(const Observations& seen, std::span<const GpData::Result> results) const {
@@ -222,53 +267,106 @@ GpLimits::Results GpModel::limited(const Observations& seen, std::span<const GpD
     return known;
 }
 
-void GpModel::take_best(const Observations& seen, std::span<const GpData::Result> held) {
-    const std::vector<double> smooth = surface_->process.smoothed();
+std::vector<GpModel::Point> GpModel::take_best(const Observations& seen, std::span<const GpData::Result> held) {
+    std::vector<Point> smooth(held.size());
+    for (const Outcome& outcome : outcomes_) {
+        const std::vector<double> values = outcome.surface.process.smoothed();
+        for (std::size_t i = 0; i < held.size(); ++i) smooth[i].push_back(values[i]);
+    }
     std::vector<std::size_t> all; // at the iteration of suggestions
     for (std::size_t i = 0; i < held.size(); ++i)
         if (held[i].iteration == data_.iteration()) all.push_back(i);
-    std::vector<std::size_t> order;
-    std::ranges::copy_if(all, std::back_inserter(order),
+    std::vector<std::size_t> kept;
+    std::ranges::copy_if(all, std::back_inserter(kept),
                          [&](std::size_t i) { return seen[held[i].line].score.feasible; });
-    any_feasible_ = !order.empty();
-    const auto violation = [&](std::size_t i) { return seen[held[i].line].score.violation; };
-    if (!any_feasible_) order = std::move(all);
-    const std::size_t few = std::min<std::size_t>(3, order.size());
-    std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(few),
-                              [&](std::size_t a, std::size_t b) {
-                                  return any_feasible_ ? smooth[a] > smooth[b] : violation(a) < violation(b);
-                              });
-    best_ = smooth[order.front()];
+    any_feasible_ = !kept.empty();
+    if (any_feasible_) all = std::move(kept);
+    std::vector<models::ParetoPoint> points;
+    for (const std::size_t i : all)
+        points.push_back({smooth[i], any_feasible_ ? 0.0 : seen[held[i].line].score.violation});
     best_points_.clear();
-    for (std::size_t i = 0; i < few; ++i) best_points_.push_back(seen.point(held[order[i]].number));
+    std::vector<Point> found;
+    for (const std::size_t place : models::pareto_order(points)) {
+        if (best_points_.size() < most_centres * outcomes_.size())
+            best_points_.push_back(seen.point(held[all[place]].number));
+        found.push_back(smooth[all[place]]);
+    }
+    return found;
 }
 
-/// An improvement on what is going to be found anyway is none.
-void GpModel::take_best_of(std::span<const Point> trained) {
+std::vector<GpModel::Point> GpModel::expected_of(std::span<const Point> trained) const {
     std::vector<double> points;
-    for (const Point& point : trained)
-        if (limits_.log_probability(point) >= likely_kept) points.insert(points.end(), point.begin(), point.end());
-    if (points.empty()) return;
-    for (const models::GpPosterior& there : surface_->process.posteriors(points)) best_ = std::max(best_, there.mean);
+    std::vector<Point> means;
+    for (const Point& point : trained) {
+        if (limits_.log_probability(point) < likely_kept) continue;
+        points.insert(points.end(), point.begin(), point.end());
+        means.emplace_back();
+    }
+    if (means.empty()) return means;
+    for (const Outcome& outcome : outcomes_) {
+        const auto posteriors = outcome.surface.process.posteriors(points);
+        for (std::size_t i = 0; i < means.size(); ++i) means[i].push_back(posteriors[i].mean);
+    }
+    return means;
+}
+
+/// An improvement on what is expected anyway is none.
+models::HypervolumeGain GpModel::gain_over(std::vector<Point> found, std::vector<Point> expected) const {
+    if (outcomes_.size() == 1) {
+        found.insert(found.end(), expected.begin(), expected.end());
+        return models::HypervolumeGain(std::move(found));
+    }
+    Point reference;
+    for (std::size_t k = 0; k < outcomes_.size(); ++k) {
+        const auto [low, high] =
+            std::ranges::minmax(found | std::views::transform([k](const Point& each) { return each[k]; }));
+        reference.push_back(low - 0.1 * (high > low ? high - low : 1.0));
+    }
+    found.insert(found.end(), expected.begin(), expected.end());
+    return models::HypervolumeGain(thinned(std::move(found)), std::move(reference));
 }
 
 // ---- the acquisition
 
-namespace {
-
-/// log EI; -infinity where nothing is unknown.
-double log_gain(const models::GpPosterior& posterior, double best) {
-    if (posterior.variance <= 1e-20) return no_gain;
-    const double deviation = std::sqrt(posterior.variance);
-    return models::log_improvement((posterior.mean - best) / deviation).value + std::log(deviation);
+double GpModel::gain(std::span<const models::GpPosterior> posteriors) const {
+    std::vector<double> means;
+    std::vector<double> deviations;
+    bool any_unknown = false;
+    for (const models::GpPosterior& each : posteriors) {
+        any_unknown = any_unknown || each.variance > least_variance;
+        means.push_back(each.mean);
+        deviations.push_back(std::sqrt(std::max(each.variance, least_variance)));
+    }
+    return any_unknown ? gain_->log_expected(means, deviations) : no_gain;
 }
 
-} // namespace
+double GpModel::gain(std::span<const double> point, std::span<double> slopes) const {
+    const std::size_t m = outcomes_.size();
+    std::vector<double> means;
+    std::vector<double> deviations;
+    std::vector<Point> of_means(m, Point(point.size()));
+    std::vector<Point> of_variances(m, Point(point.size()));
+    for (std::size_t k = 0; k < m; ++k) {
+        const auto there = outcomes_[k].surface.process.posterior(point, of_means[k], of_variances[k]);
+        means.push_back(there.mean);
+        deviations.push_back(std::sqrt(std::max(there.variance, least_variance)));
+    }
+    std::vector<double> by_means(m);
+    std::vector<double> by_deviations(m);
+    const double value = gain_->log_expected(means, deviations, by_means, by_deviations);
+    for (std::size_t k = 0; k < m; ++k)
+        for (std::size_t j = 0; j < point.size(); ++j)
+            slopes[j] += by_means[k] * of_means[k][j] + by_deviations[k] * 0.5 * of_variances[k][j] / deviations[k];
+    return value;
+}
 
 double GpModel::acquisition(const Point& point) const {
     const Point some = varying(point);
     const double kept = limits_.log_probability(some);
-    return any_feasible_ ? kept + log_gain(surface_->process.posterior(some), best_) : kept;
+    if (!any_feasible_) return kept;
+    std::vector<models::GpPosterior> posteriors;
+    for (const Outcome& outcome : outcomes_) posteriors.push_back(outcome.surface.process.posterior(some));
+    return kept + gain(posteriors);
 }
 
 void GpModel::evaluate(std::vector<Candidate>& candidates) const {
@@ -280,8 +378,12 @@ void GpModel::evaluate(std::vector<Candidate>& candidates) const {
     const std::vector<double> kept = limits_.log_probabilities(points, candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition = kept[i];
     if (!any_feasible_) return;
-    const auto posteriors = surface_->process.posteriors(points);
-    for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition += log_gain(posteriors[i], best_);
+    std::vector<std::vector<models::GpPosterior>> posteriors(candidates.size());
+    for (const Outcome& outcome : outcomes_) {
+        const auto all = outcome.surface.process.posteriors(points);
+        for (std::size_t i = 0; i < candidates.size(); ++i) posteriors[i].push_back(all[i]);
+    }
+    for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].acquisition += gain(posteriors[i]);
 }
 
 GpModel::Point GpModel::near(const Point& point, double width, base::RngStream& random) const {
@@ -299,7 +401,7 @@ GpModel::Point GpModel::near(const Point& point, double width, base::RngStream& 
 
 std::vector<GpModel::Candidate> GpModel::candidates(std::uint64_t ticket, base::RngStream& random) const {
     std::vector<Candidate> all;
-    const std::size_t count = candidates_for(surface_->process.size());
+    const std::size_t count = candidates_for(outcomes_.front().surface.process.size());
     for (std::size_t i = 0; i < count; ++i) {
         Point point(axes_.size());
         for (double& each : point) each = random.uniform();
@@ -331,24 +433,13 @@ GpModel::Candidate GpModel::along_numbers(const Candidate& from, std::uint64_t t
     }
     if (moving.empty() || from.acquisition == no_gain) return from;
     std::vector<double> x = varying(from.point);
-    std::vector<double> mean_gradient(x.size());
-    std::vector<double> variance_gradient(x.size());
     const auto loss = [&](std::span<const double> at, std::span<double> gradient) {
         for (std::size_t i = 0; i < moving.size(); ++i) x[moving[i]] = at[i];
-        std::vector<double> kept_gradient(x.size(), 0.0);
-        const double kept = limits_.empty() ? 0.0 : limits_.log_probability(x, kept_gradient);
-        for (std::size_t i = 0; i < moving.size(); ++i) gradient[i] = -kept_gradient[moving[i]];
-        if (!any_feasible_) return -kept;
-        const auto posterior = surface_->process.posterior(x, mean_gradient, variance_gradient);
-        const double deviation = std::sqrt(std::max(posterior.variance, 1e-20));
-        const double z = (posterior.mean - best_) / deviation;
-        const models::LogImprovement h = models::log_improvement(z);
-        for (std::size_t i = 0; i < moving.size(); ++i) {
-            const double deviation_gradient = 0.5 * variance_gradient[moving[i]] / deviation;
-            const double z_gradient = (mean_gradient[moving[i]] - z * deviation_gradient) / deviation;
-            gradient[i] -= h.slope * z_gradient + deviation_gradient / deviation;
-        }
-        return -(kept + h.value + std::log(deviation));
+        std::vector<double> slopes(x.size(), 0.0);
+        double value = limits_.empty() ? 0.0 : limits_.log_probability(x, slopes);
+        if (any_feasible_) value += gain(x, slopes);
+        for (std::size_t i = 0; i < moving.size(); ++i) gradient[i] = -slopes[moving[i]];
+        return -value;
     };
     std::vector<double> start;
     for (const std::size_t i : moving) start.push_back(from.point[active_[i]]);

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "searchers/coordinates/axes.hpp"
+#include "searchers/results/startup.hpp"
 
 namespace ranktune::searchers {
 namespace {
@@ -57,9 +58,7 @@ TpeModel::TpeModel(space::SearchSpace space, std::uint64_t seed, const TpeOption
     : space_(std::move(space)),
       seed_(seed),
       options_(options),
-      results_([least = std::max<std::size_t>(1, options.n_startup_trials)](
-                   std::size_t, std::size_t finite) { return finite >= least; },
-               LargestBudget::Violators::ordered),
+      results_(enough_to_start(options.n_startup_trials), LargestBudget::Violators::ordered),
       tried_(space_) {
     for (const space::Parameter& parameter : space_.parameters()) {
         if (!space::has_coordinate(parameter.domain)) continue;

@@ -173,7 +173,9 @@ constexpr DomainInfo all_domains[] = {
     {"qlograndint(lower, upper, q)", "Multiples of `q` in [lower, upper], uniform in the logarithm; `lower` >= 1."},
     {"stepuniform(lower, upper, step)", "Floats lower, lower + step, ... up to `upper`, each as likely."},
     {"steprandint(lower, upper, step)", "Integers lower, lower + step, ... up to `upper`, each as likely."},
-    {"choice([a, b, ...])", "One of the list, each as likely; `ordered=true` marks neighbours as similar."},
+    {"choice([a, b, ...])",
+     "One of the list, each as likely. `ordered` says whether neighbours are similar; default: in lists of numbers "
+     "that rise or fall."},
     {"grid([a, b, ...])",
      "Every value in turn: trial i takes point i of the cross product of all grids, the last one fastest."},
 };

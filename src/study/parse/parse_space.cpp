@@ -215,7 +215,8 @@ std::optional<Domain> SpaceReader::read_call(const Node& node, const std::string
 std::optional<Domain> SpaceReader::read_choice(const Node& node, const std::string& key) {
     const auto values = to_value(node, key, mistakes_);
     if (!values) return std::nullopt;
-    Domain domain = space::Choice{values->as_list(), false};
+    // Studies of before 0.2.0 have lists without an order; resolved files since then say it of each list of numbers.
+    Domain domain = space::Choice{values->as_list(), !trusted_ && space::in_order(values->as_list())};
     if (const std::string why = space::problem(domain); !why.empty()) {
         mistakes_.value(node, key, "a choice " + why);
         return std::nullopt;

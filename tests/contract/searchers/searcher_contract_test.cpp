@@ -36,7 +36,9 @@ class Slow final : public searchers::Searcher {
     }
     [[nodiscard]] bool exhausted(std::uint64_t index) const override { return fault_ == Fault::ends_late && index > 5; }
     [[nodiscard]] bool learns() const override { return true; }
-    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups) const override { return groups; }
+    [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& /*seen*/) const override {
+        return groups;
+    }
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override {
         if (fault_ == Fault::prepares_anew) ticket += asked_++;
         Preparation work = toy_.prepare(ticket, std::move(seen));

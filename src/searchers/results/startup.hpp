@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// When there are enough results for a model.
+
+#include <algorithm>
+#include <cstddef>
+
+#include "searchers/results/largest_budget.hpp"
+
+namespace ranktune::searchers {
+
+/// So many finite results at one iteration are enough.
+[[nodiscard]] inline LargestBudget::Enough enough_to_start(std::size_t startup) {
+    return [least = std::max<std::size_t>(1, startup)](std::size_t, std::size_t finite) { return finite >= least; };
+}
+
+/// Whether a table has had enough of them. Follows the table until then.
+class Startup {
+  public:
+    explicit Startup(std::size_t startup) : results_(enough_to_start(startup), LargestBudget::Violators::as_reported) {}
+
+    [[nodiscard]] bool is_over(const Observations& seen) {
+        if (!over_) results_.read(seen);
+        over_ = over_ || results_.iteration() > 0;
+        return over_;
+    }
+
+  private:
+    LargestBudget results_;
+    bool over_ = false;
+};
+
+} // namespace ranktune::searchers
