@@ -100,6 +100,15 @@ class Space(Meanings):
         self.assertIn("`steprandint(a, b, q)`", guide)
         self.assertNotIn("`qrandint(a, b, q)`", guide)
 
+    def test_a_study_whose_lists_had_no_order_keeps_it_so(self):
+        self.run_tiny("-q", "space.lr=choice([0.001, 0.01, 0.1], ordered=false)")
+        out, _ = self.run_tiny("space.lr=[0.001, 0.01, 0.1]", "study.num_trials=8")
+        self.assertNotRegex(out, r"changed +space")
+        self.assertIn('lr = "choice([0.001, 0.01, 0.1], ordered=false)"', (self.cwd / "tiny" / "resolved.toml").read_text())
+        self.ranktune("replay", "tiny", "--verify")
+        _, err = self.run_tiny("space.lr=[0.001, 0.01, 0.2]", code=2)
+        self.assertIn("space.lr", err)
+
     def test_two_values_that_make_the_same_argument_are_noted(self):
         space = 'layers = [["a,b"], ["a", "b"]]'
         self.study(self.PROGRAM, space, trials=2, arguments="{args}")

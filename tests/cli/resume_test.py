@@ -257,15 +257,6 @@ class Resume(Long):
         _, err = self.run_tiny(code=2)
         self.assertIn('space.lr   "loguniform(0.001, 1.0)" -> "loguniform(0.01, 1.0)"', err)
 
-    def test_a_study_whose_lists_had_no_order_keeps_it_so(self):
-        self.run_tiny("-q", "space.lr=choice([0.001, 0.01, 0.1], ordered=false)")
-        out, _ = self.run_tiny("space.lr=[0.001, 0.01, 0.1]", "study.num_trials=8")
-        self.assertNotRegex(out, r"changed +space")
-        self.assertIn('lr = "choice([0.001, 0.01, 0.1], ordered=false)"', (self.cwd / "tiny" / "resolved.toml").read_text())
-        self.ranktune("replay", "tiny", "--verify")
-        _, err = self.run_tiny("space.lr=[0.001, 0.01, 0.2]", code=2)
-        self.assertIn("space.lr", err)
-
     def test_a_study_keeps_its_searcher_when_the_file_names_none(self):
         def searcher():
             return re.search(r'\[searcher\]\ntype = "(\w+)"', (self.cwd / "tiny" / "resolved.toml").read_text())[1]
