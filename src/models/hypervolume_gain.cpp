@@ -50,8 +50,7 @@ HypervolumeGain::HypervolumeGain(std::vector<std::vector<double>> front, std::ve
         bounds_[k].push_back(reference_[k]);
         for (const std::vector<double>& point : front) bounds_[k].push_back(point[k]);
         std::ranges::sort(bounds_[k]);
-        const auto equal = std::ranges::unique(bounds_[k]);
-        bounds_[k].erase(equal.begin(), equal.end());
+        bounds_[k].erase(std::unique(bounds_[k].begin(), bounds_[k].end()), bounds_[k].end());
     }
     std::vector<Side> box;
     cut(front, box);
@@ -98,24 +97,29 @@ double HypervolumeGain::log_expected(std::span<const double> means, std::span<co
         for (const double bound : bounds_[k]) improvements[k].push_back(over(bound, means[k], deviations[k]));
         improvements[k].emplace_back();
     }
-    std::vector<double> logarithms(boxes());
-    std::vector<Slopes> lengths(boxes_.size());
+    std::vector<double> logarithms;
+    std::vector<Slopes> lengths;
     LogSum sum;
-    for (std::size_t i = 0; i < boxes_.size(); ++i) {
-        const auto& of_bound = improvements[m - 1 - i % m];
-        lengths[i] = between(of_bound[boxes_[i].low], of_bound[boxes_[i].high]);
-        logarithms[i / m] += lengths[i].value;
-        if (i % m == m - 1) sum.add(logarithms[i / m]);
+    for (auto side = boxes_.begin(); side != boxes_.end();) {
+        logarithms.push_back(0.0);
+        for (std::size_t k = m; k-- > 0; ++side) {
+            lengths.push_back(between(improvements[k][side->low], improvements[k][side->high]));
+            logarithms.back() += lengths.back().value;
+        }
+        sum.add(logarithms.back());
     }
     std::ranges::fill(by_means, 0.0);
     std::ranges::fill(by_deviations, 0.0);
     const double value = sum.value();
     if (!std::isfinite(value)) return nothing;
-    for (std::size_t i = 0; i < boxes_.size(); ++i) {
-        const double share = std::exp(logarithms[i / m] - value);
-        if (share == 0.0) continue;
-        by_means[m - 1 - i % m] += share * lengths[i].by_mean;
-        by_deviations[m - 1 - i % m] += share * lengths[i].by_deviation;
+    auto length = lengths.begin();
+    for (const double logarithm : logarithms) {
+        const double share = std::exp(logarithm - value);
+        for (std::size_t k = m; k-- > 0; ++length) {
+            if (share == 0.0) continue;
+            by_means[k] += share * length->by_mean;
+            by_deviations[k] += share * length->by_deviation;
+        }
     }
     return value;
 }

@@ -45,7 +45,7 @@ std::string text_of(const Normal& d) {
 }
 
 std::string text_of(const Choice& d) {
-    const std::string list = Value(d.values).literal();
+    std::string list = Value(d.values).literal();
     if (d.ordered == in_order(d.values)) return list;
     return "choice(" + list + ", ordered=" + (d.ordered ? "true)" : "false)");
 }

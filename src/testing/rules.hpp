@@ -49,7 +49,7 @@ class BrokenRules {
             texts_.push_back(where + ": " + rule);
         }
     }
-    [[nodiscard]] std::vector<std::string> take() { return std::move(texts_); }
+    [[nodiscard]] std::vector<std::string> take() { return std::exchange(texts_, {}); }
 
   private:
     std::vector<std::string> seen_;

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "models/minimise.hpp"
@@ -318,8 +317,12 @@ models::HypervolumeGain GpModel::gain_over(std::vector<Point> found, std::vector
     }
     Point reference;
     for (std::size_t k = 0; k < outcomes_.size(); ++k) {
-        const auto [low, high] =
-            std::ranges::minmax(found | std::views::transform([k](const Point& each) { return each[k]; }));
+        double low = found.front()[k];
+        double high = low;
+        for (const Point& each : found) {
+            low = std::min(low, each[k]);
+            high = std::max(high, each[k]);
+        }
         reference.push_back(low - 0.1 * (high > low ? high - low : 1.0));
     }
     found.insert(found.end(), expected.begin(), expected.end());
