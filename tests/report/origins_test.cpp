@@ -70,7 +70,8 @@ std::vector<Json> exported(const StudyByHand& study) {
 
 /// #0 and #1 begin before a suggestion is ready, #2 after one that failed, #3 takes one, a user asks for #4.
 struct Prepared : StudyByHand {
-    explicit Prepared(const study::SuggestionBasis& basis) : StudyByHand(short_trials("type = \"tpe\"\n")) {
+    explicit Prepared(const study::SuggestionBasis& basis)
+        : StudyByHand(short_trials("type = \"external\"\ncommand = \"none\"\n")) {
         began(2);
         step(study::Prepared{0, {}, "no memory\nat line 3"});
         train(0, 1, 0.5);
@@ -89,14 +90,15 @@ struct Prepared : StudyByHand {
 
 TEST_CASE("a prepared suggestion says what it rests on, in the study's metric", "[report]") {
     // A score of -0.75 is a loss of 0.75.
-    const Prepared study({.model = "tpe", .results = 24, .expected = -0.75, .gain = 1.5, .note = "searches a branch"});
+    const Prepared study(
+        {.model = "external", .results = 24, .expected = -0.75, .gain = 1.5, .note = "searches a branch"});
     REQUIRE(study.state(3).origin.kind == study::Origin::Kind::ticket);
     CHECK_THAT(explained(view_of(study), 3),
-               Contains("origin    prepared by tpe from 24 results; expected loss 0.7500; log of its acquisition "
+               Contains("origin    prepared by external from 24 results; expected loss 0.7500; log of its acquisition "
                         "1.5000; searches a branch\n"));
     CHECK(exported(study).at(3) == Json{{"kind", "ticket"},
                                         {"index", 1},
-                                        {"model", "tpe"},
+                                        {"model", "external"},
                                         {"results", 24},
                                         {"expected", 0.75},
                                         {"gain", 1.5},
@@ -106,9 +108,9 @@ TEST_CASE("a prepared suggestion says what it rests on, in the study's metric", 
 TEST_CASE("a prepared suggestion without a model has the searcher's name, and its note", "[report]") {
     const Prepared sobol({.model = "sobol", .note = "the model needs 10 results"});
     CHECK_THAT(explained(view_of(sobol), 3),
-               Contains("origin    prepared by tpe (sobol); the model needs 10 results\n"));
+               Contains("origin    prepared by external (sobol); the model needs 10 results\n"));
     const Prepared silent({});
-    CHECK_THAT(explained(view_of(silent), 3), Contains("origin    prepared by tpe\n"));
+    CHECK_THAT(explained(view_of(silent), 3), Contains("origin    prepared by external\n"));
     CHECK(exported(silent).at(3) == Json{{"kind", "ticket"}, {"index", 1}});
 }
 
@@ -128,7 +130,7 @@ TEST_CASE("a suggestion that was not prepared is explained from the records befo
                                  "complete\n"));
     CHECK_THAT(text(2), Contains("origin    suggested by evolution from 2 results; a change of #0\n"));
     CHECK_THAT(explained(view_of(study), 2), Contains("origin    suggested by evolution\n"));
-    const Prepared prepared({.model = "tpe"});
+    const Prepared prepared({.model = "external"});
     const TemporaryDirectory other;
     write_journal(other.path(), prepared.records);
     CHECK(basis_of(files, other.path(), study::TrialId(3)) == study::SuggestionBasis{}); // its record says it
@@ -138,9 +140,9 @@ TEST_CASE("a stopgap says why no suggestion was taken", "[report]") {
     const Prepared study({});
     const StudyView view = view_of(study);
     REQUIRE(study.state(2).origin.kind == study::Origin::Kind::stopgap);
-    CHECK_THAT(explained(view, 0), Contains("origin    a stopgap of tpe: no suggestion was ready\n"));
-    CHECK_THAT(explained(view, 1), Contains("origin    a stopgap of tpe: no suggestion was ready\n"));
-    CHECK_THAT(explained(view, 2), Contains("origin    a stopgap of tpe: the searcher failed: no memory\n"));
+    CHECK_THAT(explained(view, 0), Contains("origin    a stopgap of external: no suggestion was ready\n"));
+    CHECK_THAT(explained(view, 1), Contains("origin    a stopgap of external: no suggestion was ready\n"));
+    CHECK_THAT(explained(view, 2), Contains("origin    a stopgap of external: the searcher failed: no memory\n"));
     CHECK(exported(study).at(1) == Json{{"kind", "stopgap"}, {"index", 1}});
     CHECK(exported(study).at(2) ==
           Json{{"kind", "stopgap"}, {"index", 2}, {"failures", 1}, {"failure", "no memory\nat line 3"}});

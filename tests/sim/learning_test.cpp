@@ -162,7 +162,7 @@ TEST_CASE("Prepared suggestions follow from the records before their tickets, wh
             }
         });
     }
-    CHECK(tickets > 60); // of 160 trials
+    CHECK(tickets > 50); // of 160 trials, of which the first ones come before there is a model
 }
 
 TEST_CASE("A deterministic study that learns is the same on any number of ranks", "[sim][searchers]") {
