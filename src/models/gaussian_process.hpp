@@ -3,6 +3,8 @@
 // Gaussian process regression over numbers and categories.
 
 #include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -27,6 +29,9 @@ struct GpKernel {
 struct GpPosterior {
     double mean = 0.0;
     double variance = 0.0; ///< of the function, without noise; >= 0
+    static constexpr double least_variance = 1e-20;
+    /// Of the function; at least the root of `least_variance`, so that one may divide by it.
+    [[nodiscard]] double deviation() const { return std::sqrt(std::max(variance, least_variance)); }
 };
 
 /// Points are appended one by one (a row of the Cholesky factor each, O(n^2)), so that a process made in one go and one

@@ -39,13 +39,12 @@ AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, 
 }
 
 std::optional<space::Configuration> AutoSearcher::suggest(std::uint64_t index, const Observations& seen) const {
-    // The population is not to begin at random: trials by gp make it.
-    if (is_over(seen)) return front_->suggest(gp_ ? index + gp_trials_ : index, seen);
+    if (is_over(seen)) return front_->suggest(of_front(index), seen);
     return gp_ ? gp_->suggest(index, seen) : tpe_.suggest(index, seen);
 }
 
 study::SuggestionBasis AutoSearcher::basis(std::uint64_t index, const Observations& seen) const {
-    return is_over(seen) ? front_->basis(gp_ ? index + gp_trials_ : index, seen) : Searcher::basis(index, seen);
+    return is_over(seen) ? front_->basis(of_front(index), seen) : Searcher::basis(index, seen);
 }
 
 std::uint32_t AutoSearcher::prepares_ahead(std::uint32_t groups, const Observations& seen) const {

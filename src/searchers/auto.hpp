@@ -55,6 +55,10 @@ class AutoSearcher final : public Searcher {
         return front_ && (!gp_ || seen.points() > gp_trials_);
     }
 
+    /// nsga2's number of suggestion `index`. Its first ones are random, but where gp began, its trials are the
+    /// population.
+    [[nodiscard]] std::uint64_t of_front(std::uint64_t index) const { return gp_ ? index + gp_trials_ : index; }
+
     std::shared_ptr<ComputedTickets> computed_ = std::make_shared<ComputedTickets>(); ///< by both
     TpeSearcher tpe_;
     std::optional<GpSearcher> gp_;       ///< nullopt: suggests nothing on this space

@@ -45,9 +45,7 @@ std::string text_of(const Normal& d) {
 }
 
 std::string text_of(const Choice& d) {
-    std::string list = Value(d.values).literal();
-    if (d.ordered == in_order(d.values)) return list;
-    return "choice(" + list + ", ordered=" + (d.ordered ? "true)" : "false)");
+    return d.ordered == in_order(d.values) ? Value(d.values).literal() : full_text(d);
 }
 std::string text_of(const Grid& d) { return call("grid", {d.values}); }
 std::string text_of(const Constant& d) { return d.value.literal(); }
@@ -111,6 +109,10 @@ std::string problem_of(const Grid& d) { return problem_of_list(d.values); }
 std::string problem_of(const Constant& d) { return holds_nan(d.value) ? "must not be nan" : ""; }
 
 } // namespace
+
+std::string full_text(const Choice& choice) {
+    return "choice(" + Value(choice.values).literal() + ", ordered=" + (choice.ordered ? "true)" : "false)");
+}
 
 std::string text(const Domain& domain) {
     return std::visit([](const auto& d) { return text_of(d); }, domain);

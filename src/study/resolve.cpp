@@ -178,11 +178,9 @@ std::string parameter_text(const space::Parameter& parameter, const std::set<std
     if (constant != nullptr) {
         value = text_of(constant->value);
     } else if (choice != nullptr) {
-        value = text_of(space::Value(choice->values));
         // A plain list is one without an order here: see parse_space.cpp.
-        if (choice->ordered || space::in_order(choice->values))
-            value = text_of("choice(" + space::Value(choice->values).literal() +
-                            ", ordered=" + (choice->ordered ? "true)" : "false)"));
+        const bool says_order = choice->ordered || space::in_order(choice->values);
+        value = says_order ? text_of(space::full_text(*choice)) : text_of(space::Value(choice->values));
     } else {
         value = text_of(space::text(parameter.domain));
     }

@@ -72,6 +72,8 @@ struct Constant {
 
 /// Whether values are two and more numbers that only rise, or only fall.
 [[nodiscard]] bool in_order(const std::vector<Value>& values);
+/// `choice([...], ordered=...)`, where `text` leaves out what need not be said.
+[[nodiscard]] std::string full_text(const Choice& choice);
 
 using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant>;
 

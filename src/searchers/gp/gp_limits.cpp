@@ -50,10 +50,8 @@ LimitTargets limit_targets(const GpLimits::Results& results, std::size_t k) {
     return targets;
 }
 
-double deviation_of(const models::GpPosterior& posterior) { return std::sqrt(std::max(posterior.variance, 1e-20)); }
-
 double log_kept(const models::GpPosterior& posterior, double bound) {
-    return models::log_normal_probability((bound - posterior.mean) / deviation_of(posterior)).value;
+    return models::log_normal_probability((bound - posterior.mean) / posterior.deviation()).value;
 }
 
 /// Absent coordinates (NaN) are equal.
@@ -106,7 +104,7 @@ double GpLimits::log_probability(std::span<const double> point, std::span<double
     std::vector<double> of_variance(point.size());
     for (const Limit& limit : limits_) {
         const auto posterior = limit.surface.process.posterior(point, of_mean, of_variance);
-        const double deviation = deviation_of(posterior);
+        const double deviation = posterior.deviation();
         const double z = (limit.bound - posterior.mean) / deviation;
         const models::LogProbability p = models::log_normal_probability(z);
         sum += p.value;

@@ -24,7 +24,6 @@ constexpr std::uint64_t short_list = 16;
 constexpr std::size_t most_under_way = 64;
 /// Around so many of the best results points are tried, for each objective.
 constexpr std::size_t most_centres = 3;
-constexpr double least_variance = 1e-20;
 /// log P of a point that is more likely to keep the constraints than not.
 const double likely_kept = std::log(0.5);
 
@@ -51,7 +50,7 @@ std::vector<std::size_t> evenly(std::span<const std::size_t> all, std::size_t co
 }
 
 /// With three and more objectives a long front would make too many boxes: those with the most room around them stay.
-std::vector<std::vector<double>> thinned(std::vector<std::vector<double>> front) {
+std::vector<std::vector<double>> thinned(const std::vector<std::vector<double>>& front) {
     constexpr std::size_t most[] = {200, 40, 16}; // with 2, 3, 4 objectives
     std::vector<models::ParetoPoint> points;
     for (const auto& each : front) points.push_back({each});
@@ -143,10 +142,12 @@ study::SuggestionBasis GpModel::basis_of(const space::Configuration& configurati
     const Outcome& first = outcomes_.front();
     basis.results = first.targets.values.size();
     const Point point = coordinates(configuration);
-    const double mean = first.surface.process.posterior(varying(point)).mean;
-    const double score =
-        first.targets.of_scores.back(models::inverse_yeo_johnson(first.targets.of_powers.back(mean), first.power));
-    if (std::isfinite(score) && outcomes_.size() == 1) basis.expected = score;
+    if (outcomes_.size() == 1) {
+        const double mean = first.surface.process.posterior(varying(point)).mean;
+        const double score =
+            first.targets.of_scores.back(models::inverse_yeo_johnson(first.targets.of_powers.back(mean), first.power));
+        if (std::isfinite(score)) basis.expected = score;
+    }
     if (const double gain = acquisition(point); std::isfinite(gain)) basis.gain = gain;
     if (!any_feasible_) basis.note = "no result keeps the constraints yet: most likely to keep them";
     return basis;
@@ -310,13 +311,9 @@ std::vector<GpModel::Point> GpModel::expected_of(std::span<const Point> trained)
 }
 
 /// An improvement on what is expected anyway is none.
-models::HypervolumeGain GpModel::gain_over(std::vector<Point> found, std::vector<Point> expected) const {
-    if (outcomes_.size() == 1) {
-        found.insert(found.end(), expected.begin(), expected.end());
-        return models::HypervolumeGain(std::move(found));
-    }
-    Point reference;
-    for (std::size_t k = 0; k < outcomes_.size(); ++k) {
+models::HypervolumeGain GpModel::gain_over(std::vector<Point> found, std::span<const Point> expected) const {
+    Point reference; // none with one objective
+    for (std::size_t k = 0; outcomes_.size() > 1 && k < outcomes_.size(); ++k) {
         double low = found.front()[k];
         double high = low;
         for (const Point& each : found) {
@@ -326,7 +323,8 @@ models::HypervolumeGain GpModel::gain_over(std::vector<Point> found, std::vector
         reference.push_back(low - 0.1 * (high > low ? high - low : 1.0));
     }
     found.insert(found.end(), expected.begin(), expected.end());
-    return models::HypervolumeGain(thinned(std::move(found)), std::move(reference));
+    if (outcomes_.size() > 1) found = thinned(found);
+    return models::HypervolumeGain(std::move(found), std::move(reference));
 }
 
 // ---- the acquisition
@@ -336,9 +334,9 @@ double GpModel::gain(std::span<const models::GpPosterior> posteriors) const {
     std::vector<double> deviations;
     bool any_unknown = false;
     for (const models::GpPosterior& each : posteriors) {
-        any_unknown = any_unknown || each.variance > least_variance;
+        any_unknown = any_unknown || each.variance > models::GpPosterior::least_variance;
         means.push_back(each.mean);
-        deviations.push_back(std::sqrt(std::max(each.variance, least_variance)));
+        deviations.push_back(each.deviation());
     }
     return any_unknown ? gain_->log_expected(means, deviations) : no_gain;
 }
@@ -352,7 +350,7 @@ double GpModel::gain(std::span<const double> point, std::span<double> slopes) co
     for (std::size_t k = 0; k < m; ++k) {
         const auto there = outcomes_[k].surface.process.posterior(point, of_means[k], of_variances[k]);
         means.push_back(there.mean);
-        deviations.push_back(std::sqrt(std::max(there.variance, least_variance)));
+        deviations.push_back(there.deviation());
     }
     std::vector<double> by_means(m);
     std::vector<double> by_deviations(m);

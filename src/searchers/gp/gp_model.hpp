@@ -107,7 +107,7 @@ class GpModel {
     [[nodiscard]] std::vector<Point> take_best(const Observations& seen, std::span<const GpData::Result> held);
     /// Means of what is going to be found anyway.
     [[nodiscard]] std::vector<Point> expected_of(std::span<const Point> trained) const;
-    [[nodiscard]] models::HypervolumeGain gain_over(std::vector<Point> found, std::vector<Point> expected) const;
+    [[nodiscard]] models::HypervolumeGain gain_over(std::vector<Point> found, std::span<const Point> expected) const;
     /// Those of the results whose distances from the constraints are known.
     [[nodiscard]] GpLimits::Results limited(const Observations& seen, std::span<const GpData::Result> results) const;
     /// Of objective `k`; larger is better.
