@@ -113,11 +113,11 @@ void check_pbt(const study::AlgorithmCheck& check) {
 }
 
 study::SchedulerPlan plan_pbt(const study::StudySpec& spec) {
-    const bool synchronous = population_options(spec).synchronous;
-    study::SchedulerPlan plan{
-        .words = synchronous ? "synchronous population-based training" : "population-based training",
-        .paused_checkpoints = 2 * std::uint64_t{spec.num_trials},
-        .needed_checkpoints = spec.num_trials};
+    const std::string synchronous = population_options(spec).synchronous ? "synchronous " : "";
+    study::SchedulerPlan plan{.words = synchronous + "population-based training" +
+                                       (spec.scheduler.explore.empty() ? " that explores nothing" : ""),
+                              .paused_checkpoints = 2 * std::uint64_t{spec.num_trials},
+                              .needed_checkpoints = spec.num_trials};
     if (spec.num_trials < 2)
         plan.warning = "a population of one: nobody takes over anything; raise study.num_trials (10 to 80 are usual)";
     return plan;

@@ -78,10 +78,9 @@ void check_options(const AlgorithmInfo* algorithm, const space::Configuration& o
 }
 
 void check_explored(const SchedulerSpec& scheduler, const StudySpec& study) {
-    if (scheduler.algorithm->explores == scheduler.explore.empty())
+    if (!scheduler.algorithm->explores && !scheduler.explore.empty())
         throw base::UsageError("scheduler.explore: '" + scheduler.algorithm->name +
-                               (scheduler.explore.empty() ? "' needs hyper-parameters that change while a trial trains"
-                                                          : "' changes nothing while a trial trains"));
+                               "' changes nothing while a trial trains");
     for (const Explored& each : scheduler.explore) {
         const space::Parameter* parameter = study.space.find(each.name);
         const std::string problem =

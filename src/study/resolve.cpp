@@ -254,8 +254,8 @@ void write_warm_start(const SearcherSpec& searcher, Writer& out) {
 }
 
 void write_explore(const SchedulerSpec& scheduler, Writer& out) {
-    if (scheduler.explore.empty()) return;
-    out.table("scheduler.explore");
+    if (!scheduler.algorithm->explores) return;
+    out.table("scheduler.explore"); // without a line: trials only take over states
     for (const Explored& each : scheduler.explore) {
         std::string factors;
         for (const double factor : each.factors) factors += (factors.empty() ? "" : ", ") + text_of(factor);

@@ -24,11 +24,11 @@ struct ExploreCase {
 // (Unlike in Ray any searcher goes with it: it chooses where the members begin.)
 TEST_CASE("P16: mistakes of [scheduler.explore] and of pbt's options", "[study]") {
     const std::string pbt = "type = \"pbt\"\n";
-    const std::string takes = "takes \"perturb\", \"resample\", or a list of factors such as [0.8, 1.2]";
+    const std::string takes = "takes \"perturb\", \"resample\", \"keep\", or a list of factors such as [0.8, 1.2]";
     const std::vector<ExploreCase> cases = {
         {pbt,
          "12:1 scheduler.explore: needs a line for each hyper-parameter that is to change while a trial trains, "
-         "such as lr = \"perturb\"; those that may change: lr"},
+         "such as lr = \"perturb\"; those that may change: lr; explore = {} if trials shall only take over states"},
         {pbt + "explore = 3\n",
          "14:11 scheduler.explore: is a table: [scheduler.explore] with a line for each "
          "hyper-parameter that changes"},
@@ -91,6 +91,20 @@ TEST_CASE("what is explored reads back from the resolved file as it was written"
     CHECK(resolved.find("[scheduler.explore]\nlr = [0.8, 1.2]\noptimizer.decay = \"resample\"\n") != std::string::npos);
     CHECK(resolved_toml(parse_resolved_study(resolved, "resolved.toml", ranktune::testing::built_in_algorithms())) ==
           resolved);
+}
+
+TEST_CASE("a study can say that nothing is explored", "[study]") {
+    for (const char* lines : {"explore = {}\n", "[scheduler.explore]\n", "explore.lr = \"keep\"\n"}) {
+        INFO(lines);
+        Parts parts;
+        parts.trainable = "builtin = \"curve\"\n";
+        parts.rest = std::string("[scheduler]\ntype = \"pbt\"\n") + lines;
+        const StudySpec spec = parse(parts.text());
+        CHECK(spec.scheduler.explore.empty());
+        const std::string resolved = resolved_toml(spec);
+        CHECK(resolved_toml(parse_resolved_study(resolved, "resolved.toml",
+                                                 ranktune::testing::built_in_algorithms())) == resolved);
+    }
 }
 
 TEST_CASE("a deterministic population is not synchronous", "[study]") {

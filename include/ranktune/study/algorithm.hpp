@@ -134,7 +134,7 @@ struct SchedulerInfo : AlgorithmInfo {
     std::function<std::unique_ptr<schedulers::Scheduler>(const StudySpec& study)> make;
     std::optional<CheckpointNeed> needs_checkpoints; ///< nullopt: never pauses a trial
     bool has_rungs = false;                          ///< judges trials at rungs (checkpoint.at_rungs)
-    bool explores = false;   ///< changes hyper-parameters during training: needs [scheduler.explore]
+    bool explores = false;   ///< changes hyper-parameters during training: takes [scheduler.explore]
     bool schedules = false;  ///< changes them at given iterations: needs [scheduler.schedule]
     bool trains_all = false; ///< every trial trains to its end with its own configuration: searcher.repeats is accepted
     std::function<SchedulerPlan(const StudySpec& study)> plan; ///< may be empty: `SchedulerPlan{}`
@@ -188,7 +188,8 @@ struct Algorithms {
 struct SchedulerSpec {
     std::shared_ptr<const SchedulerInfo> algorithm;
     space::Configuration options;
-    std::vector<Explored> explore = {};   ///< in the order of the study file; only where `algorithm->explores`
+    std::vector<Explored> explore = {};   ///< in the order of the study file; empty: nothing changes, which
+                                          ///< is a choice where `algorithm->explores`
     std::vector<Scheduled> schedule = {}; ///< likewise; only where `algorithm->schedules`
 };
 /// Results of an earlier study: an entry of searcher.warm_start.

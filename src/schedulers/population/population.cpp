@@ -114,8 +114,9 @@ base::RngStream Population::stream(base::Purpose purpose, const Report& report) 
 bool Population::is_better(const study::Ranked& entry, const Report& report) const {
     if (entry.trial == report.trial) return false;
     if (options_.selection != Selection::t_test) return entry.score > report.score.rank();
-    std::vector<double> own = member(report.trial).window;
-    if (!member(report.trial).held) own.push_back(report.score.rank());
+    const Member& at = member(report.trial);
+    std::vector<double> own = at.window;
+    if (report.iteration > at.iteration) own.push_back(report.score.rank());
     const models::WelchTest test = models::welch_test(member(entry.trial).window, own);
     return test.difference > 0.0 && test.p_value < level_of_t_test;
 }
@@ -125,10 +126,27 @@ bool Population::is_unreadable(const Report& report, TrialId donor) const {
     return report.iteration == own.judged && std::ranges::find(own.unreadable, donor) != own.unreadable.end();
 }
 
+/// Two members that are alike have the same score for long, while each would gain by the other's state.
+bool Population::is_tie(const study::Ranked& entry, const Report& report) const {
+    return group_size(options_.members, options_.quantile, true) == 1 && !explore_.empty() &&
+           entry.trial != report.trial && entry.score == report.score.rank() && std::isfinite(entry.score);
+}
+
+/// Its report of the ready point before this one, if it is to be judged there now.
+std::optional<Report> Population::judged_late(const Report& report, const Standing& standing) const {
+    const Member& own = member(report.trial);
+    const bool first_here =
+        standing.members <= 1 || (options_.selection == Selection::truncation && standing.group == 0);
+    if (!first_here || options_.compare == Compare::latest || options_.synchronous) return {};
+    if (own.judged == 0 || own.judged >= report.iteration || own.judged_as != own.generation()) return {};
+    return Report{report.trial, own.judged, own.score};
+}
+
 /// At a barrier all choices are made at once.
 Population::Choice Population::choice_of(const Report& report, const Standing& standing) const {
     const Member& own = member(report.trial);
     Choice choice = own.held && report.iteration == barrier_ ? own.choice : choose(report, standing);
+    if (const auto late = judged_late(report, standing)) choice = choose(*late, standing_of(*late));
     if (choice.donor && publication(member(*choice.donor)) == nullptr) choice.donor.reset();
     return choice;
 }
@@ -148,13 +166,13 @@ Population::Choice Population::choose_above(const Report& report, const Standing
     const std::size_t size =
         std::min(ranking.size(),
                  standing.group + (old_score && ranking.position({own.score, report.trial}) < standing.group ? 1 : 0));
+    const auto beats = [&](const study::Ranked& entry) { return is_better(entry, report) || is_tie(entry, report); };
     // The best may be that old score; where the next is no better either, all scores are equal.
-    if (!is_better(ranking.best(), report) && !(size > 1 && is_better(ranking[1], report))) return {};
+    if (!beats(ranking.best()) && !(size > 1 && beats(ranking[1]))) return {};
     base::RngStream random = stream(base::Purpose::exploit, report);
     const auto serves = [&](std::size_t position) {
         const study::Ranked& entry = ranking[position];
-        return is_better(entry, report) && can_donate(entry.trial, report.iteration) &&
-               !is_unreadable(report, entry.trial);
+        return beats(entry) && can_donate(entry.trial, report.iteration) && !is_unreadable(report, entry.trial);
     };
     for (int draw = 0; draw < hasty_draws; ++draw) {
         const std::size_t position = random.below(size);

@@ -83,8 +83,8 @@ constexpr KeyInfo all_keys[] = {
     {"scheduler.type", "string", "\"fifo\"",
      "Decides which trials go on; its options are further keys. Required when the table is there."},
     {"scheduler.explore", "table", "none",
-     "For `pbt`: how a hyper-parameter changes: `\"perturb\"` (times 0.8 or 1.2), a list of factors, or "
-     "`\"resample\"`."},
+     "For `pbt`: how a hyper-parameter changes: `\"perturb\"` (times 0.8 or 1.2), a list of factors, "
+     "`\"resample\"`, or `\"keep\"`. `{}`: trials only take over states."},
     {"scheduler.schedule", "table", "none",
      "For `schedule`: a hyper-parameter and its list of `[iterations, value]`: after so many iterations it has this "
      "value."},

@@ -10,7 +10,10 @@
 namespace ranktune::study {
 namespace {
 
-constexpr const char* explore_takes = "takes \"perturb\", \"resample\", or a list of factors such as [0.8, 1.2]";
+constexpr const char* explore_takes =
+    "takes \"perturb\", \"resample\", \"keep\", or a list of factors such as [0.8, 1.2]";
+
+bool is_kept(const Node& node) { return node.is(Node::Kind::string) && node.text == "keep"; }
 
 /// Nothing: wrong, which has been told.
 std::optional<std::vector<double>> read_factors(ParseContext& context, const Node& node, const std::string& key) {
@@ -40,14 +43,14 @@ std::string names_text(const ParseContext& context, const std::string& name) {
 
 void read_entry(ParseContext& context, const Node& node, const std::string& name) {
     const std::string key = "scheduler.explore." + name;
-    const auto factors = read_factors(context, node, key);
+    const auto factors = is_kept(node) ? std::vector<double>{} : read_factors(context, node, key);
     if (!context.space_is_valid) return; // its mistakes come first
     const space::Parameter* parameter = context.spec.space.find(name);
     if (parameter == nullptr) {
         context.mistakes.key(node, key, "no hyper-parameter of [space] has this name" + names_text(context, name));
         return;
     }
-    if (!factors) return;
+    if (!factors || is_kept(node)) return;
     Explored explored{name, *factors};
     const std::string problem = explore_problem(explored, *parameter, context.spec.resources, context.info);
     if (!problem.empty()) return context.mistakes.value(node, key, problem);
@@ -81,11 +84,11 @@ void parse_explore(ParseContext& context, TableReader& scheduler) {
     } else if (table != nullptr) {
         read_table(context, *table, "");
     }
-    if (context.mistakes.size() != before || !context.spec.scheduler.explore.empty() || !context.space_is_valid) return;
+    if (context.mistakes.size() != before || table != nullptr || !context.space_is_valid) return;
     scheduler.complain("explore",
                        "needs a line for each hyper-parameter that is to change while a trial trains, such "
                        "as lr = \"perturb\"" +
-                           names_text(context, ""));
+                           names_text(context, "") + "; explore = {} if trials shall only take over states");
 }
 
 } // namespace ranktune::study
