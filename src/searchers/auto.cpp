@@ -20,14 +20,19 @@ Beginner beginner_on(const space::SearchSpace& space) {
     constexpr std::size_t most_parameters = 200;
     const bool conditional =
         std::ranges::any_of(space.parameters(), [](const auto& parameter) { return parameter.condition.has_value(); });
+    constexpr std::uint64_t short_list = 16;
     std::size_t active = 0;
     std::size_t categories = 0;
+    std::size_t short_lists = 0;
     for (const Axis& axis : axes_of(space)) {
-        if (axis.values != 1) ++active;
+        if (axis.values == 1) continue;
+        ++active;
         if (axis.category) ++categories;
+        if (axis.values != 0 && axis.values <= short_list) ++short_lists;
     }
     if (active == 0 || active > most_parameters) return Beginner::tpe;
-    return conditional || 4 * categories > active || active > gp_alone ? Beginner::turns : Beginner::gp;
+    const bool turns = conditional || 4 * categories > active || short_lists == active || active > gp_alone;
+    return turns ? Beginner::turns : Beginner::gp;
 }
 
 AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials,
@@ -44,7 +49,8 @@ std::optional<space::Configuration> AutoSearcher::suggest(std::uint64_t index, c
 }
 
 study::SuggestionBasis AutoSearcher::basis(std::uint64_t index, const Observations& seen) const {
-    return is_over(seen) ? front_->basis(of_front(index), seen) : Searcher::basis(index, seen);
+    if (is_over(seen)) return front_->basis(of_front(index), seen);
+    return gp_ ? gp_->basis(index, seen) : tpe_.basis(index, seen);
 }
 
 std::uint32_t AutoSearcher::prepares_ahead(std::uint32_t groups, const Observations& seen) const {
@@ -53,7 +59,7 @@ std::uint32_t AutoSearcher::prepares_ahead(std::uint32_t groups, const Observati
 }
 
 Searcher::Preparation AutoSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    const bool by_turn = beginner_ == Beginner::turns && ticket >= GpOptions{}.startup && ticket % 2 == 0;
+    const bool by_turn = beginner_ == Beginner::turns && ticket % 2 == 0;
     const bool by_gp = gp_ && (front_ || (seen.points() <= gp_trials_ && !by_turn));
     return by_gp ? gp_->prepare(ticket, std::move(seen)) : tpe_.prepare(ticket, std::move(seen));
 }
@@ -80,7 +86,8 @@ study::SearcherInfo describe_auto() {
     info.name = "auto";
     info.description =
         "`gp` for the first trials if the space has at most 200 parameters, in turns with `tpe` where parameters have "
-        "conditions, many are lists without order, or there are more than 60; then `tpe`. For several objectives "
+        "conditions, many are lists without order, all are short lists, or there are more than 60; then `tpe`. For "
+        "several objectives "
         "`gp`, then `nsga2`.";
     info.options = {{.name = "gp_trials",
                      .kind = study::OptionInfo::Kind::integer,

@@ -17,17 +17,17 @@ namespace ranktune::searchers {
 /// Who suggests the first trials of a study.
 enum class Beginner {
     tpe,   ///< more than 200 parameters of several values, or none
-    turns, ///< parameters with conditions, or more than a quarter are lists without an order: there a Gaussian process
-           ///< finds the optimum of a region quickly, but seldom another region, and TPE the other way round; or more
-           ///< than 60 parameters
+    turns, ///< parameters with conditions, more than a quarter are lists without an order, or all have at most 16
+           ///< values: there a Gaussian process finds the optimum of a region quickly, but seldom another region, and
+           ///< TPE the other way round; or more than 60 parameters
     gp,
 };
 [[nodiscard]] Beginner beginner_on(const space::SearchSpace& space);
 
 /// A ticket is prepared by `gp` if at most `gp_trials` trials had been created when the ticket was opened, and
-/// otherwise by `tpe`, each with its default options; in turns, the even tickets are those of `tpe` as soon as `gp` may
-/// have a model. Each keeps away from what the other one has suggested. Stopgaps come from `gp` where it suggests any:
-/// those of `tpe` would repeat the points that `gp` begins with.
+/// otherwise by `tpe`, each with its default options; in turns, the even tickets are those of `tpe`. Each keeps away
+/// from what the other one has suggested. Stopgaps come from `gp` where it suggests any: those of `tpe` would repeat
+/// the points that `gp` begins with.
 ///
 /// With several objectives it is `gp` for as many trials, in any space of at most 200 parameters, and then `nsga2`,
 /// which prepares nothing ahead.

@@ -32,6 +32,9 @@ class GpSearcher final : public Searcher {
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override;
+    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t /*index*/, const Observations& seen) const override {
+        return startup_.basis(seen);
+    }
     /// A quarter of the groups: few, so that a suggestion knows most of what has been seen.
     [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& seen) const override {
         return startup_.is_over(seen) ? (groups + 3) / 4 : 0;

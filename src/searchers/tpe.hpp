@@ -25,6 +25,9 @@ class TpeSearcher final : public Searcher {
     [[nodiscard]] bool learns() const override { return true; }
     [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
                                                               const Observations& seen) const override;
+    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t /*index*/, const Observations& seen) const override {
+        return startup_.basis(seen);
+    }
     /// An eighth of the groups, so that a suggestion knows most of what has been seen: a few are enough, since it takes
     /// a thread about a millisecond to make another one.
     [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& seen) const override;

@@ -39,9 +39,11 @@ TEST_CASE("auto: who begins follows from the space", "[searchers][auto]") {
     CHECK(beginner_on(with_categories(1, 3)) == Beginner::gp);
     CHECK(beginner_on(with_categories(1, 2)) == Beginner::turns);
     CHECK(beginner_on(with_categories(2, 0)) == Beginner::turns);
-    CHECK(beginner_on(space_of({{"n", "choice([1, 2, 4])"}, {"m", "choice([0.1, 0.2])"}})) == Beginner::gp);
+    CHECK(beginner_on(space_of({{"n", "choice([1, 2, 4])"}, {"m", "choice([0.1, 0.2])"}})) == Beginner::turns);
+    CHECK(beginner_on(space_of({{"n", "choice([1, 2, 4])"}, {"m", "randint(0, 16)"}})) == Beginner::turns);
+    CHECK(beginner_on(space_of({{"n", "choice([1, 2, 4])"}, {"m", "randint(0, 17)"}})) == Beginner::gp);
     CHECK(beginner_on(space_of({{"n", "choice([1, 2, 4], ordered=false)"}})) == Beginner::turns);
-    CHECK(beginner_on(space_of({{"x", "randint(0, 9)"}, {"one", "choice(['a'])"}})) == Beginner::gp);
+    CHECK(beginner_on(space_of({{"x", "randint(0, 99)"}, {"one", "choice(['a'])"}})) == Beginner::gp);
     CHECK(beginner_on(space_of({{"one", "choice(['a'])"}})) == Beginner::tpe);
     space::Parameter conditional{"y", space::parse_domain("uniform(0, 1)"), space::Condition::parse("x > 3")};
     const space::SearchSpace space({{"x", space::parse_domain("randint(0, 9)"), std::nullopt}, std::move(conditional)});
@@ -53,7 +55,7 @@ TEST_CASE("auto: with many lists gp and tpe take turns as soon as there is a mod
     Learner learner(study_with("auto", space, 5, {{"gp_trials", 30}}));
     for (std::uint64_t ticket = 0; ticket < 36; ++ticket) {
         const Suggestion next = learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))();
-        const bool by_tpe = ticket >= 10 && (ticket % 2 == 0 || ticket > 30);
+        const bool by_tpe = ticket % 2 == 0 || ticket > 30;
         CHECK(next.basis.model == (ticket < 10 ? "sobol" : by_tpe ? "tpe" : "gp"));
         const TrialId trial = learner.create(next.configuration, {study::Origin::Kind::ticket, ticket, 0});
         learner.finish(trial, -learner.unit(trial)[2]);
@@ -125,7 +127,7 @@ TEST_CASE("auto: with several objectives nsga2 goes on after the trials of gp, f
             finish(learner.create());
         }
     }
-    std::vector<std::string> expected(10, "");
+    std::vector<std::string> expected(10, "sobol");
     expected.insert(expected.end(), 21, "gp");
     expected.insert(expected.end(), 9, "nsga2");
     CHECK(models == expected);

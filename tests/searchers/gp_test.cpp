@@ -6,6 +6,7 @@
 #include <set>
 
 #include "searchers/gp/gp_data.hpp"
+#include "searchers/gp/gp_repeats.hpp"
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
 
@@ -191,8 +192,72 @@ TEST_CASE("gp trains no configuration twice where the optimum is in a corner", "
         CHECK(search(learner, 40, 2, loss) < 1.2);
         std::set<std::string> different;
         for (const Configuration& each : learner.trials) different.insert(each.text());
-        CHECK(different.size() == learner.trials.size());
+        // The model does not see n: its effect looks like noise, until a configuration comes twice.
+        CHECK(different.size() + 1 >= learner.trials.size());
     }
+}
+
+TEST_CASE("gp repeats a configuration where results are noisy, and says so", "[searchers][gp]") {
+    const space::SearchSpace space = space_of({{"a", "randint(0, 6)"}, {"b", "randint(0, 6)"}});
+    for (const double noise : {0.0, 2.0}) {
+        Learner learner(study_with("gp", space, 4));
+        base::RngStream random(7, base::user_purpose(0), 0);
+        std::set<std::string> different;
+        std::size_t told = 0;
+        for (std::uint64_t i = 0; i < 30; ++i) {
+            const Suggestion next = learner.searcher->prepare(i, learner.seen.first(learner.seen.size()))();
+            told += next.basis.note.starts_with("tried before") ? 1 : 0;
+            const TrialId trial = learner.create(next.configuration, {study::Origin::Kind::ticket, i, 0});
+            different.insert(next.configuration.text());
+            const double a = static_cast<double>(next.configuration.at("a").as_int()) - 2.0;
+            const double b = static_cast<double>(next.configuration.at("b").as_int()) - 3.0;
+            learner.finish(trial, -a * a - b * b + noise * random.normal());
+        }
+        CHECK(different.size() + told == 30);
+        CHECK((told > 0) == (noise > 0.0));
+    }
+}
+
+TEST_CASE("gp: what was tried twice says whether results are noisy", "[searchers][gp]") {
+    const models::GpKernel quiet{.weights = {1.0}, .noise = 1e-3};
+    const models::GpKernel noisy{.weights = {1.0}, .noise = 0.5};
+    const std::vector<double> here = {0.5, std::numeric_limits<double>::quiet_NaN()};
+    const std::vector<double> there = {0.6, 0.1};
+    GpRepeats repeats;
+    repeats.add(here, 0, 1.0);
+    repeats.add(there, 0, -3.0);
+    repeats.add(here, 1, 5.0);              // with another value in a grid
+    CHECK_FALSE(repeats.variance());        // no point twice
+    CHECK_FALSE(are_noisy(noisy, repeats)); // of so few the kernel knows nothing
+    for (int i = 0; i < 20; ++i) repeats.add(std::vector<double>{0.01 * i}, 0, 0.0);
+    CHECK(are_noisy(noisy, repeats));
+    CHECK_FALSE(are_noisy(quiet, repeats));
+    repeats.add(here, 0, 1.0);
+    CHECK(*repeats.variance() == 0.0);
+    CHECK_FALSE(are_noisy(noisy, repeats)); // a rugged function
+    repeats.add(there, 0, -1.0);
+    CHECK(*repeats.variance() == Approx(1.0)); // 0 and 2, each with one degree of freedom
+    CHECK(are_noisy(quiet, repeats));
+}
+
+TEST_CASE("gp names the best result by its mean, not the luckiest", "[searchers][gp]") {
+    const space::SearchSpace space = cube(1);
+    Table table(space);
+    GpModel model(space, 1, {.startup = 20});
+    base::RngStream random(3, base::user_purpose(0), 0);
+    for (int i = 0; i < 40; ++i) { // highest at 0.75
+        const double x = i / 40.0;
+        table.add({x}, 1.0 - 4.0 * (x - 0.75) * (x - 0.75) + 0.2 * random.normal());
+    }
+    table.add({0.1}, 2.0); // the highest value; the mean there is -0.7
+    const auto best = model.best(table.seen);
+    REQUIRE(best);
+    CHECK(best->noisy);
+    CHECK(best->results == 41);
+    CHECK(std::abs(table.seen.point(table.seen[best->line].point).front() - 0.75) < 0.2);
+    CHECK(best->mean == Approx(1.0).margin(0.2));
+    CHECK(best->deviation > 0.0);
+    CHECK(best->deviation < 0.2);
 }
 
 TEST_CASE("gp works with failures, equal values and values of any size", "[searchers][gp]") {

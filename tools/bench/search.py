@@ -9,11 +9,12 @@
     tools/bench/search.py ... --peers optuna-tpe@/usr/bin/python3,optuna-tpe@VENV,smac@VENV     of several Pythons
     tools/bench/search.py ... --functions svm_digits,gbr_diabetes      real models, trained by the scikit-learn of --python
     tools/bench/search.py ... --functions ackley60,hartmann6in60,hpobench_car,nasbench_cifar100_time --python VENV     many parameters; tables
+    tools/bench/search.py ... --searchers gp --functions branin+5,hartmann6+.3 --peers optuna-gp@VENV     with noise of a standard deviation
     tools/bench/search.py ... --searchers nsga2,random --peers optuna-nsga2 --functions zdt1,zdt2,zdt3     several objectives
     tools/bench/search.py ... --searchers auto,tpe,gp,cmaes --raw search.json     all of them beside the peers; values per seed
 
 Both run on the same functions (search_functions.hpp, search_peers.py), which are compared first. Prints tables in Markdown: median and quartiles, over the seeds, of the simple regret (the best value so far minus the smallest value of the
-function; with several objectives the area that the results do not cover yet) after 25, 50, 100 and 200 evaluations; for every
+function; with several objectives the area that the results do not cover yet; with noise the regret, without it, of what the tool names as best) after 25, 50, 100 and 200 evaluations; for every
 searcher the ratio of its median to that of each peer, with a 95 % interval from 2,000 bootstrap samples of the seeds, and the
 median of these ratios over the functions. "worse" and "better" mean that the interval excludes 1; P is the probability that a run is better
 than one of the peer, * if it differs from 1/2 (p < .05). With `auto` and some of tpe,

@@ -24,6 +24,7 @@ struct Function {
     /// results cover below `reference`.
     std::function<std::vector<double>(const space::Configuration&)> values = {};
     std::vector<double> reference = {};
+    double noise = 0.0; ///< standard deviation of what is seen around `value`
 };
 
 inline space::Parameter parameter(std::string name, const std::string& call, const std::string& condition = "") {
@@ -254,8 +255,13 @@ inline double hartmann6_of(const std::vector<double>& x) {
     return hartmann6(six);
 }
 
-/// Throws std::invalid_argument for an unknown name.
+/// "NAME+SD" is NAME with noise. Throws std::invalid_argument for an unknown name.
 inline Function function_named(const std::string& name) {
+    if (const std::size_t plus = name.find('+'); plus != std::string::npos) {
+        Function noisy = function_named(name.substr(0, plus));
+        noisy.noise = std::stod(name.substr(plus + 1));
+        return noisy;
+    }
     const auto of = [](double (*f)(const std::vector<double>&)) {
         return [f](const space::Configuration& c) { return f(numbers(c)); };
     };

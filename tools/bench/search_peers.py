@@ -169,6 +169,7 @@ class Function(typing.NamedTuple):
     model: bool = False  # real training, by scikit-learn; `smallest` is a bit less than the best that any run found
     values: typing.Optional[typing.Callable] = None  # of two objectives; then `smallest` is the negated area that the front covers
     reference: tuple = ()
+    noise: float = 0.0
 
 
 def hartmann6_of(x):
@@ -241,7 +242,10 @@ def of_table(bench, name, space):
 
 
 def function_named(name):
-    """Of FUNCTIONS, or a table: hpobench_NAME or nasbench_NAME, with _time at the end (accuracy, time)."""
+    """Of FUNCTIONS, or a table: hpobench_NAME or nasbench_NAME, with _time at the end (accuracy, time). NAME+SD: with noise."""
+    if "+" in name:
+        name, noise = name.split("+")
+        return function_named(name)._replace(noise=float(noise))
     bench, _, rest = name.partition("_")
     if bench not in TABLES:
         return FUNCTIONS[name]
@@ -371,33 +375,36 @@ def asked(configuration):
 
 
 def run(peer, function, seed, workers, evaluations):
-    """The best value after each evaluation; with several objectives what is covered, negated."""
-    space, value, _, model, values, reference = function_named(function)
+    """The best value after each evaluation; with several objectives what is covered, negated; with noise, what the best one is without it."""
+    space, value, _, model, values, reference, noise = function_named(function)
     several = values is not None
     if several:
         value = values
     points = []
     optimizer = Smac(space, seed, evaluations + workers) if peer == "smac" else Optuna(peer, space, seed, 1 + several)
-    durations = random.Random(seed)
-    under_way, best, number = [], [], 0
+    durations, noises = random.Random(seed), random.Random(f"noise {seed}")
+    under_way, best, number, lowest = [], [], 0, (math.inf,)
 
     def begin(now):
         nonlocal number
         trial, configuration = optimizer.ask()
         duration = 1.0 if workers == 1 else durations.lognormvariate(0, 0.5)
-        heapq.heappush(under_way, (now + duration, number, trial, asked(configuration) if model else value(configuration)))
+        result = asked(configuration) if model else value(configuration)
+        seen = result + noise * noises.gauss(0, 1) if noise else result
+        heapq.heappush(under_way, (now + duration, number, trial, seen, result))
         number += 1
 
     for _ in range(workers):
         begin(0.0)
     while len(best) < evaluations:
-        end, _, trial, result = heapq.heappop(under_way)
-        optimizer.tell(trial, result)
+        end, _, trial, seen, result = heapq.heappop(under_way)
+        optimizer.tell(trial, seen)
         if several:
             points.append(result)
             best.append(-covered(points, reference))
         else:
-            best.append(min(best[-1], result) if best else result)
+            lowest = min(lowest, (seen, len(best), result))
+            best.append(lowest[2])
         begin(end)
     return best
 
@@ -411,7 +418,7 @@ def value_at(function, line):
             return text
 
     configuration = {name: parsed(text) for name, text in (pair.split("=", 1) for pair in line.split())}
-    space, value, _, _, values, _ = function_named(function)
+    space, value, _, _, values, *_ = function_named(function)
     expected = {each.name for each in space if each.active(configuration)}
     if set(configuration) != expected or not all(each.allows(configuration[each.name]) for each in space if each.name in expected):
         raise SystemExit(f"not in the space of {function}: {line}")

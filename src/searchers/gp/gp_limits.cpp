@@ -54,12 +54,11 @@ double log_kept(const models::GpPosterior& posterior, double bound) {
     return models::log_normal_probability((bound - posterior.mean) / posterior.deviation()).value;
 }
 
-/// Absent coordinates (NaN) are equal.
-bool same_point(const std::vector<double>& a, const std::vector<double>& b) {
+} // namespace
+
+bool same_point(std::span<const double> a, std::span<const double> b) {
     return std::ranges::equal(a, b, [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
-
-} // namespace
 
 void GpSurface::hold(std::vector<std::vector<double>> all) {
     std::size_t same = 0;

@@ -11,6 +11,9 @@
 
 namespace ranktune::searchers {
 
+/// Absent coordinates (NaN) are equal.
+[[nodiscard]] bool same_point(std::span<const double> a, std::span<const double> b);
+
 /// A process and its points, of which those that stay are not appended again.
 struct GpSurface {
     models::GaussianProcess process;

@@ -11,6 +11,7 @@
 #include "models/minimise.hpp"
 #include "models/pareto.hpp"
 #include "models/power_transform.hpp"
+#include "searchers/gp/gp_repeats.hpp"
 
 namespace ranktune::searchers {
 namespace {
@@ -129,10 +130,8 @@ std::optional<Suggestion> GpModel::suggest(std::uint64_t ticket, const Observati
 }
 
 study::SuggestionBasis GpModel::why_none() const {
-    study::SuggestionBasis basis;
-    basis.model = "sobol";
-    basis.note = active_.empty() ? "every parameter has one value"
-                                 : "the model needs " + std::to_string(options_.startup) + " results";
+    study::SuggestionBasis basis = before_a_model(options_.startup);
+    if (active_.empty()) basis.note = "every parameter has one value";
     return basis;
 }
 
@@ -143,14 +142,38 @@ study::SuggestionBasis GpModel::basis_of(const space::Configuration& configurati
     basis.results = first.targets.values.size();
     const Point point = coordinates(configuration);
     if (outcomes_.size() == 1) {
-        const double mean = first.surface.process.posterior(varying(point)).mean;
-        const double score =
-            first.targets.of_scores.back(models::inverse_yeo_johnson(first.targets.of_powers.back(mean), first.power));
+        const double score = first.score(first.surface.process.posterior(varying(point)).mean);
         if (std::isfinite(score)) basis.expected = score;
     }
     if (const double gain = acquisition(point); std::isfinite(gain)) basis.gain = gain;
-    if (!any_feasible_) basis.note = "no result keeps the constraints yet: most likely to keep them";
+    if (!any_feasible_)
+        basis.note = "no result keeps the constraints yet: most likely to keep them";
+    else if (noisy_ && tried_.has(configuration))
+        basis.note =
+            "tried before: results are noisy, and one more of it is worth more than one of a new configuration";
     return basis;
+}
+
+double GpModel::Outcome::score(double target) const {
+    return targets.of_scores.back(models::inverse_yeo_johnson(targets.of_powers.back(target), power));
+}
+
+std::optional<GpModel::Best> GpModel::best(const Observations& seen) {
+    data_.read(seen);
+    if (active_.empty() || data_.results().empty()) return {};
+    learn(seen, {});
+    if (!any_feasible_) return {};
+    const Outcome& only = outcomes_.front();
+    const models::GpPosterior there = only.surface.process.posterior(varying(best_points_.front()));
+    const double above = only.score(there.mean + there.deviation());
+    const double below = only.score(there.mean - there.deviation());
+    Best best{.line = best_lines_.front(),
+              .mean = only.score(there.mean),
+              .deviation = 0.5 * (above - below),
+              .results = only.targets.values.size(),
+              .noisy = noisy_};
+    if (!std::isfinite(best.mean) || !std::isfinite(best.deviation)) return {};
+    return best;
 }
 
 // ---- the model
@@ -251,9 +274,21 @@ void GpModel::learn(const Observations& seen, std::span<const space::Configurati
         outcome.targets = targets(scores(seen, held, k), outcome.power);
         outcome.surface.process.set_targets(outcome.targets.values);
     }
+    noisy_ = is_noisy(seen, held);
+    training_ = trained;
     if (!limits_.empty()) limits_.learn(limited(seen, held), trained);
     std::vector<Point> found = take_best(seen, held);
     gain_.emplace(gain_over(std::move(found), expected_of(trained)));
+}
+
+bool GpModel::is_noisy(const Observations& seen, std::span<const GpData::Result> held) const {
+    return std::ranges::any_of(outcomes_, [&](const Outcome& outcome) {
+        GpRepeats repeats;
+        for (std::size_t i = 0; i < held.size(); ++i)
+            if (std::isfinite(held[i].score) && held[i].iteration == data_.iteration())
+                repeats.add(outcome.surface.points[i], seen.grid_point(held[i].number), outcome.targets.values[i]);
+        return are_noisy(outcome.surface.process.kernel(), repeats);
+    });
 }
 
 GpLimits::Results GpModel::limited(const Observations& seen, std::span<const GpData::Result> results) const {
@@ -285,10 +320,13 @@ std::vector<GpModel::Point> GpModel::take_best(const Observations& seen, std::sp
     for (const std::size_t i : all)
         points.push_back({smooth[i], any_feasible_ ? 0.0 : seen[held[i].line].score.violation});
     best_points_.clear();
+    best_lines_.clear();
     std::vector<Point> found;
     for (const std::size_t place : models::pareto_order(points)) {
-        if (best_points_.size() < most_centres * outcomes_.size())
+        if (best_points_.size() < most_centres * outcomes_.size()) {
             best_points_.push_back(seen.point(held[all[place]].number));
+            best_lines_.push_back(held[all[place]].line);
+        }
         found.push_back(smooth[all[place]]);
     }
     return found;
@@ -413,6 +451,8 @@ std::vector<GpModel::Candidate> GpModel::candidates(std::uint64_t ticket, base::
         const double width = std::pow(10.0, -1.0 - 2.0 * random.uniform());
         all.push_back({canonical(near(centre, width, random), ticket)});
     }
+    if (noisy_)
+        for (const Point& each : best_points_) all.push_back({each});
     return all;
 }
 
@@ -471,13 +511,18 @@ GpModel::Candidate GpModel::along_lists(Candidate from, std::uint64_t ticket) co
     return from;
 }
 
+bool GpModel::may_repeat(const Point& point) const {
+    if (!noisy_) return false;
+    return std::ranges::none_of(training_, [&](const Point& each) { return same_point(each, varying(point)); });
+}
+
 space::Configuration GpModel::chosen(std::vector<Candidate> all, std::uint64_t ticket,
                                      std::span<const space::Configuration> others, base::RngStream& random) const {
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
     for (const Candidate& each : all) {
         auto configuration = configuration_at(space_, each.point, ticket);
-        if (!tried_.has(configuration) && std::ranges::find(others, configuration) == others.end())
-            return configuration;
+        if (std::ranges::find(others, configuration) != others.end()) continue;
+        if (!tried_.has(configuration) || may_repeat(each.point)) return configuration;
     }
     return tried_.or_another(configuration_at(space_, std::move(all.front().point), ticket), random, others);
 }

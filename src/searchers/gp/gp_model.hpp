@@ -60,8 +60,8 @@ struct GpOptions {
 /// results, then from the best
 ///   of these by L-BFGS along numbers, and by trying all values of short lists.
 /// - Neither what was tried (TriedConfigurations) nor `others` are suggested while there is another configuration:
-/// where
-///   the optimum is in a corner, the best candidate is the same again and again.
+/// where the optimum is in a corner, the best candidate is the same again and again. But where results are noisy
+/// (are_noisy), the best ones are candidates, too, and may come again unless they are being trained.
 ///
 /// A suggestion is a function of ticket, table and `others`. Keeps what it computed for the last one. One at a time.
 class GpModel {
@@ -76,6 +76,16 @@ class GpModel {
     /// `others`: suggestions that no trial has taken yet. nullopt: too few results for a model.
     [[nodiscard]] std::optional<Suggestion> suggest(std::uint64_t ticket, const Observations& seen,
                                                     std::span<const space::Configuration> others);
+    /// The best result by the model's mean.
+    struct Best {
+        std::size_t line = 0; ///< of the table
+        double mean = 0.0;    ///< score
+        double deviation = 0.0;
+        std::size_t results = 0; ///< that the model holds
+        bool noisy = false;      ///< otherwise the best result is the best one
+    };
+    /// Of a table with one objective. nullopt: too few results for a model, or none that keeps the constraints.
+    [[nodiscard]] std::optional<Best> best(const Observations& seen);
     /// After a call of `suggest` that gave none.
     [[nodiscard]] study::SuggestionBasis why_none() const;
     /// What that call has read.
@@ -99,6 +109,8 @@ class GpModel {
         GpSurface surface; ///< points with the coordinates that vary
         double power = 1.0;
         Targets targets = {}; ///< of the results in the surface
+        /// The score that has this target; may be infinite, or NaN.
+        [[nodiscard]] double score(double target) const;
     };
 
     void fit(const Observations& seen);
@@ -108,6 +120,8 @@ class GpModel {
     /// Means of what is going to be found anyway.
     [[nodiscard]] std::vector<Point> expected_of(std::span<const Point> trained) const;
     [[nodiscard]] models::HypervolumeGain gain_over(std::vector<Point> found, std::span<const Point> expected) const;
+    /// In one of the objectives.
+    [[nodiscard]] bool is_noisy(const Observations& seen, std::span<const GpData::Result> held) const;
     /// Those of the results whose distances from the constraints are known.
     [[nodiscard]] GpLimits::Results limited(const Observations& seen, std::span<const GpData::Result> results) const;
     /// Of objective `k`; larger is better.
@@ -147,6 +161,8 @@ class GpModel {
     [[nodiscard]] space::Configuration chosen(std::vector<Candidate> all, std::uint64_t ticket,
                                               std::span<const space::Configuration> others,
                                               base::RngStream& random) const;
+    /// Results are noisy, and none of this point is to come.
+    [[nodiscard]] bool may_repeat(const Point& point) const;
     [[nodiscard]] study::SuggestionBasis basis_of(const space::Configuration& configuration) const;
 
     space::SearchSpace space_;
@@ -163,7 +179,10 @@ class GpModel {
     std::vector<Outcome> outcomes_; ///< empty: nothing fitted yet
     GpLimits limits_;
     bool any_feasible_ = true;
-    std::vector<Point> best_points_; ///< of the best smoothed results that keep the constraints
+    bool noisy_ = false;
+    std::vector<Point> training_;         ///< where results are to come
+    std::vector<Point> best_points_;      ///< of the best smoothed results that keep the constraints
+    std::vector<std::size_t> best_lines_; ///< of these, in the table
     std::optional<models::HypervolumeGain> gain_;
 };
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
+#include "ranktune/study/record.hpp"
 #include "searchers/results/largest_budget.hpp"
 
 namespace ranktune::searchers {
@@ -14,10 +16,19 @@ namespace ranktune::searchers {
     return [least = std::max<std::size_t>(1, startup)](std::size_t, std::size_t finite) { return finite >= least; };
 }
 
+/// What a suggestion rests on while there are too few.
+[[nodiscard]] inline study::SuggestionBasis before_a_model(std::size_t startup) {
+    study::SuggestionBasis basis;
+    basis.model = "sobol";
+    basis.note = "the model needs " + std::to_string(startup) + " results";
+    return basis;
+}
+
 /// Whether a table has had enough of them. Follows the table until then.
 class Startup {
   public:
-    explicit Startup(std::size_t startup) : results_(enough_to_start(startup), LargestBudget::Violators::as_reported) {}
+    explicit Startup(std::size_t startup)
+        : startup_(startup), results_(enough_to_start(startup), LargestBudget::Violators::as_reported) {}
 
     [[nodiscard]] bool is_over(const Observations& seen) {
         if (!over_) results_.read(seen);
@@ -25,7 +36,13 @@ class Startup {
         return over_;
     }
 
+    /// What a suggestion rests on that nobody has prepared; empty where there is a model.
+    [[nodiscard]] study::SuggestionBasis basis(const Observations& seen) {
+        return is_over(seen) ? study::SuggestionBasis{} : before_a_model(startup_);
+    }
+
   private:
+    std::size_t startup_;
     LargestBudget results_;
     bool over_ = false;
 };

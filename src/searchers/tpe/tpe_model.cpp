@@ -179,10 +179,7 @@ Suggestion TpeModel::suggest(std::uint64_t ticket, const Observations& seen,
 TpeModel::Pick TpeModel::pick(const Asked& asked, base::RngStream& random) {
     if (columns_.empty())
         return {Point(depth_.size(), 0.5), {.model = "sobol", .note = "every parameter has one value"}};
-    if (results_.iteration() == 0)
-        return {
-            startup(asked.ticket, random),
-            {.model = "sobol", .note = "the model needs " + std::to_string(options_.n_startup_trials) + " results"}};
+    if (results_.iteration() == 0) return {startup(asked.ticket, random), before_a_model(options_.n_startup_trials)};
     if (levels_ > 0 && random.uniform() < options_.branch_fraction) return from_branch(asked, random);
     TpeDensities& all = branches_.at(branch_of({}, 0));
     all.settle(gamma());
