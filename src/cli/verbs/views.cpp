@@ -19,6 +19,7 @@
 #include "report/screens/screens.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/screens/text.hpp"
+#include "report/view/best_by_model.hpp"
 #include "report/view/load.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 
@@ -48,6 +49,11 @@ int best(const std::string& directory, Format format) {
         for (const char* key : {"front", "nearest"})
             if (all.contains(key)) root[key] = all[key];
         if (missing) root["best"]["checkpoint_missing"] = true;
+        if (const auto by_mean = report::best_by_model(*study.tuner))
+            root["by_mean"] = {{"trial", by_mean->trial.value()},
+                               {"mean", by_mean->mean},
+                               {"deviation", by_mean->deviation},
+                               {"results", by_mean->results}};
         if (all.contains("simulated")) root["simulated"] = all["simulated"];
         print(root);
     } else {

@@ -276,6 +276,7 @@ class StudyJson {
         if (!view_.limits.empty()) json["limits"] = base::escaped(view_.limits);
         if (!view_.nearest.empty()) json["nearest"] = base::escaped(view_.nearest);
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;
+        if (!view_.by_mean.empty()) json["by_mean"] = base::escaped(view_.by_mean);
         if (!view_.other_weights.empty()) json["other_weights"] = base::escaped(view_.other_weights);
         for (const std::string& each : view_.failures) json["failures"].push_back(base::escaped(each));
         if (!view_.others.empty()) add_objectives(json);

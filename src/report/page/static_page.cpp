@@ -156,6 +156,7 @@ std::string best_html(const StudyView& view) {
     const std::string weights = view.other_weights.empty() ? "" : "; " + view.other_weights;
     text += sentence(fmt::format("{}, trial #{} at iteration {} of {}{}{}{}", view.metric, view.best->value(),
                                  best.best_iteration, view.max_iterations, view.limits, others, weights));
+    if (!view.by_mean.empty()) text += sentence("Best by mean: " + view.by_mean + ".");
     std::vector<TextRow> rows;
     for (const auto& entry : best.configuration.entries()) rows.push_back({entry.name, entry.value.text()});
     text += html_table({"hyper-parameter", "value"}, rows);

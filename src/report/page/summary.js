@@ -96,6 +96,7 @@ function bestResult(parent, study) {
   const left = element("div", {});
   left.append(element("div", { class: "big" }, study.best_mean || metricText(trials.best[best])),
     element("p", {}, `${study.metric} (${study.mode === "max" ? "larger" : "smaller"} is better${study.objectives ? `; the first of ${study.objectives.length} objectives${otherObjectives(study, best)}` : ""})${study.limits || ""}, trial #${best} at iteration ${trials.bestIteration[best]} of ${study.max_iterations}, ${study.other_weights ? study.other_weights + ", " : ""}${GROUP_WORDS[trials.group[best]]}`));
+  if (study.by_mean) left.append(element("p", { class: "note", id: "by-mean" }, `Best by mean: ${study.by_mean}.`));
   const places = placesText(study, best);
   if (places) left.append(element("p", { class: "note", id: "places" }, `Its place among the trials compared: ${places}.`));
   const rows = study.parameters.map((parameter, p) => [parameter.name, parameterText(parameter, trials.values[p][best]), parameter.domain]);

@@ -132,6 +132,8 @@ struct StudyView {
     std::string other_weights; ///< "weights of iteration 9 (0.96)", or that there are none, and why, if the best trial
                                ///< has not those of its best value
     std::string best_mean; ///< with searcher.repeats: "0.9120 +- 0.0041 (mean of 3)", of its configuration; else empty
+    std::string by_mean;   ///< "#7  0.9120 +- 0.0041, by a model of ...": the best by a model; empty: results are
+                           ///< not noisy, or the study has not ended
     std::string limits;    ///< " with latency <= 5.0": the constraints; empty: none
     std::string nearest;   ///< without a best trial: the one that is nearest to the constraints, in words; empty: none
     std::vector<study::TrialId> front; ///< of several objectives, from the best to the worst in the first one
