@@ -300,7 +300,8 @@ void WorkerMachine::on(base::Rank, const wire::RankEnded& m) {
 }
 
 void WorkerMachine::on(const wire::EndRank& m, StudyTime) {
-    if (options_.signal_rank) options_.signal_rank(m.rank, SIGKILL);
+    if (options_.kill_silent && options_.kill_silent(m.rank, m.at_once) == process::Killing::waits)
+        send(base::head_rank, wire::RankWaits{m.rank});
 }
 
 void WorkerMachine::on(const study::Abandon& m, StudyTime now) {

@@ -24,6 +24,7 @@
 
 #include "device/survey.hpp"
 #include "group/part.hpp"
+#include "process/process_watch.hpp"
 #include "ranktune/base/log.hpp"
 #include "trial/runner.hpp"
 #include "wire/protocol.hpp"
@@ -41,6 +42,8 @@ struct WorkerOptions {
     std::uint32_t ranks = 0;   ///< of the world
     /// Sends a signal to the process of a rank, if it is on this node. Empty: nobody is here.
     std::function<void(base::Rank, int signal)> signal_rank = {};
+    /// layout::Neighbours::kill_silent. Empty: likewise.
+    std::function<process::Killing(base::Rank, bool at_once)> kill_silent = {};
 };
 
 /// Makes this rank's runner from the head's Welcome. A base::Error it throws is sent to the head and ends the worker.

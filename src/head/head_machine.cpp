@@ -14,19 +14,6 @@ using base::Rank;
 using base::StudyTime;
 using study::StudyOutcome;
 
-namespace {
-
-std::string seconds_text(base::Duration duration) {
-    return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
-}
-
-/// How long the last messages of a process that has ended may take: its Bye says why.
-constexpr base::Duration last_words_take = std::chrono::milliseconds(30);
-/// How long the answer may take that a silent process was killed. Without one its node is lost, or nobody can see it.
-constexpr base::Duration fence_patience = std::chrono::seconds(5);
-
-} // namespace
-
 HeadMachine::HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, wire::Outbox& outbox,
                          HeadDuties& duties, Observer& observer, base::LogSink& log, StudyTime now)
     : options_(std::move(options)),
@@ -515,77 +502,6 @@ void HeadMachine::tick() {
         next_view_ = now_ + options_.observer_interval;
         observer_.on_tick(tuner_, figures(now_));
     }
-}
-
-/// Gives up a rank that cannot say why any more: the note that it left, if any, tells whose fault it was.
-void HeadMachine::lose_dead(Rank rank, const std::string& why) {
-    const auto left = duties_.last_words(rank);
-    const bool guilty =
-        left && left->guilty &&
-        wire::AttemptKey{left->note.trial, left->note.attempt, options_.incarnation} == table_.held_by(rank);
-    lose(rank, left ? left->note.failure.message : why, guilty);
-}
-
-/// Gives up ranks whose processes have ended, once their last messages are read.
-void HeadMachine::lose_ended() {
-    std::erase_if(ended_, [this](Rank rank) {
-        const Worker& worker = workers_[rank.value()];
-        if (now_ < *worker.ended + last_words_take) return false;
-        if (!worker.bye && worker.alive)
-            lose_dead(rank, worker.fenced ? silence() + "; it was killed" : "its process has ended");
-        return true;
-    });
-}
-
-std::string HeadMachine::silence() const { return "no sign of life for " + seconds_text(options_.heartbeat_timeout); }
-
-/// A silent rank may be alive: frozen, or behind a broken network. It must not write for its trial when others do.
-void HeadMachine::fence(Worker& worker) {
-    worker.fenced = now_;
-    if (duties_.end_rank(worker.info.rank)) return;
-    for (const Worker& mate : workers_)
-        if (mate.alive && mate.hello && mate.info.rank != worker.info.rank && mate.info.host == worker.info.host &&
-            now_ - mate.heard < options_.heartbeat_timeout)
-            return send(mate.info.rank, wire::EndRank{worker.info.rank});
-    worker.fenced = now_ - fence_patience; // nobody is there to do it
-}
-
-/// Checks for silent workers, and sends to those that this side has been silent to.
-void HeadMachine::watch() {
-    const base::Duration gap = now_ - last_tick_;
-    last_tick_ = now_;
-    longest_gap_ = std::max(longest_gap_, gap);
-    // Time in which this process was suspended or waited for a disk does not count as silence. Messages that
-    // arrived meanwhile are read in the next rounds.
-    if (gap > options_.heartbeat_timeout / 4) {
-        for (Worker& worker : workers_) worker.heard = std::min(worker.heard + gap, now_);
-        hello_until_ += gap;
-    }
-    if (now_ < next_scan_) return;
-    next_scan_ = now_ + options_.heartbeat_interval;
-    if (phase_ == Phase::joining && greeted_ < options_.workers && now_ >= hello_until_) return missing_workers();
-    for (Worker& worker : workers_) {
-        if (!worker.alive) continue;
-        const base::Duration silence_of = worker.hello ? now_ - worker.heard : base::Duration{0};
-        const bool silent = !worker.bye && silence_of >= options_.heartbeat_timeout;
-        if (!silent) worker.fenced.reset();
-        if (silent && !worker.fenced) fence(worker);
-        if (silent && now_ - *worker.fenced >= fence_patience) lose_dead(worker.info.rank, silence());
-        // Each message to a node that is gone makes Open MPI try, and complain, again. Who lives speaks first.
-        else if (!worker.bye && now_ - worker.spoken_to >= options_.heartbeat_interval &&
-                 silence_of < 4 * options_.heartbeat_interval)
-            send(worker.info.rank, wire::Alive{});
-    }
-}
-
-void HeadMachine::missing_workers() {
-    std::vector<Rank> missing;
-    for (std::uint32_t r = 1; r <= options_.workers; ++r)
-        if (!workers_[r].hello) missing.push_back(Rank(r));
-    finish({StudyOutcome::runtime_error, study::Reason::lost,
-            "no answer within " + seconds_text(options_.hello_timeout) + " from " +
-                (missing.size() == 1 ? "rank " : "ranks ") + ranks_text(missing) + " of " +
-                std::to_string(options_.workers) + " workers"});
 }
 
 } // namespace ranktune::head

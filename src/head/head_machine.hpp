@@ -23,6 +23,7 @@
 #include "head/named_places.hpp"
 #include "head/observer.hpp"
 #include "head/rank_table.hpp"
+#include "process/process_watch.hpp"
 #include "ranktune/base/log.hpp"
 #include "ranktune/study/record.hpp"
 #include "tuner/tuner.hpp"
@@ -70,8 +71,10 @@ class HeadDuties {
     };
     /// Of the process of a rank, which has ended; nothing: it left none.
     [[nodiscard]] virtual std::optional<LastWords> last_words(base::Rank /*rank*/) { return std::nullopt; }
-    /// Kills the process of a rank on this node; false: it is not here, or has ended.
-    virtual bool end_rank(base::Rank /*rank*/) { return false; }
+    /// Kills the process of a silent rank on this node (process::kill_silent); nobody: it is not here, or has ended.
+    [[nodiscard]] virtual process::Killing end_rank(base::Rank /*rank*/, bool /*at_once*/) {
+        return process::Killing::nobody;
+    }
     /// Computes a suggestion in the background, however long it takes.
     virtual void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) = 0;
     /// The next suggestion that is ready.
@@ -146,6 +149,9 @@ class HeadMachine {
     /// leaving: workers were told to leave.
     enum class Phase : std::uint8_t { joining, running, publishing, leaving, over };
 
+    /// How long the last messages of a process that has ended may take: its Bye says why.
+    static constexpr base::Duration last_words_take = std::chrono::milliseconds(30);
+
     struct Worker {
         study::RankInfo info;
         bool hello = false;
@@ -154,6 +160,7 @@ class HeadMachine {
         bool told_to_leave = false;
         std::optional<base::StudyTime> ended;  ///< when its process ended; its last messages may still arrive
         std::optional<base::StudyTime> fenced; ///< when its process was to be killed, because it is silent
+        bool spared = false;                   ///< silent, but it may only be slow: it has another time-out
         base::StudyTime heard;
         base::StudyTime spoken_to;
         wire::AttemptKey reporting; ///< the attempt of its last report
@@ -180,7 +187,11 @@ class HeadMachine {
     void lose_dead(base::Rank rank, const std::string& why);
     void lose_ended();
     void fence(Worker& worker);
-    [[nodiscard]] std::string silence() const;
+    void spare(Worker& worker);
+    void judge_silence(Worker& worker);
+    /// How long it may be silent.
+    [[nodiscard]] base::Duration patience(const Worker& worker) const;
+    [[nodiscard]] std::string silence(const Worker& worker) const;
 
     // messages
     void on(base::Rank from, wire::Hello& m);
@@ -189,6 +200,7 @@ class HeadMachine {
     void on(base::Rank from, study::ReportArrived& m);
     void take_note(base::Rank from, const wire::AttemptKey& key);
     void on(base::Rank, wire::RankEnded& m);
+    void on(base::Rank, wire::RankWaits& m);
     void on(base::Rank, study::CheckpointSaved& m);
     void on(base::Rank from, wire::PlaceNamed& m);
     void on(base::Rank, wire::CheckpointMissed& m);

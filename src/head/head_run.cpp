@@ -353,7 +353,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     layout::Listening neighbours(options_.neighbours, waker_);
     HeadServices services(
         files_, *journal_, directory_.path, opened_.incarnation, waker_, *log_,
-        [&neighbours](base::Rank rank) { return neighbours.signal(rank, SIGKILL); },
+        [&neighbours](base::Rank rank, bool at_once) { return neighbours.kill_silent(rank, at_once); },
         [&](const study::EndStudy&) {
             tables.stop();
             studydir::write_results(files_, directory_.path, spec_, studydir::wall_time_now());

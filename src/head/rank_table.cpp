@@ -95,6 +95,10 @@ void RankTable::release(Entry& leader) {
     leader.trains = false;
 }
 
+std::string seconds_text(base::Duration duration) {
+    return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
+}
+
 std::string ranks_text(const std::vector<base::Rank>& ranks) {
     std::string text;
     for (std::size_t i = 0; i < ranks.size();) {

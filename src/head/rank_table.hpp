@@ -64,6 +64,8 @@ class RankTable {
     std::uint64_t training_ = 0;
 };
 
+/// "60 s": whole seconds.
+[[nodiscard]] std::string seconds_text(base::Duration duration);
 /// "3, 7-9": for messages. Ascending.
 [[nodiscard]] std::string ranks_text(const std::vector<base::Rank>& ranks);
 

@@ -55,10 +55,19 @@ std::optional<base::Rank> Neighbours::ended() {
     return rank;
 }
 
-bool Neighbours::signal(base::Rank rank, int signal) const {
+const process::ProcessId* Neighbours::process_of(base::Rank rank) const {
     const auto found = std::ranges::find(ranks_, rank);
-    return found != ranks_.end() &&
-           process::send_signal(processes_[static_cast<std::size_t>(found - ranks_.begin())], signal);
+    return found == ranks_.end() ? nullptr : &processes_[static_cast<std::size_t>(found - ranks_.begin())];
+}
+
+bool Neighbours::signal(base::Rank rank, int signal) const {
+    const process::ProcessId* process = process_of(rank);
+    return process != nullptr && process::send_signal(*process, signal);
+}
+
+process::Killing Neighbours::kill_silent(base::Rank rank, bool at_once) const {
+    const process::ProcessId* process = process_of(rank);
+    return process == nullptr ? process::Killing::nobody : process::kill_silent(*process, at_once);
 }
 
 } // namespace ranktune::layout

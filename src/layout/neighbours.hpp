@@ -31,8 +31,12 @@ class Neighbours {
     [[nodiscard]] std::optional<base::Rank> ended();
     /// To the process of a neighbour; false: it is none, or has ended.
     bool signal(base::Rank rank, int signal) const;
+    /// process::kill_silent; nobody: it is no neighbour either.
+    [[nodiscard]] process::Killing kill_silent(base::Rank rank, bool at_once) const;
 
   private:
+    [[nodiscard]] const process::ProcessId* process_of(base::Rank rank) const;
+
     std::vector<base::Rank> ranks_;
     std::vector<process::ProcessId> processes_;
     std::mutex mutex_;
@@ -58,6 +62,9 @@ class Listening {
     }
     bool signal(base::Rank rank, int signal) const {
         return neighbours_ != nullptr && neighbours_->signal(rank, signal);
+    }
+    [[nodiscard]] process::Killing kill_silent(base::Rank rank, bool at_once) const {
+        return neighbours_ == nullptr ? process::Killing::nobody : neighbours_->kill_silent(rank, at_once);
     }
 
   private:

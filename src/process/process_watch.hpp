@@ -34,6 +34,15 @@ struct ProcessId {
 /// False: it has ended already, or may not be signalled. Requires the own pid namespace.
 bool send_signal(const ProcessId& process, int signal);
 
+/// What became of a process that was to be killed because it is silent.
+enum class Killing {
+    done,   ///< it was signalled
+    waits,  ///< one of its threads runs or waits for a core: it may only be slow
+    nobody, ///< it has ended, or may not be signalled
+};
+/// Kills the process, unless it may only be slow; `at_once`: even then. Requires the own pid namespace.
+[[nodiscard]] Killing kill_silent(const ProcessId& process, bool at_once);
+
 /// Kills this process, as kill -9 of somebody else would, after a line in the log. `write_out` brings that to its file.
 [[noreturn]] void die_on_purpose(base::LogSink& log, const std::function<void()>& write_out);
 

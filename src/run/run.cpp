@@ -111,6 +111,9 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     layout::Listening neighbours(options.neighbours, waker);
     group::WorkerOptions worker_options = options_of_worker(transport, options);
     worker_options.signal_rank = [&neighbours](base::Rank rank, int signal) { neighbours.signal(rank, signal); };
+    worker_options.kill_silent = [&neighbours](base::Rank rank, bool at_once) {
+        return neighbours.kill_silent(rank, at_once);
+    };
     // NCCL takes this variable for the name of the node, too: with one per rank, ranks may share a GPU (tests do).
     const std::string node = process::environment_variable("NCCL_HOSTID");
     ddp::DeviceGroups device_groups({.host = node.empty() ? worker_options.host : node});

@@ -309,8 +309,16 @@ void get(Decoder& in, PlaceContested& m) { get_key(in, m.key); }
 
 void put(Encoder& out, const RankEnded& m) { out.varint(m.rank.value()); }
 void get(Decoder& in, RankEnded& m) { m.rank = get_id<base::Rank>(in); }
-void put(Encoder& out, const EndRank& m) { out.varint(m.rank.value()); }
-void get(Decoder& in, EndRank& m) { m.rank = get_id<base::Rank>(in); }
+void put(Encoder& out, const EndRank& m) {
+    out.varint(m.rank.value());
+    out.boolean(m.at_once);
+}
+void get(Decoder& in, EndRank& m) {
+    m.rank = get_id<base::Rank>(in);
+    m.at_once = in.boolean();
+}
+void put(Encoder& out, const RankWaits& m) { out.varint(m.rank.value()); }
+void get(Decoder& in, RankWaits& m) { m.rank = get_id<base::Rank>(in); }
 
 /// Position of T in the variant.
 template <class T, std::size_t I = 0>
@@ -366,6 +374,7 @@ template void encode_message(const PlaceNamed&, study::Bytes&);
 template void encode_message(const PlaceContested&, study::Bytes&);
 template void encode_message(const RankEnded&, study::Bytes&);
 template void encode_message(const EndRank&, study::Bytes&);
+template void encode_message(const RankWaits&, study::Bytes&);
 
 void decode_message(std::span<const std::byte> bytes, Message& into) {
     Decoder in(bytes);

@@ -45,7 +45,7 @@ namespace ranktune::wire {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 11;
+inline constexpr std::uint16_t protocol_version = 12;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
@@ -134,10 +134,16 @@ struct RankEnded {
     friend bool operator==(const RankEnded&, const RankEnded&) = default;
 };
 /// Kill the process of a silent rank on the receiver's node: it may be alive, and must not go on. The answer is
-/// RankEnded.
+/// RankEnded, or RankWaits.
 struct EndRank {
     base::Rank rank;
+    bool at_once = false; ///< even if it may only be slow
     friend bool operator==(const EndRank&, const EndRank&) = default;
+};
+/// It was not killed: it runs, or waits for a core (process::Killing::waits).
+struct RankWaits {
+    base::Rank rank;
+    friend bool operator==(const RankWaits&, const RankWaits&) = default;
 };
 
 /// This member has the roster and runs no user code of an earlier attempt.
@@ -189,7 +195,7 @@ struct ReportsTaken {
 using Message =
     std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye, Welcome,
                  study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave, Ready, Go,
-                 MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested, RankEnded, EndRank>;
+                 MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested, RankEnded, EndRank, RankWaits>;
 
 /// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
 template <class T>

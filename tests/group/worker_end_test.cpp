@@ -44,7 +44,14 @@ TEST_CASE("A worker tells the head that a process of its node has ended, and kil
     CHECK(w.out.take<RankEnded>(w.head) == RankEnded{two});
     w.from(w.head, EndRank{Rank(3)}, at(1s));
     w.from(two, EndRank{Rank(1)}, at(1s)); // only the head may ask for that
-    CHECK(w.signals == std::vector<std::pair<Rank, int>>{{Rank(3), SIGKILL}});
+    CHECK(w.killed == std::vector<std::pair<Rank, bool>>{{Rank(3), false}});
+    w.out.check_empty();
+    w.killing = process::Killing::waits;
+    w.from(w.head, EndRank{Rank(3)}, at(2s));
+    CHECK(w.out.take<RankWaits>(w.head) == RankWaits{Rank(3)});
+    w.from(w.head, EndRank{Rank(3), true}, at(3s));
+    CHECK(w.killed.back() == std::pair(Rank(3), true));
+    w.out.check_empty();
     CHECK_FALSE(w.machine->end().has_value());
 }
 

@@ -52,7 +52,12 @@ class WorkerFixture {
                                  .gpus = 2,
                                  .join_timeout = 120s,
                                  .ranks = 4,
-                                 .signal_rank = [this](Rank rank, int signal) { signals.emplace_back(rank, signal); }},
+                                 .signal_rank = [this](Rank rank, int signal) { signals.emplace_back(rank, signal); },
+                                 .kill_silent =
+                                     [this](Rank rank, bool at_once) {
+                                         killed.emplace_back(rank, at_once);
+                                         return at_once ? process::Killing::done : killing;
+                                     }},
             out,
             [this](const wire::Welcome&) {
                 auto made = std::make_unique<ScriptedRunner>();
@@ -83,7 +88,9 @@ class WorkerFixture {
     const Rank head = base::head_rank;
     Recorder out;
     ScriptedRunner* runner = nullptr;
-    std::vector<std::pair<Rank, int>> signals; ///< to ranks of its node
+    std::vector<std::pair<Rank, int>> signals;         ///< to ranks of its node
+    std::vector<std::pair<Rank, bool>> killed;         ///< ranks of its node, and whether at once
+    process::Killing killing = process::Killing::done; ///< what becomes of those that need not die at once
     std::unique_ptr<group::WorkerMachine> machine;
 
   private:

@@ -67,6 +67,12 @@ struct Duties final : head::HeadDuties {
         return words && words->note.failure.rank == rank.value() ? words : std::nullopt;
     }
     std::optional<LastWords> words; ///< of the rank that its note names
+    process::Killing end_rank(base::Rank rank, bool at_once) override {
+        if (killing != process::Killing::nobody) asked.emplace_back(rank, at_once);
+        return at_once && killing == process::Killing::waits ? process::Killing::done : killing;
+    }
+    process::Killing killing = process::Killing::nobody;
+    std::vector<std::pair<base::Rank, bool>> asked;
     std::function<void()> on_delete;
     void publish(const study::EndStudy& end) override { results.push_back(end); }
     bool published() override { return ready; }

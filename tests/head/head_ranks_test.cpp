@@ -198,6 +198,50 @@ TEST_CASE("A silent rank that speaks again before it is killed is not lost", "[h
     h.out.check_empty();
 }
 
+TEST_CASE("A silent rank that waits for a core has as much time again, once", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    const auto pass = [&](auto from, auto to) {
+        for (auto second = from; second <= to; ++second) {
+            h.from(one, Heartbeat{}, second);
+            h.tick(second);
+        }
+    };
+    pass(1s, 60s);
+    CHECK(h.out.take<EndRank>(one) == EndRank{two});
+    h.from(one, RankWaits{two}, 60s);
+    CHECK(h.log.lines.back().starts_with("slow rank=2 host=node"));
+    pass(61s, 119s);
+    h.out.check_empty();
+    pass(120s, 120s);
+    CHECK(h.out.take<EndRank>(one) == EndRank{two, true});
+    h.from(one, RankWaits{two}, 120s); // the answer to the first question, late
+    h.from(one, RankEnded{two}, 120s);
+    h.tick(120s + 30ms);
+    CHECK(h.machine->gone() == std::vector<Rank>{two});
+    CHECK(h.log.lines.back().find("no sign of life for 120 s; it was killed") != std::string::npos);
+}
+
+TEST_CASE("A slow rank that speaks again is judged as before", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    h.duties.killing = process::Killing::waits; // it is on the head's node
+    for (auto second = 1s; second <= 200s; ++second) {
+        h.from(one, Heartbeat{}, second);
+        if (second == 100s) h.from(two, Heartbeat{}, second);
+        h.tick(second);
+        CHECK(h.machine->gone().empty());
+    }
+    CHECK(h.duties.asked == std::vector<std::pair<Rank, bool>>{{two, false}, {two, false}}); // at 60 and 160 s
+    for (auto second = 201s; second <= 220s; ++second) {
+        h.from(one, Heartbeat{}, second);
+        h.tick(second);
+    }
+    CHECK(h.duties.asked.back() == std::pair(two, true)); // at 220 s
+}
+
 TEST_CASE("A silent rank alone on its node is given up without delay", "[head]") {
     HeadFixture h(2);
     for (const auto& [rank, host] : {std::pair{one, "n1"}, {two, "n2"}})

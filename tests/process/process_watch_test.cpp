@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -94,6 +95,23 @@ TEST_CASE("another process with the same pid is not the one that was meant", "[p
     ProcessWatch watch({earlier, other.id()}, [&](std::size_t position) { told(position); });
     CHECK(told.wait_for(1) == std::vector<std::size_t>{0});
     CHECK(lives(other.id()));
+}
+
+TEST_CASE("a silent process that runs is not killed at first, one that stands still is", "[process]") {
+    const pid_t busy = fork();
+    if (busy == 0)
+        for (std::atomic<unsigned> turns{0};;) ++turns;
+    const ProcessId spins{static_cast<std::uint64_t>(busy), 0, {}};
+    CHECK(kill_silent(spins, false) == Killing::waits);
+    CHECK(kill_silent(spins, true) == Killing::done);
+    int status = 0;
+    CHECK(waitpid(busy, &status, 0) == busy);
+    CHECK(WTERMSIG(status) == SIGKILL);
+    CHECK(kill_silent(spins, false) == Killing::nobody);
+    Sleeper stopped;
+    kill(stopped.pid(), SIGSTOP);
+    CHECK(waitpid(stopped.pid(), &status, WUNTRACED) == stopped.pid());
+    CHECK(kill_silent(stopped.id(), false) == Killing::done);
 }
 
 TEST_CASE("a watch ends without the end of a process", "[process]") {

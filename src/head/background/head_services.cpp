@@ -14,8 +14,8 @@
 namespace ranktune::head {
 
 HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
-                           base::Incarnation incarnation, process::Waker& waker, base::LogSink& log,
-                           std::function<bool(base::Rank)> end_rank, AtTheEnd publish_results, Word leave_word)
+                           base::Incarnation incarnation, process::Waker& waker, base::LogSink& log, EndRank end_rank,
+                           AtTheEnd publish_results, Word leave_word)
     : files_(files),
       journal_(journal),
       directory_(std::move(study_directory)),

@@ -26,6 +26,7 @@ namespace ranktune::head {
 /// (`instead`).
 class HeadServices final : public HeadDuties {
   public:
+    using EndRank = std::function<process::Killing(base::Rank, bool at_once)>;
     using AtTheEnd = std::function<void(const study::EndStudy&)>;
     /// Receives how the study ended and what is wrong with the tables (OutcomeFile::tables).
     using Word = std::function<void(const study::EndStudy&, const std::string& tables)>;
@@ -33,8 +34,8 @@ class HeadServices final : public HeadDuties {
     /// publishing thread after the journal is synced; it may throw. `leave_word` runs after it, whatever went wrong,
     /// and must not throw.
     HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
-                 base::Incarnation incarnation, process::Waker& waker, base::LogSink& log,
-                 std::function<bool(base::Rank)> end_rank, AtTheEnd publish_results, Word leave_word);
+                 base::Incarnation incarnation, process::Waker& waker, base::LogSink& log, EndRank end_rank,
+                 AtTheEnd publish_results, Word leave_word);
     ~HeadServices() override; ///< waits for the results
     HeadServices(const HeadServices&) = delete;
     HeadServices& operator=(const HeadServices&) = delete;
@@ -42,7 +43,9 @@ class HeadServices final : public HeadDuties {
     void delete_checkpoint(const study::DeleteCheckpoint& checkpoint) override;
     void set_aside(const std::string& checkpoint, const std::string& why) noexcept override;
     [[nodiscard]] std::optional<LastWords> last_words(base::Rank rank) override;
-    bool end_rank(base::Rank rank) override { return end_rank_ && end_rank_(rank); }
+    [[nodiscard]] process::Killing end_rank(base::Rank rank, bool at_once) override {
+        return end_rank_ ? end_rank_(rank, at_once) : process::Killing::nobody;
+    }
     void prepare(std::uint64_t ticket, searchers::Searcher::Preparation work) override {
         preparer_.prepare(ticket, std::move(work));
     }
@@ -63,7 +66,7 @@ class HeadServices final : public HeadDuties {
     base::Incarnation incarnation_;
     process::Waker& waker_;
     base::LogSink& log_;
-    std::function<bool(base::Rank)> end_rank_;
+    EndRank end_rank_;
     AtTheEnd publish_results_;
     Word leave_word_;
     std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may outlive this object
