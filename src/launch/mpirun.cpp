@@ -63,11 +63,11 @@ bool may_read_other_processes() {
 /// The options that an oversubscribed laptop needs with this MPI. All are in the printed line, so that typing it gives
 /// the same run.
 std::vector<std::string> launcher_arguments(std::uint32_t ranks) {
-    std::vector<std::string> arguments{"-n", std::to_string(ranks)};
+    // First: Hydra takes its options for all ranks before those for some.
+    auto arguments = comm::mpi::survival_options(process::environment_variables(), comm::mpi::library_version());
+    arguments.insert(arguments.end(), {"-n", std::to_string(ranks)});
     if (comm::mpi::library() != comm::mpi::Library::open_mpi) return arguments;
     for (const char* option : {"--oversubscribe", "--bind-to", "none"}) arguments.emplace_back(option);
-    for (auto& option : comm::mpi::survival_options(process::environment_variables(), comm::mpi::library_version()))
-        arguments.push_back(std::move(option));
     if (geteuid() == 0) arguments.emplace_back("--allow-run-as-root");
     const auto set = [&](const std::string& name, const char* value) {
         if (!process::environment_variable("OMPI_MCA_" + name).empty()) return; // the user's setting wins

@@ -207,6 +207,22 @@ TEST_CASE("a job outlives its ranks where mpirun of Open MPI was told so", "[com
     CHECK(survival_options({}, "MPICH 4.0.2").empty());
 }
 
+TEST_CASE("a job outlives its ranks where mpirun of Intel MPI was told so", "[comm]") {
+    const std::string intel = "Intel(R) MPI Library 2021.17 for Linux* OS";
+    const Variables rank{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}};
+    CHECK_FALSE(outlives_ranks(rank, intel));
+    CHECK(outlives_ranks(with(rank, {{fault_variable, "on"}}), intel));
+    CHECK_FALSE(outlives_ranks(with(rank, {{fault_variable, "off"}}), intel));
+    CHECK_FALSE(outlives_ranks(with(rank, {{fault_variable, "on"}}), "MPICH 4.0.2"));
+    CHECK(survival_options({}, intel) == std::vector<std::string>{"-genv", fault_variable, "on"});
+    CHECK(survival_options({{fault_variable, "disable"}}, intel).empty());
+    CHECK(survival_settings(Starter::mpirun, {}, intel) == Variables{{fault_variable, "on"}});
+    CHECK(survival_settings(Starter::mpirun, {{fault_variable, "0"}}, intel).empty());
+    CHECK(survival_settings(Starter::srun, {}, intel).empty());
+    CHECK(will_outlive_ranks(Starter::mpirun, {}, intel));
+    CHECK_FALSE(will_outlive_ranks(Starter::srun, {}, intel));
+}
+
 TEST_CASE("a step of srun outlives its ranks with Open MPI 4 over PMIx, unless the user has it ended", "[comm]") {
     const Variables task = with(srun_task("1", "4"), {{"PMIX_RANK", "1"}});
     CHECK_FALSE(outlives_ranks(task, "Open MPI 4.1.4"));

@@ -13,7 +13,7 @@ deterministic, and use another number of ranks in each start: their results must
 with its first start. --most-ranks: of a trial in these studies (default 3).
 
 --deterministic: all of them are. --srun: under srun on the Slurm that `tools/slurm-testbed start --directory TESTBED` has
-started. --mpirun: the launcher (default "mpirun --quiet"). --sweep:
+started. --mpirun: the launcher (default "mpirun --quiet --oversubscribe --bind-to none"). --sweep:
 removes files that Open MPI leaves behind for killed ranks; they are counted and listed in any case. Ends with a line of figures; the
 exit code is 0 when nothing went wrong.
 """
@@ -212,7 +212,7 @@ def rank_of(pid):
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             for value in file.read().split(b"\0"):
-                if value.startswith((b"OMPI_COMM_WORLD_RANK=", b"SLURM_PROCID=")):
+                if value.startswith((b"OMPI_COMM_WORLD_RANK=", b"SLURM_PROCID=", b"PMI_RANK=")):
                     return int(value.split(b"=")[1])
     except OSError:
         pass
@@ -282,7 +282,7 @@ class Study:
         if self.launch.srun:
             launcher = ["srun", "--mpi=pmix", "-n", str(workers + 1), "--time=10", "--wait=60", "-Q", "-J", os.path.basename(self.base)]
         else:
-            launcher = [*self.launch.mpirun.split(), "-n", str(workers + 1), "--oversubscribe", "--bind-to", "none"]
+            launcher = [*self.launch.mpirun.split(), "-n", str(workers + 1)]
         return subprocess.Popen(launcher + command, cwd=self.base, env=self.launch.environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
 
@@ -491,7 +491,7 @@ def main(description=__doc__, study_class=Study):
     parser.add_argument("--survive", action="store_true")
     parser.add_argument("--deterministic", action="store_true")
     parser.add_argument("--srun", metavar="TESTBED")
-    parser.add_argument("--mpirun", default="mpirun --quiet", metavar="WORDS")
+    parser.add_argument("--mpirun", default="mpirun --quiet --oversubscribe --bind-to none", metavar="WORDS")
     parser.add_argument("--most-ranks", type=int, default=3, metavar="N")
     parser.add_argument("--sweep", action="store_true", help="remove what Open MPI leaves")
     launch = parser.parse_args()

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -166,8 +167,11 @@ bool is_open_mpi_4(std::string_view library_version) { return survival_variable(
 std::optional<bool> told(const base::Variables& variables, const char* name) {
     const auto set = text(variables, name);
     if (set.empty()) return std::nullopt;
-    return set != "0" && set != "f" && set != "false" && set != "no" && set != "n" && set != "disabled";
+    constexpr std::string_view no[] = {"0", "f", "false", "no", "n", "off", "disable", "disabled"};
+    return std::ranges::find(no, set) == std::end(no);
 }
+
+bool is_intel(std::string_view library_version) { return survival_variable(library_version) == fault_variable; }
 
 /// Whether the launcher was told to outlive its ranks.
 bool is_told(Starter launcher, const base::Variables& variables, std::string_view library_version) {
@@ -181,6 +185,7 @@ bool is_told(Starter launcher, const base::Variables& variables, std::string_vie
 } // namespace
 
 const char* survival_variable(std::string_view library_version) {
+    if (library_version.starts_with("Intel(R) MPI")) return fault_variable;
     constexpr std::string_view name = "Open MPI ";
     if (!library_version.starts_with(name)) return nullptr;
     const auto version = library_version.substr(name.size());
@@ -189,7 +194,8 @@ const char* survival_variable(std::string_view library_version) {
 
 bool outlives_ranks(const base::Variables& variables, std::string_view library_version) {
     const std::string launcher = started(variables).by;
-    if (launcher == "mpirun") return is_told(Starter::mpirun, variables, library_version);
+    if (launcher == "mpirun" || (launcher == "mpiexec" && is_intel(library_version)))
+        return is_told(Starter::mpirun, variables, library_version);
     // Each worker's guard keeps Slurm's PMIx server from noticing (pmix.hpp).
     return launcher == "srun" && interfaces(variables).pmix && is_told(Starter::srun, variables, library_version);
 }
@@ -198,11 +204,14 @@ std::vector<std::string> survival_options(const base::Variables& variables, std:
     const char* const variable = survival_variable(library_version);
     if (variable == nullptr || told(variables, variable)) return {};
     if (is_open_mpi_4(library_version)) return {"--mca", "orte_enable_recovery", "1"};
+    if (is_intel(library_version)) return {"-genv", fault_variable, "on"};
     return {"--with-ft", "ulfm"};
 }
 
 base::Variables survival_settings(Starter launcher, const base::Variables& variables,
                                   std::string_view library_version) {
+    if (is_intel(library_version) && launcher != Starter::srun && !has(variables, fault_variable))
+        return {{fault_variable, "on"}};
     if (!is_open_mpi_4(library_version)) return {};
     base::Variables settings{{"SLURM_NO_KILL", "set"}}; // of mpirun: for the srun by which it starts its daemons
     if (launcher == Starter::srun)

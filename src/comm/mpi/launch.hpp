@@ -67,6 +67,8 @@ struct BrokenLaunch {
 inline constexpr const char* recovery_variable = "OMPI_MCA_orte_enable_recovery";
 /// The same of Open MPI 5, which `mpirun --with-ft ulfm` sets for its ranks: MPI reports deaths (mpi::reports_deaths).
 inline constexpr const char* ulfm_variable = "OMPI_MCA_mpi_ft_enable";
+/// Of Intel MPI: mpirun does not end the job when a rank dies.
+inline constexpr const char* fault_variable = "I_MPI_FAULT_CONTINUE";
 /// The one that this MPI (library_version()) knows; null: it ends the job with a rank.
 [[nodiscard]] const char* survival_variable(std::string_view library_version);
 /// Whether this job goes on when a worker dies, as far as the environment of its ranks tells.
