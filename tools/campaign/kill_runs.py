@@ -435,7 +435,8 @@ class Survivor:
         code, output = self.ended(process)
         self.observer.stop.set()
         self.observer.join()
-        if code != 0 and not self.launch.srun:  # srun's code is the highest of its tasks
+        of_the_dead = self.launch.srun or "I_MPI_FAULT_CONTINUE" in self.launch.mpirun  # the code of such a launcher; what counts is the file
+        if code != 0 and not of_the_dead:
             raise Wrong(f"it ended with exit code {code}: {output}")
         starts = [name for name in os.listdir(os.path.join(self.directory, "logs")) if name.endswith(".log") and "start" in name]
         outcome = dict(line.split("=", 1) for line in open(os.path.join(self.directory, "outcome")).read().splitlines())

@@ -318,19 +318,23 @@ def run_study(program, seed, quick, keep):
     env.update({MARK: run, CHILD_MARK: run, "TMPDIR": str(temporary), "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"})
     watcher = Watcher(run, generator, folder / "notes")
     wrong = []
-    process = subprocess.Popen([program, "run", "s.toml", "--local", str(workers)], cwd=folder, env=env, text=True,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     watcher.start()
-    try:
-        out, _ = process.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        wrong.append(f"the study did not end within {LIMIT} s")
-        for pid in marked(run):
-            try:
-                os.kill(pid, signal.SIGABRT)
-            except ProcessLookupError:
-                pass
-        out, _ = process.communicate()
+    for _ in range(4):
+        process = subprocess.Popen([program, "run", "s.toml", "--local", str(workers)], cwd=folder, env=env, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            out, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            wrong.append(f"the study did not end within {LIMIT} s")
+            for pid in marked(run):
+                try:
+                    os.kill(pid, signal.SIGABRT)
+                except ProcessLookupError:
+                    pass
+            out, _ = process.communicate()
+        # What went wrong while the best trial saved its state at its end ends the study resumably, and it goes on without that state.
+        if wrong or process.returncode != 75 or "; weights of iteration" not in " ".join(out.split()):
+            break
     watcher.over.set()
     watcher.join()
     (folder / "out").write_text(out)
