@@ -73,9 +73,12 @@ void HeadMachine::spare(Worker& worker) {
                 {"reason", "it is silent, but runs or waits for a core: it has as much time again"}});
 }
 
-void HeadMachine::on(Rank, wire::RankWaits& m) {
+void HeadMachine::on(Rank from, wire::RankWaits& m) {
     if (m.rank.value() >= workers_.size()) return count_stale();
-    spare(workers_[m.rank.value()]);
+    Worker& worker = workers_[m.rank.value()];
+    // The answer came so late that the rank was given up: its trial goes on elsewhere, so it must not.
+    if (!worker.alive) return send(from, wire::EndRank{m.rank, true});
+    spare(worker);
 }
 
 void HeadMachine::judge_silence(Worker& worker) {

@@ -200,7 +200,7 @@ class HeadMachine {
     void on(base::Rank from, study::ReportArrived& m);
     void take_note(base::Rank from, const wire::AttemptKey& key);
     void on(base::Rank, wire::RankEnded& m);
-    void on(base::Rank, wire::RankWaits& m);
+    void on(base::Rank from, wire::RankWaits& m);
     void on(base::Rank, study::CheckpointSaved& m);
     void on(base::Rank from, wire::PlaceNamed& m);
     void on(base::Rank, wire::CheckpointMissed& m);

@@ -17,10 +17,8 @@ Beginner beginner_on(const space::SearchSpace& space) {
     // Measured on Ackley's function, and on Hartmann's of 6 of the parameters (docs/reference/benchmarks.md): to 60
     // parameters gp alone is ahead, at 200 now this and now that one, and a suggestion takes it 40 ms.
     constexpr std::size_t gp_alone = 60;
-    constexpr std::size_t most_parameters = 200;
     const bool conditional =
         std::ranges::any_of(space.parameters(), [](const auto& parameter) { return parameter.condition.has_value(); });
-    constexpr std::uint64_t short_list = 16;
     std::size_t active = 0;
     std::size_t categories = 0;
     std::size_t short_lists = 0;
@@ -30,7 +28,7 @@ Beginner beginner_on(const space::SearchSpace& space) {
         if (axis.category) ++categories;
         if (axis.values != 0 && axis.values <= short_list) ++short_lists;
     }
-    if (active == 0 || active > most_parameters) return Beginner::tpe;
+    if (active == 0 || active > GpModel::most_parameters) return Beginner::tpe;
     const bool turns = conditional || 4 * categories > active || short_lists == active || active > gp_alone;
     return turns ? Beginner::turns : Beginner::gp;
 }
@@ -86,7 +84,8 @@ study::SearcherInfo describe_auto() {
     info.name = "auto";
     info.description =
         "`gp` for the first trials if the space has at most 200 parameters, in turns with `tpe` where parameters have "
-        "conditions, many are lists without order, all are short lists, or there are more than 60; then `tpe`. For "
+        "conditions, many are lists without order, all have at most 16 values, or there are more than 60; then `tpe`. "
+        "For "
         "several objectives "
         "`gp`, then `nsga2`.";
     info.options = {{.name = "gp_trials",

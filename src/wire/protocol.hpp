@@ -4,7 +4,7 @@
 //
 // Who sends what (leader: the first rank of an attempt; member: any of its ranks, including the leader):
 //
-//   worker -> head    Hello, Heartbeat, StopAsked, RankEnded, Bye
+//   worker -> head    Hello, Heartbeat, StopAsked, RankEnded, RankWaits, Bye
 //   leader -> head    PlaceNamed, ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the
 //   attempt are free)
 //   head   -> worker  Welcome, StartTrial, Abandon, Alive, EndRank, Leave

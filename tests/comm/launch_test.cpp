@@ -213,6 +213,11 @@ TEST_CASE("a job outlives its ranks where mpirun of Intel MPI was told so", "[co
     CHECK_FALSE(outlives_ranks(rank, intel));
     CHECK(outlives_ranks(with(rank, {{fault_variable, "on"}}), intel));
     CHECK_FALSE(outlives_ranks(with(rank, {{fault_variable, "off"}}), intel));
+    // Its proxies may be tasks of srun.
+    const Variables below_srun =
+        with(srun_task("0", "2"), {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}});
+    CHECK(outlives_ranks(with(below_srun, {{fault_variable, "on"}}), intel));
+    CHECK(launched_tasks(below_srun) == 4);
     CHECK_FALSE(outlives_ranks(with(rank, {{fault_variable, "on"}}), "MPICH 4.0.2"));
     CHECK(survival_options({}, intel) == std::vector<std::string>{"-genv", fault_variable, "on"});
     CHECK(survival_options({{fault_variable, "disable"}}, intel).empty());

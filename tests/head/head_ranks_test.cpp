@@ -223,6 +223,21 @@ TEST_CASE("A silent rank that waits for a core has as much time again, once", "[
     CHECK(h.log.lines.back().find("no sign of life for 120 s; it was killed") != std::string::npos);
 }
 
+TEST_CASE("A rank that was given up before its mate has answered is killed, slow or not", "[head]") {
+    HeadFixture h(2);
+    h.join(2);
+    h.out.drop<study::StartTrial>();
+    for (auto second = 1s; second <= 65s; ++second) {
+        h.from(one, Heartbeat{}, second);
+        h.tick(second);
+    }
+    CHECK(h.out.take<EndRank>(one) == EndRank{two});
+    CHECK(h.machine->gone() == std::vector<Rank>{two});
+    h.from(one, RankWaits{two}, 66s);
+    CHECK(h.out.take<EndRank>(one) == EndRank{two, true});
+    CHECK(h.log.lines.back().starts_with("lost rank=2"));
+}
+
 TEST_CASE("A slow rank that speaks again is judged as before", "[head]") {
     HeadFixture h(2);
     h.join(2);

@@ -60,6 +60,9 @@ TEST_CASE("the static part says whose weights there are, and what failed, by its
     CHECK_THAT(
         static_page({&page, 1}, false),
         Contains("Failed: #0 #1: lr = 0.1 is &lt;bad&gt; (the others with other values)") && !Contains("weights of"));
+    page.view.by_mean = "#1  score 0.4 +- 0.1, by a model of 60 results";
+    CHECK_THAT(static_page({&page, 1}, false),
+               Contains("Best by mean: #1  score 0.4 +- 0.1, by a model of 60 results."));
     page.view.other_weights = "weights of iteration 3 (0.25)";
     CHECK_THAT(static_page({&page, 1}, false), Contains("at iteration 1 of 9; weights of iteration 3 (0.25)"));
 }

@@ -491,12 +491,22 @@ TEST_CASE("Whoever is first at every ready point is judged at its next one", "[s
     CHECK(members.report(0, 30, 1.0).verb == Verb::go_on);
 }
 
-TEST_CASE("Of two members that are equal the later one explores, if there is something to explore",
-          "[schedulers][pbt]") {
+TEST_CASE("Who has nobody to take over from at the ready point before saves as everybody does", "[schedulers][pbt]") {
+    Members members(population_of(2, 100, {{"interval", 10}}));
+    members.report(0, 10, 1.0);
+    members.report(1, 10, 2.0); // and has not saved yet
+    CHECK(members.report(0, 20, 5.0).reason == Reason::published);
+}
+
+TEST_CASE("Of two members that are equal the second explores, if there is something to explore", "[schedulers][pbt]") {
     for (const bool explores : {true, false}) {
         study::StudySpec spec = population_of(2, 100, {{"interval", 10}});
         if (!explores) spec.scheduler.explore.clear();
         Members members(spec);
+        Members other_way(spec);
+        other_way.report(1, 10, 1.0);
+        other_way.save(1, 10);
+        CHECK(other_way.report(0, 10, 1.0).verb == Verb::go_on);
         members.report(0, 10, 1.0);
         members.save(0, 10);
         CHECK(members.report(1, 10, 1.0).verb == (explores ? Verb::exploit : Verb::go_on));

@@ -226,17 +226,21 @@ TEST_CASE("gp: what was tried twice says whether results are noisy", "[searchers
     GpRepeats repeats;
     repeats.add(here, 0, 1.0);
     repeats.add(there, 0, -3.0);
-    repeats.add(here, 1, 5.0);              // with another value in a grid
-    CHECK_FALSE(repeats.variance());        // no point twice
+    repeats.add(here, 1, 5.0); // with another value in a grid
+    CHECK(repeats.scatter().freedom == 0);
     CHECK_FALSE(are_noisy(noisy, repeats)); // of so few the kernel knows nothing
     for (int i = 0; i < 20; ++i) repeats.add(std::vector<double>{0.01 * i}, 0, 0.0);
     CHECK(are_noisy(noisy, repeats));
     CHECK_FALSE(are_noisy(quiet, repeats));
-    repeats.add(here, 0, 1.0);
-    CHECK(*repeats.variance() == 0.0);
-    CHECK_FALSE(are_noisy(noisy, repeats)); // a rugged function
+    GpRepeats rugged = repeats;
+    rugged.add(here, 0, 1.0);
+    CHECK_FALSE(are_noisy(noisy, rugged)); // the same came again: there is no noise, only what the kernel cannot follow
+    repeats.add(here, 0, 1.1);
+    CHECK(are_noisy(noisy, repeats)); // two that are close by chance
+    CHECK_FALSE(are_noisy(quiet, repeats));
     repeats.add(there, 0, -1.0);
-    CHECK(*repeats.variance() == Approx(1.0)); // 0 and 2, each with one degree of freedom
+    CHECK(repeats.scatter().squares == Approx(0.005 + 2.0));
+    CHECK(repeats.scatter().freedom == 2);
     CHECK(are_noisy(quiet, repeats));
 }
 

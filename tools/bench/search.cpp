@@ -27,6 +27,7 @@
 #include "search_functions.hpp"
 #include "searchers/built_in.hpp"
 #include "searchers/gp/gp_model.hpp"
+#include "searchers/gp/gp_repeats.hpp"
 #include "support.hpp"
 #include "support/hypervolume.hpp"
 
@@ -113,7 +114,8 @@ class Run {
     }
     [[nodiscard]] static bool is_mark(std::size_t count) { return std::ranges::find(marks, count) != std::end(marks); }
     [[nodiscard]] base::TrialId named_best() const {
-        const auto best = searchers::GpModel(spec_.space, spec_.seed, {}).best(seen_);
+        const auto best =
+            searchers::GpModel(spec_.space, spec_.seed, {.startup = searchers::enough_for_noise}).best(seen_);
         return best && best->noisy ? seen_[best->line].trial : lucky_;
     }
     /// What a study would write down; the searcher sees it as there.

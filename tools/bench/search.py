@@ -46,6 +46,7 @@ REFUSAL = re.compile(r"\"\w+\" needs a number for '.*")  # what bench_search say
 
 def is_asked_for(function):
     """Its values are known to search_peers.py alone: models and tables."""
+    function = function.split("+")[0]
     return function in MODELS or function.startswith(("hpobench_", "nasbench_"))
 
 

@@ -260,6 +260,7 @@ inline Function function_named(const std::string& name) {
     if (const std::size_t plus = name.find('+'); plus != std::string::npos) {
         Function noisy = function_named(name.substr(0, plus));
         noisy.noise = std::stod(name.substr(plus + 1));
+        if (noisy.values) throw std::invalid_argument("there is no noise for several objectives: " + name);
         return noisy;
     }
     const auto of = [](double (*f)(const std::vector<double>&)) {

@@ -332,8 +332,9 @@ def run_study(program, seed, quick, keep):
                 except ProcessLookupError:
                     pass
             out, _ = process.communicate()
-        # What went wrong while the best trial saved its state at its end ends the study resumably, and it goes on without that state.
-        if wrong or process.returncode != 75 or "; weights of iteration" not in " ".join(out.split()):
+        # What goes wrong while the best trial saves its state at its end ends the study resumably, and it goes on without that state.
+        ending = folder / "s/outcome"
+        if wrong or process.returncode != 75 or not ending.exists() or "cause=storage" not in ending.read_text():
             break
     watcher.over.set()
     watcher.join()

@@ -59,7 +59,8 @@ Check mpi() {
     check.text += survives == nullptr ? "; a rank that dies ends the start, and the next one goes on"
                   : survives == comm::mpi::ulfm_variable
                       ? "; studies go on when a worker dies, under mpirun --with-ft ulfm (`ranktune run` adds it)"
-                      : "; studies go on when a worker dies";
+                  : survives == comm::mpi::fault_variable ? "; studies go on when a worker dies, under mpirun"
+                                                          : "; studies go on when a worker dies";
     return check;
 }
 

@@ -19,6 +19,7 @@
 #include "report/explain/explain.hpp"
 #include "report/page/page.hpp"
 #include "report/screens/text.hpp"
+#include "report/view/best_by_model.hpp"
 #include "report/view/study_view.hpp"
 #include "report/view/wall_time.hpp"
 #include "storage/file_system.hpp"
@@ -41,7 +42,9 @@ report::PageStudy page_study(const std::string& directory, bool& incomplete) {
         incomplete = true;
         standing += "; " + missing.words(study.journal);
     }
-    return {report::study_view(study, std::move(history)), directory, std::move(standing),
+    report::StudyView view = report::study_view(study, std::move(history));
+    view.by_mean = report::text_of(report::best_by_model(*study.tuner), *study.tuner);
+    return {std::move(view), directory, std::move(standing),
             report::surroundings_of(storage::posix_file_system(), directory)};
 }
 

@@ -60,6 +60,8 @@ Started started(const base::Variables& variables) {
     };
     // Open MPI's daemons are themselves tasks of srun, so its own variables come first.
     if (has(variables, "OMPI_COMM_WORLD_SIZE")) return made("mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK");
+    // Likewise Hydra's proxies (of MPICH and Intel MPI).
+    if (has(variables, "MPI_LOCALNRANKS") && has(variables, "PMI_SIZE")) return made("mpiexec", "PMI_SIZE", "PMI_RANK");
     if (in_step(variables)) return made("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID");
     if (has(variables, "PMI_SIZE")) return made("mpiexec", "PMI_SIZE", "PMI_RANK");
     return {};

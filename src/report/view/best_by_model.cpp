@@ -9,13 +9,15 @@
 #include "ranktune/searchers/observations.hpp"
 #include "report/screens/text.hpp"
 #include "searchers/gp/gp_model.hpp"
+#include "searchers/gp/gp_repeats.hpp"
 
 namespace ranktune::report {
 
 std::optional<BestByModel> best_by_model(const tuner::Tuner& tuner) {
     const tuner::State& state = tuner.state();
     const study::StudySpec& spec = tuner.spec();
-    if (!state.best || spec.objective.several() || spec.searcher.repeats > 1 || spec.scheduler.algorithm->explores)
+    if (!state.best || spec.space.dimensions() > searchers::GpModel::most_parameters || spec.objective.several() ||
+        spec.searcher.repeats > 1 || spec.scheduler.algorithm->explores)
         return {};
     const study::Iteration far_enough = state.trial(*state.best).best_iteration;
     searchers::Observations table(spec.space.dimensions());
@@ -30,8 +32,8 @@ std::optional<BestByModel> best_by_model(const tuner::Tuner& tuner) {
         table.over(id, 1, study::TrialPhase::finished);
         trials.push_back(id);
     }
-    if (trials.size() < least_results_for_mean) return {};
-    searchers::GpModel model(spec.space, spec.seed, {.startup = least_results_for_mean});
+    if (trials.size() < searchers::enough_for_noise) return {};
+    searchers::GpModel model(spec.space, spec.seed, {.startup = searchers::enough_for_noise});
     const auto best = model.best(table);
     if (!best || !best->noisy) return {};
     const double mean = spec.objective.mode == study::Mode::max ? best->mean : -best->mean;

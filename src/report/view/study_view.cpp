@@ -20,7 +20,6 @@
 #include "report/screens/front.hpp"
 #include "report/screens/screens.hpp"
 #include "report/screens/simulated.hpp"
-#include "report/view/best_by_model.hpp"
 #include "report/view/history.hpp"
 #include "report/view/wall_time.hpp"
 #include "tuner/lineage.hpp"
@@ -268,7 +267,6 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.limits = limits_text(tuner.spec().objective);
     view.nearest = nearest_text(tuner);
     if (view.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
-    if (state.ended) view.by_mean = text_of(best_by_model(tuner), tuner); // slow for a page that is live
     if (state.best && state.simulation.empty() && !tuner::holds_ranks(state.trial(*state.best))) {
         view.other_weights = other_weights(state.trial(*state.best), tuner.spec().objective);
         const std::string cause = unsaved_cause(state.trial(*state.best));

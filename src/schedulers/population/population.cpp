@@ -132,7 +132,7 @@ bool Population::is_tie(const study::Ranked& entry, const Report& report) const 
            entry.trial != report.trial && entry.score == report.score.rank() && std::isfinite(entry.score);
 }
 
-/// Its report of the ready point before this one, if it is to be judged there now.
+/// Its report of the ready point before this one, if nobody can judge it here yet.
 std::optional<Report> Population::judged_late(const Report& report, const Standing& standing) const {
     const Member& own = member(report.trial);
     const bool first_here =
@@ -146,7 +146,10 @@ std::optional<Report> Population::judged_late(const Report& report, const Standi
 Population::Choice Population::choice_of(const Report& report, const Standing& standing) const {
     const Member& own = member(report.trial);
     Choice choice = own.held && report.iteration == barrier_ ? own.choice : choose(report, standing);
-    if (const auto late = judged_late(report, standing)) choice = choose(*late, standing_of(*late));
+    if (const auto late = judged_late(report, standing)) {
+        const Choice earlier = choose(*late, standing_of(*late));
+        if (earlier.donor && publication(member(*earlier.donor)) != nullptr) return earlier;
+    }
     if (choice.donor && publication(member(*choice.donor)) == nullptr) choice.donor.reset();
     return choice;
 }

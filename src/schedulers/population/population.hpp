@@ -28,10 +28,9 @@ namespace ranktune::schedulers {
 ///   interval 10, quantile 0.25, five members at iteration 10 with 0, 50, 100, 150, 200:   groups of ceil(5/4) = 2;
 ///   #0 reports -100 at 20 after all others have reported 50 ... 200 there: exploits #3 or #4
 ///
-/// Whoever comes to a ready point before there are enough to judge it is judged late, at its next one: by its score at
-/// the earlier one, among those that have been there by then. So the fastest members of a small population exploit
-/// others, too. Where the groups of the whole population are of one member, and there is something to explore, equal
-/// scores count as better.
+/// Whoever comes to a ready point before there are enough to judge it is judged by its score at the one before, among
+/// those that have been there by now. So the fastest members of a small population exploit others, too. Where the
+/// groups of the whole population are of one member, and there is something to explore, equal scores count as better.
 ///
 /// A member goes on and saves its state (Reason::published) when others may want it. Members that have trained least go
 /// first where there are more of them than groups: at a ready point a member pauses when one that has trained less
@@ -167,7 +166,7 @@ class Population final : public Scheduler {
     /// Random numbers for the decision about this trial at this ready point.
     [[nodiscard]] base::RngStream stream(base::Purpose purpose, const Report& report) const;
     [[nodiscard]] bool is_better(const study::Ranked& entry, const Report& report) const;
-    /// In a small population equal scores count as better, if there is something to explore.
+    /// Where groups are of one member, equal scores count as better if there is something to explore.
     [[nodiscard]] bool is_tie(const study::Ranked& entry, const Report& report) const;
     [[nodiscard]] std::optional<Report> judged_late(const Report& report, const Standing& standing) const;
     /// How far the member has trained that has trained least of those that wait for ranks (0: one is yet to be

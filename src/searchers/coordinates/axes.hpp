@@ -13,6 +13,9 @@
 
 namespace ranktune::searchers {
 
+/// A list of at most so many values is short: all of them can be tried.
+inline constexpr std::uint64_t short_list = 16;
+
 /// One coordinate of SearchSpace::encode.
 struct Axis {
     const space::Parameter* parameter = nullptr;
@@ -46,6 +49,13 @@ struct Axis {
         ++i;
     }
     return unit;
+}
+
+/// With -1 for absent parameters: NaN is not equal to itself.
+[[nodiscard]] inline std::vector<double> without_nan(std::vector<double> coordinates) {
+    std::ranges::replace_if(
+        coordinates, [](double x) { return std::isnan(x); }, -1.0);
+    return coordinates;
 }
 
 /// The configuration at `unit`, where NaN stands for absent parameters. `number` as of SearchSpace::decode.

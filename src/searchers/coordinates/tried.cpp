@@ -61,10 +61,8 @@ TriedConfigurations::TriedConfigurations(const space::SearchSpace& space, bool o
     if (finite_ && SmallSpace::is_small(space_)) small_ = fresh_.emplace(space_);
 }
 
-/// NaN is not equal to itself.
 std::vector<double> TriedConfigurations::key_of(std::vector<double> coordinates, std::uint64_t grid_point) const {
-    std::ranges::replace_if(
-        coordinates, [](double x) { return std::isnan(x); }, -1.0);
+    coordinates = without_nan(std::move(coordinates));
     if (space_.grid_size() > 1) coordinates.push_back(static_cast<double>(grid_point));
     return coordinates;
 }

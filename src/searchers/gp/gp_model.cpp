@@ -20,8 +20,6 @@ constexpr double no_gain = -std::numeric_limits<double>::infinity();
 constexpr int fit_evaluations = 40;
 constexpr int climb_evaluations = 25;
 constexpr std::size_t climbs = 5;
-/// Lists with more values are climbed like numbers.
-constexpr std::uint64_t short_list = 16;
 constexpr std::size_t most_under_way = 64;
 /// Around so many of the best results points are tried, for each objective.
 constexpr std::size_t most_centres = 3;
@@ -124,9 +122,9 @@ std::optional<Suggestion> GpModel::suggest(std::uint64_t ticket, const Observati
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
     const std::size_t count = std::min(climbs, all.size());
     for (std::size_t i = 0; i < count; ++i) all.push_back(climbed(all[i], ticket));
-    space::Configuration best = chosen(std::move(all), ticket, others, random);
+    Chosen best = chosen(std::move(all), ticket, others, random);
     study::SuggestionBasis basis = basis_of(best);
-    return Suggestion(std::move(best), std::move(basis));
+    return Suggestion(std::move(best.configuration), std::move(basis));
 }
 
 study::SuggestionBasis GpModel::why_none() const {
@@ -135,12 +133,12 @@ study::SuggestionBasis GpModel::why_none() const {
     return basis;
 }
 
-study::SuggestionBasis GpModel::basis_of(const space::Configuration& configuration) const {
+study::SuggestionBasis GpModel::basis_of(const Chosen& best) const {
     study::SuggestionBasis basis;
     basis.model = "gp";
     const Outcome& first = outcomes_.front();
     basis.results = first.targets.values.size();
-    const Point point = coordinates(configuration);
+    const Point point = coordinates(best.configuration);
     if (outcomes_.size() == 1) {
         const double score = first.score(first.surface.process.posterior(varying(point)).mean);
         if (std::isfinite(score)) basis.expected = score;
@@ -148,7 +146,7 @@ study::SuggestionBasis GpModel::basis_of(const space::Configuration& configurati
     if (const double gain = acquisition(point); std::isfinite(gain)) basis.gain = gain;
     if (!any_feasible_)
         basis.note = "no result keeps the constraints yet: most likely to keep them";
-    else if (noisy_ && tried_.has(configuration))
+    else if (best.repeats)
         basis.note =
             "tried before: results are noisy, and one more of it is worth more than one of a new configuration";
     return basis;
@@ -274,10 +272,10 @@ void GpModel::learn(const Observations& seen, std::span<const space::Configurati
         outcome.targets = targets(scores(seen, held, k), outcome.power);
         outcome.surface.process.set_targets(outcome.targets.values);
     }
-    noisy_ = is_noisy(seen, held);
     training_ = trained;
     if (!limits_.empty()) limits_.learn(limited(seen, held), trained);
     std::vector<Point> found = take_best(seen, held);
+    noisy_ = any_feasible_ && is_noisy(seen, held); // before, a repeat would cost the acquisition nothing
     gain_.emplace(gain_over(std::move(found), expected_of(trained)));
 }
 
@@ -285,7 +283,8 @@ bool GpModel::is_noisy(const Observations& seen, std::span<const GpData::Result>
     return std::ranges::any_of(outcomes_, [&](const Outcome& outcome) {
         GpRepeats repeats;
         for (std::size_t i = 0; i < held.size(); ++i)
-            if (std::isfinite(held[i].score) && held[i].iteration == data_.iteration())
+            if (std::isfinite(held[i].score) && held[i].iteration == data_.iteration() &&
+                !is_earlier(seen[held[i].line].trial))
                 repeats.add(outcome.surface.points[i], seen.grid_point(held[i].number), outcome.targets.values[i]);
         return are_noisy(outcome.surface.process.kernel(), repeats);
     });
@@ -516,15 +515,16 @@ bool GpModel::may_repeat(const Point& point) const {
     return std::ranges::none_of(training_, [&](const Point& each) { return same_point(each, varying(point)); });
 }
 
-space::Configuration GpModel::chosen(std::vector<Candidate> all, std::uint64_t ticket,
-                                     std::span<const space::Configuration> others, base::RngStream& random) const {
+GpModel::Chosen GpModel::chosen(std::vector<Candidate> all, std::uint64_t ticket,
+                                std::span<const space::Configuration> others, base::RngStream& random) const {
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
     for (const Candidate& each : all) {
         auto configuration = configuration_at(space_, each.point, ticket);
         if (std::ranges::find(others, configuration) != others.end()) continue;
-        if (!tried_.has(configuration) || may_repeat(each.point)) return configuration;
+        const bool repeats = tried_.has(configuration);
+        if (!repeats || may_repeat(each.point)) return {std::move(configuration), repeats};
     }
-    return tried_.or_another(configuration_at(space_, std::move(all.front().point), ticket), random, others);
+    return {tried_.or_another(configuration_at(space_, std::move(all.front().point), ticket), random, others), false};
 }
 
 } // namespace ranktune::searchers

@@ -67,6 +67,8 @@ struct GpOptions {
 class GpModel {
   public:
     static constexpr std::size_t most_fitted = 250;
+    /// With more parameters of several values a suggestion takes seconds.
+    static constexpr std::size_t most_parameters = 200;
 
     GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options);
     // Points into its space.
@@ -82,7 +84,7 @@ class GpModel {
         double mean = 0.0;    ///< score
         double deviation = 0.0;
         std::size_t results = 0; ///< that the model holds
-        bool noisy = false;      ///< otherwise the best result is the best one
+        bool noisy = false;      ///< false: the highest value may be trusted
     };
     /// Of a table with one objective. nullopt: too few results for a model, or none that keeps the constraints.
     [[nodiscard]] std::optional<Best> best(const Observations& seen);
@@ -96,6 +98,10 @@ class GpModel {
     struct Candidate {
         Point point;
         double acquisition = 0.0;
+    };
+    struct Chosen {
+        space::Configuration configuration;
+        bool repeats = false; ///< what was tried before, because results are noisy
     };
 
     /// Scores of mean 0 and variance 1, for the process: standardised, transformed by a power, standardised again.
@@ -158,12 +164,11 @@ class GpModel {
     [[nodiscard]] Candidate climbed(Candidate from, std::uint64_t ticket) const;
     [[nodiscard]] Candidate along_numbers(const Candidate& from, std::uint64_t ticket) const;
     [[nodiscard]] Candidate along_lists(Candidate from, std::uint64_t ticket) const;
-    [[nodiscard]] space::Configuration chosen(std::vector<Candidate> all, std::uint64_t ticket,
-                                              std::span<const space::Configuration> others,
-                                              base::RngStream& random) const;
+    [[nodiscard]] Chosen chosen(std::vector<Candidate> all, std::uint64_t ticket,
+                                std::span<const space::Configuration> others, base::RngStream& random) const;
     /// Results are noisy, and none of this point is to come.
     [[nodiscard]] bool may_repeat(const Point& point) const;
-    [[nodiscard]] study::SuggestionBasis basis_of(const space::Configuration& configuration) const;
+    [[nodiscard]] study::SuggestionBasis basis_of(const Chosen& best) const;
 
     space::SearchSpace space_;
     std::uint64_t seed_;

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,8 +18,13 @@ class GpRepeats {
   public:
     /// A point, of which coordinates may be absent (NaN), its values in grids (Observations::grid_point), and a target.
     void add(std::span<const double> point, std::uint64_t grid_point, double target);
-    /// Within points, of all that have several results: the pooled sample variance. nullopt: none has.
-    [[nodiscard]] std::optional<double> variance() const;
+    /// Squares of the distances from the mean of their point, of all targets, and of how many of them (less one for
+    /// each point) they are.
+    struct Scatter {
+        double squares = 0.0;
+        std::size_t freedom = 0;
+    };
+    [[nodiscard]] Scatter scatter() const;
     /// How many were added.
     [[nodiscard]] std::size_t results() const { return results_; }
 
@@ -34,9 +38,12 @@ class GpRepeats {
     std::map<std::pair<std::uint64_t, std::vector<double>>, Group> groups_; ///< absent coordinates as -1
 };
 
-/// Whether the noise of targets of variance 1 is worth a repeat: its deviation is at least a fifth. Of points that were
-/// tried more than once, their results say it; otherwise the kernel of twenty and more, which also calls noise what it
-/// cannot follow.
+/// So many results are enough for a word on noise.
+inline constexpr std::size_t enough_for_noise = 20;
+
+/// Whether the noise of targets of variance 1 is worth a repeat: its deviation is at least a fifth. Points that were
+/// tried more than once say it, together with the kernel of enough results, which counts as three of them: it also
+/// calls noise what it cannot follow. Where all that came again was the same, there is none.
 [[nodiscard]] bool are_noisy(const models::GpKernel& kernel, const GpRepeats& repeats);
 
 } // namespace ranktune::searchers
