@@ -243,18 +243,19 @@ class HeadMachine {
     base::LogSink& log_;
 
     Phase phase_ = Phase::joining;
+    HeadEnd::Whose whose_ = HeadEnd::Whose::head; ///< of `result_`
+    bool deadline_told_ = false;                  ///< on_deadline was called, with or without a deadline
+    bool leave_clean_ = true;                     ///< as workers were told
+    std::uint32_t greeted_ = 0;
+    std::uint32_t deserters_ = 0; ///< workers that left because this head was silent
     RankTable table_;
     NamedPlaces places_;
-    std::vector<Worker> workers_;   ///< position is the rank
-    std::vector<base::Rank> ended_; ///< alive so far, but their processes have ended
-    std::uint32_t greeted_ = 0;
+    std::vector<Worker> workers_;                    ///< position is the rank
+    std::vector<base::Rank> ended_;                  ///< alive so far, but their processes have ended
     std::optional<study::StopRequested> early_stop_; ///< requested before the study began
     std::optional<base::StudyTime> deadline_;        ///< of the job
-    bool deadline_told_ = false;                     ///< on_deadline was called, with or without a deadline
     study::EndStudy result_;
-    HeadEnd::Whose whose_ = HeadEnd::Whose::head; ///< of `result_`
     std::optional<base::StudyTime> leave_until_;
-    bool leave_clean_ = true; ///< as workers were told
     std::optional<HeadEnd> end_;
     std::uint64_t stale_ = 0;
     std::uint64_t missed_ = 0; ///< checkpoints
@@ -264,7 +265,6 @@ class HeadMachine {
     std::uint64_t events_ = 0;
     double head_cpu_s_ = 0.0;
     base::Duration longest_gap_{}; ///< between two ticks
-    std::uint32_t deserters_ = 0;  ///< workers that left because this head was silent
 
     std::uint64_t iterations_before_; ///< in earlier starts
     base::StudyTime began_at_;

@@ -37,7 +37,7 @@ std::optional<std::vector<double>> read_factors(ParseContext& context, const Nod
 std::string names_text(const ParseContext& context, const std::string& name) {
     std::vector<std::string> names = names_of(context.entries);
     if (context.space_is_valid) names = explorable(context.spec.space, context.spec.resources, context.info);
-    if (const std::string meant = base::suggestion(name, names); !meant.empty()) return meant;
+    if (std::string meant = base::suggestion(name, names); !meant.empty()) return meant;
     return names.empty() ? "; [space] has none that may change" : "; those that may change: " + base::join(names);
 }
 
