@@ -192,7 +192,8 @@ class Futures(Case):
         """)
         trial.says(report={"loss": 1.0}, checkpoint=str(self.folder / "1"), pending=1).answer(CONTINUE)
         trial.says(report={"loss": 2.0}, checkpoint=str(self.folder / "2"), pending=2).answer(CONTINUE)
-        (self.folder / "b").write_text("no room")
+        (self.folder / "b.new").write_text("no room")
+        (self.folder / "b.new").rename(self.folder / "b")  # the program must not see it empty
         (self.folder / "go").touch()
         first, second = trial.said(), trial.said()  # (the second may be done only while the third report waits)
         self.assertCountEqual([first, second], [{"checkpoint_done": 2, "error": "OSError: no room (<string>:7)"}, {"report": {"loss": 3.0}}])
