@@ -15,8 +15,10 @@
 #include <ranktune/schedulers/scheduler.hpp>
 #include <ranktune/study/algorithm.hpp>
 #include <ranktune/study/codec.hpp>
+#include <ranktune/study/fixed.hpp>
 #include <ranktune/study/objective.hpp>
 #include <ranktune/study/record.hpp>
+#include <ranktune/study/schema.hpp>
 #include <ranktune/study/spec.hpp>
 #include <ranktune/study/steering.hpp>
 #include <ranktune/study/vocabulary.hpp>

@@ -13,8 +13,8 @@
 #include "ranktune/searchers/stateless.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
-#include "ranktune/study/codec.hpp"
 #include "ranktune/study/record.hpp"
+#include "ranktune/study/schema.hpp"
 #include "ranktune/study/spec.hpp"
 
 namespace ranktune {

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/schema.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/checks.hpp"
 
@@ -175,7 +176,7 @@ void Schedule::snapshot(study::Encoder& out) const {
     out.varint(points_.size());
     out.varint(members_.size());
     for (const Member& at : members_) {
-        study::encode(at.first, out);
+        study::put(out, at.first);
         out.varint(at.before.size());
         for (const std::uint32_t passed : at.before) out.varint(passed);
         out.varint(at.saved.size());
@@ -202,7 +203,7 @@ void Schedule::restore(study::Decoder& in) {
 
 void Schedule::restore_member(study::Decoder& in) {
     Member& at = members_.emplace_back();
-    at.first = study::decode_configuration(in);
+    at.first = study::decoded<space::Configuration>(in);
     at.first.share_names(members_.front().first);
     for (std::size_t n = in.count(); n > 0; --n) at.before.push_back(static_cast<std::uint32_t>(in.varint()));
     for (std::size_t n = in.count(); n > 0; --n) {

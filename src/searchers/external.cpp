@@ -9,6 +9,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/study/schema.hpp"
 
 namespace ranktune::searchers {
 
@@ -104,7 +105,7 @@ void ExternalSearcher::snapshot(study::Encoder& out) const {
     out.varint(failures_);
     out.varint(trials_.size());
     for (std::size_t i = 0; i < trials_.size(); ++i) {
-        study::encode(trials_[i].configuration, out);
+        study::put(out, trials_[i].configuration);
         out.varint(trials_[i].ticket.value_or(no_ticket));
     }
 }
@@ -114,7 +115,7 @@ void ExternalSearcher::restore(study::Decoder& in) {
     failures_ = static_cast<std::uint32_t>(in.varint());
     trials_ = {};
     for (std::size_t n = in.count(); n > 0; --n) {
-        ExternalTrial trial{study::decode_configuration(in), std::nullopt};
+        ExternalTrial trial{study::decoded<space::Configuration>(in), std::nullopt};
         if (const std::uint64_t ticket = in.varint(); ticket != no_ticket) trial.ticket = ticket;
         trials_.push_back(std::move(trial));
     }

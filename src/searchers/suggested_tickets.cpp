@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/schema.hpp"
 
 namespace ranktune::searchers {
 
@@ -67,7 +68,7 @@ void SuggestedTickets::snapshot(study::Encoder& out) const {
         out.varint(each.others.size());
         for (const std::uint64_t other : each.others) out.varint(other);
         out.boolean(each.configuration.has_value());
-        if (each.configuration) study::encode(*each.configuration, out);
+        if (each.configuration) study::put(out, *each.configuration);
         out.boolean(each.waits);
     }
 }
@@ -79,7 +80,7 @@ void SuggestedTickets::restore(study::Decoder& in, std::string_view searcher) {
         Open each;
         each.number = in.varint();
         for (std::size_t k = in.count(); k > 0; --k) each.others.push_back(in.varint());
-        if (in.boolean()) each.configuration = study::decode_configuration(in);
+        if (in.boolean()) each.configuration = study::decoded<space::Configuration>(in);
         each.waits = in.boolean();
         open_.push_back(std::move(each));
     }

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "ranktune/base/digest.hpp"
+#include "ranktune/study/schema.hpp"
 #include "schedulers/built_in.hpp"
 #include "sim/draw.hpp"
 #include "sim/memory_journal.hpp"
@@ -25,7 +26,7 @@ class Sequence {
             metrics_.push_back(metric->name);
         } else if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
             head(out, 1, created->trial);
-            study::encode(created->configuration, out);
+            study::put(out, created->configuration);
         } else if (const auto* report = std::get_if<study::Reported>(&record)) {
             head(out, 2, report->trial);
             out.varint(report->iteration);
@@ -33,7 +34,7 @@ class Sequence {
                 out.string(metrics_.at(value.id.value()));
                 out.f64(value.value);
             }
-            study::encode(report->verdict, out);
+            study::put(out, report->verdict);
             ++reports_;
         } else if (const auto* promoted = std::get_if<study::TrialPromoted>(&record)) {
             head(out, 3, promoted->trial);
@@ -48,7 +49,7 @@ class Sequence {
             out.varint(takeover->iteration);
             out.varint(takeover->donor.trial.value());
             out.varint(takeover->donor.checkpoint.iteration);
-            study::encode(takeover->configuration, out);
+            study::put(out, takeover->configuration);
             ++takeovers_;
         } else if (std::holds_alternative<study::ReportHeld>(record)) {
             ++held_;

@@ -28,6 +28,7 @@ struct Nearest {
     study::Score score;            ///< smallest `violation`; then the best first objective, then the lower trial
     std::vector<double> values;    ///< of the objectives, as reported
     std::vector<double> distances; ///< from each constraint, as Constraint::distance
+    static void fields(auto&& each, auto& r) { each(r.trial, r.iteration, r.score, r.values, r.distances); }
 };
 
 struct State {

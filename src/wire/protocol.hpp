@@ -45,7 +45,7 @@ namespace ranktune::wire {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 12;
+inline constexpr std::uint16_t protocol_version = 13;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
@@ -57,6 +57,7 @@ struct AttemptKey {
     base::TrialId trial;
     base::Attempt attempt; ///< zero: no attempt
     base::Incarnation incarnation;
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation); }
     friend bool operator==(const AttemptKey&, const AttemptKey&) = default;
 };
 /// The key of any message or command that names an attempt.
@@ -80,11 +81,13 @@ struct Hello {
 struct Heartbeat {
     AttemptKey key;             ///< what this rank works on; attempt zero: idle
     std::uint64_t progress = 0; ///< Runner::progress since this attempt started here; 0: no user code ran yet
+    static void fields(auto&& each, auto& r) { each(r.key, r.progress); }
     friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 /// This worker received a signal that asks for an early, resumable end of the study.
 struct StopAsked {
     study::Asker by = study::Asker::none;
+    static void fields(auto&& each, auto& r) { each(r.by); }
     friend bool operator==(const StopAsked&, const StopAsked&) = default;
 };
 /// All living ranks of an attempt are free. The times are the leader's, so that message delays do not count as
@@ -95,12 +98,14 @@ struct GroupOver {
     double training_s = 0.0; ///< from then until user code on the leader ended
     /// Parameters and options that the trainable never read (RunnerEnded).
     std::vector<std::string> unread = {};
+    static void fields(auto&& each, auto& r) { each(r.over, r.starting_s, r.training_s, r.unread); }
 };
 /// Last message of a worker: the answer to Leave, or (with a reason) the notice that it ends by itself.
 struct Bye {
     std::string why;          ///< empty: as requested by Leave
     AttemptKey hung = {};     ///< the attempt whose user code is at fault; attempt zero: none
     bool head_silent = false; ///< it judged the head dead; a head that reads this was only blocked
+    static void fields(auto&& each, auto& r) { each(r.why, r.hung, r.head_silent); }
     friend bool operator==(const Bye&, const Bye&) = default;
 };
 
@@ -114,10 +119,15 @@ struct Welcome {
     /// How long user code may make no progress (Runner::progress) before it counts as hung; 0: no limit, or the runner
     /// checks this itself.
     base::Duration progress_timeout{};
+    static void fields(auto&& each, auto& r) {
+        each(r.incarnation, r.study, r.directory, r.heartbeat_interval, r.head_timeout, r.abort_grace,
+             r.progress_timeout);
+    }
     friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 /// Sign of life of the head when there is nothing else to send.
 struct Alive {
+    static void fields(auto&& each, auto& /*r*/) { each(); }
     friend bool operator==(const Alive&, const Alive&) = default;
 };
 /// End the process, after Bye.
@@ -125,12 +135,14 @@ struct Leave {
     study::StudyOutcome outcome = study::StudyOutcome::ok;
     bool clean = true; ///< every rank lives: MPI may be finalised
     std::string message;
+    static void fields(auto&& each, auto& r) { each(r.outcome, r.clean, r.message); }
     friend bool operator==(const Leave&, const Leave&) = default;
 };
 
 /// The process of a rank on the sender's node has ended. About the head: to all workers, which cannot see it.
 struct RankEnded {
     base::Rank rank;
+    static void fields(auto&& each, auto& r) { each(r.rank); }
     friend bool operator==(const RankEnded&, const RankEnded&) = default;
 };
 /// Kill the process of a silent rank on the receiver's node: it may be alive, and must not go on. The answer is
@@ -138,22 +150,26 @@ struct RankEnded {
 struct EndRank {
     base::Rank rank;
     bool at_once = false; ///< even if it may only be slow
+    static void fields(auto&& each, auto& r) { each(r.rank, r.at_once); }
     friend bool operator==(const EndRank&, const EndRank&) = default;
 };
 /// It was not killed: it runs, or waits for a core (process::Killing::waits).
 struct RankWaits {
     base::Rank rank;
+    static void fields(auto&& each, auto& r) { each(r.rank); }
     friend bool operator==(const RankWaits&, const RankWaits&) = default;
 };
 
 /// This member has the roster and runs no user code of an earlier attempt.
 struct Ready {
     AttemptKey key;
+    static void fields(auto&& each, auto& r) { each(r.key); }
     friend bool operator==(const Ready&, const Ready&) = default;
 };
 /// All members are ready: form the group.
 struct Go {
     AttemptKey key;
+    static void fields(auto&& each, auto& r) { each(r.key); }
     friend bool operator==(const Go&, const Go&) = default;
 };
 /// User code of this attempt has ended on this member.
@@ -161,6 +177,7 @@ struct MemberOver {
     AttemptKey key;
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
     study::Failure failure;
+    static void fields(auto&& each, auto& r) { each(r.key, r.outcome, r.failure); }
     friend bool operator==(const MemberOver&, const MemberOver&) = default;
 };
 
@@ -168,6 +185,7 @@ struct MemberOver {
 struct CheckpointMissed {
     AttemptKey key;
     std::string why;
+    static void fields(auto&& each, auto& r) { each(r.key, r.why); }
     friend bool operator==(const CheckpointMissed&, const CheckpointMissed&) = default;
 };
 
@@ -176,11 +194,13 @@ struct PlaceNamed {
     AttemptKey key;
     std::string host; ///< empty: other nodes may see the place
     std::string path;
+    static void fields(auto&& each, auto& r) { each(r.key, r.host, r.path); }
     friend bool operator==(const PlaceNamed&, const PlaceNamed&) = default;
 };
 /// Another running attempt has named the same place: whatever lies there belongs to neither.
 struct PlaceContested {
     AttemptKey key;
+    static void fields(auto&& each, auto& r) { each(r.key); }
     friend bool operator==(const PlaceContested&, const PlaceContested&) = default;
 };
 
@@ -188,6 +208,7 @@ struct PlaceContested {
 struct ReportsTaken {
     AttemptKey key;
     std::uint64_t reports = 0;
+    static void fields(auto&& each, auto& r) { each(r.key, r.reports); }
     friend bool operator==(const ReportsTaken&, const ReportsTaken&) = default;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
+#include "ranktune/study/schema.hpp"
 #include "support/catch.hpp"
 
 namespace half_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ranktune/study/codec.hpp"
+#include "ranktune/study/schema.hpp"
 
 #include <bit>
 #include <limits>
@@ -188,33 +188,16 @@ std::size_t encoded_size(const Record& record) {
     return bytes.size();
 }
 
-/// Decodes `value` back with `get` after encoding it; also checks that all bytes were used.
-template <class T, class Get>
-T round_trip(const T& value, Get get) {
+/// Reads `value` back after writing it; also checks that all bytes were used.
+template <class T>
+T round_trip(const T& value) {
     Bytes bytes;
     Encoder out(bytes);
-    encode(value, out);
+    put(out, value);
     Decoder in(bytes);
-    T back = get(in);
+    T back = decoded<T>(in);
     CHECK(in.empty());
     return back;
-}
-
-/// How many bytes at the end of a record are fields that the first version did not write: names of GPUs, and what a
-/// suggestion rests on.
-std::size_t added_later(const Record& record) {
-    const auto size = [](const std::string& text) { return text.size() + 1; };
-    const auto optional = [](const std::optional<double>& value) { return value ? sizeof(double) + 1 : 1; };
-    if (const auto* retired = std::get_if<HostRetired>(&record)) return size(retired->device);
-    if (std::holds_alternative<ExploitUndone>(record)) return 1;
-    if (const auto* prepared = std::get_if<TicketPrepared>(&record)) {
-        const SuggestionBasis& basis = prepared->basis; // few results: one byte
-        return size(basis.model) + 1 + optional(basis.expected) + optional(basis.gain) + size(basis.note);
-    }
-    std::size_t sum = 0;
-    if (const auto* began = std::get_if<IncarnationBegan>(&record))
-        for (const RankInfo& worker : began->workers) sum += size(worker.device);
-    return sum;
 }
 
 } // namespace
@@ -259,7 +242,7 @@ TEST_CASE("a report is its fields, however many metrics it has", "[study]") {
         by_hand.u64(static_cast<std::uint64_t>(base::to_ns(report.at)));
         by_hand.varint(report.iteration);
         by_hand.f64(report.seconds);
-        encode(report.verdict, by_hand);
+        put(by_hand, report.verdict);
         by_hand.varint(metrics);
         std::int64_t next = 0;
         for (const MetricValue& metric : report.metrics) {
@@ -315,33 +298,12 @@ TEST_CASE("a record whose frame is too short for its fields is refused", "[study
         encode(record, bytes);
         if (bytes.size() > 128) continue; // one byte of length
         for (std::size_t size = 0; size + 1 < bytes.size(); ++size) {
-            if (size + 1 + added_later(record) == bytes.size()) continue; // complete in the first version
             Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size) + 1);
             cut[0] = static_cast<std::byte>(size);
             Decoder in(cut);
             CHECK_THROWS_AS(decode_record(in), base::FormatError);
         }
     }
-}
-
-TEST_CASE("records of the first version, without names of GPUs, are read", "[study]") {
-    const auto read_without = [](const Record& record, std::size_t bytes_less) {
-        Bytes bytes;
-        encode(record, bytes);
-        bytes.resize(bytes.size() - bytes_less);
-        bytes[0] = static_cast<std::byte>(bytes.size() - 1);
-        Decoder in(bytes);
-        return decode_record(in);
-    };
-    const Record began =
-        IncarnationBegan{Incarnation(1), last_time, "t", {{Rank(1), "n1", 1}, {Rank(2), "n1", 0, 1, "s0"}}};
-    CHECK((read_without(began, 2) == began));
-    const Record retired = HostRetired{"n1", last_time, {TrialId(0), TrialId(3)}};
-    CHECK((read_without(retired, 1) == retired));
-    const Record prepared = TicketPrepared{1, last_time, one_value(), "why"};
-    CHECK((read_without(prepared, 5) == prepared));
-    const Record undone = ExploitUndone{TrialId(1), last_time, 2};
-    CHECK((read_without(undone, 1) == undone));
 }
 
 TEST_CASE("fields that a newer minor version added are skipped", "[study]") {
@@ -359,15 +321,15 @@ TEST_CASE("fields that a newer minor version added are skipped", "[study]") {
 }
 
 TEST_CASE("unknown kinds and unknown deciding values are refused, unknown reasons are kept", "[study]") {
-    const auto decoded = [](std::vector<unsigned> values) {
+    const auto read = [](std::vector<unsigned> values) {
         Bytes bytes;
         for (const unsigned value : values) bytes.push_back(static_cast<std::byte>(value));
         Decoder in(bytes);
         return decode_record(in);
     };
-    CHECK_THROWS_AS(decoded({1, 15}), base::FormatError);
-    CHECK_THROWS_AS(decoded({1, 255}), base::FormatError);
-    CHECK_THROWS_AS(decoded({0}), base::FormatError); // a frame without a kind
+    CHECK_THROWS_AS(read({1, 15}), base::FormatError);
+    CHECK_THROWS_AS(read({1, 255}), base::FormatError);
+    CHECK_THROWS_AS(read({0}), base::FormatError); // a frame without a kind
 
     Bytes bytes;
     encode(Record{AttemptEnded{}}, bytes);
@@ -394,7 +356,7 @@ TEST_CASE("unknown kinds and unknown deciding values are refused, unknown reason
     // `discard` is for messages: a journal never holds it.
     Bytes verdict{std::byte{3}, std::byte{0}};
     Decoder verb(verdict);
-    CHECK(decode_verdict(verb).verb == Verb::discard);
+    CHECK(decoded<Verdict>(verb).verb == Verb::discard);
     Reported discarded;
     discarded.verdict.verb = Verb::discard;
     Bytes record;
@@ -403,7 +365,7 @@ TEST_CASE("unknown kinds and unknown deciding values are refused, unknown reason
     CHECK_THROWS_AS(decode_record(in), base::FormatError);
     verdict[0] = std::byte{0x0C}; // the form of `a` after compact_double
     Decoder form(verdict);
-    CHECK_THROWS_AS(decode_verdict(form), base::FormatError);
+    CHECK_THROWS_AS(decoded<Verdict>(form), base::FormatError);
 }
 
 TEST_CASE("identifiers beyond their type are refused", "[study]") {
@@ -434,7 +396,7 @@ TEST_CASE("the numbers of a verdict come back bit for bit in every form", "[stud
     for (const double value : {0.0, -0.0, 1.0, 2.0, 0.5, -1.0, 562949953421311.0, 562949953421312.0, 1e300, inf, -inf,
                                std::numeric_limits<double>::denorm_min(), 3.0000000000000004}) {
         const Verdict verdict{Verb::pause, Reason::rung, value, -value};
-        const Verdict back = round_trip(verdict, [](Decoder& in) { return decode_verdict(in); });
+        const Verdict back = round_trip(verdict);
         CHECK(std::bit_cast<std::uint64_t>(back.a) == std::bit_cast<std::uint64_t>(value));
         CHECK(std::bit_cast<std::uint64_t>(back.b) == std::bit_cast<std::uint64_t>(-value));
         CHECK(back.verb == Verb::pause);
@@ -471,13 +433,13 @@ TEST_CASE("encoding appends and leaves what is there", "[study]") {
 
 TEST_CASE("shared pieces come back as they were", "[study]") {
     const auto configuration = every_kind_of_value();
-    CHECK((round_trip(configuration, [](Decoder& in) { return decode_configuration(in); }) == configuration));
+    CHECK((round_trip(configuration) == configuration));
     const StartFrom donor = Donor{TrialId(4), {9, "checkpoints/4/9-2.1.h5", 1, 2}};
-    CHECK((round_trip(donor, [](Decoder& in) { return decode_start_from(in); }) == donor));
+    CHECK((round_trip(donor) == donor));
     const CheckpointRef checkpoint{3, "a/b.h5", 17, max64};
-    CHECK((round_trip(checkpoint, [](Decoder& in) { return decode_checkpoint(in); }) == checkpoint));
+    CHECK((round_trip(checkpoint) == checkpoint));
     const space::Value value = space::Value::List{1, 1.0, "1", true};
-    CHECK((round_trip(value, [](Decoder& in) { return decode_value(in); }) == value));
+    CHECK((round_trip(value) == value));
 }
 
 TEST_CASE("lists nested without end are refused before they exhaust the stack", "[study]") {
@@ -487,7 +449,7 @@ TEST_CASE("lists nested without end are refused before they exhaust the stack", 
         bytes.push_back(std::byte{1}); // of one
     }
     Decoder in(bytes);
-    CHECK_THROWS_AS(decode_value(in), base::FormatError);
+    CHECK_THROWS_AS(decoded<space::Value>(in), base::FormatError);
 }
 
 TEST_CASE("damaged records are decoded or refused, without crashes", "[study]") {

@@ -4,6 +4,7 @@
 
 #include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/study/change.hpp"
+#include "ranktune/study/schema.hpp"
 #include "study/constraint.hpp"
 #include "study_files.hpp"
 #include "support/catch.hpp"
@@ -125,11 +126,11 @@ TEST_CASE("a report is complete with all objectives, and its score has all of th
     Bytes bytes;
     Encoder out(bytes);
     reader.snapshot(out);
-    encode(score, out);
+    put(out, score);
     schedulers::ObjectiveReader again(objective);
     Decoder in(bytes);
     again.restore(in);
-    CHECK(decode_score(in) == score);
+    CHECK(decoded<Score>(in) == score);
     CHECK(in.empty());
     CHECK(again.read({{id(1), 0.5}, {id(0), 20.0}, {id(2), 1.0}}).complete);
 }

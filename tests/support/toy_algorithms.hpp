@@ -16,6 +16,7 @@
 #include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
+#include "ranktune/study/schema.hpp"
 
 namespace ranktune::testing {
 
@@ -84,7 +85,7 @@ class ToyPopulation final : public schedulers::Scheduler {
         out.varint(configurations_.size());
         for (const auto& [trial, configuration] : configurations_) {
             out.varint(trial.value());
-            study::encode(configuration, out);
+            study::put(out, configuration);
             out.varint(targets_.at(trial));
             out.boolean(alive_.contains(trial));
         }
@@ -106,7 +107,7 @@ class ToyPopulation final : public schedulers::Scheduler {
         objective_ = study::MetricId(static_cast<study::MetricId::rep>(in.varint()));
         for (std::size_t n = in.count(); n > 0; --n) {
             const base::TrialId trial{static_cast<std::uint32_t>(in.varint())};
-            configurations_[trial] = study::decode_configuration(in);
+            configurations_[trial] = study::decoded<space::Configuration>(in);
             targets_[trial] = in.varint();
             if (in.boolean()) alive_.insert(trial);
         }

@@ -10,6 +10,7 @@
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 #include "tuner/archive.hpp"
+#include "tuner/state.hpp"
 
 namespace ranktune::tuner::testing {
 

@@ -19,8 +19,9 @@
 
 namespace ranktune::study {
 
-/// Version of all encodings below. A reader refuses another major and skips unknown trailing fields of a larger minor.
-inline constexpr std::uint16_t codec_major = 2;
+/// Version of all encodings below. A reader refuses another major and skips
+/// unknown trailing fields of a larger minor.
+inline constexpr std::uint16_t codec_major = 3;
 inline constexpr std::uint16_t codec_minor = 0;
 
 using Bytes = std::vector<std::byte>;
@@ -157,25 +158,5 @@ void encode(const Record& record, Bytes& out);
 void encode(std::span<const Record> records, Bytes& out);
 /// Reads one record and moves on. Throws base::FormatError for unknown kinds and truncated bytes.
 [[nodiscard]] Record decode_record(Decoder& in);
-
-// Pieces that messages share with records.
-void encode(const space::Value& value, Encoder& out);
-[[nodiscard]] space::Value decode_value(Decoder& in);
-void encode(const space::Configuration& configuration, Encoder& out);
-[[nodiscard]] space::Configuration decode_configuration(Decoder& in);
-void encode(const CheckpointRef& checkpoint, Encoder& out);
-[[nodiscard]] CheckpointRef decode_checkpoint(Decoder& in);
-void encode(const Donor& donor, Encoder& out);
-[[nodiscard]] Donor decode_donor(Decoder& in);
-void encode(const StartFrom& from, Encoder& out);
-[[nodiscard]] StartFrom decode_start_from(Decoder& in);
-void encode(const Verdict& verdict, Encoder& out);
-[[nodiscard]] Verdict decode_verdict(Decoder& in);
-void encode(const Failure& failure, Encoder& out);
-[[nodiscard]] Failure decode_failure(Decoder& in);
-void encode(const Score& score, Encoder& out);
-[[nodiscard]] Score decode_score(Decoder& in);
-/// Throws base::FormatError for an unknown asker, because it decides whether a study is started again.
-[[nodiscard]] Asker decode_asker(Decoder& in);
 
 } // namespace ranktune::study

@@ -33,6 +33,10 @@ struct StartTrial {
     /// A report that beats this has a state worth keeping: the best value so far. nullopt: there is none, or it is this
     /// trial's own and its state was not saved. The largest number (mode "min": the lowest): no report has.
     std::optional<double> to_beat = {};
+    static void fields(auto&& each, auto& r) {
+        each(r.trial, r.attempt, r.incarnation, r.ranks, r.configuration, r.from, r.holders, r.generation, r.iteration,
+             r.seconds, r.decision_point, r.between_failures, r.to_beat);
+    }
     friend bool operator==(const StartTrial&, const StartTrial&) = default;
 };
 
@@ -45,6 +49,9 @@ struct Decide {
     Iteration iteration = 0;
     Verdict verdict;
     Iteration decision_point = 0; ///< the next one (go_on only)
+    static void fields(auto&& each, auto& r) {
+        each(r.trial, r.attempt, r.incarnation, r.iteration, r.verdict, r.decision_point);
+    }
     friend bool operator==(const Decide&, const Decide&) = default;
 };
 
@@ -54,6 +61,7 @@ struct Interrupt {
     Attempt attempt;
     Incarnation incarnation;
     Verdict verdict;
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation, r.verdict); }
     friend bool operator==(const Interrupt&, const Interrupt&) = default;
 };
 
@@ -63,6 +71,7 @@ struct Abandon {
     Attempt attempt;
     Incarnation incarnation;
     std::vector<Rank> ranks;
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation, r.ranks); }
     friend bool operator==(const Abandon&, const Abandon&) = default;
 };
 

@@ -35,6 +35,9 @@ struct ReportArrived {
     Iteration iteration = 0;
     double seconds = 0.0; ///< training time of the trial so far, all attempts, without pauses
     std::vector<NamedMetric> metrics;
+    static void fields(auto&& each, auto& r) {
+        each(r.trial, r.attempt, r.incarnation, r.iteration, r.seconds, r.metrics);
+    }
 };
 
 /// A checkpoint of a trial is written, synced and renamed to its final name.
@@ -43,6 +46,7 @@ struct CheckpointSaved {
     Attempt attempt;
     Incarnation incarnation;
     CheckpointRef checkpoint;
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation, r.checkpoint); }
 };
 
 /// All ranks of an attempt are free again.
@@ -52,6 +56,7 @@ struct AttemptOver {
     Incarnation incarnation;
     AttemptOutcome outcome = AttemptOutcome::finished;
     Failure failure; ///< what was thrown, on which rank; empty unless failed
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation, r.outcome, r.failure); }
 };
 
 /// A worker rank is gone for the rest of this incarnation. An attempt that used it is lost; its other ranks come back

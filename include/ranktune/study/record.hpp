@@ -21,6 +21,7 @@ struct StudyCreated {
     std::uint64_t digest = 0;    ///< XXH64 of `spec`
     std::string version;         ///< of the program that created it
     std::string simulation = {}; ///< what was simulated, in words; empty: a real study
+    static void fields(auto&& each, auto& r) { each(r.uuid, r.spec, fixed(r.digest), r.version, r.simulation); }
     friend bool operator==(const StudyCreated&, const StudyCreated&) = default;
 };
 
@@ -30,6 +31,7 @@ struct IncarnationBegan {
     StudyTime at;
     std::string wall_time;
     std::vector<RankInfo> workers;
+    static void fields(auto&& each, auto& r) { each(r.incarnation, r.at, r.wall_time, r.workers); }
     friend bool operator==(const IncarnationBegan&, const IncarnationBegan&) = default;
 };
 
@@ -37,6 +39,7 @@ struct IncarnationBegan {
 struct MetricDefined {
     MetricId id;
     std::string name;
+    static void fields(auto&& each, auto& r) { each(r.id, r.name); }
     friend bool operator==(const MetricDefined&, const MetricDefined&) = default;
 };
 
@@ -48,6 +51,9 @@ struct TrialCreated {
     Iteration target = 0; ///< where its training stops first; 0: as for all trials of the bracket
     Origin origin;
     space::Configuration configuration;
+    static void fields(auto&& each, auto& r) {
+        each(r.trial, r.at, r.ranks, r.bracket, r.target, r.origin, r.configuration);
+    }
     friend bool operator==(const TrialCreated&, const TrialCreated&) = default;
 };
 
@@ -59,6 +65,7 @@ struct TrialStarted {
     std::vector<Rank> ranks; ///< ascending
     StartFrom from;
     std::uint32_t gpu_share = 0; ///< of a GPU for each rank, in thousandths; 0: unspecified
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.at, r.ranks, r.from, r.gpu_share); }
     friend bool operator==(const TrialStarted&, const TrialStarted&) = default;
 };
 
@@ -71,6 +78,9 @@ struct Reported {
     double seconds = 0.0;
     std::vector<MetricValue> metrics;
     Verdict verdict;
+    static void fields(auto&& each, auto& r) {
+        each(r.trial, r.attempt, r.at, r.iteration, r.seconds, r.verdict, r.metrics);
+    }
     friend bool operator==(const Reported&, const Reported&) = default;
 };
 
@@ -80,6 +90,7 @@ struct CheckpointCommitted {
     Attempt attempt;
     StudyTime at;
     CheckpointRef checkpoint;
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.at, r.checkpoint); }
     friend bool operator==(const CheckpointCommitted&, const CheckpointCommitted&) = default;
 };
 
@@ -88,6 +99,7 @@ struct CheckpointReleased {
     TrialId trial;
     std::string path;
     bool stays = false; ///< the file is damaged and kept for diagnosis
+    static void fields(auto&& each, auto& r) { each(r.trial, r.path, r.stays); }
     friend bool operator==(const CheckpointReleased&, const CheckpointReleased&) = default;
 };
 
@@ -101,6 +113,7 @@ struct AttemptEnded {
     AttemptOutcome outcome = AttemptOutcome::finished;
     bool retry = false; ///< the trial waits for another attempt
     Failure failure;    ///< empty unless it failed
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.at, r.outcome, r.retry, r.failure); }
     friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };
 
@@ -111,6 +124,7 @@ struct TrialPromoted {
     Iteration from = 0;
     Iteration target = 0;
     Reason reason = Reason::promoted; ///< promoted or finish_top
+    static void fields(auto&& each, auto& r) { each(r.trial, r.at, r.from, r.target, r.reason); }
     friend bool operator==(const TrialPromoted&, const TrialPromoted&) = default;
 };
 
@@ -123,6 +137,7 @@ struct TrialClosed {
     double a = 0.0;
     double b = 0.0;
     Failure failure; ///< empty unless it failed
+    static void fields(auto&& each, auto& r) { each(r.trial, r.at, r.phase, r.reason, r.a, r.b, r.failure); }
     friend bool operator==(const TrialClosed&, const TrialClosed&) = default;
 };
 
@@ -132,6 +147,7 @@ struct RankLost {
     StudyTime at;
     std::string why;
     bool guilty = false;
+    static void fields(auto&& each, auto& r) { each(r.rank, r.at, r.why, r.guilty); }
     friend bool operator==(const RankLost&, const RankLost&) = default;
 };
 
@@ -142,6 +158,7 @@ struct DrainBegan {
     Reason reason = Reason::draining; ///< draining, study_time, early_failures, missing_metric, unsaved, deadline ...
     std::string why;
     Asker by = Asker::none;
+    static void fields(auto&& each, auto& r) { each(r.at, r.reason, r.why, r.by); }
     friend bool operator==(const DrainBegan&, const DrainBegan&) = default;
 };
 
@@ -151,6 +168,7 @@ struct StudyEnded {
     StudyOutcome outcome = StudyOutcome::ok;
     Reason reason = Reason::study_complete;
     std::string message;
+    static void fields(auto&& each, auto& r) { each(r.at, r.outcome, r.reason, r.message); }
     friend bool operator==(const StudyEnded&, const StudyEnded&) = default;
 };
 
@@ -159,6 +177,7 @@ struct Snapshot {
     std::uint64_t digest = 0; ///< Tuner::digest() of that state
     std::string state;        ///< Tuner::snapshot()
     std::string spec;         ///< the resolved study file at that time: no earlier record is needed
+    static void fields(auto&& each, auto& r) { each(fixed(r.digest), r.state, r.spec); }
     friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };
 
@@ -168,6 +187,7 @@ struct StudyChanged {
     std::string spec;         ///< the resolved study file from here on
     std::uint64_t digest = 0; ///< XXH64 of `spec`
     std::string version;      ///< of the program that changed it
+    static void fields(auto&& each, auto& r) { each(r.at, r.spec, fixed(r.digest), r.version); }
     friend bool operator==(const StudyChanged&, const StudyChanged&) = default;
 };
 
@@ -176,6 +196,7 @@ struct TrialReopened {
     TrialId trial;
     StudyTime at;
     bool from_scratch = false; ///< its checkpoints are released by the records that follow
+    static void fields(auto&& each, auto& r) { each(r.trial, r.at, r.from_scratch); }
     friend bool operator==(const TrialReopened&, const TrialReopened&) = default;
 };
 
@@ -184,6 +205,7 @@ struct TrialReopened {
 struct DeadlineSet {
     StudyTime at;
     std::optional<StudyTime> deadline;
+    static void fields(auto&& each, auto& r) { each(r.at, r.deadline); }
     friend bool operator==(const DeadlineSet&, const DeadlineSet&) = default;
 };
 
@@ -196,6 +218,7 @@ struct ReportHeld {
     Iteration iteration = 0;
     double seconds = 0.0;
     std::vector<MetricValue> metrics;
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.at, r.iteration, r.seconds, r.metrics); }
     friend bool operator==(const ReportHeld&, const ReportHeld&) = default;
 };
 
@@ -207,9 +230,11 @@ struct JobDied {
     struct Note {
         CrashNote note;
         bool retry = false; ///< the trial waits for another attempt; otherwise it is closed
+        static void fields(auto&& each, auto& r) { each(r.note, r.retry); }
         friend bool operator==(const Note&, const Note&) = default;
     };
     std::vector<Note> notes;
+    static void fields(auto&& each, auto& r) { each(r.at, r.notes); }
     friend bool operator==(const JobDied&, const JobDied&) = default;
 };
 
@@ -220,6 +245,7 @@ struct HostRetired {
     StudyTime at;
     std::vector<TrialId> trials; ///< that failed there
     std::string device = {};     ///< RankInfo::device; empty: the whole host
+    static void fields(auto&& each, auto& r) { each(r.host, r.at, r.trials, r.device); }
     friend bool operator==(const HostRetired&, const HostRetired&) = default;
 };
 
@@ -228,6 +254,7 @@ struct HostRetired {
 struct YieldAsked {
     TrialId trial;
     StudyTime at;
+    static void fields(auto&& each, auto& r) { each(r.trial, r.at); }
     friend bool operator==(const YieldAsked&, const YieldAsked&) = default;
 };
 
@@ -240,6 +267,9 @@ struct Exploited {
     Donor donor;
     std::uint32_t generation = 1; ///< of the trial from now on
     space::Configuration configuration;
+    static void fields(auto&& each, auto& r) {
+        each(r.trial, r.at, r.iteration, r.donor, r.generation, r.configuration);
+    }
     friend bool operator==(const Exploited&, const Exploited&) = default;
 };
 
@@ -250,6 +280,7 @@ struct ExploitUndone {
     StudyTime at;
     std::uint32_t generation = 0; ///< of the trial from now on
     StateLoss why = StateLoss::unreadable;
+    static void fields(auto&& each, auto& r) { each(r.trial, r.at, r.generation, r.why); }
     friend bool operator==(const ExploitUndone&, const ExploitUndone&) = default;
 };
 
@@ -258,6 +289,7 @@ struct TicketOpened {
     std::uint64_t ticket = 0; ///< 0, 1, 2, ...
     StudyTime at;
     std::uint64_t seen = 0;
+    static void fields(auto&& each, auto& r) { each(r.ticket, r.at, r.seen); }
     friend bool operator==(const TicketOpened&, const TicketOpened&) = default;
 };
 
@@ -268,6 +300,7 @@ struct TicketPrepared {
     std::optional<space::Configuration> configuration; ///< nullopt: it failed
     std::string why;                                   ///< why it failed
     SuggestionBasis basis = {};                        ///< of a configuration
+    static void fields(auto&& each, auto& r) { each(r.ticket, r.at, r.configuration, r.why, r.basis); }
     friend bool operator==(const TicketPrepared&, const TicketPrepared&) = default;
 };
 
@@ -278,6 +311,7 @@ struct Steered {
     std::string what; ///< in words
     Steering ask;
     std::string spec; ///< add, set: the resolved study file from here on
+    static void fields(auto&& each, auto& r) { each(r.at, r.who, r.what, r.ask, r.spec); }
     friend bool operator==(const Steered&, const Steered&) = default;
 };
 
@@ -287,10 +321,12 @@ struct EarlierTrial {
     struct Result {
         Iteration iteration = 0;
         double value = 0.0; ///< of this study's metric; may be NaN or infinite
+        static void fields(auto&& each, auto& r) { each(r.iteration, r.value); }
         friend bool operator==(const Result&, const Result&) = default;
     };
     std::vector<Result> results; ///< ascending in the iteration
     bool failed = false;         ///< its training failed, after these results
+    static void fields(auto&& each, auto& r) { each(r.configuration, r.results, r.failed); }
     friend bool operator==(const EarlierTrial&, const EarlierTrial&) = default;
 };
 
@@ -302,10 +338,12 @@ struct WarmStarted {
         std::uint64_t trials = 0;   ///< how many of `trials` come from it
         std::uint64_t left_out = 0; ///< trials of the file that the study cannot use
         std::string why;            ///< why they were left out, and what else was ignored, in words; empty: nothing
+        static void fields(auto&& each, auto& r) { each(r.path, r.trials, r.left_out, r.why); }
         friend bool operator==(const Source&, const Source&) = default;
     };
     std::vector<Source> sources;
     std::vector<EarlierTrial> trials; ///< in the order of the sources
+    static void fields(auto&& each, auto& r) { each(r.sources, r.trials); }
     friend bool operator==(const WarmStarted&, const WarmStarted&) = default;
 };
 

@@ -9,6 +9,7 @@
 
 #include "ranktune/base/ids.hpp"
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/study/fixed.hpp"
 
 namespace ranktune::study {
 
@@ -26,6 +27,7 @@ struct Steering {
     base::TrialId trial;                      ///< of pause, resume and cancel
     std::vector<space::Configuration> points; ///< of add: one per trial; what a point lacks comes from the searcher
     std::vector<std::string> settings;        ///< of set: "study.num_trials=120"
+    static void fields(auto&& each, auto& r) { each(fixed(r.request), r.verb, r.trial, r.points, r.settings); }
     friend bool operator==(const Steering&, const Steering&) = default;
 };
 

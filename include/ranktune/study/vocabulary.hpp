@@ -11,6 +11,7 @@
 
 #include "ranktune/base/ids.hpp"
 #include "ranktune/base/time.hpp"
+#include "ranktune/study/fixed.hpp"
 
 namespace ranktune::study {
 
@@ -175,6 +176,9 @@ struct CheckpointRef {
     /// ending.
     std::vector<std::uint64_t> shards = {};
     std::uint32_t generation = 0; ///< of the trial: how often it had exploited another one
+    static void fields(auto&& each, auto& r) {
+        each(r.iteration, r.path, r.bytes, fixed(r.digest), r.value, fixed(r.shards), r.generation);
+    }
     friend bool operator==(const CheckpointRef&, const CheckpointRef&) = default;
 };
 
@@ -186,6 +190,7 @@ struct Fresh {
 struct Donor {
     TrialId trial;
     CheckpointRef checkpoint; ///< of that trial
+    static void fields(auto&& each, auto& r) { each(r.trial, r.checkpoint); }
     friend bool operator==(const Donor&, const Donor&) = default;
 };
 using StartFrom = std::variant<Fresh, CheckpointRef, Donor>;
@@ -204,6 +209,7 @@ struct Origin {
     Kind kind = Kind::searcher;
     std::uint64_t index = 0;
     std::uint32_t count = 0;
+    static void fields(auto&& each, auto& r) { each(r.kind, r.index, r.count); }
     friend bool operator==(const Origin&, const Origin&) = default;
 };
 inline constexpr Origin::Kind last_origin = Origin::Kind::repeat;
@@ -220,6 +226,7 @@ struct RankInfo {
     /// Its GPU: the UUID, or the name on the host where no driver tells one. Ranks with the same one share the GPU.
     /// Empty: no GPU.
     std::string device = {};
+    static void fields(auto&& each, auto& r) { each(r.rank, r.host, r.gpus, r.domain, r.switches, r.device); }
     friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
 
@@ -230,6 +237,7 @@ struct Failure {
     /// Rank within its trial; in a crash note, of the job. nullopt: from no rank.
     std::optional<std::uint32_t> rank = {};
     [[nodiscard]] bool empty() const { return message.empty() && !rank; }
+    static void fields(auto&& each, auto& r) { each(r.rank, r.message); }
     friend bool operator==(const Failure&, const Failure&) = default;
 };
 /// The failure in words, for users: "rank 3: loss is NaN".
@@ -240,6 +248,7 @@ struct CrashNote {
     TrialId trial;
     Attempt attempt;
     Failure failure; ///< {"killed by signal 11 (SIGSEGV)", 3}: rank 3 of the job
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.failure); }
     friend bool operator==(const CrashNote&, const CrashNote&) = default;
 };
 
@@ -257,6 +266,7 @@ enum class StudyOutcome : std::uint8_t {
 struct NamedMetric {
     std::string name;
     double value = 0.0;
+    static void fields(auto&& each, auto& r) { each(r.name, r.value); }
     friend bool operator==(const NamedMetric&, const NamedMetric&) = default;
 };
 
@@ -274,6 +284,7 @@ struct SuggestionBasis {
     std::optional<double> expected = {}; ///< score of the objective that it expects: larger is better
     std::optional<double> gain = {};     ///< what was maximised, a logarithm: gp: improvement; tpe: good / bad
     std::string note = {};               ///< a sentence; why no model was asked
+    static void fields(auto&& each, auto& r) { each(r.model, r.results, r.expected, r.gain, r.note); }
     friend bool operator==(const SuggestionBasis&, const SuggestionBasis&) = default;
 };
 

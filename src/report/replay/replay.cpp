@@ -14,8 +14,8 @@
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
-#include "ranktune/study/codec.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/study/schema.hpp"
 #include "report/explain/next_steps.hpp"
 #include "tuner/resume.hpp"
 #include "tuner/retell.hpp"
@@ -311,7 +311,7 @@ void LogicalDigest::add(const Record& record) {
         out.varint(takeover->iteration);
         out.varint(takeover->donor.trial.value());
         out.varint(takeover->donor.checkpoint.iteration);
-        study::encode(takeover->configuration, out);
+        study::put(out, takeover->configuration);
     } else if (const auto* undone = std::get_if<study::ExploitUndone>(&record)) {
         study::Encoder(trials_.at(undone->trial.value()).decisions).varint(undone->generation);
     } else if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
@@ -326,7 +326,7 @@ std::uint64_t LogicalDigest::value() const {
     study::Bytes bytes;
     study::Encoder out(bytes);
     for (const Trial& trial : trials_) {
-        study::encode(trial.configuration, out);
+        study::put(out, trial.configuration);
         for (const auto& report : trial.reports) {
             out.varint(report.iteration);
             for (const auto& metric : report.metrics) {

@@ -10,6 +10,7 @@
 #include "models/welch.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
+#include "ranktune/study/schema.hpp"
 #include "schedulers/checks.hpp"
 #include "schedulers/population/explore.hpp"
 
@@ -475,9 +476,8 @@ void Population::snapshot(study::Encoder& out) const {
     out.varint(barrier_);
     out.varint(members_.size());
     for (const Member& at : members_) {
-        study::encode(at.configuration, out);
-        out.varint(at.before.size());
-        for (const space::Configuration& before : at.before) study::encode(before, out);
+        study::put(out, at.configuration);
+        study::put(out, at.before);
         for (const TrialId donor : at.donors) out.varint(donor.value());
         out.varint(at.unreadable.size());
         for (const TrialId donor : at.unreadable) out.varint(donor.value());
@@ -528,10 +528,10 @@ void Population::restore(study::Decoder& in) {
 
 void Population::restore_member(study::Decoder& in) {
     Member& at = members_.emplace_back();
-    at.configuration = study::decode_configuration(in);
+    at.configuration = study::decoded<space::Configuration>(in);
     at.configuration.share_names(members_.front().configuration);
     for (std::size_t n = in.count(); n > 0; --n) {
-        at.before.push_back(study::decode_configuration(in));
+        at.before.push_back(study::decoded<space::Configuration>(in));
         at.before.back().share_names(at.configuration);
     }
     const auto trial_in = [&in] { return TrialId(static_cast<std::uint32_t>(in.varint())); };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/pareto.hpp"
+#include "ranktune/study/schema.hpp"
 #include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
@@ -50,7 +51,7 @@ void ParetoRung::snapshot(study::Encoder& out) const {
     out.varint(entries_.size());
     for (const Entry& each : entries_) {
         out.varint(each.trial.value());
-        study::encode(each.score, out);
+        study::put(out, each.score);
     }
 }
 
@@ -61,7 +62,7 @@ void ParetoRung::restore(study::Decoder& in) {
     entries_.clear();
     for (std::size_t i = 0; i < count; ++i) {
         const base::TrialId trial{static_cast<std::uint32_t>(in.varint())};
-        entries_.push_back({trial, study::decode_score(in)});
+        entries_.push_back({trial, study::decoded<study::Score>(in)});
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/searchers/searcher.hpp"
+#include "ranktune/study/schema.hpp"
 #include "searchers/coordinates/axes.hpp"
 
 namespace ranktune::searchers {
@@ -118,7 +119,7 @@ void Observations::snapshot(study::Encoder& out) const {
         out.varint(line.iteration);
         if (line.kind == Observation::Kind::over) out.u8(static_cast<std::uint8_t>(line.phase));
         if (line.kind == Observation::Kind::reported) {
-            study::encode(line.score, out);
+            study::put(out, line.score);
             const std::vector<double> distances = this->distances(i);
             out.varint(distances.size());
             for (const double distance : distances) out.f64(distance);
@@ -130,7 +131,7 @@ void Observations::snapshot(study::Encoder& out) const {
 }
 
 void Observations::restore_report(base::TrialId trial, base::Iteration iteration, study::Decoder& in) {
-    const study::Score score = study::decode_score(in);
+    const study::Score score = study::decoded<study::Score>(in);
     std::vector<double> distances(in.count());
     for (double& distance : distances) distance = in.f64();
     if (!distances.empty() && constraints_ > 0 && distances.size() != constraints_)

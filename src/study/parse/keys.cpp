@@ -138,8 +138,9 @@ constexpr KeyInfo all_keys[] = {
     {"run.abort_grace", "duration", "\"30s\"",
      "Time for a rank or program to end when its trial is aborted; ten times as long to save."},
     {"run.heartbeat_timeout", "duration, \"3s\" at least", "\"1m\"",
-     "A rank without a heartbeat for this long is lost; one that runs, or waits for a core, after twice as long. It "
-     "sends one each second."},
+     "A rank without a heartbeat for this long is lost; one that runs, or waits for a core, after twice that. Sent "
+     "each "
+     "second."},
     {"run.spares", "integer, 0 to 1000000", "0",
      "So many workers get no trial before others have died, and then take their places."},
 

@@ -28,6 +28,7 @@ struct UnitKey {
 struct HeldEnd {
     AttemptOutcome outcome = AttemptOutcome::finished; ///< finished, failed, lost or disturbed
     Failure failure;
+    static void fields(auto&& each, auto& r) { each(r.outcome, r.failure); }
 };
 
 /// One of the study's `max_concurrent` places for trials. Independent of ranks.
@@ -37,6 +38,7 @@ struct LogicalSlot {
     Iteration received = 0;       ///< newest report of the trial, admitted or held
     std::deque<ReportHeld> held;  ///< ascending iterations, all after the last admitted one
     std::optional<HeldEnd> end;   ///< after all of `held`
+    static void fields(auto&& each, auto& r) { each(r.trial, r.clock, r.received, r.held, r.end); }
 };
 
 /// Every unit costs 1. Cost of each call: O(log slots).

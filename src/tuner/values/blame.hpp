@@ -35,10 +35,12 @@ struct PlaceRecord {
         std::uint64_t words = 0;          ///< digest of the message without digits
         bool unstarted = false;           ///< ranktune could not set the attempt up
         std::uint32_t device = no_device; ///< the GPU where it failed, if that is known
+        static void fields(auto&& each, auto& r) { each(r.trial, r.words, r.unstarted, r.device); }
     };
     /// Failures in a row with messages that no other host (or GPU) had: of different trials, and every attempt that
     /// could not be set up.
     std::vector<Failure> failed;
+    static void fields(auto&& each, auto& r) { each(r.well, r.failed); }
 };
 
 /// Failure messages of this incarnation: a message from several hosts is no host's fault, and one from several GPUs no
@@ -49,6 +51,7 @@ struct FailureWords {
     bool elsewhere = false;           ///< another host had it, too
     std::uint32_t device = no_device; ///< the first GPU that had it
     bool on_others = false;           ///< another GPU had it, too
+    static void fields(auto&& each, auto& r) { each(r.digest, r.host, r.elsewhere, r.device, r.on_others); }
 };
 
 class Blame {

@@ -27,12 +27,16 @@ struct WorkerState {
     StudyTime lost_at{};
     std::string lost_why = {};             ///< as in RankLost
     std::optional<TrialId> lost_from = {}; ///< held it then
+    static void fields(auto&& each, auto& r) {
+        each(r.info, r.alive, r.spare, r.trial, r.host, r.device, r.lost_at, r.lost_why, r.lost_from);
+    }
 };
 
 /// A node of this incarnation.
 struct HostState {
     std::string name;
     bool retired = false; ///< gets no more trials
+    static void fields(auto&& each, auto& r) { each(r.name, r.retired); }
 };
 
 /// A GPU of this incarnation, or the GPUs that one rank has for itself.
@@ -40,6 +44,7 @@ struct DeviceState {
     std::string name; ///< RankInfo::device
     std::uint32_t host = 0;
     bool retired = false; ///< gets no more trials
+    static void fields(auto&& each, auto& r) { each(r.name, r.host, r.retired); }
 };
 
 class Placement {

@@ -50,6 +50,7 @@ class LastResults {
     struct Entry {
         TrialId trial;
         Result result;
+        static void fields(auto&& each, auto& r) { each(r.trial, r.result.score, r.result.distances); }
     };
     /// The mean over the trials that count: feasible if all are; violations and distances are averaged. nullopt: one
     /// has no result.

@@ -16,6 +16,7 @@ struct Ticket {
     std::uint64_t seen = 0; ///< lines of the table of observations that it may see
     bool answered = false;
     std::optional<space::Configuration> configuration; ///< answered; none: it failed
+    static void fields(auto&& each, auto& r) { each(r.number, r.seen, r.answered, r.configuration); }
 };
 
 /// The tickets that no trial has taken, oldest first.

@@ -26,6 +26,7 @@ struct Takeover {
     space::Configuration before;      ///< its own, up to `iteration`
     std::uint32_t number = 0;         ///< of all takeovers of the trial, from 1 on; those that were undone keep theirs
     std::uint32_t donor_takeover = 0; ///< number of the donor's takeover that its state rests on; 0: none
+    static void fields(auto&& each, auto& r) { each(r.iteration, r.donor, r.before, r.number, r.donor_takeover); }
 };
 /// A takeover that was undone: others may have taken over what was trained after it, and the best value may stem from
 /// that.
@@ -33,6 +34,7 @@ struct UndoneTakeover {
     Takeover takeover;
     space::Configuration after; ///< with which the trial was trained then
     StateLoss why = StateLoss::unreadable;
+    static void fields(auto&& each, auto& r) { each(r.takeover, r.after, r.why); }
 };
 
 /// From this attempt on, the weights of a trial rest on another takeover. (A report may count only after later attempts
@@ -40,6 +42,7 @@ struct UndoneTakeover {
 struct ChangeOfState {
     Attempt attempt;
     std::uint32_t takeover = 0; ///< its number; 0: none
+    static void fields(auto&& each, auto& r) { each(r.attempt, r.takeover); }
 };
 
 /// One trial. Fields that every report touches come first, so that a report touches one or two cache lines.
@@ -107,6 +110,16 @@ struct TrialState {
 
     /// How often it has exploited another trial.
     [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(takeovers.size()); }
+
+    static void fields(auto&& each, auto& r) {
+        each(r.phase, r.reported, r.abandoned, r.at_fault, r.silent, r.unheard, r.attempt, r.iteration,
+             r.attempt_iteration, r.decision_point, r.unsaved, r.seconds, r.pace, r.since, r.last, r.best,
+             r.best_iteration, r.verdict, r.wanted_ranks, r.bracket, r.losses, r.failures, r.failed_at,
+             r.failure_digest, r.deaths, r.deaths_alone, r.died_at, r.overtaken, r.target, r.closed_by, r.closed_a,
+             r.closed_b, r.created, r.started, r.ended, r.ranks, r.checkpoints, r.window, r.failure, r.configuration,
+             r.winding, r.slot, r.origin, r.takeovers, r.unsettled, r.on_hold, r.others, r.undone, r.changes,
+             r.best_takeover, r.newest_iteration, r.newest_takeover, r.has_saved, r.of_earlier_life, r.dies_saving);
+    }
 };
 
 /// The configuration with which the trial was trained at that iteration.

@@ -47,6 +47,8 @@ class Trials {
     template <class Archive>
     void restore(Archive& archive) {
         archive(table_);
+        for (std::size_t i = 1; i < table_.size(); ++i) // mostly the same parameters
+            table_[i].configuration.share_names(table_[i - 1].configuration);
         recount();
     }
     template <class Archive>
