@@ -50,13 +50,15 @@ std::optional<std::set<pid_t>> children_of(const std::string& process) {
     return any ? std::optional(std::move(found)) : std::nullopt;
 }
 
-/// The process's state letter in /proc; 'X': it is gone.
-char state_of(pid_t process) {
-    std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-    const std::string text{std::istreambuf_iterator<char>(stat), {}};
+/// The state letter in a file `stat` of /proc; 'X': the process or thread is gone.
+char state_in(const std::filesystem::path& stat) {
+    std::ifstream file(stat);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
     const auto name_end = text.rfind(") "); // the name may contain anything
     return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : 'X';
 }
+
+char state_of(pid_t process) { return state_in("/proc/" + std::to_string(process) + "/stat"); }
 
 /// Neither gone nor a zombie.
 bool is_alive(pid_t process) {
@@ -71,6 +73,14 @@ std::set<pid_t> children_of_this_process() { return children_of("self").value_or
 bool is_stopped(pid_t process) {
     const char state = state_of(process);
     return state == 'T' || state == 't';
+}
+
+bool is_runnable(pid_t process) {
+    std::error_code error; // it may end meanwhile
+    for (std::filesystem::directory_iterator task("/proc/" + std::to_string(process) + "/task", error), end;
+         !error && task != end; task.increment(error))
+        if (state_in(task->path() / "stat") == 'R') return true;
+    return false;
 }
 
 std::optional<std::size_t> living_children(pid_t parent) {

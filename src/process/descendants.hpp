@@ -23,6 +23,8 @@ void end_descendants_of(pid_t program);
 
 /// Whether a process of this machine is stopped (SIGSTOP, a debugger).
 [[nodiscard]] bool is_stopped(pid_t process);
+/// Whether one of its threads runs, or waits for a core.
+[[nodiscard]] bool is_runnable(pid_t process);
 
 /// How many live children a process of this machine has; nothing: unknown.
 [[nodiscard]] std::optional<std::size_t> living_children(pid_t parent);

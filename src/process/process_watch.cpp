@@ -8,13 +8,11 @@
 
 #include <cerrno>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "process/descendants.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/journal/lease.hpp"
 
@@ -67,25 +65,8 @@ bool send_signal(const ProcessId& process, int signal) {
     return ::kill(static_cast<pid_t>(process.pid), signal) == 0;
 }
 
-namespace {
-
-/// Whether the kernel says of one of its threads that it is runnable (proc(5), field 3 of stat).
-bool is_runnable(std::uint64_t pid) {
-    std::error_code error; // it may end meanwhile
-    const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
-    for (std::filesystem::directory_iterator task(tasks, error), end; !error && task != end; task.increment(error)) {
-        std::ifstream file(task->path() / "stat");
-        const std::string text{std::istreambuf_iterator<char>(file), {}};
-        const std::size_t name = text.rfind(") "); // a name may hold anything
-        if (name != std::string::npos && name + 2 < text.size() && text[name + 2] == 'R') return true;
-    }
-    return false;
-}
-
-} // namespace
-
 Killing kill_silent(const ProcessId& process, bool at_once) {
-    if (!at_once && lives(process) && is_runnable(process.pid)) return Killing::waits;
+    if (!at_once && lives(process) && is_runnable(static_cast<pid_t>(process.pid))) return Killing::waits;
     return send_signal(process, SIGKILL) ? Killing::done : Killing::nobody;
 }
 

@@ -85,9 +85,7 @@ study::SearcherInfo describe_auto() {
     info.description =
         "`gp` for the first trials if the space has at most 200 parameters, in turns with `tpe` where parameters have "
         "conditions, many are lists without order, all have at most 16 values, or there are more than 60; then `tpe`. "
-        "For "
-        "several objectives "
-        "`gp`, then `nsga2`.";
+        "For several objectives `gp`, then `nsga2`.";
     info.options = {{.name = "gp_trials",
                      .kind = study::OptionInfo::Kind::integer,
                      .standard = 300,

@@ -132,6 +132,13 @@ class HeadFixture {
         machine->on_tick(at(now));
         out.drop<wire::Alive>();
     }
+    /// In each second one worker sends a heartbeat, and the others are silent.
+    void only(Rank speaks, base::Duration first, base::Duration last) {
+        for (base::Duration second = first; second <= last; second += 1s) {
+            from(speaks, wire::Heartbeat{}, second);
+            tick(second);
+        }
+    }
     /// All workers say Hello at 0 s; drops the head's answers up to the first commands.
     void join(std::uint32_t workers) {
         for (std::uint32_t r = 1; r <= workers; ++r)

@@ -185,10 +185,7 @@ TEST_CASE("A silent rank that speaks again before it is killed is not lost", "[h
     HeadFixture h(2);
     h.join(2);
     h.out.drop<study::StartTrial>();
-    for (auto second = 1s; second <= 60s; ++second) {
-        h.from(one, Heartbeat{}, second);
-        h.tick(second);
-    }
+    h.only(one, 1s, 60s);
     CHECK(h.out.take<EndRank>(one) == EndRank{two});
     for (auto second = 61s; second < 80s; ++second) {
         for (const Rank rank : {one, two}) h.from(rank, Heartbeat{}, second);
@@ -202,19 +199,13 @@ TEST_CASE("A silent rank that waits for a core has as much time again, once", "[
     HeadFixture h(2);
     h.join(2);
     h.out.drop<study::StartTrial>();
-    const auto pass = [&](auto from, auto to) {
-        for (auto second = from; second <= to; ++second) {
-            h.from(one, Heartbeat{}, second);
-            h.tick(second);
-        }
-    };
-    pass(1s, 60s);
+    h.only(one, 1s, 60s);
     CHECK(h.out.take<EndRank>(one) == EndRank{two});
     h.from(one, RankWaits{two}, 60s);
     CHECK(h.log.lines.back().starts_with("slow rank=2 host=node"));
-    pass(61s, 119s);
+    h.only(one, 61s, 119s);
     h.out.check_empty();
-    pass(120s, 120s);
+    h.only(one, 120s, 120s);
     CHECK(h.out.take<EndRank>(one) == EndRank{two, true});
     h.from(one, RankWaits{two}, 120s); // the answer to the first question, late
     h.from(one, RankEnded{two}, 120s);
@@ -227,10 +218,7 @@ TEST_CASE("A rank that was given up before its mate has answered is killed, slow
     HeadFixture h(2);
     h.join(2);
     h.out.drop<study::StartTrial>();
-    for (auto second = 1s; second <= 65s; ++second) {
-        h.from(one, Heartbeat{}, second);
-        h.tick(second);
-    }
+    h.only(one, 1s, 65s);
     CHECK(h.out.take<EndRank>(one) == EndRank{two});
     CHECK(h.machine->gone() == std::vector<Rank>{two});
     h.from(one, RankWaits{two}, 66s);
@@ -250,10 +238,7 @@ TEST_CASE("A slow rank that speaks again is judged as before", "[head]") {
         CHECK(h.machine->gone().empty());
     }
     CHECK(h.duties.asked == std::vector<std::pair<Rank, bool>>{{two, false}, {two, false}}); // at 60 and 160 s
-    for (auto second = 201s; second <= 220s; ++second) {
-        h.from(one, Heartbeat{}, second);
-        h.tick(second);
-    }
+    h.only(one, 201s, 220s);
     CHECK(h.duties.asked.back() == std::pair(two, true)); // at 220 s
 }
 
@@ -262,10 +247,7 @@ TEST_CASE("A silent rank alone on its node is given up without delay", "[head]")
     for (const auto& [rank, host] : {std::pair{one, "n1"}, {two, "n2"}})
         h.from(rank, Hello{protocol_version, "0.1.0", host, 1}, 0s);
     h.tick(0s);
-    for (auto second = 1s; second <= 60s; ++second) {
-        h.from(one, Heartbeat{}, second);
-        h.tick(second);
-    }
+    h.only(one, 1s, 60s);
     CHECK(h.machine->gone() == std::vector<Rank>{two});
 }
 
@@ -330,10 +312,7 @@ TEST_CASE("The crash note of a rank counts also where nobody of its node has see
     const auto start = h.out.take<study::StartTrial>(one);
     h.duties.words =
         head::HeadDuties::LastWords{{start.trial, start.attempt, {"killed by signal 7 (SIGBUS)", 1}}, true};
-    for (auto second = 1s; second <= 60s; ++second) {
-        h.from(two, Heartbeat{}, second);
-        h.tick(second);
-    }
+    h.only(two, 1s, 60s);
     CHECK(h.machine->gone() == std::vector<Rank>{one});
     CHECK(h.tuner.state().trial(start.trial).failure.message == "killed by signal 7 (SIGBUS)");
 }

@@ -52,8 +52,6 @@ template <>
 inline constexpr SteerVerb last_of<SteerVerb> = last_steer_verb;
 template <>
 inline constexpr TrialPhase last_of<TrialPhase> = TrialPhase::failed;
-template <>
-inline constexpr StudyOutcome last_of<StudyOutcome> = StudyOutcome::resumable;
 
 template <class Enum>
 [[nodiscard]] constexpr bool is_known(Enum code) {

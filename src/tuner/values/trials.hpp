@@ -47,8 +47,13 @@ class Trials {
     template <class Archive>
     void restore(Archive& archive) {
         archive(table_);
-        for (std::size_t i = 1; i < table_.size(); ++i) // mostly the same parameters
-            table_[i].configuration.share_names(table_[i - 1].configuration);
+        const TrialState* before = table_.empty() ? nullptr : &table_.front();
+        for (TrialState& trial : table_) { // mostly the same parameters
+            trial.configuration.share_names(before->configuration);
+            for (Takeover& each : trial.takeovers) each.before.share_names(trial.configuration);
+            for (UndoneTakeover& each : trial.undone) each.after.share_names(trial.configuration);
+            before = &trial;
+        }
         recount();
     }
     template <class Archive>
