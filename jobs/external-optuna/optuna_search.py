@@ -34,7 +34,7 @@ for message in map(json.loads, sys.stdin):
         config = configs.pop(tell["trial"])
         values = tell.get("values", [tell["value"]])
         failed = tell["value"] is None or None in values
-        state = optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE
+        state = optuna.trial.Trial.FAIL if failed else optuna.trial.Trial.COMPLETE
         if isinstance(config, optuna.Trial):
             study.tell(config, None if failed else values, state)
         else:  # from a Sobol point, [[searcher.start]], or an earlier start of the study

@@ -153,8 +153,8 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
     }
     if (interrupted) { // nobody runs these trials any more
         auto& states = root["states"];
-        states["interrupted"] = state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending);
-        states["running"] = states["ending"] = 0;
+        states["interrupted"] = state.in(study::TrialPhase::running);
+        states["running"] = 0;
     }
     if (state.best) {
         const auto& trial = state.trial(*state.best);

@@ -27,7 +27,7 @@ enum Operation : std::int64_t {
     set_state = 6,
     set_intermediate = 7
 };
-/// Its TrialState and StudyDirection.
+/// Its Trial and StudyDirection.
 enum State : std::int64_t { running = 0, complete = 1, pruned = 2, failed = 3, waiting = 4 };
 enum Direction : std::int64_t { minimize = 1, maximize = 2 };
 

@@ -167,9 +167,9 @@ class WorkerMachine {
     std::optional<wire::Welcome> welcome_;
     std::optional<wire::Leave> leave_;
     std::optional<WorkerEnd> end_;
-    std::optional<Part> current_;                           ///< the attempt whose user code may run here
-    std::optional<Part> next_;                              ///< waits until `current_` is over
-    std::unordered_map<base::TrialId, base::Attempt> seen_; ///< newest attempt of each trial started here
+    std::optional<Part> current_;                             ///< the attempt whose user code may run here
+    std::optional<Part> next_;                                ///< waits until `current_` is over
+    std::unordered_map<base::TrialId, base::AttemptId> seen_; ///< newest attempt of each trial started here
     std::vector<Early> early_;
     base::StudyTime heard_head_;
     base::StudyTime last_tick_;

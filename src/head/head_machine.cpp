@@ -204,7 +204,7 @@ void HeadMachine::lose(Rank rank, const std::string& why, bool guilty) {
     worker.alive = false;
     const wire::AttemptKey held = table_.held_by(rank);
     std::vector<base::LogField> fields{{"rank", std::to_string(rank.value())}, {"host", worker.info.host}};
-    if (held.attempt != base::Attempt{}) fields.push_back({"trial", std::to_string(held.trial.value())});
+    if (held.attempt != base::AttemptId{}) fields.push_back({"trial", std::to_string(held.trial.value())});
     fields.push_back({"reason", why});
     log_.write(base::LogLevel::error, "lost", fields);
     if (table_.leader_of(rank) == rank) places_.over(held);
@@ -315,7 +315,7 @@ void HeadMachine::on(Rank from, wire::Bye& m) {
         if (m.head_silent) ++deserters_;
         longest_gap_ = std::max(longest_gap_, now_ - last_tick_);
         // An attempt whose leader is gone is over for the head, and the others of its ranks may have a new one.
-        const bool guilty = m.hung.attempt != base::Attempt{} && m.hung == table_.held_by(from);
+        const bool guilty = m.hung.attempt != base::AttemptId{} && m.hung == table_.held_by(from);
         lose(from, m.why.empty() ? "it left unasked" : m.why, guilty);
     }
 }
@@ -377,7 +377,7 @@ void HeadMachine::carry_out(const study::StartTrial& c) {
 
 /// The leader of an attempt that still holds its ranks; otherwise the head's own rank.
 Rank HeadMachine::leader_of(const wire::AttemptKey& key) const {
-    const auto& ranks = tuner_.state().trial(key.trial).ranks;
+    const auto& ranks = tuner_.state().trial(key.trial).attempt.ranks;
     if (ranks.empty() || table_.held_by(ranks.front()) != key) return base::head_rank;
     return ranks.front();
 }

@@ -154,9 +154,8 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, s
                         const std::vector<studydir::AnsweredRequest>& answers) {
     const auto& state = tuner.state();
     base::JsonObject phases(2);
-    for (const auto phase :
-         {study::TrialPhase::waiting, study::TrialPhase::running, study::TrialPhase::ending, study::TrialPhase::paused,
-          study::TrialPhase::finished, study::TrialPhase::stopped, study::TrialPhase::failed})
+    for (const auto phase : {study::TrialPhase::waiting, study::TrialPhase::running, study::TrialPhase::paused,
+                             study::TrialPhase::finished, study::TrialPhase::stopped, study::TrialPhase::failed})
         phases.integer(study::name(phase), state.in(phase));
     base::JsonObject object;
     object.integer("schema", 1)

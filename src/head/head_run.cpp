@@ -67,8 +67,8 @@ constexpr std::uint64_t most_tables_records = 1'000'000;
 constexpr std::chrono::seconds long_absence{5};
 
 bool trials_started(const tuner::State& state) {
-    return std::any_of(state.trials.begin(), state.trials.end(), [&](const tuner::TrialState& trial) {
-        return trial.attempt != base::Attempt{} && trial.since >= state.began;
+    return std::any_of(state.trials.begin(), state.trials.end(), [&](const tuner::Trial& trial) {
+        return trial.attempt.id != base::AttemptId{} && trial.attempt.since >= state.began;
     });
 }
 

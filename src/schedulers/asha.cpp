@@ -196,8 +196,7 @@ std::unique_ptr<Scheduler> make_asha(const study::StudySpec& spec) {
                                  .delayed = spec.scheduler.options.at("delayed").as_bool(),
                                  .allotment = asha.allotment,
                                  .seed = spec.seed,
-                                 .num_trials = spec.num_trials,
-                                 .timing = timing_of(spec)},
+                                 .num_trials = spec.num_trials},
             spec.objective);
     return std::make_unique<AshaStop>(
         AshaStop::Options{.rule = asha.ray ? AshaStop::Rule::ray : AshaStop::Rule::floor,

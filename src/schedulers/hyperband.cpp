@@ -100,8 +100,7 @@ std::unique_ptr<Scheduler> make_hyperband(const study::StudySpec& spec) {
         Halving::Options{.name = "hyperband",
                          .brackets = brackets_of(spec),
                          .eta = static_cast<std::uint32_t>(spec.scheduler.options.at("eta").as_int()),
-                         .num_trials = spec.num_trials,
-                         .timing = timing_of(spec)},
+                         .num_trials = spec.num_trials},
         spec.objective);
 }
 

@@ -22,10 +22,9 @@ using study::Verb;
 constexpr std::uint8_t median_version = 1;
 constexpr double worst = -std::numeric_limits<double>::infinity();
 
-constexpr std::uint8_t median_told = 1;
-constexpr std::uint8_t median_paused = 2;
-constexpr std::uint8_t median_released = 4;
-constexpr std::uint8_t median_closed = 8;
+constexpr std::uint8_t median_paused = 1;
+constexpr std::uint8_t median_released = 2;
+constexpr std::uint8_t median_closed = 4;
 
 } // namespace
 
@@ -57,12 +56,6 @@ study::Verdict MedianStopping::decide(const Report& report, bool) const {
     }
     const bool repeated = report.iteration < at.next;
     const bool judged_before = repeated && report.iteration + 1 < at.next;
-    if (at.told) { // reports again before it obeys
-        const base::Iteration last = at.next - 1 - first_;
-        const bool known = last < levels_.size() && levels_[last].size() > 1;
-        const double median = known ? levels_[last].median_without(mean(at)) : at.best;
-        return {Verb::pause, Reason::below_median, value(at.best), value(median)};
-    }
     if (at.released || report.iteration < first_ || judged_before) return {Verb::go_on, Reason::below_rung};
 
     const std::size_t level = report.iteration - first_;
@@ -98,17 +91,13 @@ void MedianStopping::apply(const study::Record& record) {
             throw base::FormatError("trial " + std::to_string(trial->trial.value()) + " is created out of order");
         }
         slots_.push_back({.best = worst});
-    } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
-        attempt_over(end->trial);
-    } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
-        for (std::uint32_t i = 0; i < slots_.size(); ++i) attempt_over(base::TrialId(i));
     } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
         promoted(*promotion);
     } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
         Slot& at = slot(close->trial);
         if (at.closed) throw base::FormatError("trial " + std::to_string(close->trial.value()) + " is closed twice");
         at.closed = true;
-        at.told = at.paused = false;
+        at.paused = false;
         refresh();
     } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
         slot(again->trial).closed = false;
@@ -119,14 +108,13 @@ void MedianStopping::reported(const study::Reported& record) {
     Slot& at = slot(record.trial);
     if (at.released) return;
     count(at, record.iteration, objective_.score(objective_.value(record)));
-    if (record.verdict.verb == Verb::stop) at.told = false;
     if (record.verdict.verb == Verb::pause && record.verdict.reason == Reason::below_median) {
         if (at.count == 0) {
             throw base::FormatError("trial " + std::to_string(record.trial.value()) +
                                     " is paused by the median rule before the grace period is over");
         }
-        at.told = true;
-        if (options_.timing.paused_with_verdict) attempt_over(record.trial);
+        at.paused = true;
+        paused_.push(record.trial);
     }
 }
 
@@ -146,20 +134,13 @@ void MedianStopping::count(Slot& at, base::Iteration iteration, double score) {
     if (iteration <= options_.ceiling) levels_[iteration - first_].insert(mean(at));
 }
 
-void MedianStopping::attempt_over(base::TrialId trial) {
-    Slot& at = slot(trial);
-    if (!at.told || at.paused) return;
-    at.paused = true;
-    paused_.push(trial);
-}
-
 void MedianStopping::promoted(const study::TrialPromoted& record) {
     Slot& at = slot(record.trial);
     if (!at.paused) {
         throw base::FormatError("trial " + std::to_string(record.trial.value()) +
                                 " is resumed although the median rule has not paused it");
     }
-    at.told = at.paused = false;
+    at.paused = false;
     at.released = true;
     refresh();
 }
@@ -174,8 +155,8 @@ void MedianStopping::snapshot(study::Encoder& out) const {
     out.varint(first_);
     out.varint(slots_.size());
     for (const Slot& at : slots_) {
-        out.u8(static_cast<std::uint8_t>((at.told ? median_told : 0) | (at.paused ? median_paused : 0) |
-                                         (at.released ? median_released : 0) | (at.closed ? median_closed : 0)));
+        out.u8(static_cast<std::uint8_t>((at.paused ? median_paused : 0) | (at.released ? median_released : 0) |
+                                         (at.closed ? median_closed : 0)));
         out.varint(at.next);
         out.varint(at.count);
         out.f64(at.best);
@@ -194,7 +175,6 @@ void MedianStopping::restore(study::Decoder& in) {
     for (std::uint32_t i = 0; i < slots_.size(); ++i) {
         Slot& at = slots_[i];
         const std::uint8_t bits = in.u8();
-        at.told = (bits & median_told) != 0;
         at.paused = (bits & median_paused) != 0;
         at.released = (bits & median_released) != 0;
         at.closed = (bits & median_closed) != 0;
@@ -214,9 +194,8 @@ void MedianStopping::check_invariants() const {
     std::size_t paused = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         const Slot& at = slots_[i];
-        require(!at.paused || at.told, "median: trial ", i, " is paused and was not told to");
-        require(!at.told || (!at.released && !at.closed), "median: trial ", i, " was told to pause twice or has ended");
-        require(!at.told || at.count > 0, "median: trial ", i, " was told to pause within the grace period");
+        require(!at.paused || (!at.released && !at.closed), "median: trial ", i, " is paused twice or has ended");
+        require(!at.paused || at.count > 0, "median: trial ", i, " is paused within the grace period");
         require(at.count == 0 || at.next > first_, "median: trial ", i, " has a mean within the grace period");
         require(at.count <= at.next, "median: trial ", i, " has more reports than iterations");
         require(!std::isnan(at.best), "median: trial ", i, " has no best value");
@@ -273,8 +252,7 @@ std::unique_ptr<Scheduler> make_median(const study::StudySpec& spec) {
         MedianStopping::Options{.grace = options.at("grace").as_double(),
                                 .min_samples = static_cast<std::uint32_t>(options.at("min_samples").as_int()),
                                 .hard_stop = options.at("hard_stop").as_bool(),
-                                .ceiling = spec.max_iterations,
-                                .timing = timing_of(spec)},
+                                .ceiling = spec.max_iterations},
         spec.objective);
 }
 

@@ -31,7 +31,6 @@ class MedianStopping final : public Scheduler {
         std::uint32_t min_samples = 3;
         bool hard_stop = true;
         base::Iteration ceiling = 1;
-        Timing timing = {};
     };
     MedianStopping(const Options& options, const study::Objective& objective);
 
@@ -51,8 +50,7 @@ class MedianStopping final : public Scheduler {
         double sum = 0.0;          ///< of the scores counted
         std::uint64_t count = 0;   ///< reports at or after the grace period
         base::Iteration next = 0;  ///< one more than the last iteration reported
-        bool told : 1 = false;     ///< to pause, by this rule, and has not gone on since
-        bool paused : 1 = false;   ///< told, and its attempt is over
+        bool paused : 1 = false;   ///< by this rule
         bool released : 1 = false; ///< was paused once; now runs to the end unjudged
         bool closed : 1 = false;
     };
@@ -66,7 +64,6 @@ class MedianStopping final : public Scheduler {
     [[nodiscard]] double value(double score) const;
     void reported(const study::Reported& record);
     void count(Slot& slot, base::Iteration iteration, double score);
-    void attempt_over(base::TrialId trial);
     void promoted(const study::TrialPromoted& record);
     void refresh();
 

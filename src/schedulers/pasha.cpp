@@ -52,8 +52,7 @@ ProgressiveAsha::Options pasha_settings(const study::StudySpec& spec) {
                                    .eta = static_cast<std::uint32_t>(options.at("eta").as_int()),
                                    .ceiling = spec.max_iterations,
                                    .finish_top = static_cast<std::uint32_t>(options.at("finish_top").as_int()),
-                                   .num_trials = spec.num_trials,
-                                   .timing = timing_of(spec)};
+                                   .num_trials = spec.num_trials};
     if (options.at("ranking").as_string() == "fixed") typed.epsilon = options.at("epsilon").as_double();
     return typed;
 }

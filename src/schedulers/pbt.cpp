@@ -90,7 +90,7 @@ Population::Options population_options(const study::StudySpec& spec) {
                                                      : Population::Selection::t_test,
             .compare = latest ? Population::Compare::latest : Population::Compare::equal_iteration,
             .synchronous = !latest && options.at("synchronous").as_bool(),
-            .timing = timing_of(spec),
+            .saved_before_verdict = saved_before_verdict(spec),
             .pauses_to_save = spec.trainable.program.has_value(),
             .resample = options.at("resample_probability").as_double(),
             .window = static_cast<std::size_t>(options.at("window").as_int()),

@@ -89,7 +89,7 @@ class Rehearsal {
         waiting_.pop_front();
         --free_;
         could_begin_ = true;
-        apply(study::TrialStarted{TrialId{trial}, base::Attempt{1}, {}, {base::Rank{1}}, {}});
+        apply(study::TrialStarted{TrialId{trial}, base::AttemptId{1}, {}, {base::Rank{1}}, {}});
         train(trial);
         return true;
     }
@@ -138,12 +138,12 @@ class Rehearsal {
                 several ? objective_.score(reading) : study::Score(objective_.score(reading.value));
             verdict = scheduler_->decide({id, iteration, score}, !waiting_.empty());
         }
-        apply(study::Reported{id, base::Attempt{1}, {}, iteration, 0.0, std::move(metrics), verdict});
+        apply(study::Reported{id, base::AttemptId{1}, {}, iteration, 0.0, std::move(metrics), verdict});
         if (verdict.verb == Verb::go_on) return train(trial);
         ++free_;
         const bool pauses = verdict.verb == Verb::pause;
         apply(study::AttemptEnded{id,
-                                  base::Attempt{1},
+                                  base::AttemptId{1},
                                   {},
                                   pauses ? study::AttemptOutcome::paused : study::AttemptOutcome::stopped,
                                   false,

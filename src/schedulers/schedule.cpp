@@ -47,7 +47,7 @@ const Schedule::Member& Schedule::member(TrialId trial) const { return slot_of(m
 study::Verdict Schedule::decide(const Report& report, bool) const {
     if (report.iteration >= ceiling_) return {Verb::stop, Reason::max_iterations, static_cast<double>(ceiling_)};
     const Member& at = member(report.trial);
-    if (at.phase != Phase::told && !must_change(at, report.iteration)) return {Verb::go_on, Reason::below_rung};
+    if (!must_change(at, report.iteration)) return {Verb::go_on, Reason::below_rung};
     return {Verb::pause, Reason::scheduled, static_cast<double>(report.iteration)};
 }
 
@@ -112,8 +112,7 @@ void Schedule::apply(const study::Record& record) {
     if (const auto* report = std::get_if<study::Reported>(&record)) {
         Member& at = member(report->trial);
         at.iteration = std::max(at.iteration, report->iteration);
-        if (report->verdict.verb == Verb::stop && at.phase == Phase::told) set_phase(report->trial, Phase::runs);
-        if (report->verdict.reason == Reason::scheduled) set_phase(report->trial, Phase::told);
+        if (report->verdict.reason == Reason::scheduled) set_phase(report->trial, Phase::saves);
     } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
         if (trial->trial.value() != members_.size())
             throw base::FormatError("trial " + std::to_string(trial->trial.value()) + " is created out of order");
@@ -166,7 +165,7 @@ void Schedule::apply_to(const study::ExploitUndone& record) {
 void Schedule::attempt_over(TrialId trial, bool obeyed) {
     Member& at = member(trial);
     at.obeyed = obeyed;
-    if (at.phase == Phase::told) set_phase(trial, Phase::paused);
+    if (at.phase == Phase::saves) set_phase(trial, Phase::paused);
 }
 
 // ---- snapshots

@@ -43,7 +43,8 @@ class Schedule final : public Scheduler {
     void check_invariants() const override;
 
   private:
-    enum class Phase : std::uint8_t { runs, told, paused, over };
+    /// saves: it has paused, and goes on from the state that its attempt saves before it ends.
+    enum class Phase : std::uint8_t { runs, saves, paused, over };
     struct Saved {
         base::Iteration iteration = 0;
         std::uint32_t generation = 0;

@@ -5,8 +5,6 @@
 
 namespace ranktune::schedulers {
 
-Timing timing_of(const study::StudySpec& study) {
-    return {.paused_with_verdict = study.deterministic, .saved_before_verdict = study.deterministic};
-}
+bool saved_before_verdict(const study::StudySpec& study) { return study.deterministic; }
 
 } // namespace ranktune::schedulers

@@ -82,12 +82,10 @@ study::SchedulerPlan plan_topk(const study::StudySpec& spec) {
 }
 
 std::unique_ptr<Scheduler> make_topk(const study::StudySpec& spec) {
-    return std::make_unique<Halving>(Halving::Options{.name = "topk",
-                                                      .brackets = {bracket_of(spec)},
-                                                      .keep = k_of(spec),
-                                                      .num_trials = spec.num_trials,
-                                                      .timing = timing_of(spec)},
-                                     spec.objective);
+    return std::make_unique<Halving>(
+        Halving::Options{
+            .name = "topk", .brackets = {bracket_of(spec)}, .keep = k_of(spec), .num_trials = spec.num_trials},
+        spec.objective);
 }
 
 } // namespace

@@ -65,9 +65,9 @@ void check_end(const tuner::State& state, const std::set<std::string>& files, st
 void check_between(const tuner::State& state, bool head_lived, std::vector<std::string>& problems) {
     if (!head_lived || !state.ended) return; // the head was killed: the next life takes care of it
     for (std::size_t i = 0; i < state.trials.size(); ++i)
-        if (const auto phase = state.trials[i].phase;
-            phase == study::TrialPhase::running || phase == study::TrialPhase::ending)
-            problems.push_back("trial " + std::to_string(i) + " is left " + std::string(study::name(phase)));
+        if (state.trials[i].attempt.live)
+            problems.push_back("trial " + std::to_string(i) + " is left with ranks, " +
+                               std::string(study::name(state.trials[i].phase)));
 }
 
 void add(const ClusterResult& life, const ClusterOptions& options, CaseResult& result) {
@@ -109,8 +109,7 @@ void run_lives(const Case& drawn, CaseResult& result) {
         const ClusterResult life = run_cluster(options, *tuner, journal, files);
         add(life, options, result);
         killed = !life.head;
-        if (tuner->state().in(study::TrialPhase::running) + tuner->state().in(study::TrialPhase::ending) > 0 &&
-            life.head && life.head->outcome == StudyOutcome::ok)
+        if (tuner->state().trials.live_attempts() > 0 && life.head && life.head->outcome == StudyOutcome::ok)
             result.problems.push_back("the head ended well with trials running");
         auto replayed = journal.replay(drawn.spec);
         if (replayed->digest() != tuner->digest())

@@ -37,7 +37,7 @@ enum Draw : std::uint32_t {
 
 constexpr std::uint32_t low16(std::uint64_t value) { return static_cast<std::uint32_t>(value & 0xFFFFU); }
 /// One index per (attempt, rank), for draws.
-constexpr std::uint32_t place(base::Attempt attempt, base::Rank rank) {
+constexpr std::uint32_t place(base::AttemptId attempt, base::Rank rank) {
     return low16(attempt.value() * 131 + rank.value());
 }
 

@@ -106,7 +106,7 @@ class CurveWorld {
     std::uint64_t seed_;
     base::StudyTime now_{};
     std::map<base::Rank, CurveRunner*> runners_;
-    std::map<std::tuple<base::TrialId, base::Attempt>, std::shared_ptr<Group>> groups_;
+    std::map<std::tuple<base::TrialId, base::AttemptId>, std::shared_ptr<Group>> groups_;
     std::vector<base::Rank> touched_;
     std::vector<std::string> problems_;
     std::uint64_t attempts_ = 0;

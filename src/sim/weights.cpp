@@ -88,7 +88,7 @@ std::vector<std::string> wrong_schedules(const MemoryJournal& journal, const stu
     });
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         const base::TrialId trial{i};
-        const tuner::TrialState& t = state.trials[trial];
+        const tuner::Trial& t = state.trials[trial];
         if (const auto truth = best.find(trial); truth != best.end())
             compare(lineage_of_best(state, trial), truth->second, trial, "was best");
         for (const auto& each : std::span(t.checkpoints).subspan(t.of_earlier_life))

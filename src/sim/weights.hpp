@@ -33,7 +33,7 @@ class Weights {
     struct Member {
         std::vector<space::Configuration> configurations; ///< of each generation
         std::vector<base::Iteration> taken_at;            ///< of each generation but the first
-        std::map<base::Attempt, Attempt> attempts;
+        std::map<base::AttemptId, Attempt> attempts;
         Training newest;
     };
     [[nodiscard]] static Training trained(const Attempt& attempt, base::Iteration iteration);

@@ -77,7 +77,7 @@ struct Running {
     /// reporting: its report is being judged, and it trains on unless it is told otherwise.
     enum class Phase : std::uint8_t { idle, training, reporting, waiting, saving };
     Phase phase = Phase::idle;
-    base::Attempt attempt;
+    base::AttemptId attempt;
     std::uint32_t generation = 0;
     std::uint32_t ranks = 1;
     base::Rank leader;
@@ -189,7 +189,7 @@ class Driver {
     std::vector<bool> straggles_;          ///< by rank
     std::vector<bool> has_begun_;          ///< by rank: it has had a trial in this job
     /// By rank: the trial and attempt that got it last.
-    std::vector<std::pair<std::uint32_t, base::Attempt>> holders_;
+    std::vector<std::pair<std::uint32_t, base::AttemptId>> holders_;
     std::deque<std::uint64_t> tickets_; ///< to prepare
     bool prepares_ = false;             ///< the oldest of them is under way
     std::priority_queue<Item, std::vector<Item>, std::greater<>> heap_;

@@ -41,7 +41,7 @@ struct Trial {
     double trained = 0.0;   ///< seconds in all attempts, what was lost included
     bool exploited = false; ///< what it reports is no curve of one configuration any more
     // The newest attempt:
-    base::Attempt attempt;
+    base::AttemptId attempt;
     double started_s = 0.0;
     bool from_donor = false;
     bool is_first = false;     ///< on one of its ranks, in this job
@@ -114,7 +114,7 @@ class JournalReader {
         t.told_s.reset();
     }
 
-    void arrived(Trial& t, base::Attempt attempt, double at_s, base::Iteration iteration, double seconds);
+    void arrived(Trial& t, base::AttemptId attempt, double at_s, base::Iteration iteration, double seconds);
 
     std::string metric_;
     std::optional<base::MetricId> id_;
@@ -131,7 +131,7 @@ class JournalReader {
 
 /// From the start of an attempt to its first report: a start and an iteration. Between two reports: an iteration, and
 /// whatever else takes time.
-void JournalReader::arrived(Trial& t, base::Attempt attempt, double at_s, base::Iteration iteration, double seconds) {
+void JournalReader::arrived(Trial& t, base::AttemptId attempt, double at_s, base::Iteration iteration, double seconds) {
     if (attempt != t.attempt || iteration <= t.heard) return;
     const double one = seconds - t.trained;
     if (t.heard != 0)

@@ -59,7 +59,7 @@ std::string_view word(const std::string_view (&words)[Count], Code code) {
 
 constexpr std::string_view verbs[] = {"go on", "pause", "stop", "discard", "exploit"};
 static_assert(std::size(verbs) == static_cast<std::size_t>(last_verb) + 1);
-constexpr std::string_view phases[] = {"waiting", "running", "ending", "paused", "finished", "stopped", "failed"};
+constexpr std::string_view phases[] = {"waiting", "running", "paused", "finished", "stopped", "failed"};
 static_assert(std::size(phases) == phase_count);
 constexpr std::string_view askers[] = {"",        "ranktune stop", "Ctrl-C",  "SIGINT",
                                        "SIGTERM", "SIGHUP",        "SIGUSR1", "SIGUSR2"};

@@ -49,7 +49,7 @@ void add_note(const std::string& line, std::uint32_t rank, CrashNotes& to) {
     if (!(in >> trial_number >> attempt_number >> cause) || !std::getline(in >> std::ws, message)) return;
     if (attempt_number == 0 || (cause != trial_word && cause != device_word)) return;
     auto& list = cause == device_word ? to.device : to.trial;
-    list.push_back({study::TrialId{trial_number}, study::Attempt{attempt_number}, {message, rank}});
+    list.push_back({study::TrialId{trial_number}, study::AttemptId{attempt_number}, {message, rank}});
 }
 
 } // namespace
@@ -62,7 +62,7 @@ void prepare_crash_note(const std::string& study_directory, base::Incarnation in
 }
 
 void note_attempt(const wire::AttemptKey& key) {
-    if (key.attempt == base::Attempt{}) {
+    if (key.attempt == base::AttemptId{}) {
         attempt.store(0);
         return;
     }

@@ -39,7 +39,7 @@ LastEnd last_end(storage::FileSystem& files, const std::string& directory, const
     LastEnd end;
     if (opened.is_new) return end;
     const auto& state = opened.tuner->state();
-    end.trials_ran = !state.ended && state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending) > 0;
+    end.trials_ran = !state.ended && state.trials.live_attempts() > 0;
     end.told = told_end();
     end.requeued =
         opened.journal.job == process::slurm_job() && process::slurm_restart_count() > opened.journal.restart_count;

@@ -143,7 +143,7 @@ std::vector<Interrupted> interrupted_trials(const tuner::State& state) {
         const auto& trial = state.trials[i];
         if (trial.phase != TrialPhase::running) continue;
         const study::Iteration from = trial.checkpoints.empty() ? 0 : trial.checkpoints.back().iteration;
-        const study::Iteration reached = std::max(trial.attempt_iteration, from);
+        const study::Iteration reached = std::max(trial.attempt.iteration, from);
         found.push_back({study::TrialId{i}, from, reached - from});
     }
     return found;

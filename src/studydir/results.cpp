@@ -158,7 +158,7 @@ storage::ResultTable ResultsBuilder::trials() const {
     std::vector<std::int64_t> ids(trials.size());
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i);
     columns.push_back(field("trial", "", "number of the trial", std::move(ids)));
-    columns.push_back(field("state", "", "finished, stopped, failed, paused, waiting, running or ending",
+    columns.push_back(field("state", "", "finished, stopped, failed, paused, waiting or running",
                             collect<std::string>(trials, [](const auto& t) { return study::name(t.phase); })));
     columns.push_back(
         field("reason", "", "why it was closed, in words", collect<std::string>(trials, [](const auto& t) {
@@ -168,7 +168,7 @@ storage::ResultTable ResultsBuilder::trials() const {
     columns.push_back(field("message", "", "of a failure",
                             collect<std::string>(trials, [](const auto& t) { return study::describe(t.failure); })));
     columns.push_back(field("attempts", "", "how often it was started",
-                            collect<std::int64_t>(trials, [](const auto& t) { return t.attempt.value(); })));
+                            collect<std::int64_t>(trials, [](const auto& t) { return t.attempt.id.value(); })));
     columns.push_back(field("ranks", "", "ranks per attempt",
                             collect<std::int64_t>(trials, [](const auto& t) { return t.wanted_ranks; })));
     columns.push_back(field("bracket", "", "bracket of the scheduler",

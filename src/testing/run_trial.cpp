@@ -106,7 +106,7 @@ Trial::Trial(const trainables::Registration& trainable, const TrialOptions& opti
     spec_.checkpoint.interval = options.checkpoint_every > 0 ? Interval::iterations : Interval::none;
     spec_.checkpoint.iterations = options.checkpoint_every;
     start_.trial = base::TrialId{options.trial};
-    start_.attempt = base::Attempt{1};
+    start_.attempt = base::AttemptId{1};
     start_.incarnation = base::Incarnation{1};
     start_.configuration = options.configuration;
     for (int rank = 0; rank < options.ranks; ++rank) start_.ranks.emplace_back(static_cast<std::uint32_t>(rank) + 1);

@@ -30,14 +30,14 @@ void check_replay(const World& world) {
 }
 
 void check_random_histories(const study::StudySpec& spec) {
-    const bool may_pause_at_verdict = !schedulers::make_scheduler(spec)->exploits() &&
+    const bool may_be_deterministic = !schedulers::make_scheduler(spec)->exploits() &&
                                       !study::not_deterministic(*spec.scheduler.algorithm, spec.scheduler.options);
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
         WorldOptions options;
         options.seed = seed;
         options.reopening = 0.5;
-        options.paused_at_verdict = seed > 6 && may_pause_at_verdict;
-        if (options.paused_at_verdict) options.drain = 0.0;
+        options.by_turn = seed > 6 && may_be_deterministic;
+        if (options.by_turn) options.drain = 0.0;
         options.slots = seed % 4 == 0 ? 1 : static_cast<std::uint32_t>(3 * seed % 13 + 1);
         World world(spec, options);
         world.run();

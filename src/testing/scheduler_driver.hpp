@@ -51,7 +51,7 @@ class SchedulerDriver {
     }
     void tell(TrialId trial, base::Iteration iteration, double value, const Verdict& verdict) {
         apply(study::Reported{trial,
-                              base::Attempt(1),
+                              base::AttemptId(1),
                               {},
                               iteration,
                               0.0,
@@ -73,9 +73,9 @@ class SchedulerDriver {
         close(trial, study::TrialPhase::finished, Reason::trainable_done);
     }
 
-    void started(TrialId trial) { apply(study::TrialStarted{trial, base::Attempt(1), {}, {base::Rank(1)}, {}}); }
+    void started(TrialId trial) { apply(study::TrialStarted{trial, base::AttemptId(1), {}, {base::Rank(1)}, {}}); }
     void ended(TrialId trial, study::AttemptOutcome outcome, bool retry = false) {
-        apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, retry, {}});
+        apply(study::AttemptEnded{trial, base::AttemptId(1), {}, outcome, retry, {}});
     }
     void close(TrialId trial, study::TrialPhase phase, Reason reason) {
         apply(study::TrialClosed{trial, {}, phase, reason, 0, 0, {}});

@@ -60,9 +60,13 @@ bool fits(const Verdict& verdict) {
     }
 }
 
+TrialPhase end_of(const Verdict& verdict) {
+    return verdict.reason == Reason::max_iterations ? TrialPhase::finished : TrialPhase::stopped;
+}
+
 study::StudySpec spec_of(study::StudySpec spec, const WorldOptions& options) {
     spec.num_trials = options.trials;
-    spec.deterministic = options.paused_at_verdict;
+    spec.deterministic = options.by_turn;
     return spec;
 }
 
@@ -111,7 +115,7 @@ void World::tell_of_others() {
     require(driver_.snapshot() == before, "a record that is not about trials changes nothing");
 }
 
-Verdict World::ask(const schedulers::Report& report, bool contended, bool draining) {
+Verdict World::ask(const schedulers::Report& report, bool contended) {
     const schedulers::Scheduler& scheduler = driver_.scheduler();
     Verdict verdict = scheduler.decide(report, contended);
     require(fits(verdict), "the reason " + std::to_string(static_cast<int>(verdict.reason)) + " fits the verb");
@@ -124,12 +128,12 @@ Verdict World::ask(const schedulers::Report& report, bool contended, bool draini
         require(twin_->decide(report, contended) == verdict, "a restored scheduler decides the same");
     }
     takeover_.reset();
-    if (verdict.verb == Verb::exploit) take_over(report, verdict, draining);
+    if (verdict.verb == Verb::exploit) take_over(report, verdict);
     return verdict;
 }
 
 /// A trial without a donor goes on unchanged, and gets the reason.
-void World::take_over(const schedulers::Report& report, Verdict& verdict, bool draining) {
+void World::take_over(const schedulers::Report& report, Verdict& verdict) {
     const schedulers::Scheduler& scheduler = driver_.scheduler();
     require(scheduler.exploits(), "only a scheduler whose exploits() is true exploits trials");
     const schedulers::Exploit exploit = scheduler.exploit(report);
@@ -138,7 +142,7 @@ void World::take_over(const schedulers::Report& report, Verdict& verdict, bool d
     require(exploit.donor != report.trial && exploit.donor.value() < trials_.size(),
             "a donor is another trial of the study");
     require(lies_in(driver_.spec().space, exploit.configuration), "the configuration of an exploit lies in the space");
-    if (!draining) takeover_ = takeover_of(report.trial, report.iteration, exploit);
+    takeover_ = takeover_of(report.trial, report.iteration, exploit);
     verdict = {takeover_ ? Verb::exploit : Verb::go_on, takeover_ ? Reason::exploited : Reason::no_donor,
                static_cast<double>(exploit.donor.value()), static_cast<double>(exploit.iteration)};
 }
@@ -217,14 +221,14 @@ void World::run() {
 }
 
 schedulers::Pool World::pool() const {
-    const bool active = !in({Phase::waiting, Phase::running, Phase::pausing, Phase::stopping, Phase::leaving}).empty();
+    const bool active = !in({Phase::waiting, Phase::running}).empty();
     return {trials_.size() < options_.trials, active, TrialId(static_cast<std::uint32_t>(trials_.size()))};
 }
 
 /// Fills one free slot with a waiting trial, a promotion, or a new trial.
 bool World::fill() {
     for (const TrialId trial : in({Phase::waiting})) {
-        if (trials_[trial.value()].holds_ranks) continue; // promoted before its group has ended
+        if (trials_[trial.value()].holds_ranks) continue; // its attempt winds down
         start(trial);
         return true;
     }
@@ -271,8 +275,9 @@ void World::start(TrialId trial) {
     }
     t.phase = Phase::running;
     t.holds_ranks = true;
+    t.trained = t.generation;
     t.iteration = t.start;
-    apply(study::TrialStarted{trial, base::Attempt(1), {}, {base::Rank(1)}, {}});
+    apply(study::TrialStarted{trial, base::AttemptId(1), {}, {base::Rank(1)}, {}});
 }
 
 /// Failed trials whose user has them tried again wait once more. Returns whether there are any.
@@ -301,10 +306,7 @@ void World::restart() {
     for (std::uint32_t i = 0; i < trials_.size(); ++i) {
         Trial& t = trials_[i];
         t.holds_ranks = false;
-        if (t.phase == Phase::running || t.phase == Phase::leaving) t.phase = Phase::waiting;
-        if (t.phase == Phase::pausing) t.phase = Phase::paused;
-        if (t.phase == Phase::paused && t.verdict.reason == Reason::draining) t.phase = Phase::waiting;
-        if (t.phase == Phase::stopping) close(TrialId(i), TrialPhase::stopped, t.verdict.reason);
+        if (t.phase == Phase::running) t.phase = Phase::waiting;
     }
 }
 
@@ -313,28 +315,33 @@ void World::advance(TrialId trial) {
     if (t.phase == Phase::held && !chance(options_.failure) && !chance(options_.loss)) {
         if (chance(0.5)) return;
         save(trial); // it gives its ranks to others
-        t.holds_ranks = false;
-        apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
-    } else if (t.phase == Phase::paused || t.phase == Phase::waiting) { // it has counted as paused since the verdict
-        end_of_pause(trial);
+        lose_ranks(trial);
+    } else if (t.phase != Phase::running && t.phase != Phase::held) {
+        wind_down(trial);
     } else if (chance(options_.failure)) {
         attempt_over(trial, AttemptOutcome::failed);
     } else if (chance(options_.loss)) {
         attempt_over(trial, AttemptOutcome::lost);
-    } else if (t.phase == Phase::running || (t.phase == Phase::pausing && chance(0.1))) {
-        report(trial); // a trial that must pause may report once more first
+    } else if (chance(options_.drain)) { // for a reason of the tuner's own
+        save(trial);
+        attempt_over(trial, AttemptOutcome::paused);
     } else {
-        attempt_over(trial, t.phase == Phase::stopping ? AttemptOutcome::stopped : AttemptOutcome::paused);
+        report(trial);
     }
 }
 
-/// Its verdict has taken effect before: when the group saves and ends depends on the machine.
-void World::end_of_pause(TrialId trial) {
-    const schedulers::Work before = driver_.work(pool());
+void World::lose_ranks(TrialId trial) {
     trials_[trial.value()].holds_ranks = false;
-    apply(study::AttemptEnded{trial, base::Attempt(1), {}, AttemptOutcome::paused, false, {}});
-    require(driver_.work(pool()) == before,
-            "in a deterministic study a trial counts as paused from its verdict on (Timing::paused_with_verdict)");
+    apply(study::AttemptEnded{trial, base::AttemptId(1), {}, AttemptOutcome::paused, false, {}});
+}
+
+/// Its verdict has taken effect before: when the group saves and ends depends on the machine.
+void World::wind_down(TrialId trial) {
+    const schedulers::Work before = driver_.work(pool());
+    if (trials_[trial.value()].verdict.verb == Verb::pause && !chance(options_.loss)) save(trial);
+    lose_ranks(trial);
+    require(!options_.by_turn || driver_.work(pool()) == before,
+            "in a deterministic study it does not matter when the attempt of a paused trial ends");
 }
 
 void World::report(TrialId trial) {
@@ -346,38 +353,30 @@ void World::report(TrialId trial) {
     const schedulers::Scheduler& scheduler = driver_.scheduler();
     if (scheduler.synchronous() && iteration > released_ && scheduler.is_barrier(trial, iteration))
         return hold(trial, value);
-    const bool draining = t.phase == Phase::pausing && t.verdict.reason == Reason::draining;
     const schedulers::Report report{trial, iteration, study::score(value, driver_.spec().objective.mode),
                                     std::isnan(value)};
-    Verdict verdict = ask(report, !options_.paused_at_verdict && (draining || chance(0.3)), draining);
+    Verdict verdict = ask(report, !options_.by_turn && chance(0.3));
     require(iteration < ceiling || verdict.verb != Verb::pause, "no trial pauses at the ceiling");
     if (iteration >= ceiling) {
         verdict = {Verb::stop, Reason::max_iterations, static_cast<double>(ceiling)};
         ++reached_ceiling_;
     } else if (chance(options_.stopper)) {
         verdict = {Verb::stop, Reason::metric_threshold, value, 0.5};
-    } else if (verdict.verb == Verb::go_on && (draining || chance(options_.drain))) {
-        // While draining, ranks count as wanted.
-        verdict = ask(report, true, true);
-        if (verdict.verb == Verb::go_on) verdict = {Verb::pause, Reason::draining};
     }
     study::Reported record = record_of(trial, value);
     record.verdict = verdict;
     apply(record);
     require(driver_.scheduler().next_decision_point(trial, iteration) > iteration,
             "the next decision point lies ahead");
-    require(t.phase == Phase::running || verdict.verb == Verb::stop || verdict.verb == Verb::pause,
-            "a trial that was told to pause is told to pause or stop at its next report");
     t.verdict = verdict;
-    if (verdict.verb == Verb::pause) t.phase = options_.paused_at_verdict ? Phase::paused : Phase::pausing;
-    if (t.phase == Phase::paused) save(trial);
-    if (verdict.verb == Verb::stop) t.phase = Phase::stopping;
-    if (verdict.verb == Verb::exploit) exploit(trial);
+    if (verdict.verb == Verb::pause) t.phase = Phase::paused;
+    if (verdict.verb == Verb::stop) close(trial, end_of(verdict), verdict.reason);
+    if (verdict.verb == Verb::exploit) take(trial);
     if (verdict.verb == Verb::go_on && chance(options_.save)) save(trial);
 }
 
 study::Reported World::record_of(TrialId trial, double value) {
-    study::Reported record{trial, base::Attempt(1), {}, trials_[trial.value()].iteration, 0.0, {}, {}};
+    study::Reported record{trial, base::AttemptId(1), {}, trials_[trial.value()].iteration, 0.0, {}, {}};
     record.metrics.push_back({study::MetricId(0), 0.5});
     if (!(std::isnan(value) && chance(0.5)))
         record.metrics.push_back({study::MetricId(1), value}); // or not reported at all
@@ -389,7 +388,7 @@ study::Reported World::record_of(TrialId trial, double value) {
 void World::hold(TrialId trial, double value) {
     Trial& t = trials_[trial.value()];
     const study::Reported record = record_of(trial, value);
-    t.report = {trial, base::Attempt(1), {}, record.iteration, 0.0, record.metrics};
+    t.report = {trial, base::AttemptId(1), {}, record.iteration, 0.0, record.metrics};
     t.value = value;
     t.phase = Phase::held;
     apply(t.report);
@@ -402,7 +401,7 @@ bool World::judge_held() {
     if (all.empty()) return false;
     Iteration barrier = trials_[all.front().value()].report.iteration;
     for (const TrialId trial : all) barrier = std::min(barrier, trials_[trial.value()].report.iteration);
-    const auto coming = in({Phase::waiting, Phase::running, Phase::pausing, Phase::stopping, Phase::leaving});
+    const auto coming = in({Phase::waiting, Phase::running});
     if (barrier > released_ && (!coming.empty() || trials_.size() < options_.trials)) return false;
     const auto next = scheduler.next_verdict(barrier);
     require(!twin_ || twin_->next_verdict(barrier) == next, "a restored scheduler gives the same next verdict");
@@ -415,19 +414,16 @@ bool World::judge_held() {
     released_ = std::max(released_, barrier);
     const schedulers::Report report{*next, barrier, study::score(t.value, driver_.spec().objective.mode),
                                     std::isnan(t.value)};
-    Verdict verdict = ask(report, false, false);
+    Verdict verdict = ask(report, false);
     require(verdict.verb == Verb::go_on || verdict.verb == Verb::exploit, "a trial at a barrier goes on, or exploits");
     if (chance(options_.stopper)) verdict = {Verb::stop, Reason::metric_threshold, t.value, 0.5};
-    apply(study::Reported{*next, base::Attempt(1), {}, barrier, 0.0, t.report.metrics, verdict});
+    apply(study::Reported{*next, base::AttemptId(1), {}, barrier, 0.0, t.report.metrics, verdict});
     t.verdict = verdict;
     t.phase = t.holds_ranks ? Phase::running : Phase::waiting;
     if (verdict.verb == Verb::exploit) {
-        if (t.holds_ranks) t.phase = Phase::leaving;
         take(*next);
-    } else if (verdict.verb == Verb::stop && t.holds_ranks) {
-        t.phase = Phase::stopping;
     } else if (verdict.verb == Verb::stop) {
-        close(*next, TrialPhase::stopped, verdict.reason);
+        close(*next, end_of(verdict), verdict.reason);
     } else if (t.holds_ranks && chance(options_.save)) {
         save(*next);
     }
@@ -435,13 +431,9 @@ bool World::judge_held() {
 }
 
 /// The group stops without saving; the next one starts from the donor's checkpoint and keeps counting iterations.
-void World::exploit(TrialId trial) {
-    trials_[trial.value()].phase = Phase::leaving;
-    take(trial);
-}
-
 void World::take(TrialId trial) {
     Trial& t = trials_[trial.value()];
+    if (t.phase == Phase::running) t.phase = Phase::waiting;
     ++exploits_;
     t.takeovers.push_back({t.start, t.configuration});
     t.start = t.iteration;
@@ -454,52 +446,31 @@ void World::take(TrialId trial) {
 void World::save(TrialId trial) {
     Trial& t = trials_[trial.value()];
     study::CheckpointRef checkpoint{.iteration = t.iteration, .path = std::to_string(saves_++), .bytes = 1};
-    checkpoint.generation = t.generation;
+    checkpoint.generation = t.trained;
     t.checkpoints.push_back(checkpoint);
-    t.start = t.iteration;
-    t.takeovers.clear();
-    apply(study::CheckpointCommitted{trial, base::Attempt(1), {}, checkpoint});
+    if (t.trained == t.generation) { // it has not taken over another state meanwhile
+        t.start = t.iteration;
+        t.takeovers.clear();
+    }
+    apply(study::CheckpointCommitted{trial, base::AttemptId(1), {}, checkpoint});
     if (t.checkpoints.size() <= 2) return;
     apply(study::CheckpointReleased{trial, t.checkpoints.front().path});
     t.checkpoints.erase(t.checkpoints.begin());
 }
 
+/// Of a trial that runs, or waits at a barrier.
 void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
     Trial& t = trials_[trial.value()];
-    const bool told_to_pause = t.phase == Phase::pausing;
-    const bool held = t.phase == Phase::held;
-    if (outcome == AttemptOutcome::paused && told_to_pause) save(trial);
     t.holds_ranks = false;
-    apply(study::AttemptEnded{trial, base::Attempt(1), {}, outcome, outcome == AttemptOutcome::lost, {}});
-    switch (outcome) {
-        case AttemptOutcome::paused:
-        case AttemptOutcome::lost:
-        case AttemptOutcome::unreadable:
-        case AttemptOutcome::unreachable:
-        case AttemptOutcome::unsaved:
-        case AttemptOutcome::unstarted:
-        case AttemptOutcome::stateless:
-            if (t.phase == Phase::stopping) return close(trial, TrialPhase::stopped, t.verdict.reason);
-            t.phase = told_to_pause ? Phase::paused : held ? Phase::held : Phase::waiting;
-            break;
-        case AttemptOutcome::stopped:
-        case AttemptOutcome::finished:
-            return close(trial, t.verdict.reason == Reason::max_iterations ? TrialPhase::finished : TrialPhase::stopped,
-                         t.verdict.reason);
-        case AttemptOutcome::failed:
-        case AttemptOutcome::disturbed:
-        case AttemptOutcome::oversized:
-            return close(trial, TrialPhase::failed, Reason::exception);
-    }
-    // A drain ends at once here.
-    if (t.phase == Phase::paused && t.verdict.reason == Reason::draining) t.phase = Phase::waiting;
+    apply(study::AttemptEnded{trial, base::AttemptId(1), {}, outcome, outcome == AttemptOutcome::lost, {}});
+    if (outcome == AttemptOutcome::failed) return close(trial, TrialPhase::failed, Reason::exception);
+    if (t.phase == Phase::running) t.phase = Phase::waiting;
 }
 
 void World::close(TrialId trial, TrialPhase phase, Reason reason) {
     Trial& t = trials_[trial.value()];
     t.phase = Phase::closed;
     t.failed = phase == TrialPhase::failed;
-    t.holds_ranks = false;
     apply(study::TrialClosed{trial, {}, phase, reason, 0.0, 0.0, {}});
     if (!t.failed) release_all(trial);
 }

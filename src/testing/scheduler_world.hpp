@@ -21,14 +21,14 @@ struct WorldOptions {
     double loss = 0.02;      ///< per report: the attempt is lost
     double failure = 0.02;   ///< per report: the trial fails for good
     double stopper = 0.02;   ///< per report: a stopper ends the trial
-    double drain = 0.01;     ///< per report: a drain pauses the trial
+    double drain = 0.01;     ///< per report: the tuner takes the trial's ranks
     double restart = 0.005;  ///< per step: the head is lost
     double other = 0.01;     ///< per step: a record about ranks, hosts or the job
     double save = 0.3;       ///< per report: the trial saves a checkpoint
     double reopening = 0.0;  ///< per failed trial, between two lives: the user has it tried again
     double undone = 0.1;     ///< per start of a trial that exploited another: the donor's checkpoint cannot be read
-    bool paused_at_verdict = false; ///< as in a deterministic study: pauses at once, and never asks with `contended`
-    bool checked = true;            ///< check invariants after every record, and compare with a restored copy
+    bool by_turn = false;    ///< as in a deterministic study: not `contended`, and when attempts end must not matter
+    bool checked = true;     ///< check invariants after every record, and compare with a restored copy
     /// The value of a report; by default uniform, one in eight not finite.
     std::function<double(base::TrialId, base::Iteration, base::RngStream&)> value;
 };
@@ -49,16 +49,16 @@ class World {
 
   private:
     /// held: its report waits at a barrier, with or without ranks.
-    enum class Phase : std::uint8_t { waiting, running, pausing, stopping, leaving, paused, held, closed };
+    enum class Phase : std::uint8_t { waiting, running, paused, held, closed };
     /// A trial's state before it exploited another.
     struct Before {
         base::Iteration start = 0;
         space::Configuration configuration;
     };
     struct Trial {
-        Phase phase = Phase::waiting; ///< leaving: it was told to exploit another trial, and its group is ending
-        bool holds_ranks = false;
-        bool failed = false; ///< closed, and may be reopened
+        Phase phase = Phase::waiting;
+        bool holds_ranks = false; ///< without running: its attempt winds down
+        bool failed = false;      ///< closed, and may be reopened
         base::Iteration iteration = 0;
         base::Iteration start = 0; ///< first iteration of its next attempt
         study::Verdict verdict;
@@ -66,6 +66,7 @@ class World {
         double value = 0.0;       ///< in it
         space::Configuration configuration;
         std::uint32_t generation = 0;
+        std::uint32_t trained = 0;                     ///< generation of its newest attempt
         std::vector<study::CheckpointRef> checkpoints; ///< newest last
         std::vector<Before> takeovers;                 ///< since its newest checkpoint
     };
@@ -80,7 +81,6 @@ class World {
     void hold(base::TrialId trial, double value);
     bool judge_held();
     study::Reported record_of(base::TrialId trial, double value);
-    void exploit(base::TrialId trial);
     void take(base::TrialId trial);
     void save(base::TrialId trial);
     void attempt_over(base::TrialId trial, study::AttemptOutcome outcome);
@@ -88,13 +88,14 @@ class World {
     void release_all(base::TrialId trial);
     void apply(const study::Record& record);
     void tell_of_others();
-    study::Verdict ask(const schedulers::Report& report, bool contended, bool draining);
-    void take_over(const schedulers::Report& report, study::Verdict& verdict, bool draining);
+    study::Verdict ask(const schedulers::Report& report, bool contended);
+    void take_over(const schedulers::Report& report, study::Verdict& verdict);
     std::optional<study::Exploited> takeover_of(base::TrialId trial, base::Iteration iteration,
                                                 const schedulers::Exploit& exploit) const;
     schedulers::Work ask_next(const schedulers::Pool& pool);
     schedulers::Pool pool() const;
-    void end_of_pause(base::TrialId trial);
+    void wind_down(base::TrialId trial);
+    void lose_ranks(base::TrialId trial);
     bool chance(double probability) { return random_.uniform() < probability; }
     std::vector<base::TrialId> in(std::initializer_list<Phase> phases) const;
     std::vector<base::TrialId> busy() const;

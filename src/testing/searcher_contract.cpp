@@ -109,7 +109,7 @@ class Life {
         const std::vector<double> values = {0.5, std::numeric_limits<double>::quiet_NaN(), inf, -inf, -0.0, 1e308};
         study::Reported record;
         record.trial = TrialId(trial);
-        record.attempt = base::Attempt(1);
+        record.attempt = base::AttemptId(1);
         record.iteration = 1;
         record.metrics = {{base::MetricId(0), values[trial % values.size()]}};
         searcher_->apply(record);

@@ -54,26 +54,23 @@ void Tuner::set_phase(TrialId id, TrialPhase phase) {
 }
 
 void Tuner::set_decision_point(TrialId id, Iteration from) {
-    TrialState& t = trial(id);
+    Trial& t = trial(id);
     t.decision_point = next_decision_point(id, from);
     t.target = scheduler_->next_decision_point(id, from);
 }
 
-void Tuner::choose_workers(TrialState& t) const {
+void Tuner::choose_workers(Trial& t) const {
     t.wanted_ranks = spec_.ranks_for(t.configuration);
     t.workers = spec_.workers_for(t.configuration);
 }
 
-/// The attempt is over. Earlier decisions stand: a trial that was told to pause is paused (and trains the gap since its
-/// checkpoint again if it goes on); one that was told to stop stays `ending` until it is closed.
-void Tuner::rest(TrialId id) {
-    TrialState& t = trial(id);
-    t.abandoned = t.at_fault = false;
-    if (!t.takeovers.empty()) choose_workers(t);
-    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return;
-    const bool told_to_pause = t.phase == TrialPhase::ending && t.verdict.verb == Verb::pause;
-    const bool pauses = told_to_pause || admission_->at_barrier(id);
-    set_phase(id, pauses ? TrialPhase::paused : TrialPhase::waiting);
+/// The ranks of its attempt are back. What the trial was judged stands: it trains what was not saved again when it goes
+/// on. One that ran waits for ranks, or for the others at its barrier.
+void Tuner::end_attempt(TrialId id) {
+    state_.trials.end_attempt(id);
+    const TrialPhase phase = trial(id).phase;
+    if (phase != TrialPhase::running) return set_phase(id, phase);
+    set_phase(id, admission_->at_barrier(id) ? TrialPhase::paused : TrialPhase::waiting);
 }
 
 void Tuner::apply_one(const study::StudyCreated& r) {
@@ -94,7 +91,7 @@ void Tuner::apply_one(const study::WarmStarted& r) {
 void Tuner::apply_one(const study::IncarnationBegan& r) {
     if (r.incarnation <= state_.incarnation) impossible("incarnations do not grow");
     state_.incarnation = r.incarnation;
-    if (std::any_of(state_.trials.begin(), state_.trials.end(), holds_ranks)) ++state_.interruptions;
+    if (state_.trials.live_attempts() > 0) ++state_.interruptions;
     const StudyTime before = std::exchange(state_.now, r.at);
     state_.began = r.at;
     state_.wall_time = r.wall_time;
@@ -107,15 +104,10 @@ void Tuner::apply_one(const study::IncarnationBegan& r) {
     state_.blame.begin(state_.placement.hosts().size(), state_.placement.devices().size());
     for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
         const TrialId id{i};
-        TrialState& t = trial(id);
-        if (t.phase == TrialPhase::running || t.phase == TrialPhase::ending) {
-            state_.pace.learn_from_loss(t, before, state_.reports == 0);
-            rest(id);
-        }
-        t.winding = false;
-        // A pause for the end of the job is no verdict on the trial: it goes on, or waits at its barrier.
-        const bool goes_on = t.verdict.reason == Reason::draining && !admission_->at_barrier(id);
-        if (t.phase == TrialPhase::paused && goes_on) set_phase(id, TrialPhase::waiting);
+        Trial& t = trial(id);
+        if (!t.attempt.live) continue;
+        state_.pace.learn_from_loss(t, before, state_.reports == 0);
+        end_attempt(id);
     }
     slowest_ = 0.0;
     holders_.clear(); // new processes
@@ -130,7 +122,7 @@ void Tuner::apply_one(const study::MetricDefined& r) {
 
 void Tuner::apply_one(const study::TrialCreated& r) {
     if (r.trial.value() != state_.trials.size()) impossible("trial numbers are not 0, 1, 2, ...");
-    TrialState t;
+    Trial t;
     t.created = r.at;
     t.wanted_ranks = r.ranks;
     t.bracket = r.bracket;
@@ -143,44 +135,40 @@ void Tuner::apply_one(const study::TrialCreated& r) {
     if (r.origin.kind == Origin::Kind::user) state_.requests.point_created();
     if (r.origin.kind == Origin::Kind::ticket) state_.tickets.take(r.origin.index);
     // In a deterministic study the trial that takes a stopgap uses up the ticket that failed.
-    if (r.origin.kind == Origin::Kind::stopgap && occupancy_.waits_for_tickets()) state_.tickets.drop_oldest();
+    if (r.origin.kind == Origin::Kind::stopgap && admission_->waits_for_tickets()) state_.tickets.drop_oldest();
 }
 
 void Tuner::apply_one(const study::TrialStarted& r) {
-    TrialState& t = trial(r.trial);
+    Trial& t = trial(r.trial);
     if (t.phase != TrialPhase::waiting) impossible(named(r.trial) + " is started while it does not wait");
-    if (r.attempt != t.attempt.next()) impossible("attempts are not 1, 2, 3, ...");
+    if (r.attempt != t.attempt.id.next()) impossible("attempts are not 1, 2, 3, ...");
     if (r.ranks.empty()) impossible("a trial is started on no rank");
-    if (t.attempt == Attempt{}) t.started = r.at;
-    t.attempt = r.attempt;
+    if (t.attempt.id == AttemptId{}) t.started = r.at;
     const std::uint32_t takeover = takeover_of(t, t.generation());
     if (takeover != takeover_in(t, r.attempt)) t.changes.push_back({r.attempt, takeover});
-    t.abandoned = t.at_fault = false;
-    t.ranks = r.ranks;
     t.overtaken = 0;
-    t.silent = true;
-    t.since = r.at;
-    t.attempt_iteration = start_of(t).iteration;
-    if (occupancy_.attempts_count()) {
+    const Iteration from = start_of(t).iteration;
+    if (admission_->attempts_count()) {
         Blame::begin_silence(t);
-        if (t.attempt_iteration < t.iteration) t.window.clear(); // these results will be reported again
+        if (from < t.iteration) t.window.clear(); // these results will be reported again
     }
     state_.placement.take(r.trial, r.ranks);
-    set_phase(r.trial, TrialPhase::running);
+    state_.trials.begin_attempt(r.trial, r.attempt, r.ranks, r.at, from);
+    state_.retention.list(r.trial, t, spec_);
     note_pace(0.0, t.pace);
     if (admission_->keeps_the_line()) return;
     const auto& waiting = state_.trials.waiting();
     for (auto earlier = waiting.begin(); earlier != waiting.end() && *earlier < r.trial; ++earlier)
-        if (TrialState& before = trial(*earlier); before.workers == t.workers) ++before.overtaken;
+        if (Trial& before = trial(*earlier); before.workers == t.workers) ++before.overtaken;
 }
 
 /// A report has arrived: the trial makes progress, whether the report takes effect now or later.
 void Tuner::receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before) {
-    TrialState& t = trial(id);
+    Trial& t = trial(id);
     const double pace = t.pace;
     state_.pace.learn_from_report(t, at, iteration, seconds, before, state_.reports <= 1);
-    if (iteration > t.attempt_iteration) state_.iterations += iteration - t.attempt_iteration;
-    t.attempt_iteration = iteration;
+    if (iteration > t.attempt.iteration) state_.iterations += iteration - t.attempt.iteration;
+    t.attempt.iteration = iteration;
     state_.blame.got_on(id, t, iteration, state_.placement);
     note_pace(pace, t.pace);
 }
@@ -197,7 +185,7 @@ void Tuner::note_pace(double before, double after) {
 
 /// The objectives in a report that takes effect. What violates a constraint is never a best value.
 void Tuner::take_value(TrialId id, Iteration iteration, const schedulers::ObjectiveReader::Reading& reading) {
-    TrialState& t = trial(id);
+    Trial& t = trial(id);
     state_.scored = true;
     t.last = reading.value;
     const study::Score now = objective_.score(reading);
@@ -254,9 +242,10 @@ std::optional<TrialId> Tuner::best_of_all() const {
 }
 
 void Tuner::apply_one(const study::Reported& r) {
-    TrialState& t = trial(r.trial);
+    Trial& t = trial(r.trial);
     ++state_.reports;
-    state_.blame.heard(r.trial, t, state_.trials, occupancy_); // before its times change
+    if (t.unheard) // before its times change
+        state_.blame.heard(t, state_.trials, [&](TrialId other) { return admission_->began_before(other, r.trial); });
     const auto* held = admission_->held(r.trial);
     if (held == nullptr || held->empty()) receive(r.trial, r.at, r.iteration, r.seconds, t.seconds);
     t.iteration = std::max(t.iteration, r.iteration);
@@ -276,16 +265,11 @@ void Tuner::apply_one(const study::Reported& r) {
         }
     }
     if (t.phase == TrialPhase::paused) state_.retention.list(r.trial, t, spec_); // its report was held
-    const bool trains_on = r.verdict.verb == Verb::go_on || r.verdict.verb == Verb::exploit;
-    if (trains_on && t.phase == TrialPhase::paused) // it had given its ranks back at a barrier
-        return set_phase(r.trial, TrialPhase::waiting);
-    if (r.verdict.verb == Verb::go_on) return;
-    if (!occupancy_.ends_with_verdict()) {
-        if (t.phase == TrialPhase::running) set_phase(r.trial, TrialPhase::ending);
-    } else if (r.verdict.verb == Verb::pause) { // a trial that was told to stop is closed by the next record
-        t.winding = t.winding || t.phase == TrialPhase::running;
-        set_phase(r.trial, TrialPhase::paused);
-    }
+    // (A trial that is told to stop is closed by the next record.)
+    if (r.verdict.verb == Verb::pause) set_phase(r.trial, TrialPhase::paused);
+    if (r.verdict.verb == Verb::exploit) set_phase(r.trial, TrialPhase::waiting);
+    if (r.verdict.verb == Verb::go_on && t.phase == TrialPhase::paused) // it had given its ranks back at a barrier
+        set_phase(r.trial, TrialPhase::waiting);
 }
 
 void Tuner::apply_one(const study::ReportHeld& r) {
@@ -295,11 +279,12 @@ void Tuner::apply_one(const study::ReportHeld& r) {
 }
 
 void Tuner::apply_one(const study::CheckpointCommitted& r) {
-    TrialState& t = trial(r.trial);
-    state_.pace.learn_from_checkpoint(t, r.at, r.checkpoint.iteration);
+    Trial& t = trial(r.trial);
+    const bool told_to_end = state_.draining && t.attempt.since >= state_.drain_began;
+    state_.pace.learn_from_checkpoint(t, r.at, r.checkpoint.iteration, winds_down(t) || told_to_end);
     state_.retention.committed(t, r.checkpoint);
     t.has_saved = true;
-    if (exploits_) holders_[r.trial] = t.ranks;
+    if (exploits_) holders_[r.trial] = t.attempt.ranks;
     const auto own = std::ranges::count(t.checkpoints, t.generation(), &CheckpointRef::generation);
     if (own >= 2) t.unsettled = 0;
     state_.retention.list(r.trial, t, spec_);
@@ -307,58 +292,47 @@ void Tuner::apply_one(const study::CheckpointCommitted& r) {
 }
 
 void Tuner::apply_one(const study::CheckpointReleased& r) {
-    TrialState& t = trial(r.trial);
+    Trial& t = trial(r.trial);
     if (r.stays && exploits_) lose_determinism(); // others might have taken it over
     state_.retention.released(t, r.path);
     state_.retention.list(r.trial, t, spec_);
 }
 
 void Tuner::apply_one(const study::AttemptEnded& r) {
-    TrialState& t = trial(r.trial);
-    state_.placement.release(r.trial, t.ranks);
+    Trial& t = trial(r.trial);
+    const bool ran = t.phase == TrialPhase::running;
+    const Told had_been = told(r.trial);
+    state_.placement.release(r.trial, t.attempt.ranks);
     note_pace(t.pace, 0.0);
-    const bool by_scheduler = t.verdict.verb != Verb::go_on && t.verdict.reason != Reason::draining;
-    if (r.outcome == AttemptOutcome::paused && state_.draining && !by_scheduler && spec_.checkpoint.supported)
+    if (r.outcome == AttemptOutcome::paused && state_.draining && ran && spec_.checkpoint.supported)
         state_.pace.learn_from_pause(t, spec_.trainable.program.has_value(), trained_up_to(nullptr));
     state_.blame.attempt_ended(r.trial, t, r.outcome, r.failure, state_.placement);
     const bool unsaved = r.outcome == AttemptOutcome::unsaved;
     // (While the study drains, its program may have been told to save and to end.)
-    if (unsaved && told(r.trial) == Told::go_on && !state_.draining) t.dies_saving = true;
-    if (unsaved || !occupancy_.ends_with_verdict()) t.failure = r.failure;
-    t.abandoned = false;
-    if (t.winding) return; // only ranks come back: what the trial was told has taken effect
+    if (unsaved && had_been == Told::go_on) t.dies_saving = true;
+    t.failure = r.failure;
+    if (had_been == Told::out) return end_attempt(r.trial);
     if (r.outcome == AttemptOutcome::lost) state_.pace.learn_from_loss(t, r.at, state_.reports == 0);
     Costs costs = saying_of(r.outcome).costs;
-    if (r.outcome == AttemptOutcome::disturbed && occupancy_.disturbance_is_a_loss()) costs = Costs::loss;
+    if (r.outcome == AttemptOutcome::disturbed && admission_->disturbance_is_a_loss()) costs = Costs::loss;
     // (When a checkpoint was unreachable too often, the study ends and the next start tries again.)
     if (costs == Costs::loss) t.losses = r.outcome == AttemptOutcome::unreachable && !r.retry ? 0 : t.losses + 1;
     if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.failure.message);
-    const bool exploits = t.phase == TrialPhase::ending && t.verdict.verb == Verb::exploit;
-    const bool yields = admission_->is_leaving(r.trial) || admission_->at_barrier(r.trial) || t.on_hold;
-    if (r.outcome == AttemptOutcome::paused && !exploits && !yields && !occupancy_.ends_with_verdict()) {
-        // The interrupt overtook the answer to the last report: the trial goes on like others that the end of a job
-        // paused.
-        if (t.verdict.verb == Verb::go_on) t.verdict = {Verb::pause, Reason::draining, 0.0, 0.0};
-        t.at_fault = false;
-        return set_phase(r.trial, TrialPhase::paused);
-    }
-    rest(r.trial);
+    end_attempt(r.trial);
+    if (!r.retry && ends_trial(r.outcome)) admission_->end({r.trial, r.outcome, r.failure});
 }
 
 void Tuner::apply_one(const study::TrialPromoted& r) {
-    TrialState& t = trial(r.trial);
+    Trial& t = trial(r.trial);
     if (t.phase != TrialPhase::paused) impossible(named(r.trial) + " is promoted while it is not paused");
     Blame::begin_silence(t);
     set_phase(r.trial, TrialPhase::waiting);
 }
 
 void Tuner::apply_one(const study::TrialClosed& r) {
-    TrialState& t = trial(r.trial);
+    Trial& t = trial(r.trial);
     if (is_final(t.phase)) impossible(named(r.trial) + " is closed twice");
-    if (occupancy_.ends_with_verdict()) {
-        t.winding = t.winding || t.phase == TrialPhase::running;
-        if (r.reason == Reason::lost) lose_determinism();
-    }
+    if (r.reason == Reason::lost) lose_determinism();
     t.ended = r.at;
     t.closed_by = r.reason;
     t.closed_a = r.a;
@@ -393,9 +367,9 @@ void Tuner::apply_one(const study::RankLost& r) {
     if (std::ranges::none_of(placement.workers(), gone)) ++state_.interruptions;
     const auto holder = state_.placement.lose(r);
     if (!holder) return;
-    TrialState& t = trial(*holder);
-    t.abandoned = true;
-    t.at_fault = t.at_fault || r.guilty;
+    Trial& t = trial(*holder);
+    t.attempt.abandoned = true;
+    t.attempt.at_fault = t.attempt.at_fault || r.guilty;
     if (r.guilty) t.failure = {r.why};
     note_pace(t.pace, 0.0);
 }
@@ -435,7 +409,7 @@ void Tuner::apply_one(const study::StudyChanged& r) {
 }
 
 void Tuner::apply_one(const study::TrialReopened& r) {
-    TrialState& t = trial(r.trial);
+    Trial& t = trial(r.trial);
     if (t.phase != TrialPhase::failed) impossible(named(r.trial) + " is reopened but did not fail");
     state_.blame.reopened(r.trial, t);
     if (t.closed_by == Reason::missing_metric) t.reported = false; // its next report is checked like a first one
@@ -467,8 +441,8 @@ void Tuner::apply_one(const study::DeadlineSet& r) {
 void Tuner::apply_one(const study::JobDied& r) {
     bool over = false;
     for (const auto& [note, retry] : r.notes) {
-        TrialState& t = trial(note.trial);
-        if (t.attempt != note.attempt) impossible("a crash note is about another attempt");
+        Trial& t = trial(note.trial);
+        if (t.attempt.id != note.attempt) impossible("a crash note is about another attempt");
         state_.blame.note_failure(t, admission_->received(note.trial), note.failure.message);
         t.failure = note.failure;
         over = over || !retry;
@@ -487,11 +461,11 @@ void Tuner::apply_one(const study::HostRetired& r) {
 }
 
 void Tuner::apply_one(const study::YieldAsked& r) {
-    if (!holds_ranks(trial(r.trial))) impossible(named(r.trial) + " is asked for ranks that it does not have");
+    if (!trial(r.trial).attempt.live) impossible(named(r.trial) + " is asked for ranks that it does not have");
 }
 
 void Tuner::apply_one(const study::Exploited& r) {
-    TrialState& t = trial(r.trial);
+    Trial& t = trial(r.trial);
     if (r.generation != t.generation() + 1)
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
     const auto number = static_cast<std::uint32_t>(t.takeovers.size() + t.undone.size() + 1);
@@ -499,12 +473,12 @@ void Tuner::apply_one(const study::Exploited& r) {
     t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), number, donor_takeover});
     ++t.unsettled;
     t.configuration = r.configuration;
-    if (!holds_ranks(t)) choose_workers(t); // otherwise at the end of its attempt
+    choose_workers(t);
     state_.retention.list(r.trial, t, spec_);
 }
 
 void Tuner::apply_one(const study::ExploitUndone& r) {
-    TrialState& t = trial(r.trial);
+    Trial& t = trial(r.trial);
     if (t.takeovers.empty() || r.generation + 1 != t.generation())
         impossible(named(r.trial) + " takes back what it did not take over");
     lose_determinism();
@@ -519,7 +493,7 @@ void Tuner::apply_one(const study::ExploitUndone& r) {
 void Tuner::apply_one(const study::TicketOpened& r) { state_.tickets.add(r.ticket, r.seen); }
 
 void Tuner::apply_one(const study::TicketPrepared& r) {
-    state_.tickets.answer(r.ticket, r.configuration, occupancy_.waits_for_tickets(), r.why);
+    state_.tickets.answer(r.ticket, r.configuration, admission_->waits_for_tickets(), r.why);
 }
 
 /// Writes what takes effect into the table that searchers learn from.
@@ -563,7 +537,7 @@ void Tuner::observe_repeats(TrialId id) {
     Iteration iteration = state_.trials[all.first].iteration;
     TrialPhase phase = TrialPhase::failed;
     for (std::uint32_t i = all.first.value(); i < all.first.value() + all.created; ++i) {
-        const TrialState& t = state_.trials[i];
+        const Trial& t = state_.trials[i];
         if (t.phase == TrialPhase::failed) continue;
         iteration = phase == TrialPhase::failed ? t.iteration : std::min(iteration, t.iteration);
         phase = phase == TrialPhase::stopped ? phase : t.phase;
@@ -575,7 +549,7 @@ void Tuner::observe_repeats(TrialId id) {
 }
 
 void Tuner::lose_determinism() {
-    if (occupancy_.decisions_repeat() && !state_.deterministic_until) state_.deterministic_until = state_.records;
+    if (admission_->decisions_repeat() && !state_.deterministic_until) state_.deterministic_until = state_.records;
 }
 
 } // namespace ranktune::tuner

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tuner/values/trial_state.hpp"
+#include "tuner/values/trial.hpp"
 
 namespace ranktune::tuner {
 

@@ -123,7 +123,7 @@ Tuner::Next Tuner::new_trial(const schedulers::Create& create, StudyTime now) co
         return record;
     }
     const bool prepares = tickets_wanted() > 0;
-    const bool in_order = occupancy_.waits_for_tickets();
+    const bool in_order = admission_->waits_for_tickets();
     const Ticket* ticket = in_order ? state_.tickets.oldest() : state_.tickets.oldest_ready();
     if (prepares && in_order && (ticket == nullptr || !ticket->answered)) return {};
     if (ticket != nullptr && ticket->configuration) {
@@ -153,7 +153,7 @@ std::size_t Tuner::tickets_wanted() const {
     std::uint32_t fit = 0;
     for (const WorkerKind kind : kinds_of_workers())
         fit += state_.placement.alive(kind) / (kind == WorkerKind::with_gpu ? 1U : size);
-    const auto groups = occupancy_.groups(spec_, fit);
+    const std::size_t groups = groups_at_once(spec_, fit);
     const std::size_t repeats = spec_.searcher.repeats; // so many groups take the same suggestion
     return searcher_->prepares_ahead(static_cast<std::uint32_t>((groups + repeats - 1) / repeats), state_.observations);
 }
@@ -170,7 +170,7 @@ Tuner::Next Tuner::open_ticket(StudyTime now) const {
 
 /// Deterministic study: the next trial waits for its suggestion, and everything else waits for that trial.
 bool Tuner::waits_for_ticket() const {
-    if (!occupancy_.waits_for_tickets() || state_.draining || to_repeat() || has_starting_point() ||
+    if (!admission_->waits_for_tickets() || state_.draining || to_repeat() || has_starting_point() ||
         !state_.requests.points().empty() || tickets_wanted() == 0)
         return false;
     if (admission_->room() == Admission::Room::none || !can_create()) return false;
@@ -187,7 +187,7 @@ bool Tuner::ranks_are_left_over(StudyTime now) const {
     return std::ranges::any_of(kinds_of_workers(), [&](WorkerKind kind) {
         const std::uint32_t fewest = kind == WorkerKind::without_gpu ? spec_.resources.ranks : 1;
         return state_.placement.free(kind) >= fewest && std::ranges::none_of(state_.trials.waiting(), [&](TrialId id) {
-                   const TrialState& t = state_.trials[id];
+                   const Trial& t = state_.trials[id];
                    const bool reserves = t.overtaken >= max_overtaken && is_possible(t);
                    return t.workers == kind && (fits(t) || reserves) && in_time(id, now);
                });
@@ -212,14 +212,13 @@ std::span<const WorkerKind> Tuner::kinds_of_workers() const {
 // ---- ranks
 
 /// Enough workers that the trial can use are free.
-bool Tuner::fits(const TrialState& t) const { return t.wanted_ranks <= state_.placement.free(t.workers); }
+bool Tuner::fits(const Trial& t) const { return t.wanted_ranks <= state_.placement.free(t.workers); }
 
 /// Enough of them are alive.
-bool Tuner::is_possible(const TrialState& t) const { return t.wanted_ranks <= state_.placement.alive(t.workers); }
+bool Tuner::is_possible(const Trial& t) const { return t.wanted_ranks <= state_.placement.alive(t.workers); }
 
 bool Tuner::room_for_one_more() const {
-    return spec_.max_concurrent == 0 ||
-           state_.in(TrialPhase::running) + state_.in(TrialPhase::ending) < spec_.max_concurrent;
+    return spec_.max_concurrent == 0 || state_.trials.live_attempts() < spec_.max_concurrent;
 }
 
 Tuner::Next Tuner::place(StudyTime now) const {
@@ -231,10 +230,7 @@ Tuner::Next Tuner::place(StudyTime now) const {
     return {};
 }
 
-bool Tuner::is_training(TrialId id) const {
-    const TrialPhase phase = state_.trials[id].phase;
-    return (phase == TrialPhase::running || phase == TrialPhase::ending) && !admission_->is_parked(id);
-}
+bool Tuner::is_training(TrialId id) const { return state_.trials[id].attempt.live && !admission_->is_parked(id); }
 
 /// The trial wants ranks, and enough ranks are alive.
 bool Tuner::waits_for_ranks(TrialId id) const { return admission_->wants_ranks(id) && is_possible(state_.trials[id]); }
@@ -267,7 +263,7 @@ Tuner::Next Tuner::place_in_line(StudyTime now) const {
     const Placement& placement = state_.placement;
     std::vector<WorkerKind> reserved; // by trials further ahead in the line
     admission_->visit_line([&](TrialId id) {
-        const TrialState& t = state_.trials[id];
+        const Trial& t = state_.trials[id];
         if (std::ranges::find(reserved, t.workers) != reserved.end()) return true;
         const bool late = !in_time(id, now);
         const bool possible = is_possible(t);
@@ -291,17 +287,18 @@ Tuner::Next Tuner::place_in_line(StudyTime now) const {
 }
 
 /// A trial that exploits gets the ranks that it had, if they are still free: its program may wait there.
-std::vector<Rank> Tuner::ranks_for(const TrialState& t, const study::StartFrom& from) const {
+std::vector<Rank> Tuner::ranks_for(const Trial& t, const study::StartFrom& from) const {
     const Placement& placement = state_.placement;
-    const bool had_them = t.since > state_.began && t.ranks.size() == t.wanted_ranks; // in this incarnation
-    const bool again = std::holds_alternative<study::Donor>(from) && had_them && placement.are_free(t.ranks);
-    return again ? t.ranks : placement.plan(t.wanted_ranks, spec_.max_ranks_per_trial(t.workers), t.workers);
+    const bool had_them =
+        t.attempt.since > state_.began && t.attempt.ranks.size() == t.wanted_ranks; // in this incarnation
+    const bool again = std::holds_alternative<study::Donor>(from) && had_them && placement.are_free(t.attempt.ranks);
+    return again ? t.attempt.ranks : placement.plan(t.wanted_ranks, spec_.max_ranks_per_trial(t.workers), t.workers);
 }
 
 /// What the trial takes over because no state of it is left. (One that has yet to save for the first time begins
 /// again.)
 std::optional<study::Exploited> Tuner::replaced(TrialId id, StudyTime now) const {
-    const TrialState& t = state_.trials[id];
+    const Trial& t = state_.trials[id];
     if (!exploits_ || !t.has_saved || !std::holds_alternative<Fresh>(start_of(t).from)) return {};
     const auto wanted = scheduler_->replacement(id);
     return wanted ? takeover(id, t.iteration, *wanted, now) : std::nullopt;
@@ -311,20 +308,20 @@ std::optional<study::Exploited> Tuner::replaced(TrialId id, StudyTime now) const
 Tuner::Next Tuner::started(TrialId id, StudyTime now) const {
     if (auto takeover = replaced(id, now)) return *std::move(takeover);
     constexpr double whole = 1000.0;
-    const TrialState& t = state_.trials[id];
+    const Trial& t = state_.trials[id];
     const study::ResourceSpec& wanted = spec_.resources;
     const bool asked = wanted.gpus == study::GpuUse::one_per_rank || t.workers == study::WorkerKind::with_gpu;
     const auto gpus = asked ? static_cast<std::uint32_t>(std::lround(whole * wanted.gpu_share)) : 0U;
     study::StartFrom from = start_of(t).from;
     std::vector<Rank> ranks = ranks_for(t, from);
-    return study::TrialStarted{id, t.attempt.next(), now, std::move(ranks), std::move(from), gpus};
+    return study::TrialStarted{id, t.attempt.id.next(), now, std::move(ranks), std::move(from), gpus};
 }
 
 // ---- time
 
 /// The iteration up to which a trial is trained: its next rung if trials pause at rungs, otherwise the end. Null: a new
 /// trial.
-Iteration Tuner::trained_up_to(const TrialState* t) const {
+Iteration Tuner::trained_up_to(const Trial* t) const {
     const auto rungs = scheduler_->pauses() ? scheduler_->rungs() : std::vector<schedulers::Scheduler::RungView>{};
     if (rungs.empty()) return spec_.max_iterations;
     if (t == nullptr) return rungs.front().iteration;
@@ -334,7 +331,7 @@ Iteration Tuner::trained_up_to(const TrialState* t) const {
 
 /// Iterations that an attempt trains before its work is saved.
 Iteration Tuner::stretch_of(TrialId id) const {
-    const TrialState& t = state_.trials[id];
+    const Trial& t = state_.trials[id];
     return state_.pace.stretch_of(t, trained_up_to(&t), spec_.max_iterations, spec_.checkpoint.supported);
 }
 

@@ -25,7 +25,7 @@ std::optional<TrialId> trial_of(const study::Record& record) {
 }
 
 /// The newest first.
-std::vector<TrialId> donors_of(const TrialState& trial) {
+std::vector<TrialId> donors_of(const Trial& trial) {
     std::vector<TrialId> donors;
     for (const Takeover& each : depends_on(trial) | std::views::reverse) donors.push_back(each.donor.trial);
     return donors;
@@ -41,13 +41,12 @@ Before Tuner::look(const study::Record& record) const {
     const auto about = exploits_ ? trial_of(record) : std::nullopt;
     if (about && about->value() < state_.trials.size()) before.donors = donors_of(state_.trials[*about]);
     if (const auto* report = std::get_if<study::Reported>(&record)) {
-        const TrialState& t = state_.trials[report->trial];
-        before.was_ending = t.phase == TrialPhase::ending;
-        before.has_group = (t.phase == TrialPhase::running || before.was_ending) && !t.abandoned;
+        const Trial& t = state_.trials[report->trial];
+        before.has_group = t.phase == TrialPhase::running && !t.attempt.abandoned;
         before.waits = report->iteration >= t.decision_point;
         before.was_suspect = t.deaths >= deaths_to_suspect;
     } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
-        before.was_winding = state_.trials[ended->trial].winding;
+        before.was_winding = winds_down(state_.trials[ended->trial]);
     } else if (const auto* lost = std::get_if<study::RankLost>(&record)) {
         before.holder = state_.placement.worker(lost->rank).trial;
     } else if (const auto* released = std::get_if<study::CheckpointReleased>(&record)) {
@@ -61,7 +60,7 @@ Before Tuner::look(const study::Record& record) const {
 /// With searcher.repeats only the mean of all repetitions says which configuration is the best, and the best of its
 /// trials leads. Until then that can be each one that none that is over beats.
 bool Tuner::may_come_to_lead(TrialId id) const {
-    const TrialState& t = state_.trials[id];
+    const Trial& t = state_.trials[id];
     if (spec_.searcher.repeats == 1 || t.phase == TrialPhase::failed) return false;
     const Repetitions all = repetitions_of(id, state_.trials, spec_);
     const bool trains_on = !is_final(t.phase) && t.verdict.verb != Verb::stop;
@@ -74,7 +73,8 @@ bool Tuner::may_come_to_lead(TrialId id) const {
 /// checkpoints would be deleted at once.
 Verdict Tuner::as_told(TrialId id, const Verdict& verdict) const {
     Verdict told = verdict;
-    const TrialState& t = state_.trials[id];
+    if (verdict.verb == Verb::go_on && state_.draining) told = {Verb::pause, Reason::draining, 0.0, 0.0};
+    const Trial& t = state_.trials[id];
     const bool is_worse = spec_.objective.several() || t.last != t.best; // of equal ones, the newest is kept
     const bool is_kept = spec_.checkpoint.keep == 1 && is_worse && keeps_best(t, spec_.objective);
     if (verdict.verb == Verb::stop && (is_kept || !(state_.leads(id) || may_come_to_lead(id))))
@@ -97,13 +97,13 @@ std::vector<Rank> Tuner::holders_of(const study::StartFrom& from) const {
 }
 
 study::StartTrial Tuner::start_command(TrialId id) const {
-    const TrialState& t = state_.trials[id];
+    const Trial& t = state_.trials[id];
     Start start = start_of(t);
     std::vector<Rank> holders = holders_of(start.from);
     return {.trial = id,
-            .attempt = t.attempt,
+            .attempt = t.attempt.id,
             .incarnation = state_.incarnation,
-            .ranks = t.ranks,
+            .ranks = t.attempt.ranks,
             .configuration = t.configuration,
             .from = std::move(start.from),
             .holders = std::move(holders),
@@ -119,7 +119,7 @@ study::StartTrial Tuner::start_command(TrialId id) const {
 /// start.
 std::optional<double> Tuner::to_beat(TrialId id) const {
     using Limits = std::numeric_limits<double>; // finite: what is not finite counts as the worst
-    const TrialState& t = state_.trials[id];
+    const Trial& t = state_.trials[id];
     if (t.dies_saving) return spec_.objective.mode == study::Mode::max ? Limits::max() : Limits::lowest();
     const bool repeats =
         spec_.searcher.repeats > 1; // the trial may lead by its mean, if its repetitions do not beat it
@@ -165,19 +165,19 @@ struct Tuner::Following {
         out.commands.emplace_back(std::move(command));
     }
     void interrupt(TrialId id, const Verdict& verdict) const {
-        send(study::Interrupt{id, state.trials[id].attempt, state.incarnation, verdict});
+        send(study::Interrupt{id, state.trials[id].attempt.id, state.incarnation, verdict});
     }
     /// Checks which of the trial's checkpoints are still needed.
     void retain(TrialId id) const { round.push(Retain{id}); }
 };
 
 void Tuner::Following::operator()(const study::Reported& r) const {
-    const TrialState& t = state.trials[r.trial];
+    const Trial& t = state.trials[r.trial];
     const Verdict told = tuner.as_told(r.trial, r.verdict);
     if (before.has_group && before.waits) {
-        const Iteration next = r.verdict.verb == Verb::go_on ? t.decision_point : 0;
-        send(study::Decide{r.trial, t.attempt, state.incarnation, r.iteration, told, next});
-    } else if (before.has_group && r.verdict.verb != Verb::go_on && !before.was_ending && !before.draining) {
+        const Iteration next = told.verb == Verb::go_on ? t.decision_point : 0;
+        send(study::Decide{r.trial, t.attempt.id, state.incarnation, r.iteration, told, next});
+    } else if (before.has_group && r.verdict.verb != Verb::go_on) {
         interrupt(r.trial, told);
     }
     const bool cleared = before.was_suspect && t.deaths < deaths_to_suspect;
@@ -186,13 +186,8 @@ void Tuner::Following::operator()(const study::Reported& r) const {
     if (r.verdict.reason == Reason::missing_metric && !state.scored)
         round.push(Drain{Reason::missing_metric,
                          words::missing_metric(r.trial, tuner.spec().objective, tuner.metric_names(r))});
-    // At a barrier it may have given its ranks back.
-    const bool gone = r.verdict.verb == Verb::stop && !holds_ranks(t) && !tuner.admission_->has_ended(r.trial);
-    if (gone && !tuner.occupancy_.ends_with_verdict())
-        round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
-    if (!tuner.occupancy_.ends_with_verdict()) return;
     if (r.verdict.verb == Verb::stop) round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
-    if (r.verdict.verb == Verb::pause && !t.winding) {
+    if (r.verdict.verb == Verb::pause && !t.attempt.live) {
         round.push(Evict{});
         retain(r.trial);
     }
@@ -209,7 +204,7 @@ void Tuner::Following::operator()(const study::CheckpointCommitted& r) const {
 
 void Tuner::Following::operator()(const study::CheckpointReleased& r) const {
     if (!r.stays) send(study::DeleteCheckpoint{r.path, before.shards});
-    const TrialState& t = state.trials[r.trial];
+    const Trial& t = state.trials[r.trial];
     const bool may_go_on = t.phase == TrialPhase::paused || t.phase == TrialPhase::waiting;
     if (!r.stays && may_go_on && is_stranded(t))
         round.push(UndoExploit{r.trial, t.generation(), StateLoss::evicted, false});
@@ -222,7 +217,7 @@ void Tuner::Following::operator()(const study::YieldAsked& r) const {
 }
 
 void Tuner::Following::operator()(const study::AttemptEnded& r) const {
-    const TrialState& t = state.trials[r.trial];
+    const Trial& t = state.trials[r.trial];
     const Saying& saying = saying_of(r.outcome);
     const bool in_any_case = r.outcome == AttemptOutcome::unsaved || r.outcome == AttemptOutcome::stateless;
     // A user paused it, and nothing else would have to save: it begins again when it is resumed.
@@ -233,9 +228,9 @@ void Tuner::Following::operator()(const study::AttemptEnded& r) const {
         round.push(Drain{saying.ends_study, tuner.reason_to_end(r)});
     if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.failure.message, r.failure.rank});
     if (saying.against_host)
-        round.push(
-            JudgePlace{state.placement.only_host_of(t.ranks), state.placement.device_of(t.ranks, r.failure.rank)});
-    if (t.phase == TrialPhase::paused && (r.retry || r.outcome == AttemptOutcome::paused)) round.push(Evict{});
+        round.push(JudgePlace{state.placement.only_host_of(t.attempt.ranks),
+                              state.placement.device_of(t.attempt.ranks, r.failure.rank)});
+    if (t.phase == TrialPhase::paused) round.push(Evict{});
     retain(r.trial);
     // The trial goes on from the previous checkpoint, or from scratch.
     if (r.outcome == AttemptOutcome::unreadable && r.retry) {
@@ -266,14 +261,14 @@ void Tuner::Following::operator()(const study::DrainBegan& r) const {
     for (const auto& worker : state.placement.workers()) {
         if (!worker.alive || !worker.trial || worker.trial == last) continue;
         last = worker.trial;
-        const TrialState& t = state.trials[*last];
-        if (t.phase == TrialPhase::running && !t.abandoned && t.ranks.front() == worker.info.rank)
+        const Trial& t = state.trials[*last];
+        if (t.phase == TrialPhase::running && !t.attempt.abandoned && t.attempt.ranks.front() == worker.info.rank)
             interrupt(*last, {Verb::pause, Reason::draining, 0.0, 0.0});
     }
 }
 
 void Tuner::Following::operator()(const study::HostRetired& r) const {
-    if (!tuner.occupancy_.failures_are_taken_back()) return; // admitted failures stay, whichever host they ran on
+    if (!tuner.admission_->failures_are_taken_back()) return; // admitted failures stay, whichever host they ran on
     for (auto id = r.trials.rbegin(); id != r.trials.rend(); ++id) round.push(Reopen{*id, false});
 }
 
@@ -285,12 +280,13 @@ void Tuner::Following::operator()(const study::TrialReopened& r) const {
 
 void Tuner::Following::operator()(const study::RankLost&) const {
     if (!before.holder) return;
-    const TrialState& t = state.trials[*before.holder];
+    const Trial& t = state.trials[*before.holder];
     // A living leader answers with AttemptOver once its members are out. Without a leader the ranks are free at once;
     // each of them joins its next attempt only after it has left this one.
-    if (!state.placement.worker(t.ranks.front()).alive) round.push(EndAttempt{*before.holder, t.attempt, false});
-    if (auto living = state.placement.living(t.ranks); !living.empty())
-        send(study::Abandon{*before.holder, t.attempt, state.incarnation, std::move(living)});
+    if (!state.placement.worker(t.attempt.ranks.front()).alive)
+        round.push(EndAttempt{*before.holder, t.attempt.id, false});
+    if (auto living = state.placement.living(t.attempt.ranks); !living.empty())
+        send(study::Abandon{*before.holder, t.attempt.id, state.incarnation, std::move(living)});
 }
 
 void Tuner::Following::operator()(const study::JobDied& r) const {
@@ -306,7 +302,7 @@ void Tuner::Following::operator()(const study::IncarnationBegan&) const {
         if (!ticket.answered) send(study::Prepare{ticket.number});
     // Trials that had been told to stop when the previous head died need no ranks to be closed.
     for (auto i = static_cast<std::uint32_t>(state.trials.size()); i-- > 0;) {
-        const TrialState& t = state.trials[i];
+        const Trial& t = state.trials[i];
         if (t.verdict.verb == Verb::stop && !is_final(t.phase))
             round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.failure});
     }
@@ -327,12 +323,12 @@ void Tuner::Following::operator()(const study::StudyEnded& r) const {
 void Tuner::Following::operator()(const study::Steered& r) const {
     const bool about_trial = r.ask.verb == study::SteerVerb::pause || r.ask.verb == study::SteerVerb::cancel;
     if (!about_trial) return; // the tasks of the round do the rest
-    const TrialState& t = state.trials[r.ask.trial];
+    const Trial& t = state.trials[r.ask.trial];
     const bool cancels = r.ask.verb == study::SteerVerb::cancel;
     const Verdict verdict = cancels ? t.verdict : Verdict{Verb::pause, Reason::paused_by_user, 0.0, 0.0};
-    if (cancels && !holds_ranks(t)) return round.push(Close{r.ask.trial, phase_after(verdict.reason), verdict, {}});
-    const bool trains = cancels ? holds_ranks(t) : t.phase == TrialPhase::running;
-    if (trains && !t.abandoned) interrupt(r.ask.trial, tuner.as_told(r.ask.trial, verdict));
+    if (cancels) round.push(Close{r.ask.trial, phase_after(verdict.reason), verdict, {}});
+    if (t.phase == TrialPhase::running && !t.attempt.abandoned)
+        interrupt(r.ask.trial, tuner.as_told(r.ask.trial, verdict));
 }
 
 void Tuner::follow(const study::Record& record, const Before& before, Round& round, Output& out) const {
@@ -376,27 +372,29 @@ std::vector<study::Command> Tuner::pending_commands() const {
     }
     for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
         const TrialId id{i};
-        const TrialState& t = state_.trials[i];
-        if (!holds_ranks(t)) continue;
-        if (t.abandoned) {
-            commands.emplace_back(study::Abandon{id, t.attempt, state_.incarnation, state_.placement.living(t.ranks)});
+        const Trial& t = state_.trials[i];
+        if (!t.attempt.live) continue;
+        if (t.attempt.abandoned) {
+            commands.emplace_back(
+                study::Abandon{id, t.attempt.id, state_.incarnation, state_.placement.living(t.attempt.ranks)});
             continue;
         }
-        if (t.phase == TrialPhase::running && t.attempt_iteration == start_of(t).iteration) {
+        if (t.phase == TrialPhase::running && t.attempt.iteration == start_of(t).iteration) {
             commands.emplace_back(start_command(id));
         } else if (!admission_->at_barrier(id)) {
-            const Iteration next = t.verdict.verb == Verb::go_on ? t.decision_point : 0;
-            commands.emplace_back(
-                study::Decide{id, t.attempt, state_.incarnation, t.attempt_iteration, as_told(id, t.verdict), next});
+            const Verdict told = as_told(id, t.verdict);
+            const Iteration next = told.verb == Verb::go_on ? t.decision_point : 0;
+            commands.emplace_back(study::Decide{id, t.attempt.id, state_.incarnation, t.attempt.iteration, told, next});
         }
         const auto interrupt = [&](Reason reason) {
-            commands.emplace_back(study::Interrupt{id, t.attempt, state_.incarnation, {Verb::pause, reason, 0.0, 0.0}});
+            commands.emplace_back(
+                study::Interrupt{id, t.attempt.id, state_.incarnation, {Verb::pause, reason, 0.0, 0.0}});
         };
-        if (admission_->is_leaving(id) && !t.winding) interrupt(Reason::yielded);
+        if (admission_->is_leaving(id) && !winds_down(t)) interrupt(Reason::yielded);
         if (state_.draining && t.phase == TrialPhase::running) interrupt(Reason::draining);
         if (t.on_hold && t.phase == TrialPhase::running) interrupt(Reason::paused_by_user);
         if (t.verdict.reason == Reason::cancelled)
-            commands.emplace_back(study::Interrupt{id, t.attempt, state_.incarnation, as_told(id, t.verdict)});
+            commands.emplace_back(study::Interrupt{id, t.attempt.id, state_.incarnation, as_told(id, t.verdict)});
     }
     for (const Ticket& ticket : state_.tickets.open())
         if (!ticket.answered) commands.emplace_back(study::Prepare{ticket.number});

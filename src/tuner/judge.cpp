@@ -40,7 +40,7 @@ std::optional<Verdict> threshold_reached(const study::StopSpec& stop, const Repo
     return std::nullopt;
 }
 
-std::optional<Verdict> plateau_reached(const study::StudySpec& spec, const TrialState& trial, const ReportFact& fact,
+std::optional<Verdict> plateau_reached(const study::StudySpec& spec, const Trial& trial, const ReportFact& fact,
                                        const std::vector<std::string>& names) {
     const auto& plateau = *spec.stop.plateau;
     if (fact.iteration < plateau.grace) return std::nullopt;
@@ -66,10 +66,8 @@ study::Reported Tuner::judged(ReportFact&& fact, Round& round) const {
 }
 
 Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
-    const TrialState& t = state_.trials[fact.trial];
-    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return t.verdict;
-    if (admission_->has_ended(fact.trial)) // the record that follows says why
-        return {occupancy_.ends_with_verdict() ? Verb::go_on : Verb::stop, Reason::none, 0.0, 0.0};
+    const Trial& t = state_.trials[fact.trial];
+    if (admission_->has_ended(fact.trial)) return {}; // the record that follows says why
     const auto reading = objective_.read(fact.metrics);
     if (!reading.complete && !t.reported) return {Verb::stop, Reason::missing_metric, 0.0, 0.0};
     if (fact.iteration >= spec_.max_iterations)
@@ -85,7 +83,7 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     const double value = reading.feasible() ? reading.value : study::violated(spec_.objective.mode);
     // While the study drains, no trial goes on in place, so a trial at a rung is paused like any other.
     const auto wants_the_same = [&](TrialId id) { return state_.trials[id].workers == t.workers; };
-    const bool contended = occupancy_.contention_shows() &&
+    const bool contended = admission_->contention_shows() &&
                            (state_.draining || std::ranges::any_of(state_.trials.waiting(), wants_the_same));
     const schedulers::Report report{
         fact.trial, fact.iteration,
@@ -101,7 +99,6 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
         verdict.a = static_cast<double>(wanted.donor.value());
         verdict.b = static_cast<double>(wanted.iteration);
     }
-    if (state_.draining && verdict.verb == Verb::go_on) return {Verb::pause, Reason::draining, 0.0, 0.0};
     return verdict;
 }
 
@@ -119,20 +116,18 @@ std::optional<study::Exploited> Tuner::takeover(TrialId id, Iteration iteration,
 
 /// How a trial without a further attempt ends.
 study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
-    const TrialState& t = state_.trials[fact.trial];
     const auto closed = [&](TrialPhase phase, Reason reason, double a, double b, Failure failure) {
         return study::TrialClosed{fact.trial, now, phase, reason, a, b, std::move(failure)};
     };
-    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop && !is_failure(fact.outcome))
-        return closed(phase_after(t.verdict.reason), t.verdict.reason, t.verdict.a, t.verdict.b, {});
+    const std::uint32_t losses = state_.trials[fact.trial].losses;
     switch (fact.outcome) {
         case AttemptOutcome::finished:
             return closed(TrialPhase::finished, Reason::trainable_done, 0.0, 0.0, {});
         case AttemptOutcome::lost:
-            return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0, {words::ranks_lost(t.losses)});
+            return closed(TrialPhase::failed, Reason::lost, losses, 0.0, {words::ranks_lost(losses)});
         case AttemptOutcome::disturbed:
-            if (occupancy_.disturbance_is_a_loss())
-                return closed(TrialPhase::failed, Reason::lost, t.losses, 0.0, fact.failure);
+            if (admission_->disturbance_is_a_loss())
+                return closed(TrialPhase::failed, Reason::lost, losses, 0.0, fact.failure);
             [[fallthrough]];
         default:
             return closed(TrialPhase::failed, Reason::exception, 0.0, 0.0, fact.failure);

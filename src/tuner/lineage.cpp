@@ -27,12 +27,12 @@ std::vector<Stretch> behind(const State& state, TrialId trial, Iteration iterati
 } // namespace
 
 std::vector<Stretch> lineage(const State& state, TrialId trial) {
-    const TrialState& t = state.trial(trial);
+    const Trial& t = state.trial(trial);
     return behind(state, trial, t.newest_iteration, t.newest_takeover);
 }
 
 std::vector<Stretch> lineage_of_best(const State& state, TrialId trial) {
-    const TrialState& t = state.trial(trial);
+    const Trial& t = state.trial(trial);
     return behind(state, trial, t.best_iteration, t.best_takeover);
 }
 

@@ -13,29 +13,27 @@ struct Row {
     Saying saying;
 };
 
-/// In the order of the outcome codes. If a group is told to pause just when its trial is told to stop, the recorded
-/// verdict counts. A trial that was told to stop and then fails still counts as failed; if it is lost, unsaved or
-/// stateless, which its group could not prevent, it ends as it was told. Outcomes that are only possible before the
-/// first report of an attempt (unreadable, unreachable, unstarted) do not matter for a trial that was told to stop. A
-/// group that yields its ranks without anything to save stops; a group that stops unasked ends its trial.
+/// In the order of the outcome codes. A trial that is paused, and whose state could not be saved, has failed like one
+/// that trains; one that has its result, or goes on from another state, has not. A group that yields its ranks without anything to save stops; a group that stops
+/// unasked ends its trial.
 // clang-format off
 struct Table {
     using enum AttemptOutcome;
     using enum Then;
     static constexpr std::array<Row, outcome_count> rows = {{
-        //                 told to go on               to yield its ranks          to pause                    to exploit                  to stop                     out of its slot
-        /* paused      */ {{{{paused, pauses},           {paused, pauses},           {paused, pauses},           {paused, waits},            {stopped, obeys},           {paused, nothing}}},        {.clears_host = true, .clears_trial = true}},
-        /* stopped     */ {{{{finished, is_over},        {stopped, waits},           {paused, pauses},           {paused, waits},            {stopped, obeys},           {stopped, nothing}}},       {.clears_host = true}},
-        /* finished    */ {{{{finished, is_over},        {finished, is_over},        {finished, is_over},        {finished, is_over},        {stopped, obeys},           {finished, nothing}}},      {.clears_host = true}},
-        /* failed      */ {{{{failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, nothing}}},        {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
-        /* lost        */ {{{{lost, may_be_lost},        {lost, may_be_lost},        {lost, pauses},             {lost, waits},              {lost, obeys},              {lost, nothing}}},          {.costs = Costs::loss}},
-        /* unreadable  */ {{{{unreadable, falls_back},   {unreadable, falls_back},   {unreadable, falls_back},   {unreadable, falls_back},   {stopped, obeys},           {unreadable, nothing}}},    {}},
-        /* unsaved     */ {{{{unsaved, waits},           {unsaved, waits},           {unsaved, waits},           {unsaved, waits},           {unsaved, obeys},           {unsaved, nothing}}},       {.ends_study = Reason::unsaved}},
-        /* disturbed   */ {{{{disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
-        /* unreachable */ {{{{unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {stopped, obeys},           {unreachable, nothing}}},   {.costs = Costs::loss, .against_host = true, .ends_study = Reason::unreachable}},
-        /* unstarted   */ {{{{unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {stopped, obeys},           {unstarted, nothing}}},     {.against_host = true, .ends_study = Reason::unstarted}},
-        /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, obeys},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
-        /* oversized   */ {{{{oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        //                 told to go on               to yield its ranks          to pause                    otherwise winds down
+        /* paused      */ {{{{paused, pauses},           {paused, pauses},           {paused, pauses},           {paused, nothing}}},        {.clears_host = true, .clears_trial = true}},
+        /* stopped     */ {{{{finished, is_over},        {stopped, waits},           {paused, pauses},           {stopped, nothing}}},       {.clears_host = true}},
+        /* finished    */ {{{{finished, is_over},        {finished, is_over},        {finished, is_over},        {finished, nothing}}},      {.clears_host = true}},
+        /* failed      */ {{{{failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, nothing}}},        {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* lost        */ {{{{lost, may_be_lost},        {lost, may_be_lost},        {lost, pauses},             {lost, nothing}}},          {.costs = Costs::loss}},
+        /* unreadable  */ {{{{unreadable, falls_back},   {unreadable, falls_back},   {unreadable, falls_back},   {unreadable, nothing}}},    {}},
+        /* unsaved     */ {{{{unsaved, waits},           {unsaved, waits},           {unsaved, waits},           {unsaved, nothing}}},       {.ends_study = Reason::unsaved}},
+        /* disturbed   */ {{{{disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* unreachable */ {{{{unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, nothing}}},   {.costs = Costs::loss, .against_host = true, .ends_study = Reason::unreachable}},
+        /* unstarted   */ {{{{unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {unstarted, nothing}}},     {.against_host = true, .ends_study = Reason::unstarted}},
+        /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
+        /* oversized   */ {{{{oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
     }};
 };
 // clang-format on

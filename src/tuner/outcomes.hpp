@@ -4,17 +4,17 @@
 
 #include <optional>
 
-#include "tuner/values/trial_state.hpp"
+#include "tuner/values/trial.hpp"
 
 namespace ranktune::tuner {
 
-/// What a trial had been told in the attempt that ended. In deterministic studies, where a verdict takes effect at
-/// once, a trial that was told to pause or stop is out: only its ranks come back. yield: its group was asked for its
-/// ranks.
-enum class Told : std::uint8_t { go_on, yield, pause, exploit, stop, out };
-inline constexpr std::size_t told_count = 6;
+/// What the group of the attempt that ended had been told. yield: it was asked for its ranks, by another trial, a user
+/// or the end of the job. pause: its trial is paused, and needs the state that it saves. out: its trial has its result,
+/// or goes on from another state; only ranks come back. (In a deterministic study also where its trial is paused.)
+enum class Told : std::uint8_t { go_on, yield, pause, out };
+inline constexpr std::size_t told_count = 4;
 
-/// What happens to the trial. (A trial that was told to pause is paused where another one would wait.)
+/// What happens to the trial. (One that was told to pause stays paused where another one waits.)
 enum class Then : std::uint8_t {
     pauses,      ///< pauses, without ranks
     waits,       ///< for ranks, to go on from its newest checkpoint
@@ -22,7 +22,6 @@ enum class Then : std::uint8_t {
     fails,       ///< has failed: another attempt would fail like this one
     may_be_lost, ///< waits, while failure.max_losses allows it
     falls_back,  ///< waits, to go on from the checkpoint before; without one it has failed
-    obeys,       ///< ends as it was told
     is_over,     ///< has finished, if it ever reported; otherwise it has failed, and may_fail
     nothing      ///< decided elsewhere
 };

@@ -19,7 +19,7 @@ namespace ranktune::tuner {
 /// Ends the attempt of a trial whose leader is gone.
 struct EndAttempt {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     bool done = false;
 };
 /// Releases the checkpoints of a trial that are no longer needed.
@@ -101,7 +101,6 @@ struct Before {
     // About the trial of the record:
     bool has_group = false; ///< a group that trains and can be told
     bool waits = false;     ///< its group waits for the verdict on this report
-    bool was_ending = false;
     bool was_suspect = false;
     bool was_winding = false;
     std::optional<TrialId> holder; ///< of the rank that is lost

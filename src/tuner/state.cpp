@@ -18,7 +18,7 @@ double allowed(const State& state, const study::FailureSpec& limits) {
 
 std::optional<StudyTime> held_until(const State& state) {
     constexpr auto grace = std::chrono::seconds(10);
-    const bool busy = state.in(TrialPhase::running) + state.in(TrialPhase::ending) > 0;
+    const bool busy = state.trials.live_attempts() > 0;
     if (state.trials.on_hold().empty() || busy || !state.trials.waiting().empty()) return std::nullopt;
     return state.began + grace;
 }
@@ -36,7 +36,7 @@ std::optional<StudyTime> last_start(const State& state) { return state.pace.last
 
 std::uint64_t progress_of(const State& state) {
     std::uint64_t figure = state.blame.deaths_alone();
-    for (const TrialState& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
+    for (const Trial& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
     return figure;
 }
 

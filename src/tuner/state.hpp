@@ -77,7 +77,7 @@ struct State {
     std::optional<std::uint64_t> deterministic_until;
 
     [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return trials.in(phase); }
-    [[nodiscard]] const TrialState& trial(TrialId id) const { return trials.at(id); }
+    [[nodiscard]] const Trial& trial(TrialId id) const { return trials.at(id); }
     /// Whether the trial is the best one, or one of the Pareto front.
     [[nodiscard]] bool leads(TrialId id) const { return best == id || front.contains(id); }
     /// Whether the trial is a result of the study: it leads, or its checkpoints are the result.

@@ -38,7 +38,7 @@ bool only_more_trials(const study::Steering& ask) {
 std::string Tuner::objection(const study::Steering& ask) const {
     if (state_.requests.knows(ask.request)) return {};
     if (state_.draining || state_.ended) return words::study_is_ending();
-    if (!occupancy_.may_be_steered() && !only_more_trials(ask)) return words::study_is_deterministic();
+    if (!admission_->may_be_steered() && !only_more_trials(ask)) return words::study_is_deterministic();
     if (is_about_a_trial(ask.verb)) return objection_to_trial(ask);
     if (ask.verb == SteerVerb::add) return ask.points.empty() ? words::nothing_to_add() : "";
     return objection_to_settings(ask);
@@ -46,9 +46,8 @@ std::string Tuner::objection(const study::Steering& ask) const {
 
 std::string Tuner::objection_to_trial(const study::Steering& ask) const {
     if (ask.trial.value() >= state_.trials.size()) return words::no_such_trial(ask.trial, state_.trials.size());
-    const TrialState& t = state_.trials[ask.trial];
+    const Trial& t = state_.trials[ask.trial];
     if (is_final(t.phase)) return words::is_over(ask.trial, t.closed_by, t.closed_a, t.closed_b);
-    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return words::is_ending(ask.trial, t.verdict);
     if (ask.verb == SteerVerb::resume) {
         if (t.on_hold) return {};
         return t.phase == TrialPhase::paused ? words::paused_by_scheduler(ask.trial) : words::is_not_paused(ask.trial);
@@ -114,9 +113,7 @@ void Tuner::apply_one(const study::Steered& r) {
     if (r.ask.verb == SteerVerb::pause || r.ask.verb == SteerVerb::resume)
         state_.trials.set_on_hold(r.ask.trial, r.ask.verb == SteerVerb::pause);
     if (r.ask.verb != SteerVerb::cancel) return;
-    TrialState& t = trial(r.ask.trial);
-    t.verdict = {Verb::stop, Reason::cancelled, 0.0, 0.0};
-    if (t.phase == TrialPhase::running) set_phase(r.ask.trial, TrialPhase::ending);
+    trial(r.ask.trial).verdict = {Verb::stop, Reason::cancelled, 0.0, 0.0};
 }
 
 /// Takes over the keys that differ, and keeps what they were: a later start with the same study file keeps them, too.

@@ -11,10 +11,10 @@
 
 namespace ranktune::tuner {
 
-bool Tuner::is_current(TrialId id, Attempt attempt, Incarnation incarnation) const {
+bool Tuner::is_current(TrialId id, AttemptId attempt, Incarnation incarnation) const {
     if (incarnation != state_.incarnation || id.value() >= state_.trials.size()) return false;
-    const TrialState& t = state_.trials[id];
-    return t.attempt == attempt && holds_ranks(t);
+    const Trial& t = state_.trials[id];
+    return t.attempt.id == attempt && t.attempt.live;
 }
 
 Tuner::Next Tuner::take(const study::Began& event, Round& round) const {
@@ -33,9 +33,9 @@ study::JobDied Tuner::death_of_job(const study::JobDeath& death, StudyTime now) 
         if (!is_current(note.trial, note.attempt, state_.incarnation)) continue;
         const auto same = [&](const study::JobDied::Note& entry) { return entry.note.trial == note.trial; };
         if (std::ranges::any_of(record.notes, same)) continue; // two ranks of one trial
-        // (A trial that has left its slot is judged already.)
+        // (An attempt that winds down is no longer that of the trial.)
         record.notes.push_back(
-            {note, state_.trials[note.trial].winding || may_retry(note.trial, note.failure.message)});
+            {note, winds_down(state_.trials[note.trial]) || may_retry(note.trial, note.failure.message)});
     }
     return record;
 }
@@ -45,10 +45,10 @@ constexpr std::size_t most_metrics = 65'535;
 
 /// A metric with a new name gets the next number first.
 Tuner::Next Tuner::take(const study::ReportArrived& event, Round& round) const {
-    if (!is_current(event.trial, event.attempt, event.incarnation) || state_.trials[event.trial].abandoned) {
-        round.stale = true;
-        return {};
-    }
+    // What an attempt reports while it winds down comes too late: it is told again what was decided.
+    round.stale = !is_current(event.trial, event.attempt, event.incarnation) ||
+                  state_.trials[event.trial].attempt.abandoned || winds_down(state_.trials[event.trial]);
+    if (round.stale) return {};
     const Standing standing = admission_->standing(event.trial, event.iteration);
     round.stale = standing == Standing::foreign;
     if (standing == Standing::foreign || standing == Standing::known) return {};
@@ -124,42 +124,38 @@ Tuner::Next Tuner::take(const study::DeadlineKnown& event, Round& round) const {
 
 /// An error that repeats at the same iteration with the same message would repeat a third time.
 bool Tuner::may_retry(TrialId id, const std::string& message) const {
-    const TrialState& t = state_.trials[id];
-    if (t.phase == TrialPhase::ending && t.verdict.verb == Verb::stop) return false;
+    const Trial& t = state_.trials[id];
     return t.failures < spec_.failure.max_failures && !Blame::is_the_same(t, admission_->received(id), message);
 }
 
-/// What the trial was told in its newest attempt.
+/// What the group of its attempt was told.
 Told Tuner::told(TrialId id) const {
-    const TrialState& t = state_.trials[id];
-    if (t.winding) return Told::out;
-    if (t.phase != TrialPhase::ending) // the verdict is from an earlier attempt
-        return admission_->is_leaving(id) || t.on_hold ? Told::yield : Told::go_on;
-    if (t.verdict.verb == Verb::exploit) return Told::exploit;
-    return t.verdict.verb == Verb::pause ? Told::pause : Told::stop;
+    const Trial& t = state_.trials[id];
+    const bool pauses = t.verdict.verb == Verb::pause && !is_final(t.phase) && admission_->charges_paused();
+    if (winds_down(t)) return pauses ? Told::pause : Told::out;
+    return admission_->is_leaving(id) || t.on_hold || state_.draining ? Told::yield : Told::go_on;
 }
 
 /// The end of an attempt, by the table of outcomes.
 study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Failure& failure, StudyTime now) const {
-    const TrialState& t = state_.trials[id];
+    const Trial& t = state_.trials[id];
     const Told told = this->told(id);
-    study::AttemptEnded end{id, t.attempt, now, outcome, false, failure};
+    study::AttemptEnded end{id, t.attempt.id, now, outcome, false, failure};
     // Other trials could save, so this one is at fault.
     if (outcome == AttemptOutcome::stateless && state_.retention.ever_saved()) end.outcome = AttemptOutcome::failed;
-    if (t.abandoned || outcome == AttemptOutcome::lost) {
-        const bool at_fault = t.at_fault && told != Told::stop;
-        const auto fault = occupancy_.disturbance_is_a_loss() ? AttemptOutcome::disturbed : AttemptOutcome::failed;
+    if (t.attempt.abandoned || outcome == AttemptOutcome::lost) {
+        const bool at_fault = t.attempt.at_fault;
+        const auto fault = admission_->disturbance_is_a_loss() ? AttemptOutcome::disturbed : AttemptOutcome::failed;
         end.outcome = at_fault ? fault : AttemptOutcome::lost;
-        end.failure = at_fault ? t.failure : t.abandoned ? Failure{} : failure;
+        end.failure = at_fault ? t.failure : t.attempt.abandoned ? Failure{} : failure;
     }
     Then then = ending_of(end.outcome, told).then;
-    if (end.outcome == AttemptOutcome::disturbed && occupancy_.disturbance_is_a_loss() && then == Then::may_fail)
+    if (end.outcome == AttemptOutcome::disturbed && admission_->disturbance_is_a_loss() && then == Then::may_fail)
         then = Then::may_be_lost;
     end.outcome = ending_of(end.outcome, told).recorded;
     const auto* held = admission_->held(id);
     switch (then) {
         case Then::nothing:
-        case Then::obeys:
         case Then::fails:
             break;
         case Then::is_over:
@@ -186,7 +182,7 @@ study::AttemptEnded Tuner::end_of(TrialId id, AttemptOutcome outcome, const Fail
     }
     // While the study ends for a cause outside its trials, no trial fails for that cause.
     const bool fails = is_failure(end.outcome);
-    const bool taken_back = !occupancy_.failures_are_taken_back() && told != Told::out && t.unheard;
+    const bool taken_back = !admission_->failures_are_taken_back() && told != Told::out && t.unheard;
     if (fails && taken_back && state_.draining && blames_surroundings(state_.drain_reason)) end.retry = true;
     return end;
 }
@@ -196,7 +192,7 @@ study::DrainBegan Tuner::for_want_of_time(StudyTime now) const {
     double slowest = std::max(slowest_, pace.iteration());
     Iteration stretch = pace.stretch();
     for (const TrialId id : state_.trials.waiting()) {
-        const TrialState& t = state_.trials[id];
+        const Trial& t = state_.trials[id];
         slowest = std::max(slowest, t.pace);
         stretch = std::max(stretch, stretch_of(id));
     }

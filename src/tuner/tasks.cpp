@@ -29,7 +29,7 @@ std::size_t failures_to_drain(const study::StudySpec& spec, std::size_t ranks) {
     const std::uint32_t last = std::max(spec.num_trials, 1U) - 1;
     const std::size_t smallest = spec.resources.ranks_parameter.empty() ? spec.resources.ranks : 1;
     const std::size_t fit = std::max<std::size_t>(1, ranks / smallest);
-    return basic_row + static_cast<std::size_t>(std::bit_width(last)) + Occupancy(spec).groups(spec, fit);
+    return basic_row + static_cast<std::size_t>(std::bit_width(last)) + groups_at_once(spec, fit);
 }
 
 std::size_t Tuner::longest_row() const { return failures_to_drain(spec_, state_.placement.alive()); }
@@ -40,8 +40,8 @@ Tuner::Next Tuner::decide(EndAttempt& task, Round& round) const {
 }
 
 Tuner::Next Tuner::decide(Retain& task, Round&) const {
-    const TrialState& t = state_.trials[task.trial];
-    if (t.checkpoints.empty() || t.winding)
+    const Trial& t = state_.trials[task.trial];
+    if (t.checkpoints.empty() || winds_down(t))
         return {}; // its group may be about to save; checked again when the attempt is over
     const bool hopeless = t.phase == TrialPhase::paused && scheduler_->out_of_reach(task.trial);
     const bool is_result = state_.is_result(task.trial) || may_come_to_lead(task.trial);
@@ -64,10 +64,10 @@ Tuner::Next Tuner::decide(Release& task, Round&) const {
 
 Tuner::Next Tuner::decide(Evict&, Round&) const {
     const auto trial = state_.retention.to_evict(spec_, state_.trials, state_.best, [&](TrialId id) {
-        const TrialState& t = state_.trials[id];
+        const Trial& t = state_.trials[id];
         // What a deterministic study decides must not depend on when there was room.
         const bool undoes =
-            occupancy_.decisions_repeat() && !t.takeovers.empty() && t.unsettled == 0 && t.checkpoints.size() == 1;
+            admission_->decisions_repeat() && !t.takeovers.empty() && t.unsettled == 0 && t.checkpoints.size() == 1;
         return state_.front.contains(id) || undoes || (!is_final(t.phase) && scheduler_->donated(id));
     });
     if (!trial) return {};
@@ -108,14 +108,14 @@ Tuner::Next Tuner::decide(TakeOver& task, Round&) const {
 
 /// The trial goes on with its own earlier state and configuration, never with a mixture.
 Tuner::Next Tuner::decide(UndoExploit& task, Round& round) const {
-    const TrialState& t = state_.trials[task.trial];
+    const Trial& t = state_.trials[task.trial];
     if (task.generation == 0 || t.generation() != task.generation || !(task.surely || is_stranded(t))) return {};
     return study::ExploitUndone{task.trial, round.now, task.generation - 1, task.why};
 }
 
 /// As at the verdict; later the trial has trained on, and the next ready point is for it.
 Tuner::Next Tuner::decide(FindDonor& task, Round& round) const {
-    const TrialState& t = state_.trials[task.trial];
+    const Trial& t = state_.trials[task.trial];
     if (state_.draining || is_final(t.phase) || t.generation() != task.generation) return {};
     const auto wanted = scheduler_->exploit_instead(task.trial);
     if (!wanted) return {};
@@ -154,7 +154,7 @@ Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
     if (state_.draining) return {};
     const Placement& placement = state_.placement;
     const Blame& blame = state_.blame;
-    const auto& ranks = state_.trials[task.trial].ranks;
+    const auto& ranks = state_.trials[task.trial].attempt.ranks;
     const auto host = placement.only_host_of(ranks);
     if (host) {
         const bool elsewhere = are_enough([&](auto kind) { return placement.ranks_beside(*host, kind); });
@@ -174,7 +174,7 @@ Tuner::Next Tuner::decide(JudgeSetUp& task, Round& round) const {
 }
 
 Tuner::Next Tuner::decide(Convict& task, Round& round) const {
-    const TrialState& t = state_.trials[task.trial];
+    const Trial& t = state_.trials[task.trial];
     if (is_final(t.phase)) return {};
     const bool alone = t.deaths_alone >= deaths_to_convict;
     const Failure why = alone ? Failure{words::job_died(t.deaths, t.deaths_alone)} : t.failure;
@@ -182,15 +182,10 @@ Tuner::Next Tuner::decide(Convict& task, Round& round) const {
                               0.0,        why};
 }
 
-bool Tuner::someone_holds_ranks() const {
-    // Leaving trials are paused or closed already. (The ledger does not count ranks on hosts out of service.)
-    return state_.in(TrialPhase::running) + state_.in(TrialPhase::ending) > 0 || admission_->any_leaving();
-}
-
 /// Paused and waiting trials will never run again once the study is over: they are stopped, and only the best trial and
 /// the finished ones keep a checkpoint.
 Tuner::Next Tuner::decide(End& task, Round& round) const {
-    if (state_.ended || someone_holds_ranks() || waits_for_ticket()) return {};
+    if (state_.ended || state_.trials.live_attempts() > 0 || waits_for_ticket()) return {};
     if (const auto until = held_until(state_); until && !state_.draining && round.now < *until) return {};
     if (!task.closing) {
         if (!state_.draining && waits_for_time(round.now)) return for_want_of_time(round.now);
@@ -231,9 +226,8 @@ study::StudyEnded Tuner::verdict_on_study(StudyTime now) const {
     const auto held = static_cast<double>(state_.trials.on_hold().size());
     if (!state_.draining && held > 0.0)
         return {now, StudyOutcome::resumable, Reason::on_hold, text(Reason::on_hold, held)};
-    const bool any_success = std::any_of(state_.trials.begin(), state_.trials.end(), [](const TrialState& t) {
-        return t.reported && t.phase != TrialPhase::failed;
-    });
+    const bool any_success = std::any_of(state_.trials.begin(), state_.trials.end(),
+                                         [](const Trial& t) { return t.reported && t.phase != TrialPhase::failed; });
     if (!any_success)
         return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
     if (!state_.best)

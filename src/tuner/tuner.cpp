@@ -20,7 +20,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 25;
+constexpr std::uint8_t snapshot_version = 26;
 
 std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, State& state,
                                           const schedulers::Scheduler& scheduler) {
@@ -56,7 +56,6 @@ Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> sched
     : spec_(std::move(spec)),
       searcher_(searcher ? std::move(searcher) : searchers::make_searcher(spec_)),
       scheduler_(scheduler ? std::move(scheduler) : schedulers::make_scheduler(spec_)),
-      occupancy_(spec_),
       admission_(make_admission(spec_, state_, *scheduler_)),
       learns_(searcher_->learns()),
       exploits_(scheduler_->exploits()),
@@ -104,7 +103,7 @@ void Tuner::restore(study::Decoder& in) {
     state_fields(read, state_);
     state_.trials.restore(read);
     for (std::uint32_t i = 0; state_.placement.keeps_kinds_apart() && i < state_.trials.size(); ++i) {
-        TrialState& t = trial(TrialId{i});
+        Trial& t = trial(TrialId{i});
         t.workers = spec_.workers_for(t.configuration);
     }
     state_.placement.restore(read);
@@ -156,9 +155,9 @@ void Tuner::check_invariants() const {
     std::uint64_t held = 0;
     for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
         const TrialId id{i};
-        const TrialState& t = state_.trials[id];
-        const bool holds = holds_ranks(t);
-        for (const Rank rank : t.ranks) {
+        const Trial& t = state_.trials[id];
+        const bool holds = t.attempt.live;
+        for (const Rank rank : t.attempt.ranks) {
             // Ranks kept for views may be of an earlier incarnation, which may have had more ranks.
             if (!state_.placement.knows(rank)) continue;
             const WorkerState& worker = state_.placement.worker(rank);
@@ -169,7 +168,8 @@ void Tuner::check_invariants() const {
             if (held_by_this && state_.placement.serves(worker)) ++held;
         }
         require(!holds || !state_.ended, named(id) + " has ranks although the study has ended");
-        if (holds) require(t.ranks.size() == t.wanted_ranks, named(id) + " has another number of ranks than it wants");
+        if (t.phase == TrialPhase::running)
+            require(t.attempt.ranks.size() == t.wanted_ranks, named(id) + " has another number of ranks than it wants");
         require(t.reported || std::isnan(t.best), named(id) + " has a best value but no report");
         require(
             t.verdict.verb != Verb::go_on || t.phase != TrialPhase::paused || !t.reported || admission_->at_barrier(id),
@@ -184,8 +184,7 @@ void Tuner::check_invariants() const {
     require(!state_.pace.deadline() || slowest_ == slowest_running(),
             "the slowest of the trials that run is another one");
     if (!state_.ended) return;
-    require(state_.in(TrialPhase::running) + state_.in(TrialPhase::ending) == 0,
-            "the study ended while trials have ranks");
+    require(state_.trials.live_attempts() == 0, "the study ended while trials have ranks");
     if (is_over(state_))
         require(state_.in(TrialPhase::waiting) + state_.in(TrialPhase::paused) == 0,
                 "the study ended for good with trials that are not final");

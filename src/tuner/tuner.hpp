@@ -19,7 +19,6 @@
 #include "ranktune/study/record.hpp"
 #include "ranktune/study/spec.hpp"
 #include "tuner/admission/admission.hpp"
-#include "tuner/admission/occupancy.hpp"
 #include "tuner/outcomes.hpp"
 #include "tuner/round.hpp"
 #include "tuner/state.hpp"
@@ -136,10 +135,10 @@ class Tuner {
     void apply_one(const study::WarmStarted& r);
     void observe(const study::Record& record);
     void observe_repeats(TrialId id);
-    TrialState& trial(TrialId id) { return state_.trials.at(id); }
+    Trial& trial(TrialId id) { return state_.trials.at(id); }
     void set_phase(TrialId id, TrialPhase phase);
     void set_decision_point(TrialId id, Iteration from);
-    void rest(TrialId id);
+    void end_attempt(TrialId id);
     void note_pace(double before, double after);
     void receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before);
     void take_value(TrialId id, Iteration iteration, const schedulers::ObjectiveReader::Reading& reading);
@@ -154,7 +153,7 @@ class Tuner {
     void take_in(const study::Event& event, Round& round, Output& out);
     void run(Round& round, Output& out);
     void commit(const study::Record& record, Round& round, Output& out);
-    [[nodiscard]] bool is_current(TrialId id, Attempt attempt, Incarnation incarnation) const;
+    [[nodiscard]] bool is_current(TrialId id, AttemptId attempt, Incarnation incarnation) const;
 
     // ---- take.cpp: events into their own records.
     Next take(const study::Began& event, Round& round) const;
@@ -206,7 +205,6 @@ class Tuner {
     Next decide(Convict& task, Round& round) const;
     Next decide(End& task, Round& round) const;
     [[nodiscard]] study::StudyEnded verdict_on_study(StudyTime now) const;
-    [[nodiscard]] bool someone_holds_ranks() const;
     [[nodiscard]] std::size_t longest_row() const;
 
     // ---- fill.cpp: new work, and who gets free ranks.
@@ -228,13 +226,13 @@ class Tuner {
     [[nodiscard]] std::optional<study::Exploited> replaced(TrialId id, StudyTime now) const;
     [[nodiscard]] bool too_many_wait() const;
     [[nodiscard]] std::span<const study::WorkerKind> kinds_of_workers() const;
-    [[nodiscard]] bool fits(const TrialState& t) const;
-    [[nodiscard]] bool is_possible(const TrialState& t) const;
+    [[nodiscard]] bool fits(const Trial& t) const;
+    [[nodiscard]] bool is_possible(const Trial& t) const;
     /// Whether other workers are enough for every trial that may come. `beside`: how many there are of a kind.
     [[nodiscard]] bool are_enough(const std::function<std::uint32_t(study::WorkerKind)>& beside) const;
     /// After a change of its configuration.
-    void choose_workers(TrialState& t) const;
-    [[nodiscard]] std::vector<Rank> ranks_for(const TrialState& t, const study::StartFrom& from) const;
+    void choose_workers(Trial& t) const;
+    [[nodiscard]] std::vector<Rank> ranks_for(const Trial& t, const study::StartFrom& from) const;
     [[nodiscard]] bool suspects_come_first() const;
     [[nodiscard]] bool is_training(TrialId id) const;
     [[nodiscard]] bool waits_for_ranks(TrialId id) const;
@@ -243,7 +241,7 @@ class Tuner {
     [[nodiscard]] bool can_create() const;
     [[nodiscard]] bool in_time(TrialId id, StudyTime now) const;
     [[nodiscard]] bool waits_for_time(StudyTime now) const;
-    [[nodiscard]] Iteration trained_up_to(const TrialState* trial) const;
+    [[nodiscard]] Iteration trained_up_to(const Trial* trial) const;
     [[nodiscard]] double slowest_running() const;
     [[nodiscard]] Iteration stretch_of(TrialId id) const;
 
@@ -262,7 +260,6 @@ class Tuner {
     study::StudySpec spec_;
     std::unique_ptr<searchers::Searcher> searcher_;
     std::unique_ptr<schedulers::Scheduler> scheduler_;
-    Occupancy occupancy_;
     State state_;
     std::unique_ptr<Admission> admission_;
     bool learns_;             ///< the searcher reads the table of observations

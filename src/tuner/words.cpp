@@ -89,10 +89,6 @@ std::string is_over(TrialId trial, Reason reason, double a, double b) {
     return named(trial) + " is over: " + study::describe(reason, a, b);
 }
 
-std::string is_ending(TrialId trial, const Verdict& verdict) {
-    return named(trial) + " is ending: " + study::describe(verdict.reason, verdict.a, verdict.b);
-}
-
 std::string paused_by_scheduler(TrialId trial) {
     return named(trial) +
            " was paused by its scheduler, which lets it go on if it is good enough; users resume what users have "

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ranktune/study/objective.hpp"
-#include "tuner/values/trial_state.hpp"
+#include "tuner/values/trial.hpp"
 
 namespace ranktune::tuner::words {
 
@@ -43,7 +43,6 @@ struct Time {
 [[nodiscard]] std::string study_is_deterministic();
 [[nodiscard]] std::string no_such_trial(TrialId trial, std::size_t trials);
 [[nodiscard]] std::string is_over(TrialId trial, Reason reason, double a, double b);
-[[nodiscard]] std::string is_ending(TrialId trial, const Verdict& verdict);
 [[nodiscard]] std::string paused_by_scheduler(TrialId trial);
 [[nodiscard]] std::string is_not_paused(TrialId trial);
 [[nodiscard]] std::string is_on_hold(TrialId trial);

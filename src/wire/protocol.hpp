@@ -55,7 +55,7 @@ inline constexpr std::uint64_t report_window_step = report_window / 4;
 /// What identifies an attempt on the wire.
 struct AttemptKey {
     base::TrialId trial;
-    base::Attempt attempt; ///< zero: no attempt
+    base::AttemptId attempt; ///< zero: no attempt
     base::Incarnation incarnation;
     static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation); }
     friend bool operator==(const AttemptKey&, const AttemptKey&) = default;

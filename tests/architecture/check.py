@@ -33,15 +33,15 @@ FORBIDDEN_IN_CORE = [
 FORBIDDEN_SYMBOLS = re.compile(r"\b(clock_gettime|gettimeofday|getenv|setenv|open|fopen|pthread_create|socket|fork|rand|srand|MPI_\w+|H5\w+)$")
 BLAS_CALL = re.compile(r"\bcblas_\w+\s*\(")
 BLAS_MODULE = "src/trainables/blas_module.cpp"
-# Only two strategies (Admission and Occupancy) depend on whether a study is asynchronous or deterministic; everything else in
-# the core asks them, and schedulers ask for a Timing. Who may read the mode, or name a strategy: by file; in the core also by
+# Only the admission depends on whether a study is asynchronous or deterministic; everything else in the core asks it, and
+# schedulers ask saved_before_verdict. Who may read the mode, or name a strategy: by file; in the core also by
 # class or function.
 MODE = re.compile(r"\bdeterministic\b|\bBy(Turn|Arrival)\b")
 EVERYWHERE = None
 READERS_OF_MODE = {
     "include/ranktune/study/spec.hpp": EVERYWHERE,       # has it
     "src/study/algorithm.cpp": {"check_options"},        # refuses what an algorithm describes as not deterministic
-    "src/schedulers/timing.cpp": {"timing_of"},          # what the mode means for schedulers: they ask for a Timing
+    "src/schedulers/timing.cpp": {"saved_before_verdict"},  # what the mode means for schedulers
     "src/cli/main.cpp": EVERYWHERE,                      # --deterministic
     "src/sim/deterministic.cpp": EVERYWHERE,             # makes deterministic studies
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
@@ -61,7 +61,7 @@ READERS_OF_MODE = {
     "src/tuner/admission/by_barrier.hpp": {"ByBarrier"},
     "src/tuner/admission/by_turn.cpp": {"ByTurn"},
     "src/tuner/admission/by_turn.hpp": {"ByTurn"},
-    "src/tuner/admission/occupancy.hpp": {"Occupancy"},
+    "src/tuner/admission/admission.cpp": {"groups_at_once"},
     "src/tuner/tuner.cpp": {"make_admission"},
 }
 # Classes that hide their members behind a pointer, so that headers of MPI stay in comm. Public headers may.
@@ -181,7 +181,7 @@ def check_mode(path, text):
             continue
         reads = True
         if allowed is not EVERYWHERE and not owners & allowed:
-            complain(path, number, f"reads whether a study is deterministic; only READERS_OF_MODE may, others ask Admission or Occupancy: {code.strip()}")
+            complain(path, number, f"reads whether a study is deterministic; only READERS_OF_MODE may, others ask the Admission: {code.strip()}")
     if name in READERS_OF_MODE and not reads:
         complain(path, 1, "is one of READERS_OF_MODE, but does not read whether a study is deterministic")
 

@@ -99,7 +99,7 @@ class WorkerFixture {
 };
 
 inline wire::AttemptKey key_for(std::uint32_t trial, std::uint32_t attempt = 1) {
-    return {TrialId(trial), Attempt(attempt), Incarnation(1)};
+    return {TrialId(trial), AttemptId(attempt), Incarnation(1)};
 }
 inline study::StartTrial start_of(const wire::AttemptKey& key, std::vector<Rank> ranks) {
     return {.trial = key.trial,

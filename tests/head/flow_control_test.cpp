@@ -91,7 +91,7 @@ TEST_CASE("The head says from time to time how many reports it has taken", "[hea
     h.report(leader, start, 1s); // repeated reports count too: the leader counts what it sends
     CHECK(h.out.take<ReportsTaken>(leader) == ReportsTaken{key, report_window_step});
     auto again = HeadFixture::report_of(start);
-    again.attempt = base::Attempt{2};
+    again.attempt = base::AttemptId{2};
     for (std::uint64_t i = 0; i < report_window_step; ++i) h.from(leader, again, 1s);
     CHECK(h.out.take<ReportsTaken>(leader) == ReportsTaken{key_of(again), report_window_step});
 }

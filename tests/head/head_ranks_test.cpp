@@ -38,7 +38,7 @@ TEST_CASE("A silent rank is killed by one of its node, counts as gone, and its g
     h.from(one, HeadFixture::over_of(start, AttemptOutcome::lost), 61s);
     h.tick(61s);
     const auto again = h.out.take<study::StartTrial>(one);
-    CHECK(again.attempt == Attempt(2));
+    CHECK(again.attempt == AttemptId(2));
     CHECK(again.ranks == std::vector<Rank>{one, Rank(3)});
     h.out.take<study::StartTrial>(Rank(3));
     h.out.check_empty();
@@ -291,7 +291,7 @@ TEST_CASE("A rank that crashed in user code charges its trial by its note, and o
         h.join(2);
         const auto start = h.out.take<study::StartTrial>(one);
         h.out.drop<study::StartTrial>();
-        const Attempt attempt(of_this_attempt ? start.attempt.value() : start.attempt.value() + 1);
+        const AttemptId attempt(of_this_attempt ? start.attempt.value() : start.attempt.value() + 1);
         h.duties.words =
             head::HeadDuties::LastWords{{start.trial, attempt, {"killed by signal 11 (SIGSEGV)", 1}}, true};
         h.from(two, RankEnded{one}, 1s);

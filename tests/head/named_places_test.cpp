@@ -13,7 +13,7 @@ using namespace ranktune::testing;
 namespace {
 
 AttemptKey attempt(std::uint32_t trial, std::uint32_t number = 1) {
-    return {TrialId(trial), Attempt(number), Incarnation(1)};
+    return {TrialId(trial), AttemptId(number), Incarnation(1)};
 }
 
 using Keys = std::vector<AttemptKey>;

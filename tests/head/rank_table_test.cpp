@@ -11,8 +11,8 @@ using namespace ranktune::testing;
 
 namespace {
 
-const AttemptKey first{TrialId(0), Attempt(1), Incarnation(1)};
-const AttemptKey second{TrialId(1), Attempt(1), Incarnation(1)};
+const AttemptKey first{TrialId(0), AttemptId(1), Incarnation(1)};
+const AttemptKey second{TrialId(1), AttemptId(1), Incarnation(1)};
 
 void check_seconds(const RankTable& table, StudyTime now, double training, double starting, double idle) {
     const RankSeconds seconds = table.seconds(now);

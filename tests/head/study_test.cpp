@@ -134,8 +134,8 @@ TEST_CASE("a study that was killed continues in another job, with another number
     check_complete(toml, study, 30);
     const auto tuner = replay(toml, directory.path());
     CHECK(tuner->state().incarnation == base::Incarnation{2});
-    CHECK(tuner->state().trial(study::TrialId{0}).attempt.value() >= 2); // the first one was in the other job
-    CHECK_FALSE(std::filesystem::exists(unread));                        // whoever asked the first head has given up
+    CHECK(tuner->state().trial(study::TrialId{0}).attempt.id.value() >= 2); // the first one was in the other job
+    CHECK_FALSE(std::filesystem::exists(unread));                           // whoever asked the first head has given up
     CHECK(read_file(directory.path() + "/outcome").find("start=2\n") != std::string::npos);
 }
 

@@ -92,7 +92,7 @@ class Node {
 };
 
 storage::CheckpointKey key_at(base::Iteration iteration) {
-    return {base::TrialId{3}, iteration, base::Incarnation{1}, base::Attempt{1}};
+    return {base::TrialId{3}, iteration, base::Incarnation{1}, base::AttemptId{1}};
 }
 
 /// Rank 0 saves a state that rank 0 alone writes. All ranks get the reference.

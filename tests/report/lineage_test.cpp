@@ -68,8 +68,8 @@ std::string text_of(const std::vector<tuner::Stretch>& stretches) {
 /// The trial begins another attempt, from what it has.
 void restart(StudyByHand& study, std::uint32_t trial) {
     const base::TrialId id(trial);
-    const base::Attempt attempt = study.state(trial).attempt;
-    const auto ranks = study.state(trial).ranks;
+    const base::AttemptId attempt = study.state(trial).attempt.id;
+    const auto ranks = study.state(trial).attempt.ranks;
     study.tuner.apply(study::AttemptEnded{id, attempt, {}, study::AttemptOutcome::lost, true, {}});
     study.tuner.apply(study::TrialStarted{id, attempt.next(), {}, ranks, tuner::start_of(study.state(trial)).from});
 }
@@ -154,7 +154,7 @@ TEST_CASE("A long schedule is shown from its end", "[report][pbt]") {
             if (iteration % 2 == 0 && k == 1) study.saved(trial, iteration);
             score -= 0.1;
         }
-        if (study.state(worst).phase == study::TrialPhase::ending) study.over(worst, study::AttemptOutcome::stopped);
+        if (winds_down(study.state(worst))) study.over(worst, study::AttemptOutcome::stopped);
     }
     const auto stretches = lineage_of_best(study.tuner.state(), *study.tuner.state().best);
     REQUIRE(stretches.size() > 8);
@@ -251,7 +251,7 @@ TEST_CASE("The schedule of the best report stays when its takeover is undone lat
     CHECK(repeated_best(study.tuner).max_iterations == 5);
     restart(study, 1);
     study.tuner.apply(study::Reported{
-        base::TrialId(1), study.state(1).attempt, {}, 1, 0.0, {{base::MetricId(0), 0.0}}, {study::Verb::go_on}});
+        base::TrialId(1), study.state(1).attempt.id, {}, 1, 0.0, {{base::MetricId(0), 0.0}}, {study::Verb::go_on}});
     CHECK(text_of(lineage(study.tuner.state(), base::TrialId(1))) == "#1 0-1 lr " + study.lr[1] + "\n");
     CHECK(repeated(study.tuner, base::TrialId(1)).max_iterations == 1);
     TrialLife life(study::TrialId{1}, "score");

@@ -70,7 +70,7 @@ TEST_CASE("what a program needs before its first report, beyond an iteration, is
     study.wait(milliseconds(3000));
     const auto report = [&](base::Iteration iteration, double seconds) {
         study.step(study::ReportArrived{
-            base::TrialId{0}, base::Attempt{1}, base::Incarnation{1}, iteration, seconds, {{"score", 0.1}}});
+            base::TrialId{0}, base::AttemptId{1}, base::Incarnation{1}, iteration, seconds, {{"score", 0.1}}});
     };
     report(1, 4.0);
     CHECK(spent_on(view_of(study), Spent::training) == Approx(4.0)); // an iteration may take that long
@@ -90,7 +90,7 @@ TEST_CASE("what is trained again counts against what made it necessary", "[repor
     study.over(0, study::AttemptOutcome::lost); // 0.5 s later; nothing was saved
     study.wait(milliseconds(500));
     study.step(
-        study::ReportArrived{base::TrialId{0}, base::Attempt{2}, base::Incarnation{1}, 1, 1.0, {{"score", 0.1}}});
+        study::ReportArrived{base::TrialId{0}, base::AttemptId{2}, base::Incarnation{1}, 1, 1.0, {{"score", 0.1}}});
     const StudyView view = view_of(study);
     CHECK(spent_on(view, Spent::training) == Approx(0.5));
     CHECK(spent_on(view, Spent::lost) == Approx(0.5));

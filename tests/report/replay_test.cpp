@@ -136,7 +136,7 @@ TEST_CASE("The logical digest leaves out times, places and attempts, and nothing
     first<study::Reported>(records, at).seconds = 99.0;
     first<study::IncarnationBegan>(records, at).workers[0].host = "elsewhere";
     for (auto& record : records)
-        if (auto* start = std::get_if<study::TrialStarted>(&record)) start->attempt = base::Attempt{9};
+        if (auto* start = std::get_if<study::TrialStarted>(&record)) start->attempt = base::AttemptId{9};
     CHECK(digest(records) == before);
     // Iterations that are trained again after a loss do not count twice.
     const auto again = first<study::Reported>(records, at);

@@ -37,7 +37,7 @@ TEST_CASE("a program reads the trials, curves and best of a study", "[report]") 
     REQUIRE(study.trials().size() == state.trials.size());
     std::size_t points = 0;
     for (const Study::Trial& trial : study.trials()) {
-        const tuner::TrialState& expected = state.trial(trial.id);
+        const tuner::Trial& expected = state.trial(trial.id);
         CHECK(trial.phase == expected.phase);
         CHECK(trial.configuration == expected.configuration);
         CHECK(trial.iterations == expected.iteration);

@@ -161,7 +161,7 @@ TEST_CASE("trials are ordered by phase, then metric, then number; NaN is last", 
     REQUIRE(order.size() == state.trials.size());
     const auto key = [&](base::TrialId id) {
         const auto& trial = state.trial(id);
-        const bool active = trial.phase == study::TrialPhase::running || trial.phase == study::TrialPhase::ending;
+        const bool active = trial.attempt.live;
         const double best = std::isnan(trial.best) ? -1.0 : trial.best;
         return std::tuple(active ? 0 : 1, -best, id.value());
     };
@@ -216,10 +216,9 @@ TEST_CASE("The deadline is told in the time of day, with the last new trial wher
     state.pace.set_deadline(state.now + std::chrono::hours(30));
     CHECK(deadline_line(state, wall, {}) == "deadline  2026-11-22T06:58Z\n");
     // An iteration takes 600 s, the start of an attempt 60 s, a checkpoint 300 s.
-    tuner::TrialState trial;
+    tuner::Trial trial;
     state.pace.learn_from_report(trial, base::StudyTime{std::chrono::seconds(660)}, 1, 600.0, 0.0, true);
-    trial.phase = study::TrialPhase::ending;
-    state.pace.learn_from_checkpoint(trial, base::StudyTime{std::chrono::seconds(960)}, 1);
+    state.pace.learn_from_checkpoint(trial, base::StudyTime{std::chrono::seconds(960)}, 1, true);
     CHECK(deadline_line(state, wall, {}) == "deadline  2026-11-22T06:58Z, last new trial about 06:42Z\n");
     state.pace.set_deadline(state.now + std::chrono::minutes(16));
     CHECK(deadline_line(state, wall, {}) == "deadline  2026-11-21T01:14Z, no time for a new trial\n");
@@ -361,7 +360,7 @@ TEST_CASE("the total of a live view never goes back, and is called an estimate w
         for (std::uint32_t i = 0; i < study.tuner.state().trials.size() && !study.tuner.state().ended; ++i) {
             if (study.state(i).phase != study::TrialPhase::running) continue;
             moved = true;
-            const base::Iteration next = study.state(i).attempt_iteration + 1;
+            const base::Iteration next = study.state(i).attempt.iteration + 1;
             if (next == 5)
                 study.over(i, study::AttemptOutcome::failed, {"its rest is not trained"});
             else

@@ -105,12 +105,12 @@ class StudyByHand {
             for (std::uint32_t i = 0; i < tuner.state().trials.size(); ++i) {
                 if (state(i).phase != study::TrialPhase::running) continue;
                 moved = true;
-                train(i, state(i).attempt_iteration + 1, value(i, state(i).attempt_iteration + 1));
+                train(i, state(i).attempt.iteration + 1, value(i, state(i).attempt.iteration + 1));
             }
         }
     }
 
-    [[nodiscard]] const tuner::TrialState& state(std::uint32_t trial) const {
+    [[nodiscard]] const tuner::Trial& state(std::uint32_t trial) const {
         return tuner.state().trial(base::TrialId{trial});
     }
 
@@ -119,7 +119,7 @@ class StudyByHand {
     std::vector<study::Record> records;
 
   private:
-    [[nodiscard]] base::Attempt attempt(std::uint32_t trial) const { return state(trial).attempt; }
+    [[nodiscard]] base::AttemptId attempt(std::uint32_t trial) const { return state(trial).attempt.id; }
     void keep() {
         records.insert(records.end(), out_.records.begin(), out_.records.end());
         out_.clear();

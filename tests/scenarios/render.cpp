@@ -14,7 +14,7 @@ std::string number(double value) {
     return text.str();
 }
 std::string id(TrialId trial) { return "#" + std::to_string(trial.value()); }
-std::string id(TrialId trial, Attempt attempt) { return id(trial) + "." + std::to_string(attempt.value()); }
+std::string id(TrialId trial, AttemptId attempt) { return id(trial) + "." + std::to_string(attempt.value()); }
 std::string list(const std::vector<Rank>& ranks) {
     std::string text;
     for (const Rank rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank.value());

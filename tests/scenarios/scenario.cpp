@@ -201,8 +201,8 @@ void Player::create(const std::string& body, std::string& text) {
     check(text, output);
 }
 
-base::Attempt Player::attempt_of(std::uint32_t trial) const {
-    return live_->state().trial(base::TrialId{trial}).attempt;
+base::AttemptId Player::attempt_of(std::uint32_t trial) const {
+    return live_->state().trial(base::TrialId{trial}).attempt.id;
 }
 
 void Player::report(std::istringstream& words, bool trains, std::string& text) {

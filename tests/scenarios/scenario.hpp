@@ -52,7 +52,7 @@ class Player {
     [[nodiscard]] bool happens(Line& line);
     [[nodiscard]] bool shows(Line& line) const;
     void create(const std::string& body, std::string& text);
-    [[nodiscard]] base::Attempt attempt_of(std::uint32_t trial) const;
+    [[nodiscard]] base::AttemptId attempt_of(std::uint32_t trial) const;
     void report(std::istringstream& words, bool trains, std::string& text);
     void save(std::uint32_t trial, base::Iteration iteration, std::optional<double> value, std::string& text);
     void end(std::uint32_t trial, study::AttemptOutcome outcome, study::Failure failure, std::string& text);

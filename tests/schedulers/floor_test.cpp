@@ -91,13 +91,4 @@ TEST_CASE("floor: repeated iterations are not entered twice, skipped rungs count
     CHECK(entries(d) == std::vector<std::uint64_t>{1, 0, 1, 0});
 }
 
-TEST_CASE("floor: a drain that pauses a trial at a rung does not take back that it goes on", "[schedulers]") {
-    Driver d(floor_rule());
-    const TrialId trial = d.add();
-    d.tell(trial, 1, 1.0, {Verb::pause, Reason::draining});
-    CHECK(d.scheduler().rungs().front().promoted == 1);
-    CHECK(d.scheduler().next_decision_point(trial, 1) == 3);
-    CHECK(!d.scheduler().pauses());
-}
-
 } // namespace floor_test

@@ -426,17 +426,6 @@ TEST_CASE("Who was chosen and fails before it goes on leaves its place to the ne
     CHECK(d.scheduler().out_of_reach(TrialId(4)));
 }
 
-TEST_CASE("A chosen trial that still saves its state is waited for", "[schedulers][hyperband]") {
-    Brackets d(hyperband(3, 3));
-    d.add_many(3);
-    d.at(0, 1, 1);
-    d.at(1, 1, 2);
-    d.tell(TrialId(2), 1, 3, d.ask(TrialId(2), 1, 3, true)); // told to pause; its attempt goes on
-    CHECK(std::holds_alternative<Wait>(d.work({.can_create = false, .active = true})));
-    d.ended(TrialId(2), study::AttemptOutcome::lost);
-    CHECK(d.promote_all() == Numbers{2});
-}
-
 TEST_CASE("A bracket of fewer trials than eta trains its best one to the end", "[schedulers][hyperband]") {
     Brackets d(hyperband(9, 2));
     d.add_many(2);
@@ -583,7 +572,7 @@ TEST_CASE("The plan says what will be trained, to the iteration", "[schedulers][
             INFO(trials << " trials, " << table);
             const study::StudySpec spec = hyperband(27, trials, {{"table", table}});
             testing::WorldOptions options = calm(trials, 3, 0.0);
-            options.paused_at_verdict = true; // no reports after a verdict
+            options.by_turn = true; // never contended
             testing::World world(spec, options);
             world.run();
             CHECK(world.iterations() == plan_of(spec).iterations);

@@ -34,7 +34,7 @@ struct Members : testing::SchedulerDriver {
         for (std::uint32_t i = 0; i < spec.num_trials; ++i) {
             const auto own = configurations.empty() ? configuration(i) : configurations[i];
             apply(study::TrialCreated{TrialId(i), {}, 1, 0, 0, {}, own});
-            apply(study::TrialStarted{TrialId(i), base::Attempt(1), {}, {base::Rank(i + 1)}, {}});
+            apply(study::TrialStarted{TrialId(i), base::AttemptId(1), {}, {base::Rank(i + 1)}, {}});
         }
     }
     static space::Configuration configuration(std::uint32_t i) {
@@ -60,7 +60,7 @@ struct Members : testing::SchedulerDriver {
     void save(std::uint32_t trial, Iteration iteration) {
         study::CheckpointRef checkpoint{.iteration = iteration, .path = path(trial, iteration)};
         checkpoint.generation = generations[trial];
-        apply(study::CheckpointCommitted{TrialId(trial), base::Attempt(1), {}, checkpoint});
+        apply(study::CheckpointCommitted{TrialId(trial), base::AttemptId(1), {}, checkpoint});
     }
     static std::string path(std::uint32_t trial, Iteration iteration) {
         return std::to_string(trial) + "@" + std::to_string(iteration);

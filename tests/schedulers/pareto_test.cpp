@@ -34,7 +34,7 @@ struct Both : Driver {
         const Verdict verdict =
             scheduler().decide({trial, iteration, study::Score(values, true), std::isnan(quality)}, false);
         apply(study::Reported{trial,
-                              base::Attempt(1),
+                              base::AttemptId(1),
                               {},
                               iteration,
                               0.0,

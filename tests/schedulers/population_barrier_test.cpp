@@ -39,18 +39,18 @@ struct AtBarriers : testing::SchedulerDriver {
             const auto own = static_cast<std::int64_t>(i);
             configurations.push_back(space::Configuration({{"lr", 2.0}, {"a", a.empty() ? own : a[i]}}));
             apply(study::TrialCreated{TrialId(i), {}, 1, 0, 0, {}, configurations.back()});
-            apply(study::TrialStarted{TrialId(i), base::Attempt(1), {}, {base::Rank(i + 1)}, {}});
+            apply(study::TrialStarted{TrialId(i), base::AttemptId(1), {}, {base::Rank(i + 1)}, {}});
         }
     }
     void arrive(std::uint32_t trial, Iteration iteration, double value) {
         REQUIRE(scheduler().is_barrier(TrialId(trial), iteration));
-        apply(study::ReportHeld{TrialId(trial), base::Attempt(1), {}, iteration, 0.0, {{study::MetricId(1), value}}});
+        apply(study::ReportHeld{TrialId(trial), base::AttemptId(1), {}, iteration, 0.0, {{study::MetricId(1), value}}});
         values[trial] = value;
     }
     void save(std::uint32_t trial, Iteration iteration) {
         study::CheckpointRef checkpoint{.iteration = iteration, .path = std::to_string(++saves)};
         checkpoint.generation = generations[trial];
-        apply(study::CheckpointCommitted{TrialId(trial), base::Attempt(1), {}, checkpoint});
+        apply(study::CheckpointCommitted{TrialId(trial), base::AttemptId(1), {}, checkpoint});
     }
     /// The verdicts that can be given now; who is told to save its state does, if `saves_states`.
     std::vector<std::uint32_t> judge(Iteration barrier, bool saves_states = true) {

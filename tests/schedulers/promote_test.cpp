@@ -197,32 +197,18 @@ TEST_CASE("a trial waits at a rung when others wait for ranks or when a better o
     CHECK(text(d.ask(seventh, 1, 8.5)) == "pause");
 }
 
-TEST_CASE("a paused trial is offered only after its ranks came back", "[schedulers]") {
-    Driver d(promote());
-    for (std::uint32_t i = 0; i < 3; ++i) {
-        d.add();
-        d.tell(TrialId(i), 1, i, {Verb::pause, Reason::rung});
-    }
-    CHECK(text(d.next()) == "-");
-    d.ended(TrialId(0), study::AttemptOutcome::paused);
-    CHECK(text(d.next()) == "-"); // #2 is the best; it still saves its checkpoint
-    d.ended(TrialId(2), study::AttemptOutcome::paused);
-    CHECK(text(d.next()) == "#2 1->3");
-}
-
-TEST_CASE("a trial told to pause is paused also when its attempt is lost, with it or with the head", "[schedulers]") {
-    for (const bool head : {false, true}) {
+TEST_CASE("a trial is paused from its verdict on, whatever becomes of its attempt", "[schedulers]") {
+    for (const auto& end : std::initializer_list<study::Record>{
+             study::AttemptEnded{TrialId(2), base::AttemptId(1), {}, study::AttemptOutcome::paused, false, {}},
+             study::AttemptEnded{TrialId(2), base::AttemptId(1), {}, study::AttemptOutcome::lost, true, {}},
+             study::IncarnationBegan{base::Incarnation(2), {}, "", {}}}) {
         Driver d(promote());
         for (std::uint32_t i = 0; i < 3; ++i) {
             d.add();
             d.tell(TrialId(i), 1, i, {Verb::pause, Reason::rung});
         }
-        CHECK(text(d.ask(TrialId(2), 2, 9)) == "pause"); // it may report again before it obeys
-        if (head) {
-            d.apply(study::IncarnationBegan{base::Incarnation(2), {}, "", {}});
-        } else {
-            d.ended(TrialId(2), study::AttemptOutcome::lost, true);
-        }
+        CHECK(text(d.next()) == "#2 1->3"); // it still saves its checkpoint
+        d.apply(end);
         CHECK(text(d.next()) == "#2 1->3");
         d.promote(*d.next());
         CHECK(d.ask(TrialId(2), 1, 2).reason == Reason::below_rung); // trains the gap since its checkpoint again
@@ -246,7 +232,7 @@ TEST_CASE("a promotion stays with the trial through losses", "[schedulers]") {
     CHECK(d.report(TrialId(2), 3, 2).verb == Verb::pause);
 }
 
-TEST_CASE("a trial paused by a drain between rungs is not entered, and never promoted from there", "[schedulers]") {
+TEST_CASE("a trial that loses its ranks between rungs is not entered, and never promoted from there", "[schedulers]") {
     Driver d(promote(27, 1));
     d.add();
     d.report(TrialId(0), 1, 1.0);
@@ -254,16 +240,16 @@ TEST_CASE("a trial paused by a drain between rungs is not entered, and never pro
     d.report(TrialId(1), 1, 2.0);
     d.add();
     CHECK(d.report(TrialId(2), 1, 3.0).verb == Verb::go_on);
-    d.tell(TrialId(2), 2, 3.0, {Verb::pause, Reason::draining});
+    CHECK(d.report(TrialId(2), 2, 3.0).verb == Verb::go_on);
     d.ended(TrialId(2), study::AttemptOutcome::paused);
     CHECK(d.scheduler().rungs()[1].entries == 0);
     CHECK(text(d.next({.can_create = false, .active = true})) == "-"); // the tuner lets it wait again
     d.started(TrialId(2));
     CHECK(d.report(TrialId(2), 3, 3.0).verb == Verb::pause);
     CHECK(rungs(d)[1] == "3: 1 -> 0");
-    // A drain may pause a finishing trial at a rung; it still goes to the ceiling.
+    // A finishing trial is entered at the rungs on its way.
     d.promote(*d.next({.can_create = false, .active = false}));
-    d.tell(TrialId(2), 9, 3.0, {Verb::pause, Reason::draining});
+    CHECK(d.report(TrialId(2), 9, 3.0).reason == Reason::finish_top);
     d.ended(TrialId(2), study::AttemptOutcome::paused);
     CHECK(rungs(d)[2] == "9: 1 -> 1");
     CHECK(text(d.next({.can_create = false, .active = true})) == "-");

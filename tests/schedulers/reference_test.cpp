@@ -72,12 +72,8 @@ class PromoteByTheBook {
             if (report->iteration < levels[t.rung]) return;
             if (!t.entered) entries(t).push_back({study::score(value_of(*report), study::Mode::max), report->trial});
             t.entered = true;
-            t.told = report->verdict.verb == Verb::pause && t.rung + 1 < levels.size();
-            if (t.rung + 1 < levels.size() && (report->verdict.verb == Verb::go_on || t.finishing)) promote(t);
-        } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
-            trials_[end->trial].paused = trials_[end->trial].told;
-        } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
-            for (auto& [id, t] : trials_) t.paused = t.told;
+            t.paused = report->verdict.verb == Verb::pause && t.rung + 1 < levels.size();
+            if (t.rung + 1 < levels.size() && report->verdict.verb == Verb::go_on) promote(t);
         } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
             Trial& t = trials_[promotion->trial];
             promote(t);
@@ -88,7 +84,7 @@ class PromoteByTheBook {
                 entries(t).push_back({-std::numeric_limits<double>::infinity(), close->trial});
                 t.entered = true;
             }
-            t.paused = t.told = t.finishing = false;
+            t.paused = t.finishing = false;
         }
     }
 
@@ -121,14 +117,14 @@ class PromoteByTheBook {
     struct Trial {
         std::uint32_t bracket = 0;
         std::size_t rung = 0;
-        bool entered = false, told = false, paused = false, finishing = false;
+        bool entered = false, paused = false, finishing = false;
     };
     using Key = std::pair<Iteration, std::uint32_t>; // level, bracket
 
     std::vector<Ranked>& entries(const Trial& t) { return rungs_[{levels_[t.bracket][t.rung], t.bracket}]; }
     static void promote(Trial& t) {
         ++t.rung;
-        t.entered = t.told = t.paused = false;
+        t.entered = t.paused = false;
     }
     [[nodiscard]] bool waits(const Ranked& entry, std::uint32_t bracket, std::size_t rung) const {
         const Trial& t = trials_.at(entry.trial);

@@ -35,7 +35,7 @@ struct One : testing::SchedulerDriver {
     void save(Iteration iteration) {
         study::CheckpointRef checkpoint{.iteration = iteration, .path = std::to_string(iteration)};
         checkpoint.generation = generation;
-        apply(study::CheckpointCommitted{trial, base::Attempt(1), {}, checkpoint});
+        apply(study::CheckpointCommitted{trial, base::AttemptId(1), {}, checkpoint});
     }
     /// Told to pause at this iteration, it does; its state is that of iteration `saved`.
     void pauses(Iteration iteration, std::optional<Iteration> saved) {

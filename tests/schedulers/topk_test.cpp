@@ -118,7 +118,7 @@ TEST_CASE("topk: the plan is what is trained", "[schedulers][topk]") {
             const study::StudySpec spec = topk(trials, {{"k", k}, {"first", 2}});
             testing::WorldOptions options;
             options.trials = trials;
-            options.paused_at_verdict = true; // no reports after a verdict
+            options.by_turn = true; // never contended
             options.loss = options.failure = options.stopper = options.drain = options.restart = 0.0;
             testing::World world(spec, options);
             world.run();

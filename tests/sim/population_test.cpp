@@ -210,7 +210,7 @@ TEST_CASE("A population whose states find no room goes on from those that are le
         for (const auto& undone : lives.all<study::ExploitUndone>()) CHECK(undone.why == study::StateLoss::evicted);
         evicted += lives.all<study::ExploitUndone>().size();
         for (const auto& started : lives.all<study::TrialStarted>())
-            if (started.attempt > base::Attempt{1} && std::holds_alternative<study::Fresh>(started.from)) ++again;
+            if (started.attempt > base::AttemptId{1} && std::holds_alternative<study::Fresh>(started.from)) ++again;
         trained += lives.all<study::Reported>().size();
     }
     CHECK(evicted > 50);

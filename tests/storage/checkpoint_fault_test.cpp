@@ -12,7 +12,7 @@ using ranktune::test::CrashFileSystem;
 
 namespace {
 
-constexpr CheckpointKey key{base::TrialId(7), 27, base::Incarnation(2), base::Attempt(3)};
+constexpr CheckpointKey key{base::TrialId(7), 27, base::Incarnation(2), base::AttemptId(3)};
 
 study::MemoryState state() {
     study::MemoryState state;
@@ -29,7 +29,7 @@ TEST_CASE("a study directory that was removed is not made again by a checkpoint"
     study::MemoryState state;
     state.blob("step", std::as_bytes(std::span("12")));
     CheckpointStore store(files, "/study");
-    CHECK_THROWS_AS(store.save({study::TrialId{3}, 5, base::Incarnation{1}, base::Attempt{1}}, state), base::IoError);
+    CHECK_THROWS_AS(store.save({study::TrialId{3}, 5, base::Incarnation{1}, base::AttemptId{1}}, state), base::IoError);
     CHECK_FALSE(files.exists("/study"));
     CHECK(files.operations() == 0);
 }

@@ -23,7 +23,7 @@ using ranktune::test::HookedFileSystem;
 using ranktune::testing::read_file;
 using ranktune::testing::TemporaryDirectory;
 
-const CheckpointKey key{base::TrialId(7), 27, base::Incarnation(2), base::Attempt(3)};
+const CheckpointKey key{base::TrialId(7), 27, base::Incarnation(2), base::AttemptId(3)};
 constexpr const char* folder_path = "checkpoints/7/27-2.3";
 
 void write_file(const fs::path& path, const std::string& text) {
@@ -76,7 +76,7 @@ TEST_CASE("a single file is copied from elsewhere and stays there", "[storage]")
     CHECK(read_file(saved.scratch + "/model/optimizer/state 1") == "abc");
     fs::create_symlink("optimizer/state 1", saved.scratch + "/model/latest");
     CheckpointKey other = key;
-    other.attempt = base::Attempt(4);
+    other.attempt = base::AttemptId(4);
     const auto linked = saved.store.adopt(other, saved.scratch + "/model/latest", true);
     CHECK(fs::is_regular_file(fs::symlink_status(saved.store.locate(linked))));
     CHECK(read_file(saved.store.locate(linked)) == "abc");

@@ -19,7 +19,7 @@ namespace ranktune::storage::checkpoint_store_test {
 namespace {
 using test::TemporaryDirectory;
 
-const CheckpointKey key{base::TrialId(7), 27, base::Incarnation(2), base::Attempt(3)};
+const CheckpointKey key{base::TrialId(7), 27, base::Incarnation(2), base::AttemptId(3)};
 
 study::MemoryState sample_state() {
     study::MemoryState state;

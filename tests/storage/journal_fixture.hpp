@@ -39,7 +39,7 @@ class RecordingLog final : public base::LogSink {
 inline study::Record report(std::uint64_t number) {
     study::Reported r;
     r.trial = base::TrialId(static_cast<std::uint32_t>(number % 1000));
-    r.attempt = base::Attempt(1);
+    r.attempt = base::AttemptId(1);
     r.at = base::from_ns(static_cast<std::int64_t>(number) * 1000);
     r.iteration = number;
     r.seconds = static_cast<double>(number) * 0.5;

@@ -56,7 +56,7 @@ TEST_CASE("a journal of format 1 is refused with a sentence", "[storage]") {
 TEST_CASE("a report of one metric takes at most 64 bytes, alone in its frame, with its decision", "[storage]") {
     study::Reported r;
     r.trial = base::TrialId(999'999);
-    r.attempt = base::Attempt(3);
+    r.attempt = base::AttemptId(3);
     r.at = base::from_ns(std::int64_t{300} * 3600 * 1'000'000'000);
     r.iteration = 16'000;
     r.seconds = 1e6;

@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
             state.put("every.float16", halves, {256, 256});
             state.put("every.bfloat16", brains, {256, 256});
             static_cast<void>(
-                store.save({base::TrialId(0), i, base::Incarnation(incarnation), base::Attempt(1)}, state));
+                store.save({base::TrialId(0), i, base::Incarnation(incarnation), base::AttemptId(1)}, state));
             using Role = Column::Role;
             Results results{"test", "uuid", "loss", "min", "0", "", {}};
             results.tables.push_back({"reports",

@@ -71,16 +71,16 @@ std::vector<Record> records_of_beginnings() {
         TrialCreated{
             TrialId(max32), first_time, max32, max32, max64, {last_origin, max64, max32}, every_kind_of_value()},
         TrialStarted{},
-        TrialStarted{TrialId(max32), Attempt(max32), last_time, {Rank(0), Rank(7), Rank(max32)}, checkpoint()},
+        TrialStarted{TrialId(max32), AttemptId(max32), last_time, {Rank(0), Rank(7), Rank(max32)}, checkpoint()},
         TrialStarted{TrialId(3),
-                     Attempt(1),
+                     AttemptId(1),
                      last_time,
                      {Rank(max32), Rank(0)},
                      Donor{TrialId(max32), {max64, odd_text, max64, max64, 0.5, {max64}, max32}},
                      max32},
         Reported{},
         Reported{TrialId(max32),
-                 Attempt(max32),
+                 AttemptId(max32),
                  last_time,
                  max64,
                  inf,
@@ -95,14 +95,14 @@ std::vector<Record> records_of_beginnings() {
 std::vector<Record> records_of_ends() {
     return {
         CheckpointCommitted{},
-        CheckpointCommitted{TrialId(max32), Attempt(max32), first_time, checkpoint()},
-        CheckpointCommitted{TrialId(max32), Attempt(max32), first_time, sharded()},
-        TrialStarted{TrialId(max32), Attempt(max32), last_time, {Rank(7)}, sharded()},
+        CheckpointCommitted{TrialId(max32), AttemptId(max32), first_time, checkpoint()},
+        CheckpointCommitted{TrialId(max32), AttemptId(max32), first_time, sharded()},
+        TrialStarted{TrialId(max32), AttemptId(max32), last_time, {Rank(7)}, sharded()},
         CheckpointReleased{},
         CheckpointReleased{TrialId(max32), odd_text, true},
         AttemptEnded{},
-        AttemptEnded{TrialId(max32), Attempt(max32), last_time, AttemptOutcome::lost, true, {odd_text, max32}},
-        AttemptEnded{TrialId(1), Attempt(1), last_time, AttemptOutcome::failed, false, {odd_text}},
+        AttemptEnded{TrialId(max32), AttemptId(max32), last_time, AttemptOutcome::lost, true, {odd_text, max32}},
+        AttemptEnded{TrialId(1), AttemptId(1), last_time, AttemptOutcome::failed, false, {odd_text}},
         TrialPromoted{},
         TrialPromoted{TrialId(max32), last_time, max64, max64, Reason::finish_top},
         TrialClosed{},
@@ -128,11 +128,11 @@ std::vector<Record> records_of_requests() {
         DeadlineSet{},
         DeadlineSet{last_time, last_time},
         ReportHeld{},
-        ReportHeld{TrialId(max32), Attempt(max32), last_time, 1, 0.5, {{MetricId(0), 0.25}, {MetricId(7), -1.0}}},
+        ReportHeld{TrialId(max32), AttemptId(max32), last_time, 1, 0.5, {{MetricId(0), 0.25}, {MetricId(7), -1.0}}},
         JobDied{},
-        JobDied{
-            last_time,
-            {{{TrialId(max32), Attempt(max32), {odd_text, max32}}, true}, {{TrialId(0), Attempt(1), {"", 0}}, false}}},
+        JobDied{last_time,
+                {{{TrialId(max32), AttemptId(max32), {odd_text, max32}}, true},
+                 {{TrialId(0), AttemptId(1), {"", 0}}, false}}},
         HostRetired{},
         HostRetired{odd_text, last_time, {TrialId(0), TrialId(max32)}},
         HostRetired{"n1", last_time, {TrialId(0)}, odd_text},
@@ -175,7 +175,7 @@ std::vector<Record> examples() {
 }
 
 Reported small_report(std::size_t metrics) {
-    Reported report{TrialId(9999), Attempt(2), base::from_ns(86'400'000'000'000), 27, 812.25, {}, {}};
+    Reported report{TrialId(9999), AttemptId(2), base::from_ns(86'400'000'000'000), 27, 812.25, {}, {}};
     for (std::size_t i = 0; i < metrics; ++i)
         report.metrics.push_back({MetricId(static_cast<std::uint16_t>(i)), 0.1 * static_cast<double>(i)});
     report.verdict = {Verb::go_on, Reason::below_median, 0.7125, 0.6914};
@@ -413,7 +413,7 @@ TEST_CASE("a report of one metric takes at most 64 bytes, and each further metri
 
     Reported longest = small_report(1);
     longest.trial = TrialId(max32);
-    longest.attempt = Attempt((1U << 21U) - 1);
+    longest.attempt = AttemptId((1U << 21U) - 1);
     longest.at = last_time;
     longest.iteration = (Iteration{1} << 49U) - 1;
     longest.seconds = -1e300;

@@ -89,7 +89,7 @@ TEST_CASE("How a start asked for a requeue is read as it was written, and an unk
 TEST_CASE("A crash note counts, whatever other evidence says", "[studydir]") {
     LastEnd end = killed();
     end.told = ToldEnd::outside;
-    end.notes = {{study::TrialId{3}, study::Attempt{1}, {"killed by signal 11 (SIGSEGV)", 2}}};
+    end.notes = {{study::TrialId{3}, study::AttemptId{1}, {"killed by signal 11 (SIGSEGV)", 2}}};
     const auto death = death_of_job(end);
     REQUIRE(death);
     CHECK(death->notes.size() == 1);
@@ -98,11 +98,12 @@ TEST_CASE("A crash note counts, whatever other evidence says", "[studydir]") {
 TEST_CASE("A rank whose GPU did not answer accuses no trial, and is a death of the job", "[studydir]") {
     LastEnd end = killed();
     end.told = ToldEnd::outside; // as far as the launcher knows
-    end.sick = {{study::TrialId{3}, study::Attempt{1}, {"the GPU failed", 2}}};
+    end.sick = {{study::TrialId{3}, study::AttemptId{1}, {"the GPU failed", 2}}};
     const auto death = death_of_job(end);
     REQUIRE(death);
     CHECK(death->notes.empty());
-    end.notes = {{study::TrialId{4}, study::Attempt{1}, {"killed by signal 11 (SIGSEGV)", 1}}}; // another rank crashed
+    end.notes = {
+        {study::TrialId{4}, study::AttemptId{1}, {"killed by signal 11 (SIGSEGV)", 1}}}; // another rank crashed
     CHECK(death_of_job(end)->notes == end.notes);
 }
 
@@ -116,7 +117,7 @@ TEST_CASE("A rank writes its crash note once, and the next head reads it", "[stu
     leave_crash_note(CrashCause::trial, "before it is known where");
     prepare_crash_note(study, base::Incarnation{4}, base::Rank{12});
     leave_crash_note(CrashCause::trial, "without a trial");
-    note_attempt({base::TrialId{7}, base::Attempt{2}, base::Incarnation{4}});
+    note_attempt({base::TrialId{7}, base::AttemptId{2}, base::Incarnation{4}});
     leave_crash_note(CrashCause::trial, "killed by signal 11 (SIGSEGV)");
     leave_crash_note(CrashCause::trial, "a second time");
 
@@ -124,7 +125,7 @@ TEST_CASE("A rank writes its crash note once, and the next head reads it", "[stu
     REQUIRE(notes.trial.size() == 1);
     CHECK(notes.device.empty());
     CHECK(notes.trial[0] ==
-          study::CrashNote{study::TrialId{7}, study::Attempt{2}, {"killed by signal 11 (SIGSEGV)", 12}});
+          study::CrashNote{study::TrialId{7}, study::AttemptId{2}, {"killed by signal 11 (SIGSEGV)", 12}});
     CHECK(read_crash_notes(files, study, 5).trial.empty()); // another start
 }
 
@@ -144,8 +145,8 @@ TEST_CASE("A crash note's cause decides whom it accuses, not its words", "[study
     left("5", "7 0 trial without an attempt\n");
     const auto notes = read_crash_notes(files, study, 4);
     REQUIRE(notes.trial.size() == 2);
-    CHECK(notes.trial[0] == study::CrashNote{study::TrialId{5}, study::Attempt{1}, {"no report within 2s", 2}});
-    CHECK(notes.trial[1] == study::CrashNote{study::TrialId{7}, study::Attempt{2}, {"device: out of memory", 10}});
+    CHECK(notes.trial[0] == study::CrashNote{study::TrialId{5}, study::AttemptId{1}, {"no report within 2s", 2}});
+    CHECK(notes.trial[1] == study::CrashNote{study::TrialId{7}, study::AttemptId{2}, {"device: out of memory", 10}});
     REQUIRE(notes.device.size() == 1);
     CHECK(notes.device[0].failure.rank == 9);
 }

@@ -34,7 +34,7 @@ TEST_CASE("a checkpoint that its trial has released is no orphan while another t
     }
     tuner::State state;
     state.trials.add({}); // it had 0/4 and 0/8
-    tuner::TrialState other;
+    tuner::Trial other;
     other.takeovers.push_back({4, {base::TrialId{0}, checkpoint("checkpoints/0/4-1.1.h5")}, {}});
     other.unsettled = 1;
     other.checkpoints.push_back(checkpoint("checkpoints/1/4-1.1.h5"));

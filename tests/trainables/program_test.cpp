@@ -27,7 +27,7 @@ ProgramFacts facts() {
     facts.study = "digits";
     facts.study_directory = "/s";
     facts.trial = base::TrialId{17};
-    facts.attempt = base::Attempt{2};
+    facts.attempt = base::AttemptId{2};
     facts.seed = 9;
     facts.iterations = 27;
     facts.iteration = 3;

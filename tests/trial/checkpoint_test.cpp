@@ -167,7 +167,7 @@ TEST_CASE("a state is written while the caller goes on, and its memory is reused
     CHECK(writer.idle());
     CHECK(!writer.wait());
     put(1.0);
-    writer.start({base::TrialId{7}, 1, base::Incarnation{1}, base::Attempt{1}});
+    writer.start({base::TrialId{7}, 1, base::Incarnation{1}, base::AttemptId{1}});
     CHECK(!writer.idle());
     CHECK(!writer.take());
     disk.set_value();
@@ -180,12 +180,12 @@ TEST_CASE("a state is written while the caller goes on, and its memory is reused
     CHECK(written == std::vector<double>{1.0});
 
     put(2.0);
-    writer.start({base::TrialId{7}, 2, base::Incarnation{1}, base::Attempt{1}});
+    writer.start({base::TrialId{7}, 2, base::Incarnation{1}, base::AttemptId{1}});
     const auto second = writer.wait();
     REQUIRE(second);
     CHECK(second->error == "no space left on device");
     put(3.0);
-    writer.start({base::TrialId{7}, 3, base::Incarnation{1}, base::Attempt{1}});
+    writer.start({base::TrialId{7}, 3, base::Incarnation{1}, base::AttemptId{1}});
     // The destructor waits for the write.
 }
 

@@ -52,7 +52,7 @@ struct Takeover : Programs {
         const std::string file = home.path() + "/theirs.txt";
         std::ofstream(file) << "0.25\n0.125\n";
         donor.trial = base::TrialId{7};
-        donor.checkpoint = io.adopt({donor.trial, 2, base::Incarnation{1}, base::Attempt{1}}, file, false);
+        donor.checkpoint = io.adopt({donor.trial, 2, base::Incarnation{1}, base::AttemptId{1}}, file, false);
     }
     /// The first attempt: told to exploit after two iterations.
     void told_to_exploit() {

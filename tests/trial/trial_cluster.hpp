@@ -124,7 +124,7 @@ class TrialCluster {
     /// Prepares a new attempt of trial 0 on the first `ranks` threads.
     study::StartTrial& prepare(int ranks, base::Iteration decision_point, study::StartFrom from = study::Fresh{}) {
         start_ = {};
-        start_.attempt = base::Attempt{++attempts_};
+        start_.attempt = base::AttemptId{++attempts_};
         start_.incarnation = base::Incarnation{1};
         start_.configuration = configuration;
         start_.decision_point = decision_point;

@@ -112,7 +112,7 @@ TEST_CASE("an attempt after another failure saves its best state", "[tuner]") {
 
 TEST_CASE("a checkpoint of the best iteration with another value does not have the weights of the best value",
           "[tuner]") {
-    TrialState t;
+    Trial t;
     t.best = 0.75;
     t.best_iteration = 2;
     const study::Objective objective{"score", Mode::max};

@@ -27,12 +27,6 @@ List ids(const std::vector<std::uint32_t>& numbers) {
     return all;
 }
 
-study::StudySpec spec_of(bool deterministic) {
-    study::StudySpec spec;
-    spec.deterministic = deterministic;
-    return spec;
-}
-
 /// Trials on ranks 1 and 2 of host a, 3 of b, 4 of c.
 struct Scene {
     Scene() : Scene(workers_on({"a", "a", "b", "c"})) {}
@@ -40,9 +34,9 @@ struct Scene {
         placement.begin(workers);
         blame.begin(placement.hosts().size(), placement.devices().size());
     }
-    TrialState& add(TrialPhase phase, const std::vector<std::uint32_t>& on = {1}) {
-        TrialState t = in_phase(phase);
-        t.ranks = ranks(on);
+    Trial& add(TrialPhase phase, const std::vector<std::uint32_t>& on = {1}) {
+        Trial t = in_phase(phase);
+        t.attempt.ranks = ranks(on);
         trials.add(std::move(t));
         return trials.at(TrialId{static_cast<std::uint32_t>(trials.size() - 1)});
     }
@@ -52,8 +46,8 @@ struct Scene {
     /// An attempt of the trial ends on these ranks.
     void ended(std::uint32_t trial, const std::vector<std::uint32_t>& on, AttemptOutcome outcome,
                const std::string& message = {}, std::optional<std::uint32_t> failing = {}) {
-        TrialState& t = trials.at(TrialId{trial});
-        t.ranks = ranks(on);
+        Trial& t = trials.at(TrialId{trial});
+        t.attempt.ranks = ranks(on);
         blame.attempt_ended(TrialId{trial}, t, outcome, {message, failing}, placement);
     }
     void failed(std::uint32_t trial, std::uint32_t on, const std::string& message) {
@@ -61,13 +55,16 @@ struct Scene {
     }
     /// A trial reports progress on this rank.
     void well(std::uint32_t trial, std::uint32_t on, Iteration iteration = 1) {
-        TrialState& t = trials.at(TrialId{trial});
-        t.ranks = ranks({on});
+        Trial& t = trials.at(TrialId{trial});
+        t.attempt.ranks = ranks({on});
         blame.got_on(TrialId{trial}, t, iteration, placement);
     }
-    void heard(std::uint32_t trial, bool deterministic = false) {
-        const study::StudySpec spec = spec_of(deterministic);
-        blame.heard(TrialId{trial}, trials.at(TrialId{trial}), trials, Occupancy(spec));
+    void heard(std::uint32_t trial, bool by_number = false) {
+        Trial& t = trials.at(TrialId{trial});
+        if (!t.unheard) return;
+        blame.heard(t, trials, [&](TrialId other) {
+            return by_number ? other < TrialId{trial} : trials[other].attempt.since <= t.attempt.since;
+        });
     }
     void close(std::uint32_t trial, TrialPhase phase, bool any_report = true) {
         const TrialId id{trial};
@@ -329,14 +326,14 @@ TEST_CASE("An incarnation begins without failures of hosts", "[tuner]") {
 
 TEST_CASE("Trials that fail before a report form a row until a trial that was started later reports", "[tuner]") {
     Scene s;
-    for (const double start : {1.0, 2.0, 4.0, 3.0, 5.0}) s.add(TrialPhase::running).since = at_second(start);
+    for (const double start : {1.0, 2.0, 4.0, 3.0, 5.0}) s.add(TrialPhase::running).attempt.since = at_second(start);
     s.trials.at(TrialId{4}).unheard = false; // heard before it failed
     for (const std::uint32_t trial : {0U, 1U, 2U, 4U}) s.close(trial, TrialPhase::failed);
     CHECK(s.blame.in_a_row() == ids({0, 1, 2}));
     s.heard(3); // started after 0 and 1, before 2
     CHECK_FALSE(s.trials[3].unheard);
     CHECK(s.blame.in_a_row() == ids({2}));
-    s.trials.at(TrialId{3}).since = at_second(9);
+    s.trials.at(TrialId{3}).attempt.since = at_second(9);
     s.heard(3); // its later reports change nothing
     CHECK(s.blame.in_a_row() == ids({2}));
     s.blame.forget_row();
@@ -345,7 +342,7 @@ TEST_CASE("Trials that fail before a report form a row until a trial that was st
 
 TEST_CASE("In logical time, trials are started in the order of their numbers", "[tuner]") {
     Scene s;
-    for (const double start : {1.0, 9.0, 3.0, 2.0}) s.add(TrialPhase::running).since = at_second(start);
+    for (const double start : {1.0, 9.0, 3.0, 2.0}) s.add(TrialPhase::running).attempt.since = at_second(start);
     for (const std::uint32_t trial : {0U, 1U, 3U}) s.close(trial, TrialPhase::failed);
     s.heard(2, true);
     CHECK(s.blame.in_a_row() == ids({3}));
@@ -368,6 +365,7 @@ TEST_CASE("Only failed trials count as failures, and as early failures only befo
     s.heard(4);
     CHECK(s.blame.early_failures() == 1);
     s.trials.at(TrialId{4}).reported = false;
+    Blame::begin_silence(s.trials.at(TrialId{4})); // reopened
     s.heard(4);
     CHECK(s.blame.early_failures() == 0);
     s.close(4, TrialPhase::failed, false);
@@ -376,7 +374,7 @@ TEST_CASE("Only failed trials count as failures, and as early failures only befo
 }
 
 TEST_CASE("A trial that begins again counts as unheard", "[tuner]") {
-    TrialState t = in_phase(TrialPhase::waiting);
+    Trial t = in_phase(TrialPhase::waiting);
     t.unheard = false;
     Blame::begin_silence(t);
     CHECK(t.unheard);
@@ -405,7 +403,7 @@ TEST_CASE("The message about a row quotes the most frequent message", "[tuner]")
 
 TEST_CASE("A failure is the same if iteration and message are the same", "[tuner]") {
     Scene s;
-    TrialState t = in_phase(TrialPhase::running);
+    Trial t = in_phase(TrialPhase::running);
     CHECK_FALSE(Blame::is_the_same(t, 0, ""));
     s.blame.note_failure(t, 3, "loss is NaN");
     CHECK(t.failures == 1);
@@ -425,8 +423,8 @@ TEST_CASE("A failure is the same if iteration and message are the same", "[tuner
 
 TEST_CASE("A trial that ran at two deaths of the job is a suspect", "[tuner]") {
     Scene s;
-    s.add(TrialPhase::running).attempt_iteration = 4;
-    s.add(TrialPhase::ending);
+    s.add(TrialPhase::running).attempt.iteration = 4;
+    s.trials.add(testing::winding_down(TrialPhase::paused));
     s.add(TrialPhase::waiting);
     s.add(TrialPhase::paused);
     s.die();
@@ -434,8 +432,8 @@ TEST_CASE("A trial that ran at two deaths of the job is a suspect", "[tuner]") {
     CHECK(s.trials[0].deaths == 1);
     CHECK(s.trials[0].died_at == 4);
     CHECK(s.trials[2].deaths == 0);
-    s.trials.at(TrialId{0}).attempt_iteration = 3; // started again from a checkpoint
-    s.trials.set_phase(TrialId{1}, TrialPhase::paused);
+    s.trials.at(TrialId{0}).attempt.iteration = 3; // started again from a checkpoint
+    s.trials.end_attempt(TrialId{1});
     s.die();
     CHECK(s.blame.suspects() == Ids{TrialId{0}});
     CHECK(s.trials[0].died_at == 4);
@@ -448,16 +446,18 @@ TEST_CASE("A death while a suspect is tried counts against the suspect only", "[
     Scene s;
     s.add_all(2, TrialPhase::running);
     s.die();
-    s.trials.set_phase(TrialId{1}, TrialPhase::paused);
+    s.trials.set_phase(TrialId{1}, TrialPhase::waiting);
+    s.trials.end_attempt(TrialId{1});
     s.die();
     REQUIRE(s.blame.suspects() == Ids{TrialId{0}});
-    s.trials.set_phase(TrialId{1}, TrialPhase::running); // beside it
+    s.trials.begin_attempt(TrialId{1}, AttemptId{2}, ranks({2}), {}, 0); // beside it
     s.die();
     CHECK(s.trials[0].deaths == 3);
     CHECK(s.trials[0].deaths_alone == 1);
     CHECK(s.trials[1].deaths == 1);
     CHECK(s.blame.deaths_alone() == 1);
     s.trials.set_phase(TrialId{0}, TrialPhase::waiting); // not being tried: the cause is unknown
+    s.trials.end_attempt(TrialId{0});
     s.die();
     CHECK(s.trials[0].deaths == 3);
     CHECK(s.trials[1].deaths == 2);
@@ -467,7 +467,7 @@ TEST_CASE("A death while a suspect is tried counts against the suspect only", "[
 
 TEST_CASE("A suspect is cleared by getting past the place where it died, and not before", "[tuner]") {
     Scene s;
-    s.add(TrialPhase::running).attempt_iteration = 4;
+    s.add(TrialPhase::running).attempt.iteration = 4;
     s.die();
     s.die();
     s.well(0, 3, 4);
@@ -497,7 +497,7 @@ TEST_CASE("A trial that saves its state, or throws, is no suspect; other ends do
 
 TEST_CASE("A suspect that is over is no suspect any more, and a reopened one begins anew", "[tuner]") {
     Scene s;
-    TrialState& t = s.add(TrialPhase::running);
+    Trial& t = s.add(TrialPhase::running);
     s.die();
     s.die();
     s.die();
@@ -552,7 +552,7 @@ TEST_CASE("Blame comes back from its snapshot, and its suspects from the trials"
     CHECK(Blame::failed_on(again.hosts()[0]) == ids({3}));
     CHECK(again.hosts()[2].well);
     // The messages are restored, too.
-    s.trials.at(TrialId{0}).ranks = ranks({3});
+    s.trials.at(TrialId{0}).attempt.ranks = ranks({3});
     again.attempt_ended(TrialId{0}, s.trials.at(TrialId{0}), AttemptOutcome::failed, {"no GPU"}, s.placement);
     CHECK(Blame::failed_on(again.hosts()[0]).empty());
 }

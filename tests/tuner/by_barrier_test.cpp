@@ -53,13 +53,13 @@ class Scene {
         placement_.begin(testing::workers_on(std::vector<std::string>(trials, "a")));
         for (std::uint32_t i = 0; i < trials; ++i) {
             trials_->add(in_phase(TrialPhase::running));
-            trials_->at(TrialId{i}).ranks = {Rank{i + 1}};
-            apply(study::TrialStarted{TrialId{i}, Attempt{1}, {}, {Rank{i + 1}}, Fresh{}});
+            trials_->at(TrialId{i}).attempt.ranks = {Rank{i + 1}};
+            apply(study::TrialStarted{TrialId{i}, AttemptId{1}, {}, {Rank{i + 1}}, Fresh{}});
         }
     }
 
     [[nodiscard]] const ByBarrier& admission() const { return *admission_; }
-    [[nodiscard]] TrialState& trial(std::uint32_t id) { return trials_->at(TrialId{id}); }
+    [[nodiscard]] Trial& trial(std::uint32_t id) { return trials_->at(TrialId{id}); }
     /// Like set_phase of the core, without a record: damage.
     void damage(std::uint32_t id, TrialPhase phase) { trials_->set_phase(TrialId{id}, phase); }
     /// "0@1 1@1": what has taken effect since the last call.
@@ -69,19 +69,21 @@ class Scene {
         const TrialId trial{id};
         const Standing standing = admission_->standing(trial, iteration);
         REQUIRE((standing == Standing::next || standing == Standing::early));
-        trials_->at(trial).attempt_iteration = iteration;
+        trials_->at(trial).attempt.iteration = iteration;
         if (standing == Standing::next)
-            admit({trial, Attempt{1}, iteration, 0.0, {}});
+            admit({trial, AttemptId{1}, iteration, 0.0, {}});
         else
-            apply(study::ReportHeld{trial, Attempt{1}, {}, iteration, 0.0, {}});
+            apply(study::ReportHeld{trial, AttemptId{1}, {}, iteration, 0.0, {}});
     }
     void ended(std::uint32_t id, AttemptOutcome outcome, TrialPhase left, bool retry = false) {
+        trials_->end_attempt(TrialId{id});
         trials_->set_phase(TrialId{id}, left);
-        apply(study::AttemptEnded{TrialId{id}, Attempt{1}, {}, outcome, retry, {}});
+        if (!retry && ends_trial(outcome)) admission_->end({TrialId{id}, outcome, {}});
+        apply(study::AttemptEnded{TrialId{id}, AttemptId{1}, {}, outcome, retry, {}});
     }
     void start(std::uint32_t id) {
-        trials_->set_phase(TrialId{id}, TrialPhase::running);
-        apply(study::TrialStarted{TrialId{id}, Attempt{2}, {}, trial(id).ranks, Fresh{}});
+        trials_->begin_attempt(TrialId{id}, AttemptId{2}, trial(id).attempt.ranks, {}, trial(id).attempt.iteration);
+        apply(study::TrialStarted{TrialId{id}, AttemptId{2}, {}, trial(id).attempt.ranks, Fresh{}});
     }
     void ask_to_yield(std::uint32_t id) { apply(study::YieldAsked{TrialId{id}, {}}); }
     void drain(Reason reason) { apply(study::DrainBegan{{}, reason, {}, Asker::none}); }
@@ -112,7 +114,7 @@ class Scene {
     }
     void admit(const ReportFact& fact) {
         log_ += (log_.empty() ? "" : " ") + std::to_string(fact.trial.value()) + "@" + std::to_string(fact.iteration);
-        TrialState& t = trials_->at(fact.trial);
+        Trial& t = trials_->at(fact.trial);
         t.iteration = fact.iteration;
         if (t.phase == TrialPhase::paused) trials_->set_phase(fact.trial, TrialPhase::waiting);
         apply(study::Reported{fact.trial, fact.attempt, {}, fact.iteration, 0.0, {}, {}});
@@ -206,7 +208,7 @@ TEST_CASE("A trial at a barrier gives its ranks to one in line, and goes on afte
     s.restore(s.snapshot());
     CHECK(s.admission().is_leaving(TrialId{1}));
     s.ended(1, AttemptOutcome::paused, TrialPhase::paused);
-    CHECK_FALSE(s.admission().any_leaving());
+    CHECK_FALSE(s.admission().is_leaving(TrialId{1}));
     CHECK(s.admission().at_barrier(TrialId{1}));
     CHECK_FALSE(s.admission().is_parked(TrialId{1}));
     s.start(0);
@@ -260,7 +262,7 @@ TEST_CASE("Invariants detect damage at a barrier", "[tuner]") {
     s.damage(0, TrialPhase::running);
     CHECK(broken(s.admission()).empty());
     s.ask_to_yield(1);
-    s.trial(1).ranks.push_back(Rank{2});
+    s.trial(1).attempt.ranks.push_back(Rank{2});
     CHECK(broken(s.admission()) == "the number of ranks that come back is off");
 }
 

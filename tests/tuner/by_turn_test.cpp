@@ -134,7 +134,7 @@ TEST_CASE("Reports that are repeated after a loss are known", "[tuner]") {
     turns.report(1, 2);
     turns.over(1, AttemptOutcome::lost, true);
     turns.start(1);
-    turns.trial(1).attempt_iteration = 0; // from the beginning
+    turns.trial(1).attempt.iteration = 0; // from the beginning
     CHECK(turns.turns().standing(TrialId{1}, 1) == Standing::known);
     CHECK(turns.turns().standing(TrialId{1}, 2) == Standing::known);
     CHECK(turns.turns().standing(TrialId{1}, 3) == Standing::early);
@@ -145,7 +145,7 @@ TEST_CASE("A trial without a slot has no turn: its reports are stale", "[tuner]"
     turns.report(0, 1); // told to stop: #1 has the slot
     CHECK(turns.turns().standing(TrialId{0}, 2) == Standing::foreign);
     CHECK(turns.turns().held(TrialId{0}) == nullptr);
-    turns.trial(0).attempt_iteration = 5;
+    turns.trial(0).attempt.iteration = 5;
     CHECK(turns.turns().received(TrialId{0}) == 5);
 }
 
@@ -190,10 +190,12 @@ TEST_CASE("An attempt that another one follows, or may follow, is no end", "[tun
     turns.over(0, AttemptOutcome::failed, true);
     CHECK(turns.turns().wants_ranks(TrialId{0}));
     turns.start(0);
-    turns.over(0, AttemptOutcome::paused);
-    turns.over(0, AttemptOutcome::unreachable);
-    CHECK(turns.turns().wants_ranks(TrialId{0}));
-    CHECK(turns.log().empty());
+    for (const AttemptOutcome outcome : {AttemptOutcome::paused, AttemptOutcome::unreachable}) {
+        turns.over(0, outcome);
+        CHECK(turns.turns().wants_ranks(TrialId{0}));
+        CHECK(turns.log().empty());
+        turns.start(0);
+    }
     turns.over(0, AttemptOutcome::lost);
     CHECK(turns.log() == "#0 lost");
 }
@@ -230,11 +232,11 @@ TEST_CASE("A study that ends for its surroundings takes back the failures of unh
 TEST_CASE("After a trial has left its slot, the end of its attempt only frees ranks", "[tuner]") {
     Turns turns(1, {1, 1});
     turns.report(0, 1);
-    REQUIRE(turns.trial(0).winding);
+    REQUIRE(winds_down(turns.trial(0)));
     CHECK(turns.turns().is_leaving(TrialId{0}));
     turns.over(0, AttemptOutcome::failed);
-    CHECK_FALSE(turns.trial(0).winding);
-    CHECK_FALSE(turns.turns().any_leaving());
+    CHECK_FALSE(winds_down(turns.trial(0)));
+    CHECK_FALSE(turns.turns().is_leaving(TrialId{0}));
     CHECK(turns.trial(0).phase == TrialPhase::stopped);
     CHECK(turns.log() == "0@1");
 }
@@ -374,15 +376,15 @@ TEST_CASE("Of the groups that only wait, the one whose turn comes last is asked 
     CHECK_FALSE(turns.turns().to_yield({}, 3, 0));
     turns.over(4, AttemptOutcome::paused);
     CHECK_FALSE(turns.turns().is_leaving(TrialId{4}));
-    CHECK(turns.turns().any_leaving());
+    CHECK(turns.turns().is_leaving(TrialId{2}));
     turns.begin_again();
-    CHECK_FALSE(turns.turns().any_leaving());
+    for (const std::uint32_t id : {0U, 1U, 2U, 3U, 4U}) CHECK_FALSE(turns.turns().is_leaving(TrialId{id}));
 }
 
 TEST_CASE("Ranks that come back are counted for every rank of the trial", "[tuner]") {
     Turns turns(2, {9, 9});
     turns.trial(1).decision_point = 1;
-    turns.trial(1).wanted_ranks = 3;
+    turns.trial(1).attempt.ranks = testing::ranks({1, 2, 3});
     turns.report(1, 1);
     turns.over(0, AttemptOutcome::lost, true);
     CHECK(turns.turns().to_yield(TrialId{0}, 4, 1) == TrialId{1});
@@ -396,7 +398,7 @@ TEST_CASE("A group that lost a rank is not asked for the others", "[tuner]") {
     turns.report(1, 1);
     turns.over(0, AttemptOutcome::lost, true);
     REQUIRE(turns.turns().to_yield(TrialId{0}, 1, 0) == TrialId{1});
-    turns.trial(1).abandoned = true;
+    turns.trial(1).attempt.abandoned = true;
     turns.apply(study::RankLost{Rank{1}, {}, "node down", false});
     CHECK_FALSE(turns.turns().is_parked(TrialId{1}));
     CHECK_FALSE(turns.turns().to_yield(TrialId{0}, 1, 0));
@@ -409,8 +411,9 @@ TEST_CASE("A trial that was told to pause has left, and its ranks are waited for
     CHECK(turns.turns().is_leaving(TrialId{0}));
     CHECK(turns.trial(1).slot == 0);
     turns.trials().set_phase(TrialId{1}, TrialPhase::waiting); // it has no ranks yet
+    turns.trials().end_attempt(TrialId{1});
     turns.begin_again();
-    CHECK_FALSE(turns.turns().any_leaving());
+    CHECK_FALSE(turns.turns().is_leaving(TrialId{0}));
     CHECK(turns.line() == Line{1});
 }
 
@@ -420,9 +423,10 @@ TEST_CASE("Records that contradict logical time are refused", "[tuner]") {
     Turns turns(1, {1, 1});
     turns.report(0, 1); // #1 has the slot
     const auto apply = [&](const study::Record& record) { return contradiction([&] { turns.apply(record); }); };
-    CHECK(apply(study::Reported{TrialId{0}, Attempt{1}, {}, 2, 0.0, {}, {}}) ==
+    CHECK(apply(study::Reported{TrialId{0}, AttemptId{1}, {}, 2, 0.0, {}, {}}) ==
           "trial #0 reports without having a slot");
-    CHECK(apply(study::ReportHeld{TrialId{0}, Attempt{1}, {}, 2, 0.0, {}}) == "a report of trial #0 waits for no turn");
+    CHECK(apply(study::ReportHeld{TrialId{0}, AttemptId{1}, {}, 2, 0.0, {}}) ==
+          "a report of trial #0 waits for no turn");
     CHECK(apply(study::TrialPromoted{TrialId{0}, {}, 1, 3}) == "there is no slot for trial #0");
 }
 
@@ -472,26 +476,27 @@ TEST_CASE("Trials and slots that disagree are found by the invariants", "[tuner]
         CHECK(damaged([&] {
                   turns.trial(0).slot = no_slot;
                   turns.trial(0).phase = TrialPhase::waiting;
+                  turns.trial(0).attempt.live = false;
               }) == "trial #0 and the list of those without a slot disagree");
     }
     SECTION("ranks that come back, and nobody counts on") {
-        CHECK(damaged([&] { turns.trial(0).winding = true; }) == "trial #0 leaves, but its ranks are not counted on");
+        CHECK(damaged([&] { turns.trial(0).phase = TrialPhase::finished; }) ==
+              "trial #0 leaves, but its ranks are not counted on");
     }
     SECTION("ranks that are counted on, and do not come back") {
         turns.apply(study::YieldAsked{TrialId{1}, {}});
-        CHECK(damaged([&] { turns.trial(1).phase = TrialPhase::waiting; }) ==
-              "trial #1 is waited for but holds no ranks");
+        CHECK(damaged([&] { turns.trial(1).attempt.live = false; }) == "trial #1 is waited for but holds no ranks");
     }
     SECTION("another number of ranks that come back") {
         turns.apply(study::YieldAsked{TrialId{1}, {}});
-        CHECK(damaged([&] { turns.trial(1).wanted_ranks = 2; }) == "the number of ranks that come back is off");
-    }
-    SECTION("a phase that there is not") {
-        CHECK(damaged([&] { turns.trial(0).phase = TrialPhase::ending; }) ==
-              "trial #0 is ending in a deterministic study");
+        CHECK(damaged([&] { turns.trial(1).attempt.ranks.push_back(Rank{9}); }) ==
+              "the number of ranks that come back is off");
     }
     SECTION("a phase that has no slot") {
-        CHECK(damaged([&] { turns.trial(0).phase = TrialPhase::paused; }) == "trial #0 has a slot but is paused");
+        CHECK(damaged([&] {
+                  turns.trial(0).phase = TrialPhase::paused;
+                  turns.trial(0).attempt.live = false;
+              }) == "trial #0 has a slot but is paused");
     }
     SECTION("reports that are behind the trial") {
         CHECK(damaged([&] { turns.trial(1).iteration = 1; }) == "trial #1 holds reports out of order");
@@ -500,8 +505,10 @@ TEST_CASE("Trials and slots that disagree are found by the invariants", "[tuner]
         CHECK(damaged([&] { turns.trial(0).iteration = 1; }) == "trial #0 has received something else than it holds");
     }
     SECTION("one that needs ranks, and is not on the list") {
-        CHECK(damaged([&] { turns.trial(0).phase = TrialPhase::waiting; }) ==
-              "trial #0 and the list of those that need ranks disagree");
+        CHECK(damaged([&] {
+                  turns.trial(0).phase = TrialPhase::waiting;
+                  turns.trial(0).attempt.live = false;
+              }) == "trial #0 and the list of those that need ranks disagree");
     }
     SECTION("one that waits for its turn, and is not on the list") {
         CHECK(damaged([&] { turns.trial(1).decision_point = 2; }) ==

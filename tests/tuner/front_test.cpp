@@ -48,7 +48,7 @@ TEST_CASE("a trial stands with its newest result, unless the one before was bett
     SmallCore core(two_goals("num_trials = 1\nmax_iterations = 9\nconstraints = [\"latency <= 9\"]\n", ""));
     core.began({"n0"});
     const auto standing = [&] {
-        const TrialState& t = core.trial(0);
+        const Trial& t = core.trial(0);
         return std::isnan(t.best) ? std::vector<double>{}
                                   : std::vector{t.best, t.others.at(0), static_cast<double>(t.best_iteration)};
     };

@@ -51,7 +51,7 @@ TEST_CASE("a study has at most 65,535 names of metrics, and says so", "[tuner]")
     const auto report = [&](Iteration iteration, std::uint32_t from, std::uint32_t to) {
         std::vector<study::NamedMetric> metrics = numbered(from, to);
         metrics.insert(metrics.begin(), {"score", 1.0});
-        core.step({StudyTime{}, study::ReportArrived{TrialId{0}, core.state().trial(TrialId{0}).attempt, incarnation,
+        core.step({StudyTime{}, study::ReportArrived{TrialId{0}, core.state().trial(TrialId{0}).attempt.id, incarnation,
                                                      iteration, 1.0, std::move(metrics)}},
                   out);
     };

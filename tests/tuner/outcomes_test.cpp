@@ -47,8 +47,8 @@ const std::vector<Scene> scenes = {
     {"stop", 0, {{0, 1, 0.5}, {0, 2, 0.95}}},
     {"go on (by turn)", 2, {{0, 1, 0.5}, {1, 1, 0.5}}},
     {"yield", 3, {{0, 1, 0.5}, {0, 2, 0.6}}}, // the turns of trial 1, and of trial 2, which has no rank, come before
-    {"out, paused", 2, {{0, 1, 0.5}, {1, 1, 0.5}, {0, 2, 0.6}}},
-    {"out, stopped", 2, {{0, 1, 0.5}, {1, 1, 0.5}, {0, 2, 0.95}}}};
+    {"pause (by turn)", 2, {{0, 1, 0.5}, {1, 1, 0.5}, {0, 2, 0.6}}},
+    {"stop (by turn)", 2, {{0, 1, 0.5}, {1, 1, 0.5}, {0, 2, 0.95}}}};
 
 std::string study_of(std::uint32_t slots, bool left, bool population = false) {
     std::string study = "max_iterations = 9\n";
@@ -93,11 +93,11 @@ std::string fate(const SmallCore& core) {
             const auto* checkpoint = std::get_if<CheckpointRef>(&started->from);
             return "runs again from " + std::to_string(checkpoint ? checkpoint->iteration : 0);
         }
-    return std::string(name(core.trial(0).phase)) + (core.trial(0).winding ? ", winding" : "");
+    return std::string(name(core.trial(0).phase)) + (winds_down(core.trial(0)) ? ", winding down" : "");
 }
 
 /// What the trial was charged with at this end, by what it had before.
-std::string costs(const TrialState& before, const TrialState& after) {
+std::string costs(const Trial& before, const Trial& after) {
     if (after.failures == before.failures && after.losses == before.losses) return "-";
     if (after.failures == before.failures + 1 && after.losses == before.losses) return "a failure";
     if (after.failures == before.failures && after.losses == before.losses + 1) return "a loss";
@@ -130,7 +130,7 @@ std::string table() {
             for (const bool left : {true, false}) {
                 SmallCore core = played(scene, left);
                 INFO(name(outcome) << ", told to " << scene.told << ", left " << left);
-                const TrialState before = core.trial(0);
+                const Trial before = core.trial(0);
                 core.over(0, outcome, {"it broke", 0});
                 text += row({std::string(name(outcome)), scene.told, left ? "yes" : "no", recorded(core), fate(core),
                              costs(before, core.trial(0)), host(core), study_after(core)});
@@ -213,7 +213,8 @@ TEST_CASE("An attempt that lost a rank is lost, whatever its leader says, unless
     const std::string by_turn = "deterministic = true\nmax_concurrent = 1\n";
     CHECK(played("", false, 0.5) == "lost, retry: ");
     CHECK(played("", true, 0.5) == "failed, retry: no report within 5 s");
-    CHECK(played("", true, 0.95) == "lost: "); // it had been told to stop
+    CHECK(played("", true, 0.95) ==
+          "failed: no report within 5 s"); // it had been told to stop: only its ranks come back
     CHECK(played(by_turn, false, 0.5) == "lost, retry: ");
     CHECK(played(by_turn, true, 0.5) == "disturbed, retry: no report within 5 s"); // hanging depends on the machine
     CHECK(played(by_turn, true, 0.95) == "disturbed: no report within 5 s");       // only its ranks come back
@@ -300,7 +301,7 @@ TEST_CASE("A failure on a host that is retired for it does not count", "[tuner]"
     core.over(0, AttemptOutcome::failed, {"no GPU"});
     core.over(2, AttemptOutcome::failed, {"no GPU"});
     core.report(3, 1, 0.95);
-    REQUIRE(core.trial(3).phase == TrialPhase::ending);
+    REQUIRE(core.trial(3).phase == TrialPhase::stopped);
     core.over(3, AttemptOutcome::failed, {"no GPU"});
     REQUIRE(core.record<study::HostRetired>() != nullptr);
     CHECK(core.trial(0).phase == TrialPhase::waiting);

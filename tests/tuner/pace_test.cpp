@@ -13,17 +13,17 @@ using testing::at_second;
 using testing::in_phase;
 
 /// Of a trial that was started at this time and has trained up to `iteration` before.
-TrialState started(double at, Iteration iteration = 0) {
-    TrialState t = in_phase(TrialPhase::running);
-    t.since = at_second(at);
-    t.attempt_iteration = iteration;
+Trial started(double at, Iteration iteration = 0) {
+    Trial t = in_phase(TrialPhase::running);
+    t.attempt.since = at_second(at);
+    t.attempt.iteration = iteration;
     return t;
 }
 
 /// As the core learns from a report.
-void report(Pace& pace, TrialState& t, double at, Iteration iteration, double seconds, bool first = false) {
+void report(Pace& pace, Trial& t, double at, Iteration iteration, double seconds, bool first = false) {
     pace.learn_from_report(t, at_second(at), iteration, seconds, t.seconds, first);
-    t.attempt_iteration = iteration;
+    t.attempt.iteration = iteration;
     t.iteration = iteration;
     t.seconds = seconds;
     t.reported = true;
@@ -32,12 +32,12 @@ void report(Pace& pace, TrialState& t, double at, Iteration iteration, double se
 /// Knows: 2 s from the start of an attempt to its training, 3 s an iteration.
 Pace taught() {
     Pace pace;
-    TrialState t = started(0);
+    Trial t = started(0);
     report(pace, t, 5, 1, 3, true); // told to start at 0, 3 s of training at 5
     return pace;
 }
 
-TrialState with_checkpoints(TrialState t, const std::vector<Iteration>& iterations) {
+Trial with_checkpoints(Trial t, const std::vector<Iteration>& iterations) {
     for (const Iteration iteration : iterations) t.checkpoints.push_back({iteration, "c", 1, 1, {}, {}});
     return t;
 }
@@ -55,20 +55,20 @@ TEST_CASE("Before any measurement, a checkpoint takes 10 s and everything else n
 
 TEST_CASE("The first report tells how long an attempt takes to begin, and an iteration", "[tuner]") {
     Pace pace;
-    TrialState t = started(100);
-    t.silent = true;
+    Trial t = started(100);
+    t.attempt.silent = true;
     report(pace, t, 105, 1, 3, true);
     // 5 s after the start command there were 3 s of training: 2 s went before.
     CHECK(t.pace == 3.0);
     CHECK(pace.iteration() == 3.0);
     CHECK(pace.needed(3.0, 1) == 2.0 + 3.0 + 10.0);
-    CHECK_FALSE(t.silent);
-    CHECK(t.since == at_second(105));
+    CHECK_FALSE(t.attempt.silent);
+    CHECK(t.attempt.since == at_second(105));
 }
 
 TEST_CASE("Slower measurements count at once, faster ones gradually", "[tuner]") {
     Pace pace = taught();
-    TrialState t = started(10);
+    Trial t = started(10);
     report(pace, t, 16, 2, 10); // 10 s for 2 iterations; the time between reports says nothing
     CHECK(t.pace == 5.0);
     CHECK(pace.iteration() == 5.0);
@@ -76,18 +76,18 @@ TEST_CASE("Slower measurements count at once, faster ones gradually", "[tuner]")
     CHECK(t.pace == 5.0 - 4.0 / 4);
     CHECK(pace.iteration() == 5.0 - 4.0 / 16);
     // An attempt that began in 1 s instead of 2: a quarter of the way.
-    TrialState other = started(20);
+    Trial other = started(20);
     report(pace, other, 24.75, 1, 3.75);
     CHECK(pace.needed(1.0, 1) == (2.0 - 1.0 / 4) + 1.0 + 10.0);
     // And one that took 6 s counts at once.
-    TrialState slow = started(30);
+    Trial slow = started(30);
     report(pace, slow, 40, 1, 4);
     CHECK(pace.needed(1.0, 1) == 6.0 + 1.0 + 10.0);
 }
 
 TEST_CASE("A report of a repeated iteration, or without training time, measures nothing", "[tuner]") {
     Pace pace = taught();
-    TrialState t = started(10, 4);
+    Trial t = started(10, 4);
     t.seconds = 8.0;
     report(pace, t, 32, 4, 28); // at 4 already
     CHECK(t.pace == 0.0);
@@ -98,7 +98,7 @@ TEST_CASE("A report of a repeated iteration, or without training time, measures 
     CHECK(t.pace == 0.0);
     CHECK(pace.iteration() == 3.0);
     for (const double seconds : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-        TrialState odd = started(40);
+        Trial odd = started(40);
         report(pace, odd, 50, 1, seconds);
         CHECK(odd.pace == 0.0);
         CHECK(pace.iteration() == 3.0);
@@ -108,30 +108,30 @@ TEST_CASE("A report of a repeated iteration, or without training time, measures 
 
 TEST_CASE("The first measurement of a study replaces the assumption", "[tuner]") {
     Pace pace;
-    TrialState lost = started(0);
+    Trial lost = started(0);
     pace.learn_from_loss(lost, at_second(40), true);
     CHECK(lost.pace == 50.0); // 40 s and a quarter more
     CHECK(pace.iteration() == 50.0);
-    TrialState t = started(50);
+    Trial t = started(50);
     report(pace, t, 52, 1, 2, true);
     CHECK(pace.iteration() == 2.0);
 }
 
 TEST_CASE("A first iteration that did not end is assumed to take a quarter more time than it had", "[tuner]") {
     Pace pace = taught();
-    TrialState t = started(0);
+    Trial t = started(0);
     pace.learn_from_loss(t, at_second(22), false); // 2 s to begin, 20 s of training
     CHECK(t.pace == 25.0);
     CHECK(pace.iteration() == 3.0); // others have reported: this one hung, or was killed
-    t.since = at_second(30);
+    t.attempt.since = at_second(30);
     pace.learn_from_loss(t, at_second(36), false); // 4 s of training say nothing new
     CHECK(t.pace == 25.0);
 
-    TrialState heard = started(0);
+    Trial heard = started(0);
     heard.reported = true;
     pace.learn_from_loss(heard, at_second(99), false);
     CHECK(heard.pace == 0.0);
-    TrialState waits = in_phase(TrialPhase::waiting);
+    Trial waits = in_phase(TrialPhase::waiting);
     pace.learn_from_loss(waits, at_second(99), true);
     CHECK(waits.pace == 0.0);
     CHECK(pace.iteration() == 3.0);
@@ -139,50 +139,44 @@ TEST_CASE("A first iteration that did not end is assumed to take a quarter more 
 
 TEST_CASE("Saving takes from the last report of an attempt to its checkpoint", "[tuner]") {
     Pace pace = taught();
-    const auto save = [&pace](TrialPhase phase, double report, double checkpoint, bool silent = false) {
-        TrialState t = in_phase(phase);
-        t.since = at_second(report);
-        t.silent = silent;
-        pace.learn_from_checkpoint(t, at_second(checkpoint), 1);
+    const auto save = [&pace](Trial t, double report, double checkpoint, bool silent = false) {
+        t.attempt.since = at_second(report);
+        t.attempt.silent = silent;
+        pace.learn_from_checkpoint(t, at_second(checkpoint), 1, winds_down(t));
         return pace.saving();
     };
-    CHECK(save(TrialPhase::running, 5, 9) == 10.0);      // written beside the training
-    CHECK(save(TrialPhase::ending, 5, 9, true) == 10.0); // without a report before
-    CHECK(save(TrialPhase::ending, 5, 9) == 4.0);
-    CHECK(save(TrialPhase::ending, 15, 17) == 3.5); // faster: a quarter of the way
-    CHECK(save(TrialPhase::ending, 20, 26) == 6.0); // slower
-    TrialState winding = in_phase(TrialPhase::paused);
-    winding.winding = true; // of a deterministic study: told, and not yet gone
-    winding.silent = false;
-    winding.since = at_second(30);
-    pace.learn_from_checkpoint(winding, at_second(38), 1);
-    CHECK(pace.saving() == 8.0);
-    CHECK(pace.needed(3.0, 1) == 2.0 + 3.0 + 8.0);
+    const Trial paused = testing::winding_down(TrialPhase::paused);
+    CHECK(save(in_phase(TrialPhase::running), 5, 9) == 10.0); // written beside the training
+    CHECK(save(paused, 5, 9, true) == 10.0);                  // without a report before
+    CHECK(save(paused, 5, 9) == 4.0);
+    CHECK(save(paused, 15, 17) == 3.5);                             // faster: a quarter of the way
+    CHECK(save(testing::winding_down(TrialPhase::finished), 20, 26) == 6.0); // slower
+    CHECK(pace.needed(3.0, 1) == 2.0 + 3.0 + 6.0);
 }
 
 TEST_CASE("The distance of checkpoints is learned from pauses without one, and from checkpoints", "[tuner]") {
     Pace pace;
-    TrialState program = with_checkpoints(started(0, 7), {3});
+    Trial program = with_checkpoints(started(0, 7), {3});
     pace.learn_from_pause(program, true, 20);
     CHECK(program.unsaved == 4); // 4 ... 7
     CHECK(pace.stretch() == 5);  // more than 4
     pace.learn_from_pause(program, true, 3);
     CHECK(pace.stretch() == 5); // never less
-    TrialState other = started(0, 9);
+    Trial other = started(0, 9);
     pace.learn_from_pause(other, true, 6);
     CHECK(other.unsaved == 9);
     CHECK(pace.stretch() == 6); // not more than a trial is trained for
 
-    pace.learn_from_checkpoint(program, at_second(1), 7); // 4 iterations behind the one before
+    pace.learn_from_checkpoint(program, at_second(1), 7, false); // 4 iterations behind the one before
     CHECK(program.unsaved == 0);
     CHECK(pace.stretch() == 4);
     program = with_checkpoints(program, {7});
-    pace.learn_from_checkpoint(program, at_second(2), 9);
+    pace.learn_from_checkpoint(program, at_second(2), 9, false);
     CHECK(pace.stretch() == 2);
-    pace.learn_from_checkpoint(program, at_second(3), 7); // the same checkpoint again measures nothing
+    pace.learn_from_checkpoint(program, at_second(3), 7, false); // the same checkpoint again measures nothing
     CHECK(pace.stretch() == 2);
 
-    TrialState saved = with_checkpoints(started(0, 7), {7});
+    Trial saved = with_checkpoints(started(0, 7), {7});
     pace.learn_from_pause(saved, true, 20); // nothing was lost
     CHECK(saved.unsaved == 0);
     CHECK(pace.stretch() == 2);
@@ -190,7 +184,7 @@ TEST_CASE("The distance of checkpoints is learned from pauses without one, and f
 
 TEST_CASE("A trainable in this process that has no checkpoint at a pause has none at all", "[tuner]") {
     Pace pace;
-    TrialState t = started(0, 2);
+    Trial t = started(0, 2);
     pace.learn_from_pause(t, false, 9);
     CHECK(t.unsaved == 2);
     CHECK(pace.stretch() == 9);
@@ -198,13 +192,13 @@ TEST_CASE("A trainable in this process that has no checkpoint at a pause has non
 
 TEST_CASE("The stretch of an attempt ends at what its trial is trained for", "[tuner]") {
     Pace pace;
-    const TrialState fresh = started(0);
+    const Trial fresh = started(0);
     CHECK(pace.stretch_of(fresh, 3, 9, true) == 1);
     CHECK(pace.stretch_of(fresh, 3, 9, false) == 3); // cannot save: all the way
-    const TrialState saved = with_checkpoints(fresh, {2});
+    const Trial saved = with_checkpoints(fresh, {2});
     CHECK(pace.stretch_of(saved, 3, 9, false) == 1);
     CHECK(pace.stretch_of(saved, 2, 9, false) == 7); // to its rung it has got: on to the end
-    TrialState unsaved = saved;
+    Trial unsaved = saved;
     unsaved.unsaved = 3; // 4 iterations, or more
     CHECK(pace.stretch_of(unsaved, 9, 9, true) == 4);
     CHECK(pace.stretch_of(unsaved, 5, 9, true) == 3);
@@ -253,10 +247,10 @@ TEST_CASE("Trials are told early enough for the slowest iteration and a checkpoi
     pace.set_deadline(at_second(100));
     CHECK(pace.time_to_tell(4.0) == at_second(100 - (4 + 10)));
     CHECK(pace.time_to_tell(0.0) == at_second(90)); // no trial runs, or the time is unknown
-    TrialState t = in_phase(TrialPhase::ending);
-    t.silent = false;
-    t.since = at_second(10);
-    pace.learn_from_checkpoint(t, at_second(11.5), 1);
+    Trial t = testing::winding_down(TrialPhase::paused);
+    t.attempt.silent = false;
+    t.attempt.since = at_second(10);
+    pace.learn_from_checkpoint(t, at_second(11.5), 1, true);
     CHECK(pace.time_to_tell(4.0) == at_second(100 - (4 + 1.5)));
 }
 
@@ -286,9 +280,9 @@ TEST_CASE("The invariants of Pace notice a snapshot that does not fit together",
 
 TEST_CASE("A restored Pace gives the same answers", "[tuner]") {
     Pace pace = taught();
-    TrialState t = in_phase(TrialPhase::ending);
-    t.silent = false;
-    pace.learn_from_checkpoint(t, at_second(1.25), 1);
+    Trial t = testing::winding_down(TrialPhase::paused);
+    t.attempt.silent = false;
+    pace.learn_from_checkpoint(t, at_second(1.25), 1, true);
     pace.set_deadline(at_second(200));
     pace.set_stretch(3);
     const auto bytes_of = [](const Pace& one) {

@@ -124,11 +124,11 @@ TEST_CASE("The event behind the records of each step is retold, for every kind o
     core.step(study::DeadlineKnown{StudyTime{std::chrono::hours(1)}});
     core.began({"n0", "n1", "n1"});
     core.step(study::ReportArrived{
-        TrialId{0}, Attempt{1}, Incarnation{1}, 1, 0.5, {{"loss", 2.0}, {"score", 0.5}, {"time", 0.1}}}); // new names
-    core.step(study::CheckpointSaved{TrialId{0}, Attempt{1}, Incarnation{1}, {1, "0/1", 4096, 0xabc, 0.5, {7, 8}}});
+        TrialId{0}, AttemptId{1}, Incarnation{1}, 1, 0.5, {{"loss", 2.0}, {"score", 0.5}, {"time", 0.1}}}); // new names
+    core.step(study::CheckpointSaved{TrialId{0}, AttemptId{1}, Incarnation{1}, {1, "0/1", 4096, 0xabc, 0.5, {7, 8}}});
     core.over(0, AttemptOutcome::paused);
     core.step(study::ReportArrived{TrialId{1},
-                                   Attempt{1},
+                                   AttemptId{1},
                                    Incarnation{1},
                                    1,
                                    0.5,
@@ -150,8 +150,8 @@ TEST_CASE("A death is retold with its notes, and a stop with its cause", "[tuner
     Retelling study(small_study("max_iterations = 9\ntime_budget = \"60s\"\n", "[failure]\nmax_failures = 1\n"));
     SmallCore& core = study.core;
     core.began({"n0", "n0"});
-    core.began({"n0", "n0"}, study::JobDeath{{{TrialId{0}, Attempt{1}, {"signal 11", 1}},
-                                              {TrialId{1}, Attempt{1}, {"no report within 5 s", 2}}}});
+    core.began({"n0", "n0"}, study::JobDeath{{{TrialId{0}, AttemptId{1}, {"signal 11", 1}},
+                                              {TrialId{1}, AttemptId{1}, {"no report within 5 s", 2}}}});
     CHECK(core.record<study::JobDied>()->notes.size() == 2);
     core.step(study::StopRequested{"x is never read", Reason::unread_parameter});
     core.over(0, AttemptOutcome::lost);
@@ -165,7 +165,7 @@ TEST_CASE("A death is retold with its notes, and a stop with its cause", "[tuner
 TEST_CASE("A report that waits for its turn is retold, with new metrics before it", "[tuner]") {
     Retelling study(small_study("max_iterations = 9\ndeterministic = true\nmax_concurrent = 2\n", ""));
     study.core.began({"n0", "n0"});
-    study.core.step(study::ReportArrived{TrialId{1}, Attempt{1}, Incarnation{1}, 1, 0.5, {{"score", 0.5}}});
+    study.core.step(study::ReportArrived{TrialId{1}, AttemptId{1}, Incarnation{1}, 1, 0.5, {{"score", 0.5}}});
     CHECK(study.core.record<study::ReportHeld>() != nullptr);
     study.core.report(1, 2, 0.5);
     study.core.report(0, 1, 0.5);
@@ -202,7 +202,7 @@ TEST_CASE("Names of metrics without their report are cut short, and so is a deat
 TEST_CASE("Records that no event begins with are retold as no event", "[tuner]") {
     const State state;
     const Record name = study::MetricDefined{MetricId{0}, "score"};
-    const study::Reported of_unknown_metric{TrialId{0}, Attempt{1}, {}, 1, 0.5, {{MetricId{1}, 0.5}}, {}};
+    const study::Reported of_unknown_metric{TrialId{0}, AttemptId{1}, {}, 1, 0.5, {{MetricId{1}, 0.5}}, {}};
     const std::vector<std::vector<Record>> all = {
         {study::StudyCreated{}},
         {study::TrialCreated{}},
@@ -232,7 +232,7 @@ TEST_CASE("Numbers of metrics are looked up among those that were known, and tho
     state.metrics = {"loss"};
     state.incarnation = Incarnation{4};
     const study::Reported report{
-        TrialId{2}, Attempt{3}, StudyTime{Duration{5}}, 6, 0.5, {{MetricId{1}, 0.25}, {MetricId{0}, 2.0}}, {}};
+        TrialId{2}, AttemptId{3}, StudyTime{Duration{5}}, 6, 0.5, {{MetricId{1}, 0.25}, {MetricId{0}, 2.0}}, {}};
     const Retold told = retold({study::MetricDefined{MetricId{1}, "score"}, report, study::TrialCreated{}}, state);
     REQUIRE(told.event);
     CHECK(text(*told.event) == "5 report #2.3 in 4: 6 after 0.500000 s score=0.250000 loss=2.000000");

@@ -82,8 +82,8 @@ class SmallCore {
 
     [[nodiscard]] const Tuner& core() const { return *core_; }
     [[nodiscard]] const State& state() const { return core_->state(); }
-    [[nodiscard]] const TrialState& trial(std::uint32_t id) const { return state().trial(TrialId{id}); }
-    [[nodiscard]] Attempt attempt(std::uint32_t trial) const { return state().trial(TrialId{trial}).attempt; }
+    [[nodiscard]] const Trial& trial(std::uint32_t id) const { return state().trial(TrialId{id}); }
+    [[nodiscard]] AttemptId attempt(std::uint32_t trial) const { return state().trial(TrialId{trial}).attempt.id; }
     [[nodiscard]] Incarnation incarnation() const { return incarnation_; }
     [[nodiscard]] StudyTime now() const { return now_; }
     /// Of the last event.

@@ -24,7 +24,7 @@ std::string with_points(const std::string& searcher) {
 }
 
 /// Runs one trial after the other on one rank, and answers what is to be prepared.
-std::vector<TrialState> trials_of(SmallCore& core, std::uint32_t count = 4) {
+std::vector<Trial> trials_of(SmallCore& core, std::uint32_t count = 4) {
     core.began({"n0"});
     for (std::uint32_t trial = 0; trial < count; ++trial) {
         for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open()))
@@ -34,7 +34,7 @@ std::vector<TrialState> trials_of(SmallCore& core, std::uint32_t count = 4) {
         core.report(trial, 1, 0.5);
         core.over(trial, AttemptOutcome::stopped);
     }
-    std::vector<TrialState> trials;
+    std::vector<Trial> trials;
     for (std::uint32_t trial = 0; trial < count; ++trial) trials.push_back(core.state().trial(TrialId(trial)));
     return trials;
 }
@@ -48,7 +48,7 @@ TEST_CASE("points to try first come first, completed by the searcher, and take n
             std::string text = with_points(searcher);
             if (deterministic) text.insert(text.find("seed ="), "deterministic = true\nmax_concurrent = 1\n");
             SmallCore core(text);
-            const std::vector<TrialState> trials = trials_of(core);
+            const std::vector<Trial> trials = trials_of(core);
             for (std::uint64_t i = 0; i < 3; ++i) CHECK(trials[i].origin == Origin{Origin::Kind::start, i, 0});
             CHECK(trials[0].configuration.text() == "x=0.25 y=0.5 kind=b");
             CHECK(trials[1].configuration.at("x") == space::Value(0.125));
@@ -69,7 +69,7 @@ TEST_CASE("a grid is searched whole, with the points to try first in front", "[t
     text.replace(text.find("\"uniform(0, 1)\""), 15, "[1, 2, 3]");
     SmallCore core(text);
     std::string all;
-    for (const TrialState& trial : trials_of(core, 3)) all += trial.configuration.text() + " ";
+    for (const Trial& trial : trials_of(core, 3)) all += trial.configuration.text() + " ";
     CHECK(all == "x=2 x=1 x=3 ");
     CHECK(core.state().ended);
 }

@@ -43,7 +43,7 @@ TEST_CASE("A trial is found by its number, which is its place in the table", "[t
     trials.reserve(2);
     CHECK(trials.empty());
     for (const std::uint32_t ranks : {3U, 5U}) {
-        TrialState t;
+        Trial t;
         t.wanted_ranks = ranks;
         trials.add(std::move(t));
     }
@@ -72,8 +72,11 @@ TEST_CASE("Trials are counted by their phases, and those that wait are listed in
     CHECK(trials.in(TrialPhase::running) == 0);
     CHECK(trials.waiting() == Ids{TrialId{0}, TrialId{1}, TrialId{3}});
 
-    trials.set_phase(TrialId{1}, TrialPhase::running);
+    trials.begin_attempt(TrialId{1}, AttemptId{1}, testing::ranks({2}), testing::at_second(3), 4);
     CHECK(trials[1].phase == TrialPhase::running);
+    CHECK(trials[1].attempt.live);
+    CHECK(trials[1].attempt.iteration == 4);
+    CHECK(trials.live_attempts() == 1);
     CHECK(trials.in(TrialPhase::waiting) == 2);
     CHECK(trials.in(TrialPhase::running) == 1);
     CHECK(trials.waiting() == Ids{TrialId{0}, TrialId{3}});
@@ -86,16 +89,27 @@ TEST_CASE("Trials are counted by their phases, and those that wait are listed in
     CHECK(trials.in(TrialPhase::waiting) == 3);
     CHECK(trials.waiting() == Ids{TrialId{0}, TrialId{2}, TrialId{3}});
     trials.check_invariants();
+
+    trials.set_phase(TrialId{1}, TrialPhase::waiting); // it is to go on from another state
+    CHECK(winds_down(trials[1]));
+    CHECK(trials.in(TrialPhase::waiting) == 4);
+    CHECK(trials.waiting() == Ids{TrialId{0}, TrialId{2}, TrialId{3}}); // its ranks are not back yet
+    trials.check_invariants();
+    trials.end_attempt(TrialId{1});
+    CHECK(trials.waiting() == Ids{TrialId{0}, TrialId{1}, TrialId{2}, TrialId{3}});
+    CHECK(trials.live_attempts() == 0);
+    CHECK(contradiction([&] { trials.end_attempt(TrialId{1}); }) == "attempt 1 of trial #1 ends twice");
+    trials.check_invariants();
 }
 
 TEST_CASE("Trials whose parameters have the same names hold them once", "[tuner]") {
     Trials trials;
     for (const double lr : {0.1, 0.2}) {
-        TrialState t;
+        Trial t;
         t.configuration = space::Configuration({{std::string("lr"), space::Value(lr)}});
         trials.add(std::move(t));
     }
-    const auto name_of = [](const TrialState& t) {
+    const auto name_of = [](const Trial& t) {
         const auto entries = t.configuration.entries();
         return &(*entries.begin()).name;
     };
@@ -108,15 +122,15 @@ TEST_CASE("Trials whose parameters have the same names hold them once", "[tuner]
 
 TEST_CASE("A table of trials comes back from its snapshot with counts and the list of those that wait", "[tuner]") {
     Trials trials = trials_in({TrialPhase::waiting, TrialPhase::paused, TrialPhase::failed, TrialPhase::waiting});
-    TrialState& t = trials.at(TrialId{1});
-    t.attempt = Attempt{3};
+    Trial& t = trials.at(TrialId{1});
+    t.attempt.id = AttemptId{3};
     t.iteration = 7;
     t.verdict = {Verb::pause, Reason::rung, 3.0, 9.0};
-    t.ranks = testing::ranks({2, 4});
+    t.attempt.ranks = testing::ranks({2, 4});
     t.checkpoints = {{6, "1/6", 100, 42, 0.5, {}}, {7, "1/7", 100, 43, {}, {1, 2}}};
     t.window = {0.5, 0.25};
     t.failure = {"it broke", 3};
-    t.since = testing::at_second(12.5);
+    t.attempt.since = testing::at_second(12.5);
     const study::Bytes bytes = snapshot_of(trials);
     const Trials again = restored(bytes);
     CHECK(snapshot_of(again) == bytes);
@@ -126,7 +140,7 @@ TEST_CASE("A table of trials comes back from its snapshot with counts and the li
     CHECK(again.waiting() == trials.waiting());
     CHECK(again[1].verdict == t.verdict);
     CHECK(again[1].checkpoints == t.checkpoints);
-    CHECK(again[1].since == t.since);
+    CHECK(again[1].attempt.since == t.attempt.since);
     again.check_invariants();
 }
 

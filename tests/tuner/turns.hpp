@@ -49,7 +49,7 @@ class Turns {
 
     [[nodiscard]] const ByTurn& turns() const { return *turns_; }
     [[nodiscard]] Trials& trials() { return *trials_; }
-    [[nodiscard]] TrialState& trial(std::uint32_t id) { return trials_->at(TrialId{id}); }
+    [[nodiscard]] Trial& trial(std::uint32_t id) { return trials_->at(TrialId{id}); }
     /// "0@1 1@1 #0 failed": report 1 of trial 0, report 1 of trial 1, the end of trial 0.
     [[nodiscard]] const std::string& log() const { return log_; }
     /// What has been logged since the last call.
@@ -66,27 +66,30 @@ class Turns {
     void save(std::uint32_t id, Iteration iteration) {
         CheckpointRef checkpoint{.iteration = iteration, .path = "s"};
         trial(id).checkpoints.push_back(checkpoint);
-        apply(study::CheckpointCommitted{TrialId{id}, Attempt{1}, {}, checkpoint});
+        apply(study::CheckpointCommitted{TrialId{id}, AttemptId{1}, {}, checkpoint});
     }
     void report(std::uint32_t id, Iteration iteration) {
         const TrialId trial{id};
         const Standing standing = turns_->standing(trial, iteration);
         REQUIRE((standing == Standing::next || standing == Standing::early));
         if (standing == Standing::next)
-            admit({trial, Attempt{1}, iteration, 0.0, {}});
+            admit({trial, AttemptId{1}, iteration, 0.0, {}});
         else
-            turns_->apply(study::ReportHeld{trial, Attempt{1}, {}, iteration, 0.0, {}});
+            turns_->apply(study::ReportHeld{trial, AttemptId{1}, {}, iteration, 0.0, {}});
         settle();
     }
     /// An attempt ends; its ranks are back.
     void over(std::uint32_t id, AttemptOutcome outcome, bool retry = false, const Failure& failure = {}) {
-        if (!trial(id).winding) trials_->set_phase(TrialId{id}, TrialPhase::waiting);
-        turns_->apply(study::AttemptEnded{TrialId{id}, Attempt{1}, {}, outcome, retry, failure});
+        const bool ran = trial(id).phase == TrialPhase::running;
+        trials_->end_attempt(TrialId{id});
+        if (ran) trials_->set_phase(TrialId{id}, TrialPhase::waiting);
+        if (ran && !retry && ends_trial(outcome)) turns_->end({TrialId{id}, outcome, failure});
+        turns_->apply(study::AttemptEnded{TrialId{id}, AttemptId{1}, {}, outcome, retry, failure});
         settle();
     }
     void start(std::uint32_t id) {
-        trials_->set_phase(TrialId{id}, TrialPhase::running);
-        turns_->apply(study::TrialStarted{TrialId{id}, Attempt{1}, {}, {}, Fresh{}});
+        trials_->begin_attempt(TrialId{id}, AttemptId{1}, {Rank{id + 1}}, {}, 0);
+        turns_->apply(study::TrialStarted{TrialId{id}, AttemptId{1}, {}, {}, Fresh{}});
         check();
     }
     /// Reopens a failed trial.
@@ -103,7 +106,7 @@ class Turns {
     void begin_again() {
         for (std::uint32_t i = 0; i < trials_->size(); ++i) {
             if (trial(i).phase == TrialPhase::running) trials_->set_phase(TrialId{i}, TrialPhase::waiting);
-            trial(i).winding = false;
+            if (trial(i).attempt.live) trials_->end_attempt(TrialId{i});
         }
         apply(study::IncarnationBegan{});
     }
@@ -146,7 +149,7 @@ class Turns {
         }
     }
     void create() {
-        TrialState t = in_phase(TrialPhase::waiting);
+        Trial t = in_phase(TrialPhase::waiting);
         t.decision_point = lengths_[trials_->size()];
         trials_->add(std::move(t));
         const TrialId id{static_cast<std::uint32_t>(trials_->size() - 1)};
@@ -154,7 +157,7 @@ class Turns {
         start(id.value());
     }
     void admit(const ReportFact& fact) {
-        TrialState& t = trials_->at(fact.trial);
+        Trial& t = trials_->at(fact.trial);
         log_ += (log_.size() > told_ ? " " : "") + std::to_string(fact.trial.value()) + "@" +
                 std::to_string(fact.iteration);
         t.iteration = fact.iteration;
@@ -182,11 +185,7 @@ class Turns {
         leave(id, phase);
         turns_->apply(study::TrialClosed{id, {}, phase, Reason::none, 0, 0, {}});
     }
-    void leave(TrialId id, TrialPhase phase) {
-        TrialState& t = trials_->at(id);
-        t.winding = t.winding || t.phase == TrialPhase::running;
-        trials_->set_phase(id, phase);
-    }
+    void leave(TrialId id, TrialPhase phase) { trials_->set_phase(id, phase); }
 
     study::StudySpec spec_;
     SavesFirst scheduler_;

@@ -84,10 +84,17 @@ template <class Value, class... More>
     }
     return infos;
 }
-[[nodiscard]] inline TrialState in_phase(TrialPhase phase) {
-    TrialState t;
+[[nodiscard]] inline Trial in_phase(TrialPhase phase) {
+    Trial t;
     t.phase = phase;
+    t.attempt.live = phase == TrialPhase::running;
     t.last = t.best = not_a_number;
+    return t;
+}
+/// What it was judged has taken effect, and its attempt saves a state.
+[[nodiscard]] inline Trial winding_down(TrialPhase phase) {
+    Trial t = in_phase(phase);
+    t.attempt.live = true;
     return t;
 }
 

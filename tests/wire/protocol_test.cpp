@@ -11,7 +11,7 @@ using namespace ranktune::testing;
 
 namespace {
 
-const AttemptKey key{TrialId(300), Attempt(2), Incarnation(7)};
+const AttemptKey key{TrialId(300), AttemptId(2), Incarnation(7)};
 
 template <class T>
 T through_the_wire(const T& message) {
@@ -52,8 +52,8 @@ TEST_CASE("Every message survives encoding and decoding", "[wire]") {
     check_round_trip(Hello{protocol_version, "0.1.0", "node17", 1, "GPU-5ca1ab1e", 3, "00ff-2"});
     check_round_trip(Heartbeat{key, 1234567});
     check_round_trip(StopAsked{study::Asker::sigterm});
-    check_round_trip(CheckpointMissed{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, "no space"});
-    check_round_trip(ReportsTaken{{base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}, 192});
+    check_round_trip(CheckpointMissed{{base::TrialId{3}, base::AttemptId{2}, base::Incarnation{1}}, "no space"});
+    check_round_trip(ReportsTaken{{base::TrialId{3}, base::AttemptId{2}, base::Incarnation{1}}, 192});
     check_round_trip(PlaceNamed{key, "node3", "/scratch/ckpt.json"});
     check_round_trip(PlaceContested{key});
     check_round_trip(RankEnded{Rank(300)});
@@ -61,7 +61,7 @@ TEST_CASE("Every message survives encoding and decoding", "[wire]") {
     check_round_trip(EndRank{Rank(300), true});
     check_round_trip(RankWaits{Rank(300)});
     check_round_trip(Bye{"out of memory"});
-    check_round_trip(Bye{"hung", {base::TrialId{3}, base::Attempt{2}, base::Incarnation{1}}});
+    check_round_trip(Bye{"hung", {base::TrialId{3}, base::AttemptId{2}, base::Incarnation{1}}});
     check_round_trip(Bye{"no sign of life of the head for 60 s", {}, true});
     check_round_trip(Welcome{Incarnation(7), "[study]\n", "/data/study", 1s, 60s, 30s, 5s});
     check_round_trip(start());
@@ -139,7 +139,7 @@ TEST_CASE("A greeting that has grown in a later version can still be read", "[wi
 }
 
 TEST_CASE("A report of one short metric takes at most 32 bytes on the wire", "[wire]") {
-    const study::ReportArrived report{TrialId(9999), Attempt(1), Incarnation(1), 100, 12.0, {{"accuracy", 0.5}}};
+    const study::ReportArrived report{TrialId(9999), AttemptId(1), Incarnation(1), 100, 12.0, {{"accuracy", 0.5}}};
     CHECK(bytes_of(report).size() <= 32);
 }
 

@@ -11,7 +11,7 @@
 
 namespace ranktune::testing {
 
-using base::Attempt;
+using base::AttemptId;
 using base::Incarnation;
 using base::Rank;
 using base::StudyTime;

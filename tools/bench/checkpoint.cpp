@@ -80,7 +80,7 @@ double plain_write(const std::string& path, const study::MemoryState& state, boo
 double save(const std::string& directory, const study::MemoryState& state, bool direct, std::string& path) {
     storage::CheckpointStore store(storage::posix_file_system(), directory, direct);
     const double began = now_s();
-    const auto reference = store.save({base::TrialId(0), 1, base::Incarnation(1), base::Attempt(1)}, state);
+    const auto reference = store.save({base::TrialId(0), 1, base::Incarnation(1), base::AttemptId(1)}, state);
     const double took = now_s() - began;
     path = directory + "/" + reference.path;
     return took;
@@ -137,7 +137,7 @@ void asynchronous(const std::string& directory, int rounds) {
         const double copied = now_s() - before_copy;
         const double began = now_s();
         fill(*writer.fresh_state(), bytes, source);
-        writer.start({base::TrialId(1), static_cast<base::Iteration>(i), base::Incarnation(1), base::Attempt(1)});
+        writer.start({base::TrialId(1), static_cast<base::Iteration>(i), base::Incarnation(1), base::AttemptId(1)});
         const double stalled = now_s() - began;
         const auto result = writer.wait();
         if (!result || !result->error.empty()) throw base::Error("a checkpoint could not be written");
@@ -175,7 +175,7 @@ void head_beside(const std::string& directory, const study::MemoryState& state, 
         done = true;
     });
     study::Reported report;
-    report.attempt = base::Attempt(1);
+    report.attempt = base::AttemptId(1);
     report.metrics = {{base::MetricId(0), 0.5}};
     std::vector<double> took;
     while (!done) {

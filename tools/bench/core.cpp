@@ -77,7 +77,7 @@ study::StudySpec make_spec(std::uint32_t trials, Values values, const Choice& ch
 
 struct Running {
     base::TrialId trial;
-    base::Attempt attempt;
+    base::AttemptId attempt;
     base::Iteration next = 1;
 };
 
@@ -197,7 +197,7 @@ void Play::report() {
     study::Decoder decoder(wire_);
     study::ReportArrived report;
     report.trial = base::TrialId{static_cast<std::uint32_t>(decoder.varint())};
-    report.attempt = base::Attempt{static_cast<std::uint32_t>(decoder.varint())};
+    report.attempt = base::AttemptId{static_cast<std::uint32_t>(decoder.varint())};
     report.incarnation = base::Incarnation{1};
     report.iteration = decoder.varint();
     std::string name = decoder.string();

@@ -40,7 +40,7 @@ double median(std::vector<double> values) {
 study::Record report(std::uint64_t i, std::size_t metrics) {
     study::Reported r;
     r.trial = base::TrialId(static_cast<std::uint32_t>(i % 10000));
-    r.attempt = base::Attempt(1);
+    r.attempt = base::AttemptId(1);
     r.at = base::from_ns(static_cast<std::int64_t>(i) * 1'000'003);
     r.iteration = i / 10000 + 1;
     r.seconds = static_cast<double>(i) * 0.37;

@@ -107,7 +107,7 @@ class RecordedLife final : public study::RecordSink {
         unsigned long long iteration = 0;
         if (std::sscanf(name.c_str(), "%llu-%u.%u.h5", &iteration, &incarnation, &attempt) != 3)
             throw std::runtime_error("a checkpoint is called " + name);
-        key = {saved.trial, iteration, base::Incarnation{incarnation}, base::Attempt{attempt}};
+        key = {saved.trial, iteration, base::Incarnation{incarnation}, base::AttemptId{attempt}};
         static_cast<void>(store_.save(key, state));
     }
 

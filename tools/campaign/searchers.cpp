@@ -138,7 +138,7 @@ class Soak {
   private:
     struct Group {
         base::TrialId trial;
-        base::Attempt attempt;
+        base::AttemptId attempt;
         base::Iteration iteration = 0;
         base::Iteration decision_point = 1;
     };
@@ -232,7 +232,7 @@ class Soak {
         step(std::move(event));
     }
 
-    void leave(base::TrialId trial, base::Attempt attempt, base::Iteration iteration, const study::Verdict& verdict) {
+    void leave(base::TrialId trial, base::AttemptId attempt, base::Iteration iteration, const study::Verdict& verdict) {
         const std::uint32_t generation = core_->state().trial(trial).generation();
         const bool saves = verdict.verb != Verb::discard;
         study::CheckpointRef checkpoint;
@@ -282,7 +282,7 @@ class Soak {
   private:
     struct Leaving {
         base::TrialId trial;
-        base::Attempt attempt;
+        base::AttemptId attempt;
         bool saves = false;
         study::CheckpointRef checkpoint;
         study::AttemptOutcome outcome = study::AttemptOutcome::stopped;

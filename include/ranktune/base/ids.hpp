@@ -29,7 +29,7 @@ class Id {
 /// Position of a trial in the study, counted from 0 in the order of creation.
 using TrialId = Id<struct TrialTag>;
 /// One execution of a trial by one group of ranks, counted from 1 within the trial. Zero: never started.
-using Attempt = Id<struct AttemptTag>;
+using AttemptId = Id<struct AttemptTag>;
 /// One life of the head on a study directory, counted from 1. Zero: none yet.
 using Incarnation = Id<struct IncarnationTag>;
 /// Rank in the world communicator. Rank 0 is the head.

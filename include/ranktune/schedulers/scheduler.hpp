@@ -41,7 +41,7 @@ struct Promotion {
 /// What the tuner knows when it asks for work.
 struct Pool {
     bool can_create = false;  ///< a new trial may still be created
-    bool active = false;      ///< some trial is waiting, running or ending (not paused, not closed)
+    bool active = false;      ///< some trial is waiting or running (not paused, not closed)
     base::TrialId trial = {}; ///< number of the next new trial
 };
 
@@ -71,18 +71,10 @@ struct Exploit {
 };
 
 /// In an asynchronous study results take effect as they arrive, in a deterministic one in the order of logical time,
-/// and never by when ranks become free or files are written. A scheduler that pauses trials, or lets them take over
-/// states, asks `timing_of` when it is made.
-struct Timing {
-    /// A trial that is told to pause counts as paused from its record Reported on, and may be promoted at once.
-    /// Otherwise it counts as paused from the end of its attempt on (AttemptEnded, IncarnationBegan).
-    bool paused_with_verdict = false;
-    /// Where others may take over a trial's state, its report is judged only when that state is saved: `saves_first` is
-    /// asked, and only such states may be taken over. Otherwise the newest committed one may be.
-    bool saved_before_verdict = false;
-};
-
-[[nodiscard]] Timing timing_of(const study::StudySpec& study);
+/// and never by when ranks become free or files are written. Where others may take over a trial's state, its report is
+/// then judged only when that state is saved: `saves_first` is asked, and only such states may be taken over. Otherwise
+/// the newest committed one may be. A scheduler whose `exploits` is true asks this when it is made.
+[[nodiscard]] bool saved_before_verdict(const study::StudySpec& study);
 
 /// `decide` and `next` change nothing; `apply` is the only mutator and sees every record exactly once, live and in
 /// replay. `decide` answers as if the report were already applied; the tuner then writes its answer (or a stricter one,
@@ -92,12 +84,11 @@ struct Timing {
 ///   decide(#1 at 1: 0.7) -> pause      apply(...)   decide(#2 at 1: 0.9) -> go_on (in_top, the best 1 of 3)
 ///   next() -> Create, or NothingLeft when no more may be created: floor(3/3) = 1, and that one has gone on.
 ///
-/// A trial that was told to pause counts as paused from the end of its attempt (AttemptEnded, IncarnationBegan), even
-/// if the attempt was lost before its checkpoint was committed, until TrialPromoted; or already from its record
-/// Reported on, if `Timing::paused_with_verdict`. `next` offers only paused trials.
-/// A trial that reports once more before it obeys is told to pause again. The tuner pauses trials for reasons of its
-/// own (Reason::draining, yielded) and resumes them itself. A report at a rung whose record says go_on is a promotion,
-/// whatever reason the tuner gives.
+/// A trial is paused from its record Reported on, until TrialPromoted, and `next` offers only paused trials. Its
+/// attempt ends later, which concerns schedulers only where a state must be saved first: the tuner starts a promoted
+/// trial when its ranks are back. A trial reports nothing between its verdict and its next attempt. The tuner takes
+/// ranks from trials for reasons of its own, and gives them others itself. A report at a rung whose record says go_on
+/// is a promotion, whatever reason the tuner gives.
 class Scheduler {
   public:
     virtual ~Scheduler() = default;
@@ -122,13 +113,13 @@ class Scheduler {
     /// The trial has trained, and no state of it is left: none can be read, or all were deleted for want of room. The
     /// state of another trial for it; nothing: it begins again, with its first configuration. Only asked if `exploits`.
     [[nodiscard]] virtual std::optional<Exploit> replacement(base::TrialId) const { return {}; }
-    /// Trials take over states: the trainable must save checkpoints. If `Timing::saved_before_verdict`, only states
-    /// that `saves_first` asked for may be taken over.
+    /// Trials take over states: the trainable must save checkpoints. If `saved_before_verdict`, only states that
+    /// `saves_first` asked for may be taken over.
     [[nodiscard]] virtual bool exploits() const { return false; }
     /// A checkpoint of the trial that others may still want to take over when the trial needs it no longer: it stays.
     [[nodiscard]] virtual std::optional<base::Iteration> donated(base::TrialId) const { return {}; }
     /// Whether the trial's report at this iteration, a decision point, is judged only when its state is saved there.
-    /// Only asked if `Timing::saved_before_verdict`: a decision must not depend on what has been saved when it is due.
+    /// Only asked if `saved_before_verdict`: a decision must not depend on what has been saved when it is due.
     [[nodiscard]] virtual bool saves_first(base::TrialId, base::Iteration) const { return false; }
     /// Others may go on only after this trial has reported, or is over: users cannot pause it.
     [[nodiscard]] virtual bool holds_up_others(base::TrialId) const { return false; }

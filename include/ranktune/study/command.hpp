@@ -17,7 +17,7 @@ namespace ranktune::study {
 /// To every rank of `ranks`: form a group and train.
 struct StartTrial {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Incarnation incarnation;
     std::vector<Rank> ranks; ///< ascending; the first leads
     space::Configuration configuration;
@@ -44,7 +44,7 @@ struct StartTrial {
 /// decision point; otherwise it has gone on, and a `go_on` is not sent.
 struct Decide {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Incarnation incarnation;
     Iteration iteration = 0;
     Verdict verdict;
@@ -58,7 +58,7 @@ struct Decide {
 /// To the leader: pause (with a checkpoint) or stop at the next report, whatever its iteration.
 struct Interrupt {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Incarnation incarnation;
     Verdict verdict;
     static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation, r.verdict); }
@@ -68,7 +68,7 @@ struct Interrupt {
 /// To every living rank of an attempt that lost a member: give up, no checkpoint, answer with AttemptOver.
 struct Abandon {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Incarnation incarnation;
     std::vector<Rank> ranks;
     static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation, r.ranks); }

@@ -30,7 +30,7 @@ struct Began {
 /// A trial finished an iteration. One per iteration of an attempt, ascending.
 struct ReportArrived {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Incarnation incarnation;
     Iteration iteration = 0;
     double seconds = 0.0; ///< training time of the trial so far, all attempts, without pauses
@@ -43,7 +43,7 @@ struct ReportArrived {
 /// A checkpoint of a trial is written, synced and renamed to its final name.
 struct CheckpointSaved {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Incarnation incarnation;
     CheckpointRef checkpoint;
     static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.incarnation, r.checkpoint); }
@@ -52,7 +52,7 @@ struct CheckpointSaved {
 /// All ranks of an attempt are free again.
 struct AttemptOver {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Incarnation incarnation;
     AttemptOutcome outcome = AttemptOutcome::finished;
     Failure failure; ///< what was thrown, on which rank; empty unless failed

@@ -60,7 +60,7 @@ struct TrialCreated {
 /// A trial got ranks; the lowest is the group's leader.
 struct TrialStarted {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     StudyTime at;
     std::vector<Rank> ranks; ///< ascending
     StartFrom from;
@@ -72,7 +72,7 @@ struct TrialStarted {
 /// A report and the verdict on it: one record, so that no crash can separate them.
 struct Reported {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     StudyTime at;
     Iteration iteration = 0;
     double seconds = 0.0;
@@ -87,7 +87,7 @@ struct Reported {
 /// A checkpoint is valid only with this record.
 struct CheckpointCommitted {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     StudyTime at;
     CheckpointRef checkpoint;
     static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.at, r.checkpoint); }
@@ -108,7 +108,7 @@ struct CheckpointReleased {
 /// TrialClosed, when their turn comes; this record only frees the ranks.)
 struct AttemptEnded {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     StudyTime at;
     AttemptOutcome outcome = AttemptOutcome::finished;
     bool retry = false; ///< the trial waits for another attempt
@@ -213,7 +213,7 @@ struct DeadlineSet {
 /// synchronous scheduler). It is kept until the record Reported admits it.
 struct ReportHeld {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     StudyTime at;
     Iteration iteration = 0;
     double seconds = 0.0;

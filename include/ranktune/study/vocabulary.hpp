@@ -15,7 +15,7 @@
 
 namespace ranktune::study {
 
-using base::Attempt;
+using base::AttemptId;
 using base::Duration;
 using base::Incarnation;
 using base::Iteration;
@@ -124,19 +124,11 @@ struct Verdict {
 /// The workers that a trial can use. Only studies with GpuUse::some tell them apart.
 enum class WorkerKind : std::uint8_t { any, with_gpu, without_gpu };
 
-/// waiting: has a configuration, wants ranks (new, promoted or retried). running: its ranks train. ending: told to
-/// pause or stop, or ended by itself; its ranks are not back yet. paused: holds a checkpoint, no ranks. The last three
-/// are final.
-enum class TrialPhase : std::uint8_t {
-    waiting = 0,
-    running = 1,
-    ending = 2,
-    paused = 3,
-    finished = 4,
-    stopped = 5,
-    failed = 6
-};
-inline constexpr std::size_t phase_count = 7;
+/// waiting: has a configuration, wants ranks (new, promoted or retried). running: its ranks train. paused: until it is
+/// promoted. The last three are final. (A trial that is told to pause or stop is paused or over at once, while its
+/// ranks still save its state.)
+enum class TrialPhase : std::uint8_t { waiting = 0, running = 1, paused = 2, finished = 3, stopped = 4, failed = 5 };
+inline constexpr std::size_t phase_count = 6;
 [[nodiscard]] constexpr bool is_final(TrialPhase phase) { return phase >= TrialPhase::finished; }
 [[nodiscard]] std::string_view name(TrialPhase phase);
 
@@ -246,7 +238,7 @@ struct Failure {
 /// The cause of the death of a whole job: a rank that crashes or hangs in user code leaves this note.
 struct CrashNote {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Failure failure; ///< {"killed by signal 11 (SIGSEGV)", 3}: rank 3 of the job
     static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.failure); }
     friend bool operator==(const CrashNote&, const CrashNote&) = default;

@@ -24,7 +24,7 @@ namespace ranktune::cli {
 namespace {
 
 /// The best checkpoint, then the others from the newest on.
-std::vector<study::CheckpointRef> candidates(const tuner::TrialState& trial, const study::Objective& objective) {
+std::vector<study::CheckpointRef> candidates(const tuner::Trial& trial, const study::Objective& objective) {
     std::vector<study::CheckpointRef> found{*tuner::best_checkpoint(trial, objective)};
     for (auto other = trial.checkpoints.rbegin(); other != trial.checkpoints.rend(); ++other)
         if (other->path != found.front().path) found.push_back(*other);

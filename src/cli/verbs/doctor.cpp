@@ -140,7 +140,7 @@ std::string journal_summary(const std::string& directory) {
             const auto& trial = state.trials[i];
             if (trial.failure.empty()) continue;
             ++shown;
-            text += fmt::format("#{} {} attempt {} at {}: {}\n", i, study::name(trial.phase), trial.attempt.value(),
+            text += fmt::format("#{} {} attempt {} at {}: {}\n", i, study::name(trial.phase), trial.attempt.id.value(),
                                 trial.iteration, study::describe(trial.failure));
         }
         return text;

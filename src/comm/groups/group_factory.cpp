@@ -47,7 +47,7 @@ int roster_tag(const Roster& roster, std::uint64_t generation) {
 
 } // namespace
 
-std::uint64_t formation_ticket(base::TrialId trial, base::Attempt attempt, base::Incarnation incarnation) {
+std::uint64_t formation_ticket(base::TrialId trial, base::AttemptId attempt, base::Incarnation incarnation) {
     return base::Digest().add(trial.value()).add(attempt.value()).add(incarnation.value()).value();
 }
 

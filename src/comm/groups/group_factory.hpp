@@ -23,7 +23,8 @@ class FormationAborted : public base::Error {
 };
 
 /// The ticket of an attempt's group: a hash of (trial, attempt, incarnation).
-[[nodiscard]] std::uint64_t formation_ticket(base::TrialId trial, base::Attempt attempt, base::Incarnation incarnation);
+[[nodiscard]] std::uint64_t formation_ticket(base::TrialId trial, base::AttemptId attempt,
+                                             base::Incarnation incarnation);
 
 /// Forming a group has two parts. First its ranks meet by messages: each tells the first rank of the roster (the
 /// leader) that it is ready and which communicator it holds for this roster; the leader answers "use that one", "make

@@ -21,7 +21,7 @@ std::string value_text(double value) {
 
 std::string number_of(std::uint32_t value) { return std::to_string(value); }
 
-void add_best(const tuner::TrialState& trial, std::vector<std::pair<std::string, std::string>>& facts) {
+void add_best(const tuner::Trial& trial, std::vector<std::pair<std::string, std::string>>& facts) {
     facts.emplace_back("RANKTUNE_BEST", trial.reported ? value_text(trial.best) : "");
     facts.emplace_back("RANKTUNE_CONFIGURATION", best_configuration(trial).text());
 }
@@ -42,7 +42,7 @@ Hooks::Hooks(Observer* next, study::HookSpec spec, std::string study, std::strin
       }) {}
 
 Hooks::Facts Hooks::facts_of_trial(const tuner::Tuner& tuner, study::TrialId id) {
-    const tuner::TrialState& trial = tuner.state().trial(id);
+    const tuner::Trial& trial = tuner.state().trial(id);
     Facts facts{{"RANKTUNE_TRIAL", number_of(id.value())},
                 {"RANKTUNE_STATE", std::string(study::name(trial.phase))},
                 {"RANKTUNE_REASON", study::describe(trial.closed_by, trial.closed_a, trial.closed_b)},

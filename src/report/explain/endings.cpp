@@ -27,7 +27,7 @@ namespace ranktune::report {
 namespace {
 
 using study::TrialPhase;
-using tuner::TrialState;
+using tuner::Trial;
 
 /// `by`: who asked for the stop, as the journal names it.
 std::string asked_to_stop(const std::string& by) {
@@ -65,7 +65,7 @@ std::string shape_of(std::string_view message) {
 
 } // namespace
 
-std::string failure_message(const TrialState& trial) {
+std::string failure_message(const Trial& trial) {
     if (!trial.failure.empty()) return first_line(study::describe(trial.failure));
     const std::string reason = study::describe(trial.closed_by, trial.closed_a, trial.closed_b);
     return reason.empty() ? "no message" : reason;
@@ -158,12 +158,12 @@ std::string weights_of(const study::CheckpointRef& checkpoint) {
 
 } // namespace
 
-std::string unsaved_cause(const TrialState& trial) {
-    const bool known = trial.phase != TrialPhase::failed && !holds_ranks(trial) && !trial.failure.empty();
+std::string unsaved_cause(const Trial& trial) {
+    const bool known = trial.phase != TrialPhase::failed && !trial.attempt.live && !trial.failure.empty();
     return known ? failure_message(trial) : std::string();
 }
 
-std::string other_weights(const TrialState& trial, const study::Objective& objective) {
+std::string other_weights(const Trial& trial, const study::Objective& objective) {
     const auto* checkpoint = tuner::best_checkpoint(trial, objective);
     if (checkpoint == nullptr) return unsaved_cause(trial).empty() ? "" : "no weights";
     return tuner::has_best(trial, *checkpoint, objective) ? std::string() : weights_of(*checkpoint);
@@ -177,7 +177,7 @@ std::string lost_weights_text(const tuner::Tuner& tuner, const Style& style) {
     std::vector<std::string> names;
     std::string cause;
     for (const study::TrialId id : leaders) {
-        const TrialState& trial = state.trial(id);
+        const Trial& trial = state.trial(id);
         const std::string own = tuner::keeps_best(trial, objective) ? std::string() : unsaved_cause(trial);
         if (own.empty()) continue;
         if (cause.empty()) cause = own;
@@ -188,8 +188,7 @@ std::string lost_weights_text(const tuner::Tuner& tuner, const Style& style) {
                  Tone::bad, style);
 }
 
-std::string best_aside(const TrialState& trial, const study::CheckpointRef& checkpoint,
-                       const study::Objective& objective) {
+std::string best_aside(const Trial& trial, const study::CheckpointRef& checkpoint, const study::Objective& objective) {
     if (tuner::has_best(trial, checkpoint, objective) || std::isnan(trial.best)) return {};
     return fmt::format("its best {}, {}, was at iteration {}; these are {}\n", objective.metric,
                        metric_text(trial.best), trial.best_iteration, weights_of(checkpoint));
@@ -225,7 +224,7 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
     if (!state.front.trials().empty())
         return paint(prose("front", front_range_text(tuner) + limits, style), Tone::good, style);
     if (state.best) {
-        const TrialState& best = state.trial(*state.best);
+        const Trial& best = state.trial(*state.best);
         std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}{}", state.best->value(),
                                        best.phase == TrialPhase::failed ? " (failed)" : "", metric, text_of_best(tuner),
                                        best.best_iteration, tuner.spec().max_iterations, limits);
@@ -305,12 +304,13 @@ std::string first_failure_text(const tuner::Tuner& tuner, const Style& style) {
     const auto& state = tuner.state();
     const auto id = first_failed(state);
     if (!id) return {};
-    const TrialState& trial = state.trial(*id);
+    const Trial& trial = state.trial(*id);
     std::string text = fmt::format("#{}", id->value());
-    if (!trial.ranks.empty()) {
-        const study::Rank first = trial.ranks.front();
+    if (!trial.attempt.ranks.empty()) {
+        const study::Rank first = trial.attempt.ranks.front();
         if (state.placement.knows(first)) text += " on " + state.placement.worker(first).info.host;
-        text += fmt::format(", {} {}", plural(trial.ranks.size(), "rank"), ranks_text(trial.ranks).substr(1));
+        text += fmt::format(", {} {}", plural(trial.attempt.ranks.size(), "rank"),
+                            ranks_text(trial.attempt.ranks).substr(1));
     }
     text += fmt::format(", after {}", short_duration(base::to_seconds(trial.ended - trial.started)));
     std::string lines = prose("first", text, style);
@@ -331,7 +331,7 @@ struct Suggestions {
 Suggestions suggestions_of(const tuner::State& state) {
     using From = study::Origin::Kind;
     Suggestions all;
-    for (const TrialState& trial : state.trials) {
+    for (const Trial& trial : state.trials) {
         const study::Origin& origin = trial.origin;
         if (origin.kind == From::ticket) ++all.prepared;
         if (origin.kind == From::stopgap || origin.kind == From::searcher)
@@ -371,7 +371,7 @@ std::string ended_early_text(const tuner::Tuner& tuner, const Style& style) {
     std::uint64_t count = 0;
     study::Iteration fewest = ceiling;
     study::Iteration most = 0;
-    for (const TrialState& trial : tuner.state().trials) {
+    for (const Trial& trial : tuner.state().trials) {
         if (trial.closed_by != study::Reason::trainable_done || trial.iteration >= ceiling) continue;
         ++count;
         fewest = std::min(fewest, trial.iteration);
@@ -391,7 +391,7 @@ std::string ended_early_text(const tuner::Tuner& tuner, const Style& style) {
 std::string undone_for_room_text(const tuner::Tuner& tuner, const Style& style) {
     std::uint64_t undone = 0;
     std::uint64_t largest = 0;
-    for (const TrialState& trial : tuner.state().trials) {
+    for (const Trial& trial : tuner.state().trials) {
         undone += static_cast<std::uint64_t>(
             std::ranges::count(trial.undone, study::StateLoss::evicted, &tuner::UndoneTakeover::why));
         for (const auto& checkpoint : trial.checkpoints) largest = std::max(largest, checkpoint.bytes);
@@ -439,7 +439,7 @@ std::string waits_text(const tuner::State& state) {
     double pace = 0.0;
     for (std::size_t i = 0; i < state.trials.size(); ++i) {
         const auto& trial = state.trials[i];
-        if (!tuner::holds_ranks(trial)) continue;
+        if (!trial.attempt.live) continue;
         names.push_back(fmt::format("#{}", i));
         if (trial.phase == TrialPhase::running)
             pace = std::max(pace, trial.pace > 0.0 ? trial.pace : state.pace.iteration());

@@ -16,7 +16,7 @@ namespace ranktune::report {
 [[nodiscard]] std::string why_text(const tuner::Tuner& tuner);
 
 /// The message of a failed trial, in one line; without a message, the reason why it was closed.
-[[nodiscard]] std::string failure_message(const tuner::TrialState& trial);
+[[nodiscard]] std::string failure_message(const tuner::Trial& trial);
 
 /// How many trials a study that is over never made, because it ended before.
 [[nodiscard]] std::uint64_t trials_never_made(const tuner::Tuner& tuner);
@@ -38,13 +38,13 @@ namespace ranktune::report {
 [[nodiscard]] std::string best_text(const tuner::Tuner& tuner, const Style& style);
 
 /// Why the last state of a trial that has not failed could not be saved; empty: nothing is known.
-[[nodiscard]] std::string unsaved_cause(const tuner::TrialState& trial);
+[[nodiscard]] std::string unsaved_cause(const tuner::Trial& trial);
 /// "weights of iteration 9 (0.96)" where the checkpoint that the trial has to offer does not have the weights of its
 /// best value; "no weights" where it has none because it could not be saved; empty otherwise.
-[[nodiscard]] std::string other_weights(const tuner::TrialState& trial, const study::Objective& objective);
+[[nodiscard]] std::string other_weights(const tuner::Trial& trial, const study::Objective& objective);
 /// A line for who takes this checkpoint of the trial: "its best val_accuracy, 0.98, was at iteration 7; these are
 /// weights of iteration 9 (0.96)"; empty where they belong to the best value.
-[[nodiscard]] std::string best_aside(const tuner::TrialState& trial, const study::CheckpointRef& checkpoint,
+[[nodiscard]] std::string best_aside(const tuner::Trial& trial, const study::CheckpointRef& checkpoint,
                                      const study::Objective& objective);
 
 /// The best trials whose weights could not be saved, and why; empty where there are none, or where `why_text` says why.

@@ -186,8 +186,6 @@ std::string now_text(const StudyView& view, study::TrialId id, const std::string
             return waiting_text(view, trial);
         case TrialPhase::paused:
             return trial.why + "; its scheduler has not chosen it to go on";
-        case TrialPhase::ending:
-            return trial.why + "; it saves its state and gives its ranks back";
         default:
             return "trains";
     }
@@ -208,9 +206,8 @@ std::string study_now_text(const StudyView& view, const std::string& directory, 
             ++in[static_cast<std::size_t>(each.phase)];
     }
     const auto count = [&](TrialPhase phase) { return in[static_cast<std::size_t>(phase)]; };
-    const std::uint64_t running = count(TrialPhase::running) + count(TrialPhase::ending);
-    std::string text = fmt::format("{} on {} of {}", counted(running, "trial"), view.ranks - free_ranks(view),
-                                   counted(view.ranks, "rank"));
+    std::string text = fmt::format("{} on {} of {}", counted(count(TrialPhase::running), "trial"),
+                                   view.ranks - free_ranks(view), counted(view.ranks, "rank"));
     if (count(TrialPhase::waiting) > 0) text += fmt::format("; {} wait for ranks", count(TrialPhase::waiting));
     if (count(TrialPhase::paused) > 0) text += fmt::format("; {} paused by the scheduler", count(TrialPhase::paused));
     if (held > 0) text += fmt::format("; {} paused by users", held);

@@ -30,7 +30,7 @@ NextStep run_step(std::string command, std::string remark) { return {std::move(c
 
 /// Adds the view of the result. A failed trial without a checkpoint is no result.
 void add_views(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
-    const tuner::TrialState* best = state.best ? &state.trial(*state.best) : nullptr;
+    const tuner::Trial* best = state.best ? &state.trial(*state.best) : nullptr;
     if (!state.front.trials().empty())
         steps.push_back({command_text({"best", directory}), "the Pareto front"});
     else if (best != nullptr && best->phase != TrialPhase::failed)
@@ -44,7 +44,7 @@ void add_views(std::vector<NextStep>& steps, const tuner::State& state, const st
 /// When trials have reported but none has a value: adds the log of the first such trial.
 void add_log_without_value(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
     const auto reported = std::find_if(state.trials.begin(), state.trials.end(),
-                                       [](const tuner::TrialState& trial) { return trial.reported; });
+                                       [](const tuner::Trial& trial) { return trial.reported; });
     if (state.best || reported == state.trials.end()) return;
     const auto id = std::to_string(reported - state.trials.begin());
     steps.push_back({command_text({"logs", directory, id}), "what one of the trials said"});
@@ -61,7 +61,7 @@ std::string again(const tuner::Tuner& tuner, const std::string& command, const s
 }
 
 bool failed_ones_saved(const tuner::State& state) {
-    return std::any_of(state.trials.begin(), state.trials.end(), [](const tuner::TrialState& trial) {
+    return std::any_of(state.trials.begin(), state.trials.end(), [](const tuner::Trial& trial) {
         return trial.phase == TrialPhase::failed && !trial.checkpoints.empty();
     });
 }
@@ -111,7 +111,7 @@ void add_mended(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const F
 /// Of a study that ended as `stateless`: a trial had to pause without a checkpoint. Otherwise two named the same one.
 bool gives_no_state(const tuner::State& state) {
     return !state.retention.ever_saved() &&
-           std::any_of(state.trials.begin(), state.trials.end(), [](const tuner::TrialState& trial) {
+           std::any_of(state.trials.begin(), state.trials.end(), [](const tuner::Trial& trial) {
                return trial.phase != TrialPhase::failed && !trial.failure.empty();
            });
 }

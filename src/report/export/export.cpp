@@ -25,7 +25,7 @@ namespace ranktune::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using tuner::TrialState;
+using tuner::Trial;
 
 Json number(double value) {
     if (std::isnan(value)) return "nan";
@@ -65,7 +65,7 @@ Json configuration_json(const space::Configuration& configuration) {
 }
 
 /// What the trial took over from others, and the configuration with which it went on.
-Json takeovers_json(const TrialState& trial) {
+Json takeovers_json(const Trial& trial) {
     Json all = Json::array();
     for (std::size_t i = 0; i < trial.takeovers.size(); ++i) {
         const tuner::Takeover& takeover = trial.takeovers[i];
@@ -119,7 +119,7 @@ Json origin_json(const OriginView& from) {
 
 /// `attempts`: indices into study.starts.
 Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std::size_t> attempts) {
-    const TrialState& t = study.tuner->state().trial(id);
+    const Trial& t = study.tuner->state().trial(id);
     Json checkpoints = Json::array();
     for (const auto& c : t.checkpoints) {
         checkpoints.push_back({{"iteration", c.iteration},
@@ -149,7 +149,7 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     }
     const auto* weights = tuner::best_checkpoint(t, study.tuner->spec().objective);
     if (weights != nullptr && !trial["best"].is_null()) trial["best"]["checkpoint_iteration"] = weights->iteration;
-    trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt_iteration}} : Json(nullptr);
+    trial["last"] = t.reported ? Json{{"value", number(t.last)}, {"iteration", t.attempt.iteration}} : Json(nullptr);
     if (!t.takeovers.empty()) trial["takeovers"] = takeovers_json(t);
     // Also where only the best report rests on a takeover, which was undone since: `configuration` is that of the
     // report.
@@ -210,7 +210,7 @@ std::string csv(const std::string& raw) {
 }
 
 /// The cells best and best_iteration; both empty when there is no best value, as in the JSON.
-std::string best_cells(const TrialState& trial) {
+std::string best_cells(const Trial& trial) {
     if (!trial.reported || std::isnan(trial.best)) return ",";
     return space::float_text(trial.best) + ',' + std::to_string(trial.best_iteration);
 }
@@ -317,12 +317,12 @@ TrialMetrics trial_metrics(const tuner::State& state, const EachReport& each_rep
 }
 
 /// The cells of a trial's own columns.
-void write_facts(std::ostream& out, const TrialState& t) {
+void write_facts(std::ostream& out, const Trial& t) {
     const bool closed = study::is_final(t.phase);
     out << study::name(t.phase) << ',' << csv(closed ? study::describe(t.closed_by, t.closed_a, t.closed_b) : "") << ','
         << t.iteration << ',' << best_cells(t) << ',' << (t.reported ? space::float_text(t.last) : "") << ','
-        << space::float_text(t.seconds) << ',' << t.attempt.value() << ',' << t.wanted_ranks << ','
-        << (t.attempt.value() > 0 ? space::float_text(seconds(t.started)) : "") << ','
+        << space::float_text(t.seconds) << ',' << t.attempt.id.value() << ',' << t.wanted_ranks << ','
+        << (t.attempt.id.value() > 0 ? space::float_text(seconds(t.started)) : "") << ','
         << (closed ? space::float_text(seconds(t.ended)) : "") << ',' << csv(study::describe(t.failure));
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using study::TrialPhase;
-using tuner::TrialState;
+using tuner::Trial;
 
 enum Operation : int {
     create_study = 0,
@@ -153,9 +153,10 @@ class OptunaWriter {
     }
 
     void write_trial(study::TrialId id) {
-        const TrialState& trial = tuner_.state().trial(id);
-        write(create_trial, {{"study_id", 0},
-                             {"datetime_start", time_of(trial.attempt.value() > 0 ? trial.started : trial.created)}});
+        const Trial& trial = tuner_.state().trial(id);
+        write(create_trial,
+              {{"study_id", 0},
+               {"datetime_start", time_of(trial.attempt.id.value() > 0 ? trial.started : trial.created)}});
         const auto& configuration = tuner::best_configuration(trial);
         for (const OptunaParameter& parameter : parameters_) {
             const auto* value = configuration.find(parameter.name());
@@ -180,7 +181,7 @@ class OptunaWriter {
     }
 
     void write_end(study::TrialId id) {
-        const TrialState& trial = tuner_.state().trial(id);
+        const Trial& trial = tuner_.state().trial(id);
         const OptunaState state = state_of(trial);
         if (state == running) return;
         const bool closed = study::is_final(trial.phase);
@@ -191,11 +192,11 @@ class OptunaWriter {
         write(set_state, {{"trial_id", id.value()},
                           {"state", static_cast<int>(state)},
                           {"values", state == fail ? Json(nullptr) : values},
-                          {"datetime_complete", time_of(closed ? trial.ended : trial.since)}});
+                          {"datetime_complete", time_of(closed ? trial.ended : trial.attempt.since)}});
     }
 
   private:
-    [[nodiscard]] OptunaState state_of(const TrialState& trial) const {
+    [[nodiscard]] OptunaState state_of(const Trial& trial) const {
         const bool over = tuner::is_over(tuner_.state()) && trial.phase == TrialPhase::paused;
         if (!study::is_final(trial.phase) && !over) return running;
         if (trial.phase == TrialPhase::failed || !trial.reported || !std::isfinite(trial.best)) return fail;

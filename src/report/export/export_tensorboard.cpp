@@ -43,7 +43,7 @@ HyperParameter described(const space::Parameter& parameter) {
     return described;
 }
 
-tfevents::Status status_of(const tuner::TrialState& trial, bool study_is_over) {
+tfevents::Status status_of(const tuner::Trial& trial, bool study_is_over) {
     if (trial.phase == TrialPhase::failed) return tfevents::Status::failure;
     if (study::is_final(trial.phase) || study_is_over) return tfevents::Status::success;
     return tfevents::Status::running;
@@ -73,8 +73,8 @@ void export_tensorboard(const LoadedStudy& study, const History& history, const 
                                  metrics.at(metric.id.value()), metric.value);
     });
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        const tuner::TrialState& trial = state.trials[i];
-        const double start = wall(trial.attempt.value() > 0 ? trial.started : trial.created);
+        const tuner::Trial& trial = state.trials[i];
+        const double start = wall(trial.attempt.id.value() > 0 ? trial.started : trial.created);
         std::vector<std::pair<std::string, space::Value>> values;
         const space::Configuration& configuration = tuner::best_configuration(trial);
         for (const auto& parameter : parameters)
@@ -84,7 +84,8 @@ void export_tensorboard(const LoadedStudy& study, const History& history, const 
         bytes += std::exchange(events[i], {});
         const tfevents::Status status = status_of(trial, tuner::is_over(state));
         if (status != tfevents::Status::running)
-            bytes += tfevents::session_end(wall(study::is_final(trial.phase) ? trial.ended : trial.since), status);
+            bytes +=
+                tfevents::session_end(wall(study::is_final(trial.phase) ? trial.ended : trial.attempt.since), status);
         write(fmt::format("trial-{:04d}/{}", i, event_file(start)), bytes);
     }
 }

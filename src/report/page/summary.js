@@ -21,7 +21,7 @@ function nowPart(parent, study) {
   const bar = element("div", {});
   bar.style.width = `${100 * done}%`;
   const left = progress.left === null ? "" : `, about ${durationText(progress.left)} left`;
-  const all = trials.phase.map((phase, t) => [phase, t]).filter(([phase]) => phase === "running" || phase === "ending").map(([, t]) => t);
+  const all = trials.phase.map((phase, t) => [phase, t]).filter(([phase]) => phase === "running").map(([, t]) => t);
   const most = 12;
   const names = all.slice(0, most).map((t) => `#${t} (${trials.iterations[t] === 0 ? "starting" : `iteration ${trials.iterations[t].toLocaleString("en")}`})`).join(", ");
   parent.append(element("div", { id: "now" },

@@ -295,8 +295,7 @@ void LogicalDigest::add(const Record& record) {
         if (!trial.reports.empty() && trial.reports.back().iteration >= report->iteration) return;
         trial.reports.push_back({report->iteration, report->metrics});
         const auto& verdict = report->verdict;
-        const bool decided = verdict.reason != study::Reason::draining && verdict.reason != study::Reason::below_rung &&
-                             verdict.reason != study::Reason::none;
+        const bool decided = verdict.reason != study::Reason::below_rung && verdict.reason != study::Reason::none;
         if (!decided) return;
         study::Encoder out(trial.decisions);
         out.varint(report->iteration);

@@ -13,7 +13,7 @@ namespace ranktune::report {
 namespace {
 
 using study::TrialId;
-using tuner::TrialState;
+using tuner::Trial;
 
 constexpr std::size_t most_front_rows = 30;
 
@@ -27,7 +27,7 @@ TextColumn front_column(std::string title, bool left, const std::vector<TrialId>
 /// Trial, objectives, iteration, state, then as many hyper-parameters as fit; how many do not.
 std::vector<TextColumn> front_columns(const tuner::Tuner& tuner, const std::vector<TrialId>& ids, std::size_t width,
                                       std::size_t& dropped) {
-    const auto trial = [&](TrialId id) -> const TrialState& { return tuner.state().trial(id); };
+    const auto trial = [&](TrialId id) -> const Trial& { return tuner.state().trial(id); };
     std::vector<TextColumn> columns;
     columns.push_back(front_column("trial", false, ids, [](TrialId id) { return fmt::format("#{}", id.value()); }));
     const auto goals = tuner.spec().objective.goals();
@@ -94,7 +94,7 @@ std::string front_range_text(const tuner::Tuner& tuner) {
     return text;
 }
 
-double objective_value(const TrialState& trial, std::size_t index) {
+double objective_value(const Trial& trial, std::size_t index) {
     if (index == 0) return trial.reported ? trial.best : tuner::not_a_number;
     return index <= trial.others.size() ? trial.others[index - 1] : tuner::not_a_number;
 }

@@ -21,7 +21,7 @@ namespace ranktune::report {
 [[nodiscard]] std::vector<study::TrialId> front_of(const tuner::Tuner& tuner);
 
 /// The trial's value of objective `index` at its best iteration; NaN: it has none.
-[[nodiscard]] double objective_value(const tuner::TrialState& trial, std::size_t index);
+[[nodiscard]] double objective_value(const tuner::Trial& trial, std::size_t index);
 
 /// The front as a table, and the weights of its trials. Requires a front.
 [[nodiscard]] std::string front_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style);

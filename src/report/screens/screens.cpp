@@ -24,7 +24,7 @@ namespace ranktune::report {
 namespace {
 
 using study::TrialPhase;
-using tuner::TrialState;
+using tuner::Trial;
 
 std::string rungs_text(const study::SchedulerPlan& expected) {
     std::string levels;
@@ -85,7 +85,7 @@ std::string interrupted_text(const tuner::State& state) {
     constexpr std::size_t shown = 8;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < state.trials.size(); ++i)
-        if (tuner::holds_ranks(state.trials[i])) names.push_back(fmt::format("#{}", i));
+        if (state.trials[i].attempt.live) names.push_back(fmt::format("#{}", i));
     if (names.empty()) return {};
     return base::join_some(names, shown) +
            (names.size() == 1 ? ": goes on from its last checkpoint, or begins again without one"
@@ -115,7 +115,7 @@ std::string training_text(const tuner::Tuner& tuner) {
 }
 
 /// Explains why the kept weights are not those of the best iteration.
-std::string other_weights_text(const study::StudySpec& spec, const TrialState& best, const std::string& directory,
+std::string other_weights_text(const study::StudySpec& spec, const Trial& best, const std::string& directory,
                                const Style& style) {
     using Interval = study::CheckpointSpec::Interval;
     std::string why = unsaved_cause(best);
@@ -337,7 +337,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     const std::string simulated = mark.empty() ? "" : paragraph(mark, style);
     if (!state.best) return encoded(simulated + no_best_screen(tuner, directory, style), style);
     if (tuner.spec().objective.several()) return encoded(simulated + front_screen(tuner, directory, style), style);
-    const TrialState& best = state.trial(*state.best);
+    const Trial& best = state.trial(*state.best);
     const std::string others = simulated.empty() ? other_weights(best, tuner.spec().objective) : std::string();
     std::string text = simulated + prose("best",
                                          fmt::format("#{}  {} {}{} at iteration {} of {}{}{}{}", state.best->value(),

@@ -79,8 +79,7 @@ ListedStudy listed(const tuner::Tuner& tuner, const std::string& directory) {
     }
     study.simulated = !state.simulation.empty();
     study.trials = state.trials.size();
-    study.done = study.trials - state.in(study::TrialPhase::waiting)-state.in(study::TrialPhase::running)-state.in(
-                                    study::TrialPhase::ending);
+    study.done = study.trials - state.in(study::TrialPhase::waiting)-state.in(study::TrialPhase::running);
     study.num_trials = tuner.spec().num_trials;
     study.metric = tuner.spec().objective.metric;
     study.metrics = study::metrics_text(tuner.spec().objective);

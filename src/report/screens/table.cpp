@@ -21,7 +21,7 @@ namespace ranktune::report {
 namespace {
 
 using study::TrialPhase;
-using tuner::TrialState;
+using tuner::Trial;
 
 std::string bar(double share, std::size_t width) {
     const auto filled = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
@@ -83,7 +83,7 @@ std::string progress_line(const tuner::Tuner& tuner, const Live& live, const Sty
 /// Trials by state, and the best trial, which is left out last.
 std::string counts_line(const tuner::Tuner& tuner, bool interrupted, const Style& style) {
     const tuner::State& state = tuner.state();
-    const std::uint64_t running = state.in(TrialPhase::running) + state.in(TrialPhase::ending);
+    const std::uint64_t running = state.in(TrialPhase::running);
     std::vector<Part> parts{{fmt::format("{} {}", interrupted && running > 0 ? "interrupted" : "running", running), 1}};
     const std::pair<TrialPhase, unsigned> others[] = {{TrialPhase::waiting, 6},
                                                       {TrialPhase::paused, 5},
@@ -98,12 +98,12 @@ std::string counts_line(const tuner::Tuner& tuner, bool interrupted, const Style
     if (!state.best) return line_of(std::move(parts), style.dot(), style.width);
     if (const std::string front = front_size_text(state); !front.empty()) parts.push_back({"front " + front, 1});
     if (!state.front.trials().empty()) return line_of(std::move(parts), style.dot(), style.width);
-    const TrialState& best = state.trial(*state.best);
+    const Trial& best = state.trial(*state.best);
     constexpr std::size_t gap = 6;
     const std::string text = fmt::format("best {}  #{}", text_of_best(tuner), state.best->value());
     std::string whole = text + fmt::format(" at it {}", best.best_iteration);
     // While it trains, the checkpoint may be on its way.
-    const std::string weights = holds_ranks(best) ? std::string() : other_weights(best, tuner.spec().objective);
+    const std::string weights = best.attempt.live ? std::string() : other_weights(best, tuner.spec().objective);
     if (!weights.empty() && state.simulation.empty()) whole += "; " + weights;
     const std::size_t width = display_width(whole);
     if (width > style.width) return fit(text, style.width);
@@ -174,9 +174,8 @@ std::uint64_t expected_iterations(const tuner::Tuner& tuner) {
     std::uint64_t certain = state.iterations;
     if (!state.draining || stopped) certain += uncreated * expected.rungs.front().iteration;
     for (const auto& trial : state.trials) {
-        const bool goes_on = trial.phase == TrialPhase::waiting || trial.phase == TrialPhase::running ||
-                             (trial.phase == TrialPhase::paused && trial.verdict.reason == study::Reason::draining);
-        if (goes_on && trial.target > trial.attempt_iteration) certain += trial.target - trial.attempt_iteration;
+        const bool goes_on = trial.phase == TrialPhase::waiting || trial.phase == TrialPhase::running;
+        if (goes_on && trial.target > trial.attempt.iteration) certain += trial.target - trial.attempt.iteration;
     }
     return std::max(expected.iterations, certain);
 }
@@ -204,9 +203,9 @@ std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
         several ? tuner::pareto_ranks(state.trials, tuner.spec().objective) : std::vector<std::int64_t>();
     const auto front = [&](study::TrialId id) { return static_cast<std::uint64_t>(several ? ranks[id.value()] : 0); };
     std::sort(ids.begin(), ids.end(), [&](study::TrialId a, study::TrialId b) {
-        const TrialState& left = state.trial(a);
-        const TrialState& right = state.trial(b);
-        if (holds_ranks(left) != holds_ranks(right)) return holds_ranks(left);
+        const Trial& left = state.trial(a);
+        const Trial& right = state.trial(b);
+        if (left.attempt.live != right.attempt.live) return left.attempt.live;
         if (front(a) != front(b)) return front(a) < front(b); // without a result: the largest number
         return study::better({study::score(left.best, mode), a}, {study::score(right.best, mode), b});
     });
@@ -225,8 +224,7 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
     std::string text = fmt::format("{}{}{}{}{}{}{}/{}", tuner.spec().name, style.dot(), short_duration(live.elapsed_s),
                                    style.dot(), counted(state.iterations, "iteration"), style.dot(),
                                    state.trials.size(), counted(tuner.spec().num_trials, "trial"));
-    text += fmt::format("{}running {}{}failed {}", style.dot(),
-                        state.in(TrialPhase::running) + state.in(TrialPhase::ending), style.dot(),
+    text += fmt::format("{}running {}{}failed {}", style.dot(), state.in(TrialPhase::running), style.dot(),
                         state.in(TrialPhase::failed));
     if (const std::string front = front_size_text(state); !front.empty())
         text += std::string(style.dot()) + "front " + front;

@@ -21,20 +21,16 @@ namespace {
 using Field = TrialTable::Field;
 using study::TrialId;
 using study::TrialPhase;
-using tuner::TrialState;
+using tuner::Trial;
 
 /// `program`: until its first report it imports, loads its data and trains its first iteration.
-std::string state_text(const TrialState& t, bool interrupted, bool program) {
-    if (interrupted && holds_ranks(t)) return "interrupted";
+std::string state_text(const Trial& t, bool interrupted, bool program) {
+    if (interrupted && t.phase == TrialPhase::running) return "interrupted";
     if (t.on_hold) return fmt::format("held {}", t.iteration);
     switch (t.phase) {
         case TrialPhase::waiting:
-        case TrialPhase::running:
-        case TrialPhase::ending: {
-            const char* word = t.phase == TrialPhase::waiting  ? "wait"
-                               : t.phase == TrialPhase::ending ? "end"
-                               : program && t.silent           ? "start"
-                                                               : "run";
+        case TrialPhase::running: {
+            const char* word = t.phase == TrialPhase::waiting ? "wait" : program && t.attempt.silent ? "start" : "run";
             return fmt::format("{} -> {}", word, t.target);
         }
         case TrialPhase::paused:
@@ -47,13 +43,13 @@ std::string state_text(const TrialState& t, bool interrupted, bool program) {
 }
 
 /// "#5@20 (3)": what the trial took over last, and how often it did.
-std::string takeover_text(const TrialState& trial) {
+std::string takeover_text(const Trial& trial) {
     if (trial.takeovers.empty()) return "-";
     const tuner::Donor& donor = trial.takeovers.back().donor;
     return fmt::format("#{}@{} ({})", donor.trial.value(), donor.checkpoint.iteration, trial.takeovers.size());
 }
 
-std::string reason_text(const TrialState& trial) {
+std::string reason_text(const Trial& trial) {
     return study::is_final(trial.phase) ? study::describe(trial.closed_by, trial.closed_a, trial.closed_b)
                                         : study::describe(trial.verdict.reason, trial.verdict.a, trial.verdict.b);
 }
@@ -75,7 +71,7 @@ bool comes_before(const space::Value& a, const space::Value& b) {
 std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
     const auto* state = &tuner.state();
     const bool program = tuner.spec().trainable.program.has_value();
-    const auto trial = [state](TrialId id) -> const TrialState& { return state->trial(id); };
+    const auto trial = [state](TrialId id) -> const Trial& { return state->trial(id); };
     std::vector<Field> fields;
     const auto words = [&](std::string name, auto text) {
         fields.push_back({std::move(name), [=](TrialId id) { return text(trial(id)); },
@@ -91,11 +87,11 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
                       [](TrialId id) { return std::optional<space::Value>(static_cast<std::int64_t>(id.value())); }});
     fields.push_back({"state", [=](TrialId id) { return state_text(trial(id), interrupted, program); },
                       [=](TrialId id) -> std::optional<space::Value> {
-                          if (interrupted && holds_ranks(trial(id))) return "interrupted";
+                          if (interrupted && trial(id).phase == TrialPhase::running) return "interrupted";
                           return std::string(study::name(trial(id).phase));
                       },
                       true});
-    words("group", [](const TrialState& t) { return holds_ranks(t) ? ranks_text(t.ranks) : std::string("-"); });
+    words("group", [](const Trial& t) { return t.attempt.live ? ranks_text(t.attempt.ranks) : std::string("-"); });
     fields.push_back(
         {"it", [=](TrialId id) { return trial(id).reported ? std::to_string(trial(id).iteration) : "-"; },
          [=](TrialId id) { return std::optional<space::Value>(static_cast<std::int64_t>(trial(id).iteration)); }});
@@ -110,14 +106,14 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
                           }});
     constexpr std::size_t two_numbers = 32; // which are not cut
     if (fields.back().name == "mean") fields.back().limit = two_numbers;
-    whole("best_it", [](const TrialState& t) { return t.best_iteration; });
+    whole("best_it", [](const Trial& t) { return t.best_iteration; });
     fields.push_back({"time", [=](TrialId id) { return trial(id).reported ? short_duration(trial(id).seconds) : "-"; },
                       [=](TrialId id) { return std::optional<space::Value>(trial(id).seconds); }});
-    whole("attempts", [](const TrialState& t) { return t.attempt.value(); });
-    whole("bracket", [](const TrialState& t) { return t.bracket; });
-    whole("ranks", [](const TrialState& t) { return t.wanted_ranks; });
-    words("reason", [](const TrialState& t) { return reason_text(t); });
-    words("took_over", [](const TrialState& t) { return takeover_text(t); });
+    whole("attempts", [](const Trial& t) { return t.attempt.id.value(); });
+    whole("bracket", [](const Trial& t) { return t.bracket; });
+    whole("ranks", [](const Trial& t) { return t.wanted_ranks; });
+    words("reason", [](const Trial& t) { return reason_text(t); });
+    words("took_over", [](const Trial& t) { return takeover_text(t); });
     fields.back().title = "took over";
     fields.back().limit = two_numbers;
     return fields;

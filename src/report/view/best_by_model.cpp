@@ -23,7 +23,7 @@ std::optional<BestByModel> best_by_model(const tuner::Tuner& tuner) {
     searchers::Observations table(spec.space.dimensions());
     std::vector<study::TrialId> trials;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
-        const tuner::TrialState& trial = state.trials[i];
+        const tuner::Trial& trial = state.trials[i];
         if (!std::isfinite(trial.best) || trial.phase == study::TrialPhase::failed || trial.iteration < far_enough)
             continue;
         const study::TrialId id(i);

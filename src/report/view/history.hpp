@@ -37,7 +37,7 @@ struct Decision {
 
 struct AttemptEnd {
     study::TrialId trial;
-    study::Attempt attempt;
+    study::AttemptId attempt;
     double at_s = 0.0;
     study::AttemptOutcome outcome = study::AttemptOutcome::finished;
     std::string message = {}; ///< of a failure; empty: none

@@ -19,7 +19,7 @@ namespace ranktune::report {
 /// Where and when an attempt started. Smaller than its record: there may be a million of them.
 struct AttemptStart {
     study::TrialId trial;
-    study::Attempt attempt;
+    study::AttemptId attempt;
     std::uint64_t record = 0;      ///< its number
     std::uint32_t incarnation = 0; ///< index into `workers` and `began`
     std::uint32_t rank_count = 0;

@@ -64,7 +64,7 @@ void RankTime::look(const tuner::Tuner& tuner) {
     const auto& workers = state.placement.workers();
     const auto spares = std::ranges::count_if(workers, [](const auto& worker) { return worker.alive && worker.spare; });
     dead_ = static_cast<double>(workers.size()) - state.placement.alive() - static_cast<double>(spares);
-    const auto busy = state.in(study::TrialPhase::running) + state.in(study::TrialPhase::ending);
+    const std::uint64_t busy = state.trials.live_attempts();
     if (state.draining)
         why_idle_ = Spent::idle_stopping;
     else if (spec.max_concurrent > 0 && busy >= spec.max_concurrent)

@@ -29,11 +29,11 @@ namespace {
 
 using study::Reason;
 using study::Verb;
-using tuner::TrialState;
+using tuner::Trial;
 
 double seconds_of_time(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
 
-std::vector<GenerationView> generations_of(const TrialState& trial, std::span<const std::uint64_t> records) {
+std::vector<GenerationView> generations_of(const Trial& trial, std::span<const std::uint64_t> records) {
     std::vector<GenerationView> generations;
     if (trial.takeovers.empty()) return generations;
     const auto begin = [&](std::size_t k) -> GenerationView {
@@ -52,7 +52,7 @@ std::vector<GenerationView> generations_of(const TrialState& trial, std::span<co
     return generations;
 }
 
-TrialView trial_view(const TrialState& t, study::TrialId id, const History& history) {
+TrialView trial_view(const Trial& t, study::TrialId id, const History& history) {
     const bool closed = study::is_final(t.phase);
     TrialView view;
     view.phase = t.phase;
@@ -65,7 +65,7 @@ TrialView trial_view(const TrialState& t, study::TrialId id, const History& hist
     view.last = t.reported ? t.last : tuner::not_a_number;
     view.seconds = t.seconds;
     view.others = t.others;
-    view.attempts = t.attempt.value();
+    view.attempts = t.attempt.id.value();
     view.ranks = t.wanted_ranks;
     view.workers = t.workers;
     view.bracket = t.bracket;
@@ -109,8 +109,8 @@ std::vector<AttemptView> attempts_of(const LoadedStudy& study, const History& hi
         } else {
             view.end_s = start.incarnation < history.starts().size() ? history.starts()[start.incarnation].end_s
                                                                      : seconds_of_time(state.now);
-            const TrialState& trial = state.trial(start.trial);
-            view.runs = !state.ended && holds_ranks(trial) && trial.attempt == start.attempt;
+            const Trial& trial = state.trial(start.trial);
+            view.runs = !state.ended && trial.attempt.live && trial.attempt.id == start.attempt;
         }
         attempts.push_back(std::move(view));
     }
@@ -267,7 +267,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.limits = limits_text(tuner.spec().objective);
     view.nearest = nearest_text(tuner);
     if (view.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);
-    if (state.best && state.simulation.empty() && !tuner::holds_ranks(state.trial(*state.best))) {
+    if (state.best && state.simulation.empty() && !state.trial(*state.best).attempt.live) {
         view.other_weights = other_weights(state.trial(*state.best), tuner.spec().objective);
         const std::string cause = unsaved_cause(state.trial(*state.best));
         if (!view.other_weights.empty() && !cause.empty()) view.other_weights += " (not saved: " + cause + ")";
@@ -281,7 +281,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     for (const auto& parameter : spec.space.parameters())
         if (!std::holds_alternative<space::Constant>(parameter.domain)) view.parameters.push_back(parameter);
     if (!state.best) return;
-    const TrialState& best = state.trial(*state.best);
+    const Trial& best = state.trial(*state.best);
     for (const tuner::Stretch& stretch : lineage_of_best(state, *state.best))
         view.lineage.push_back({stretch.trial, stretch.from, stretch.to, *stretch.configuration});
     view.again = study::resolved_toml(repeated_best(tuner));

@@ -64,8 +64,6 @@ study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
     }
     if (at.finishing) return {Verb::go_on, Reason::finish_top, level};
 
-    if (at.entered) return {Verb::pause, Reason::rung, level, static_cast<double>(here.entries.size())}; // told before
-
     const std::size_t size = several() ? here.compared.next_size() : here.entries.size() + 1;
     const auto entries = static_cast<double>(size);
     const bool chosen = !contended && may_promote(here, size) && leads(here, report) && !promotable_above(here.level);
@@ -118,7 +116,7 @@ AshaPromote::Candidate AshaPromote::highest(Pick pick) const {
 }
 
 /// The best paused trial of the rung; null: none. O(1), but O(trials) if the top of the heap has left without a
-/// promotion, which is rare: at the end of the study, or when a trial fails for good after it was told to pause.
+/// promotion, which is rare: at the end of the study, or when a trial is closed while it is paused.
 const Ranked* AshaPromote::best_waiting(const Rung& rung) const {
     if (!rung.paused.empty() && waits_at(rung.paused.top(), rung)) return &rung.paused.top();
     const Ranked* best = nullptr;
@@ -175,10 +173,6 @@ void AshaPromote::apply(const study::Record& record) {
         objective_.apply(*metric);
     } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
         created(*trial);
-    } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
-        attempt_over(end->trial);
-    } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
-        for (std::uint32_t i = 0; i < slots_.size(); ++i) attempt_over(base::TrialId(i));
     } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
         promoted(*promotion);
     } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
@@ -197,11 +191,10 @@ void AshaPromote::reported(const study::Reported& record) {
     }
     if (rung(at).last) {
         set_finishing(at, false);
-    } else if (record.verdict.verb == Verb::go_on || at.finishing) {
-        promote(at); // a drain may pause a finishing trial here; that it goes on was decided before
+    } else if (record.verdict.verb == Verb::go_on) {
+        promote(at);
     } else {
-        at.told = record.verdict.verb == Verb::pause;
-        if (at.told && options_.timing.paused_with_verdict) set_paused(record.trial, true);
+        set_paused(record.trial, record.verdict.verb == Verb::pause);
     }
 }
 
@@ -212,10 +205,6 @@ void AshaPromote::created(const study::TrialCreated& record) {
     }
     slots_.push_back({.bracket = static_cast<std::uint8_t>(record.bracket)});
     ++active_;
-}
-
-void AshaPromote::attempt_over(base::TrialId trial) {
-    if (slot(trial).told) set_paused(trial, true);
 }
 
 void AshaPromote::promoted(const study::TrialPromoted& record) {
@@ -236,7 +225,6 @@ void AshaPromote::closed(const study::TrialClosed& record) {
     if (at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
     set_paused(record.trial, false);
     set_finishing(at, false);
-    at.told = false;
     at.closed = true;
     --active_;
     // Without this entry, failures would keep floor(n / eta) small and starve the rungs above.
@@ -303,7 +291,7 @@ void AshaPromote::promote(Slot& at) {
     ++from.promoted;
     if (options_.delayed) refresh(from);
     ++at.rung;
-    at.entered = at.told = false;
+    at.entered = false;
     at.score = 0.0;
 }
 

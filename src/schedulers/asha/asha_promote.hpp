@@ -55,7 +55,6 @@ class AshaPromote final : public Scheduler {
         Allotment allotment = Allotment::ray; ///< of new trials to brackets
         std::uint64_t seed = 0;
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
-        Timing timing = {};
         /// Trials are promoted up to the rung of this index (see `raise_top`); finish_top goes beyond it.
         std::size_t top = std::numeric_limits<std::size_t>::max();
     };
@@ -94,8 +93,7 @@ class AshaPromote final : public Scheduler {
         std::uint8_t bracket = 0;
         std::uint8_t rung = 0;
         bool entered : 1 = false;
-        bool told : 1 = false;      ///< to pause at this rung
-        bool paused : 1 = false;    ///< told to pause, and its attempt is over
+        bool paused : 1 = false;    ///< at this rung
         bool closed : 1 = false;    ///< in a final phase
         bool finishing : 1 = false; ///< on its way to the ceiling by finish_top
     };
@@ -139,7 +137,6 @@ class AshaPromote final : public Scheduler {
 
     void reported(const study::Reported& record);
     void created(const study::TrialCreated& record);
-    void attempt_over(base::TrialId trial);
     void promoted(const study::TrialPromoted& record);
     void closed(const study::TrialClosed& record);
     void reopened(const study::TrialReopened& record);

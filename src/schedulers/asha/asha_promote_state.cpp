@@ -16,7 +16,6 @@ constexpr std::uint8_t entered_bit = 1;
 constexpr std::uint8_t paused_bit = 2;
 constexpr std::uint8_t closed_bit = 4;
 constexpr std::uint8_t finishing_bit = 8;
-constexpr std::uint8_t told_bit = 16;
 
 } // namespace
 
@@ -27,8 +26,7 @@ void AshaPromote::snapshot(study::Encoder& out) const {
     out.varint(slots_.size());
     for (const Slot& at : slots_) {
         out.u8(static_cast<std::uint8_t>((at.entered ? entered_bit : 0) | (at.paused ? paused_bit : 0) |
-                                         (at.closed ? closed_bit : 0) | (at.finishing ? finishing_bit : 0) |
-                                         (at.told ? told_bit : 0)));
+                                         (at.closed ? closed_bit : 0) | (at.finishing ? finishing_bit : 0)));
         out.u8(at.rung);
         if (first_.size() > 1) out.u8(at.bracket);
     }
@@ -60,7 +58,6 @@ void AshaPromote::read_slots(study::Decoder& in) {
         at.paused = (bits & paused_bit) != 0;
         at.closed = (bits & closed_bit) != 0;
         at.finishing = (bits & finishing_bit) != 0;
-        at.told = (bits & told_bit) != 0;
         at.rung = in.u8();
         at.bracket = first_.size() > 1 ? in.u8() : std::uint8_t{0};
         require_format(at.bracket < first_.size(), "asha", "names an unknown bracket");
@@ -109,11 +106,10 @@ void AshaPromote::check_slots() const {
         const Slot& at = slots_[i];
         require(at.bracket < first_.size(), "asha: trial ", i, " is in an unknown bracket");
         const bool last = rung(at).last;
-        require(!at.paused || at.told, "asha: trial ", i, " is paused and was not told to");
-        require(!at.told || (at.entered && !last), "asha: trial ", i, " was told to pause and stands at no rung");
-        require(!at.told || !at.closed, "asha: trial ", i, " was told to pause and is closed");
-        require(!at.finishing || (!at.closed && !at.told), "asha: trial ", i,
-                " is finishing and has ended or is to pause");
+        require(!at.paused || (at.entered && !last), "asha: trial ", i, " is paused and stands at no rung");
+        require(!at.paused || !at.closed, "asha: trial ", i, " is paused and closed");
+        require(!at.finishing || (!at.closed && !at.paused), "asha: trial ", i,
+                " is finishing and has ended or is paused");
         require(at.entered || at.score == 0.0, "asha: trial ", i, " stands at no rung and has a score");
         if (!at.paused && !at.closed) ++active;
         if (at.finishing) ++finishing;

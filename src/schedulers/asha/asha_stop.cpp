@@ -162,8 +162,7 @@ void AshaStop::reported(const study::Reported& record) {
     if (!position) return;
     const double value = objective_.value(record);
     const study::Score score = several() ? objective_.score(record) : study::Score(objective_.score(value));
-    // A drain turns go_on into pause: the trial goes on later.
-    enter(at, *position, record.trial, score, std::isnan(value), record.verdict.verb != Verb::stop);
+    enter(at, *position, record.trial, score, std::isnan(value), record.verdict.verb == Verb::go_on);
 }
 
 void AshaStop::created(const study::TrialCreated& record) {

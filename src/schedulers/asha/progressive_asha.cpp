@@ -28,7 +28,6 @@ ProgressiveAsha::ProgressiveAsha(const Options& options, const study::Objective&
              .ceiling = options.ceiling,
              .finish_top = options.finish_top,
              .num_trials = options.num_trials,
-             .timing = options.timing,
              .top = first_top(levels_)},
             objective),
       top_(first_top(levels_)),

@@ -42,7 +42,6 @@ class ProgressiveAsha final : public Scheduler {
         std::uint32_t finish_top = 1;       ///< as AshaPromote's
         std::optional<double> epsilon = {}; ///< finite, >= 0; nullopt: estimated
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max();
-        Timing timing = {};
     };
     ProgressiveAsha(const Options& options, const study::Objective& objective);
 

@@ -89,9 +89,7 @@ std::optional<Halving::Choice> Halving::choose(std::size_t bracket, bool cut) co
         const Rung& here = rungs[i];
         const std::uint64_t left = places_left(rungs, i, kept(planned));
         if (left > 0 && here.heading > 0) return {};
-        if (left > 0 && here.ready.size() > 0 && here.standing.position(here.ready.best()) < left)
-            return Choice{i, here.ready.best()};
-        if (left > 0 && here.standing.size() > 0) return {}; // those chosen still save their state
+        if (left > 0 && here.standing.size() > 0) return Choice{i, here.standing.best()};
         planned = kept(planned);
     }
     return {};
@@ -107,7 +105,6 @@ study::Verdict Halving::decide(const Report& report, bool contended) const {
     const Rung& here = brackets_[at.bracket][at.rung];
     const auto iteration = static_cast<double>(level(at));
     const auto entries = static_cast<double>(here.entries + (at.entered ? 0 : 1));
-    if (at.stands()) return {Verb::pause, Reason::rung, iteration, entries}; // told before
     if (has_no_place(at)) return {Verb::stop, Reason::not_in_top, iteration, entries};
     const bool cut = slots_.size() >= options_.num_trials;
     if (contended || !awaits_nobody_else(at, cut)) return {Verb::pause, Reason::rung, iteration, entries};
@@ -165,10 +162,6 @@ void Halving::apply(const study::Record& record) {
         objective_.apply(*metric);
     } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
         created(*trial);
-    } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
-        attempt_over(end->trial);
-    } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
-        for (std::uint32_t i = 0; i < slots_.size(); ++i) attempt_over(TrialId(i));
     } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
         promoted(*promotion);
     } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
@@ -209,15 +202,14 @@ void Halving::enter(Slot& at) {
     ++view(level(at)).entries;
 }
 
-/// The trial is told to pause at its rung.
+/// The trial pauses at its rung.
 void Halving::stand(TrialId trial, double score) {
     leave(trial);
     Slot& at = slot(trial);
     at.score = score;
-    at.phase = Phase::told;
+    at.phase = Phase::paused;
     rung(at).standing.insert({score, trial});
     if (has_no_place(at)) fell_out_.push_back(trial);
-    if (options_.timing.paused_with_verdict) set_paused(trial);
 }
 
 /// Out of the rung, in whatever phase it is there.
@@ -226,14 +218,7 @@ void Halving::leave(TrialId trial) {
     Rung& here = rung(at);
     if (at.phase == Phase::heading) --here.heading;
     if (at.stands()) here.standing.erase({at.score, trial});
-    if (at.phase == Phase::paused) here.ready.erase({at.score, trial});
     at.score = 0.0;
-}
-
-void Halving::set_paused(TrialId trial) {
-    Slot& at = slot(trial);
-    at.phase = Phase::paused;
-    rung(at).ready.insert({at.score, trial});
 }
 
 /// The trial leaves its rung for the next one.
@@ -250,13 +235,6 @@ void Halving::go_up(TrialId trial) {
     if (!has_no_place(below)) return;
     brackets_[below.bracket][below.rung].standing.for_each(
         [this](const Ranked& left) { fell_out_.push_back(left.trial); });
-}
-
-void Halving::attempt_over(TrialId trial) {
-    const Slot& at = slot(trial);
-    if (at.phase != Phase::told) return;
-    set_paused(trial);
-    refresh(at.bracket);
 }
 
 void Halving::promoted(const study::TrialPromoted& record) {

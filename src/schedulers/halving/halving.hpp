@@ -43,7 +43,6 @@ class Halving final : public Scheduler {
         /// If > 0, so many go on from each rung, not one in eta; and one that fails later is replaced by the next best.
         std::uint32_t keep = 0;
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
-        Timing timing = {};
     };
     Halving(Options options, const study::Objective& objective);
 
@@ -63,24 +62,23 @@ class Halving final : public Scheduler {
     [[nodiscard]] std::vector<RungView> rungs() const override { return views_; }
 
   private:
-    /// heading: for its rung. told: to pause there. paused: told to, and its attempt is over.
-    enum class Phase : std::uint8_t { heading, told, paused, closed };
+    /// heading: for its rung. paused: there.
+    enum class Phase : std::uint8_t { heading, paused, closed };
     struct Slot {
-        double score = 0.0; ///< while told or paused
+        double score = 0.0; ///< while paused
         std::uint32_t bracket = 0;
         std::uint8_t rung = 0;
         Phase phase = Phase::heading;
         bool entered = false; ///< has reported at its rung
         bool failed = false;  ///< closed because it failed
-        [[nodiscard]] bool stands() const { return phase == Phase::told || phase == Phase::paused; }
+        [[nodiscard]] bool stands() const { return phase == Phase::paused; }
     };
     struct Rung {
         std::uint64_t arrived = 0; ///< trials of this rung or a higher one
         std::uint64_t heading = 0; ///< trials that have yet to report here
         std::uint64_t entries = 0; ///< trials that have reported here
         std::uint64_t failed = 0;  ///< trials that failed, here or in a higher rung
-        Ranking standing;          ///< told to pause, or paused
-        Ranking ready;             ///< paused
+        Ranking standing;          ///< paused
     };
     using Bracket = std::vector<Rung>;
     struct Choice {
@@ -109,10 +107,8 @@ class Halving final : public Scheduler {
     void promoted(const study::TrialPromoted& record);
     void closed(const study::TrialClosed& record);
     void reopened(const study::TrialReopened& record);
-    void attempt_over(base::TrialId trial);
     void stand(base::TrialId trial, double score);
     void leave(base::TrialId trial);
-    void set_paused(base::TrialId trial);
     void enter(Slot& at);
     void go_up(base::TrialId trial);
     void count_failure(const Slot& at, bool failed);

@@ -72,6 +72,7 @@ void Halving::read_slots(study::Decoder& in) {
         const std::uint8_t bits = in.u8();
         require_format(bits < 2 * failed_bit, who, "has a phase that there is not");
         at.phase = static_cast<Phase>(bits & phase_bits);
+        require_format(at.phase <= Phase::closed, who, "has a phase that there is not");
         at.entered = (bits & entered_flag) != 0;
         at.failed = (bits & failed_bit) != 0;
         at.rung = in.u8();
@@ -117,7 +118,6 @@ void Halving::place(base::TrialId trial) {
     Rung& here = rungs[at.rung];
     if (at.phase == Phase::heading) ++here.heading;
     if (at.stands()) here.standing.insert({at.score, trial});
-    if (at.phase == Phase::paused) here.ready.insert({at.score, trial});
 }
 
 void Halving::check_invariants() const {
@@ -141,8 +141,7 @@ void Halving::check_invariants() const {
             require(kept.arrived == counted.arrived && kept.heading == counted.heading &&
                         kept.entries == counted.entries && kept.failed == counted.failed,
                     "halving: rung ", i, " of bracket ", b, " counts its trials wrong");
-            require_equal(kept.standing, counted.standing, "who stands there");
-            require_equal(kept.ready, counted.ready, "who is paused there");
+            require_equal(kept.standing, counted.standing, "who is paused there");
         }
     }
     require(runnable_ == right.runnable_, "halving: it does not know which brackets have somebody to promote");

@@ -46,7 +46,7 @@ Population::Population(const Options& options, const study::Objective& objective
       explore_(std::move(explore)),
       kept_(std::move(kept)) {
     assert(options.interval >= 1 && options.quantile > 0.0 && options.quantile <= 0.5);
-    assert(!(options.timing.saved_before_verdict && options.synchronous));
+    assert(!(options.saved_before_verdict && options.synchronous));
     if (options.compare == Compare::latest) rankings_.resize(1);
 }
 
@@ -97,10 +97,10 @@ const Population::Saved* Population::publication(const Member& member) const {
     const Saved* newest = nullptr;
     if (member.phase == Phase::failed) return newest;
     // (What it saves before its next ready point is a state that it has taken over itself.)
-    if (options_.timing.saved_before_verdict && member.judged_as != member.generation()) return newest;
+    if (options_.saved_before_verdict && member.judged_as != member.generation()) return newest;
     for (const Saved& each : member.saved) {
         if (each.generation != member.generation()) continue;
-        if (options_.timing.saved_before_verdict && each.iteration != member.judged) continue;
+        if (options_.saved_before_verdict && each.iteration != member.judged) continue;
         newest = &each;
         if (options_.synchronous && each.iteration == member.judged) break;
     }
@@ -219,21 +219,20 @@ std::optional<Iteration> Population::waits_behind(Iteration iteration, bool cont
 std::optional<Iteration> Population::donated(TrialId trial) const {
     const Member& at = member(trial);
     if (over_ >= options_.members) return {};
-    if (!options_.timing.saved_before_verdict && at.phase != Phase::closed)
+    if (!options_.saved_before_verdict && at.phase != Phase::closed)
         return {}; // of those that train, the newest serves
     const Saved* saved = publication(at);
     return saved == nullptr ? std::nullopt : std::optional(saved->iteration);
 }
 
 bool Population::saves_first(TrialId trial, Iteration iteration) const {
-    return options_.timing.saved_before_verdict && is_ready_point(iteration) && iteration > member(trial).judged;
+    return options_.saved_before_verdict && is_ready_point(iteration) && iteration > member(trial).judged;
 }
 
 study::Verdict Population::decide(const Report& report, bool contended) const {
     if (report.iteration >= options_.ceiling)
         return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.ceiling)};
     const Member& own = member(report.trial);
-    if (own.phase == Phase::told) return {Verb::pause, Reason::turn, static_cast<double>(own.iteration)};
     const bool judged = report.iteration <= own.judged && !own.held;
     if (!is_ready_point(report.iteration) || judged) return {Verb::go_on, Reason::below_rung};
     const Standing standing = standing_of(report);
@@ -277,7 +276,7 @@ std::optional<Exploit> Population::exploit_instead(TrialId trial) const {
 /// a deterministic study, what is left of the states must not matter.)
 std::optional<Exploit> Population::replacement(TrialId trial) const {
     const Member& own = member(trial);
-    if (options_.timing.saved_before_verdict || own.judged == 0) return {};
+    if (options_.saved_before_verdict || own.judged == 0) return {};
     const Report report{trial, own.judged, own.score};
     const Ranking& ranking = *ranking_at(own.judged);
     std::vector<TrialId> upper;
@@ -342,7 +341,7 @@ void Population::apply_one(const study::Record& record) {
     } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
         created(*trial);
     } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
-        if (member(start->trial).phase != Phase::told) set_phase(start->trial, Phase::running);
+        set_phase(start->trial, Phase::running);
     } else if (const auto* saved = std::get_if<study::CheckpointCommitted>(&record)) {
         const study::CheckpointRef& checkpoint = saved->checkpoint;
         member(saved->trial).saved.push_back({checkpoint.iteration, checkpoint.generation, checkpoint.path});
@@ -402,9 +401,7 @@ void Population::reported(const study::Reported& record) {
     } else {
         arrived(record.trial, record.iteration, objective_.score(objective_.value(record)));
     }
-    if (record.verdict.verb == Verb::stop && at.phase == Phase::told) set_phase(record.trial, Phase::running);
-    if (record.verdict.verb == Verb::pause && record.verdict.reason == Reason::turn)
-        set_phase(record.trial, options_.timing.paused_with_verdict ? Phase::paused : Phase::told);
+    if (record.verdict.verb == Verb::pause) set_phase(record.trial, Phase::paused);
 }
 
 void Population::ranked(Member& at, TrialId trial, Iteration iteration, double score) {
@@ -462,9 +459,7 @@ void Population::closed(const study::TrialClosed& record) {
 }
 
 void Population::attempt_over(TrialId trial) {
-    const Phase phase = member(trial).phase;
-    if (phase == Phase::told) set_phase(trial, Phase::paused);
-    if (phase == Phase::running) set_phase(trial, Phase::waiting);
+    if (member(trial).phase == Phase::running) set_phase(trial, Phase::waiting);
 }
 
 // ---- snapshots

@@ -67,9 +67,9 @@ class Population final : public Scheduler {
         Selection selection = Selection::truncation;
         Compare compare = Compare::equal_iteration;
         bool synchronous = false; ///< requires equal_iteration
-        /// If states are saved before verdicts, a member gives away the one of its newest ready point. Requires not
+        /// See schedulers::saved_before_verdict: a member gives away the state of its newest ready point. Requires not
         /// `synchronous`.
-        Timing timing = {};
+        bool saved_before_verdict = false;
         bool pauses_to_save = false; ///< a program gives a checkpoint with its report, before the verdict on it
         double resample = 0.25;      ///< probability that an explored hyper-parameter is drawn anew
         std::size_t window = 10;     ///< scores of each that the t-test compares, the newest; >= 2
@@ -103,7 +103,7 @@ class Population final : public Scheduler {
     void check_invariants() const override;
 
   private:
-    enum class Phase : std::uint8_t { waiting, running, told, paused, closed, failed };
+    enum class Phase : std::uint8_t { waiting, running, paused, closed, failed };
     struct Saved {
         base::Iteration iteration = 0;
         std::uint32_t generation = 0;

@@ -22,7 +22,7 @@ struct CheckpointKey {
     base::TrialId trial;
     base::Iteration iteration = 0;
     base::Incarnation incarnation;
-    base::Attempt attempt;
+    base::AttemptId attempt;
     std::uint32_t shard = 0;
     std::uint32_t shards = 0; ///< number of files of the checkpoint, one per rank; 0: one file, by rank 0
 };

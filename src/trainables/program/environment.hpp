@@ -36,7 +36,7 @@ struct ProgramFacts {
     std::string study;           ///< name
     std::string study_directory; ///< absolute
     base::TrialId trial;
-    base::Attempt attempt;
+    base::AttemptId attempt;
     std::uint64_t seed = 0;
     base::Iteration iterations = 1; ///< upper limit
     base::Iteration iteration = 0;  ///< completed so far

@@ -177,7 +177,7 @@ std::string decision_line(study::Verb verb, base::Iteration iteration, const std
     return text_of(line) + "\n";
 }
 
-std::string exploit_line(base::Iteration iteration, base::Attempt attempt, const std::string& checkpoint,
+std::string exploit_line(base::Iteration iteration, base::AttemptId attempt, const std::string& checkpoint,
                          const space::Configuration& configuration) {
     Json line;
     line["decision"] = "exploit";

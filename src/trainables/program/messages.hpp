@@ -58,8 +58,8 @@ using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramDone, Pr
 
 /// The answer to a report with `exploits`, with its newline: the program goes on from `checkpoint` with
 /// `configuration`. `iteration`: completed so far.
-[[nodiscard]] std::string exploit_line(base::Iteration iteration, base::Attempt attempt, const std::string& checkpoint,
-                                       const space::Configuration& configuration);
+[[nodiscard]] std::string exploit_line(base::Iteration iteration, base::AttemptId attempt,
+                                       const std::string& checkpoint, const space::Configuration& configuration);
 
 /// The configuration as JSON: nested names as nested objects.
 [[nodiscard]] std::string configuration_json(const space::Configuration& configuration);

@@ -23,7 +23,7 @@ namespace ranktune::tuner {
 /// A report that has yet to be judged.
 struct ReportFact {
     TrialId trial;
-    Attempt attempt;
+    AttemptId attempt;
     Iteration iteration = 0;
     double seconds = 0.0;
     std::vector<study::MetricValue> metrics;
@@ -45,6 +45,9 @@ enum class Standing : std::uint8_t {
     known,  ///< reported before, and trained again after a loss
     foreign ///< stale
 };
+
+/// How many trials train at the same time if there are ranks for `fit` groups.
+[[nodiscard]] std::size_t groups_at_once(const study::StudySpec& spec, std::size_t fit);
 
 /// Which fact takes effect next, which trial gets ranks next, and when there is room for another trial. Only `apply`
 /// and `restore` change it. `apply` is called after the state of the trial has changed.
@@ -93,12 +96,33 @@ class Admission {
     /// `full`: the study has as many trials with ranks as it may.
     [[nodiscard]] virtual std::optional<TrialId> surplus(std::uint32_t, bool) const { return {}; }
 
-    /// The ranks of the trial will come back by themselves: it left its slot, or was asked to yield.
+    /// The ranks of the trial will come back by themselves: its attempt winds down, or was asked to yield.
     [[nodiscard]] virtual bool is_leaving(TrialId trial) const = 0;
-    [[nodiscard]] virtual bool any_leaving() const = 0;
+
+    // ---- what follows from the order of facts. Where it is that of logical time, nothing that depends on ranks or on
+    // time may affect other trials, and every run of the study decides the same.
+    [[nodiscard]] virtual bool decisions_repeat() const { return false; }
+    /// A new attempt reports again what it trains again, and counts as unheard.
+    [[nodiscard]] virtual bool attempts_count() const { return true; }
+    /// A trial at a rung does not go on in place while others wait for ranks.
+    [[nodiscard]] virtual bool contention_shows() const { return true; }
+    /// A failure that has taken effect is taken back when its host turns out to be at fault.
+    [[nodiscard]] virtual bool failures_are_taken_back() const { return true; }
+    /// A trial that is paused can fail when its state is not saved: what ends it has no turn.
+    [[nodiscard]] virtual bool charges_paused() const { return true; }
+    /// A failure with a cause outside the trial counts against failure.max_losses, not failure.max_failures.
+    [[nodiscard]] virtual bool disturbance_is_a_loss() const { return false; }
+    /// A new trial waits for the suggestion that is being prepared for it, instead of taking a stopgap.
+    [[nodiscard]] virtual bool waits_for_tickets() const { return false; }
+    /// Users may pause, resume and cancel trials, and change keys, whenever they like.
+    [[nodiscard]] virtual bool may_be_steered() const { return true; }
+    /// Whether trial `a` was started no later than trial `b`, as far as other trials can know.
+    [[nodiscard]] virtual bool began_before(TrialId a, TrialId b) const = 0;
 
     // ---- the only mutators
     virtual void apply(const study::Record& record) = 0;
+    /// The attempt of the trial has ended, and no other follows it. Before `apply` of that record.
+    virtual void end(EndFact fact) = 0;
     virtual void snapshot(study::Encoder& out) const = 0;
     virtual void restore(study::Decoder& in) = 0;
     /// Throws std::logic_error naming what does not hold.

@@ -4,16 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "tuner/outcomes.hpp"
-
 namespace ranktune::tuner {
-
-/// The trial failed through no fault of its own: it waits again, or ends as it was told to.
-void ByArrival::excuse(TrialId trial) {
-    if (trials_[trial].phase != TrialPhase::ending) return forget(trial);
-    for (EndFact& end : ends_)
-        if (end.trial == trial) end = {trial, AttemptOutcome::stopped, {}};
-}
 
 void ByArrival::forget(TrialId trial) {
     std::erase_if(ends_, [&](const EndFact& end) { return end.trial == trial; });
@@ -29,7 +20,10 @@ bool ByArrival::has_ended(TrialId trial) const {
 }
 
 bool ByArrival::any_active() const {
-    return trials_.in(TrialPhase::running) + trials_.in(TrialPhase::ending) > 0 || !trials_.waiting().empty();
+    if (trials_.in(TrialPhase::running) > 0 || !trials_.waiting().empty()) return true;
+    const auto held = std::ranges::count_if(trials_.on_hold(),
+                                            [this](TrialId id) { return trials_[id].phase == TrialPhase::waiting; });
+    return trials_.in(TrialPhase::waiting) > static_cast<std::uint64_t>(held); // once their attempts have wound down
 }
 
 void ByArrival::visit_line(const std::function<bool(TrialId)>& visit) const {
@@ -39,13 +33,10 @@ void ByArrival::visit_line(const std::function<bool(TrialId)>& visit) const {
 
 void ByArrival::apply(const study::Record& record) {
     if (std::holds_alternative<study::Reported>(record)) return; // most records
-    if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
-        if (!ended->retry && ends_trial(ended->outcome))
-            ends_.push_back({ended->trial, ended->outcome, ended->failure});
-    } else if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
+    if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
         forget(closed->trial);
     } else if (const auto* retired = std::get_if<study::HostRetired>(&record)) {
-        for (const TrialId id : retired->trials) excuse(id);
+        for (const TrialId id : retired->trials) forget(id);
     } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
         ends_.clear();
     }

@@ -70,7 +70,7 @@ std::optional<TrialId> ByBarrier::to_yield(std::optional<TrialId>, std::uint32_t
 }
 
 std::optional<TrialId> ByBarrier::surplus(std::uint32_t free, bool full) const {
-    if (parked_.size() <= leaving_.size()) return {};
+    if (!last_parked()) return {};
     if (drain_ == Drain::no && is_complete())
         for (const TrialId id : scheduler_.to_save(order_.begin()->first))
             if (parked_.contains(id) && !leaving_.contains(id)) return id;
@@ -99,7 +99,7 @@ void ByBarrier::apply(const study::Record& record) {
         order_.emplace(early->iteration, early->trial);
         absent_.erase(early->trial);
     } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
-        end(*ended);
+        lose(*ended);
     } else if (std::holds_alternative<study::TrialClosed>(record)) {
         release(*about);
         absent_.erase(*about);
@@ -122,13 +122,13 @@ void ByBarrier::apply(const study::Record& record) {
 
 void ByBarrier::admit(const study::Reported& report) {
     absent_.erase(report.trial);
-    // (A trial that is told to stop leaves alone.)
-    if (at_barrier(report.trial) && report.verdict.verb != Verb::stop)
+    // (A trial that is told to stop, or has ended by itself, leaves alone.)
+    if (at_barrier(report.trial) && report.verdict.verb != Verb::stop && !has_ended(report.trial))
         released_ = std::max(released_, report.iteration);
     release(report.trial);
 }
 
-void ByBarrier::end(const study::AttemptEnded& record) {
+void ByBarrier::lose(const study::AttemptEnded& record) {
     set_leaving(record.trial, false);
     if (record.outcome == AttemptOutcome::lost && record.retry && !at_barrier(record.trial))
         absent_.insert(record.trial);
@@ -143,19 +143,20 @@ void ByBarrier::release(TrialId trial) {
 }
 
 void ByBarrier::set_leaving(TrialId trial, bool leaves) {
-    if (leaves && leaving_.insert(trial).second) returning_ += static_cast<std::uint32_t>(trials_[trial].ranks.size());
-    if (!leaves && leaving_.erase(trial) > 0) returning_ -= static_cast<std::uint32_t>(trials_[trial].ranks.size());
+    const auto ranks = static_cast<std::uint32_t>(trials_[trial].attempt.ranks.size());
+    if (leaves && leaving_.insert(trial).second) returning_ += ranks;
+    if (!leaves && leaving_.erase(trial) > 0) returning_ -= ranks;
 }
 
 ByBarrier::Place ByBarrier::place_of(TrialId trial) const {
-    const TrialState& t = trials_[trial];
-    if (at_barrier(trial)) return t.phase == TrialPhase::running && !t.abandoned ? Place::parked : Place::none;
+    const Trial& t = trials_[trial];
+    if (at_barrier(trial)) return t.phase == TrialPhase::running && !t.attempt.abandoned ? Place::parked : Place::none;
     if (t.phase == TrialPhase::waiting) return has_ended(trial) ? Place::none : Place::in_line;
-    const bool trains = t.phase == TrialPhase::running || t.phase == TrialPhase::ending;
-    return trains && !absent_.contains(trial) ? Place::trains : Place::none;
+    return t.phase == TrialPhase::running && !absent_.contains(trial) ? Place::trains : Place::none;
 }
 
 void ByBarrier::refresh(TrialId trial) {
+    if (winds_down(trials_[trial])) set_leaving(trial, true);
     const Place place = place_of(trial);
     const auto put = [trial](std::set<TrialId>& set, bool in) {
         if (in)
@@ -227,7 +228,7 @@ void ByBarrier::check_invariants() const {
     ByArrival::check_invariants();
     require(order_.size() == held_.size(), "the order of the reports at a barrier is off");
     for (const auto& [trial, held] : held_) {
-        const TrialState& t = trials_[trial];
+        const Trial& t = trials_[trial];
         require(held.size() == 1, named(trial) + " waits at more than one barrier");
         require(!is_final(t.phase) && t.phase != TrialPhase::waiting,
                 named(trial) + " waits at a barrier but is " + std::string(name(t.phase)));
@@ -236,8 +237,8 @@ void ByBarrier::check_invariants() const {
     }
     std::uint32_t returning = 0;
     for (const TrialId id : leaving_) {
-        require(holds_ranks(trials_[id]), named(id) + " is waited for but holds no ranks");
-        returning += static_cast<std::uint32_t>(trials_[id].ranks.size());
+        require(trials_[id].attempt.live, named(id) + " is waited for but holds no ranks");
+        returning += static_cast<std::uint32_t>(trials_[id].attempt.ranks.size());
     }
     require(returning == returning_, "the number of ranks that come back is off");
     for (std::uint32_t i = 0; i < trials_.size(); ++i) {

@@ -39,7 +39,6 @@ class ByBarrier final : public ByArrival {
                                                   std::uint32_t free) const override;
     [[nodiscard]] std::optional<TrialId> surplus(std::uint32_t free, bool full) const override;
     [[nodiscard]] bool is_leaving(TrialId trial) const override { return leaving_.contains(trial); }
-    [[nodiscard]] bool any_leaving() const override { return !leaving_.empty(); }
 
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
@@ -58,7 +57,7 @@ class ByBarrier final : public ByArrival {
     [[nodiscard]] bool can_start(TrialId trial) const;
     [[nodiscard]] std::optional<TrialId> last_parked() const;
     void admit(const study::Reported& report);
-    void end(const study::AttemptEnded& record);
+    void lose(const study::AttemptEnded& record);
     void release(TrialId trial);
     void set_leaving(TrialId trial, bool leaves);
     void refresh(TrialId trial);
@@ -67,7 +66,7 @@ class ByBarrier final : public ByArrival {
     const Placement& placement_;
     const schedulers::Scheduler& scheduler_;
     std::map<TrialId, std::deque<study::ReportHeld>> held_; ///< one report each
-    std::set<TrialId> leaving_;                             ///< asked for their ranks
+    std::set<TrialId> leaving_;                             ///< asked for their ranks, or winding down
     std::set<TrialId> absent_; ///< lost on the way to the barrier, which does not wait for them
     Iteration released_ = 0;   ///< newest barrier whose reports take effect
     Drain drain_ = Drain::no;

@@ -19,12 +19,12 @@ const LogicalSlot* ByTurn::slot_of(TrialId id) const {
 
 /// (A group that has saved is about to leave: the verdict waits for that, too.)
 bool ByTurn::has_to_save(TrialId id) const {
-    const TrialState& t = trials_[id];
+    const Trial& t = trials_[id];
     const LogicalSlot* slot = slot_of(id);
     if (slot == nullptr || slot->held.empty()) return false;
     const Iteration iteration = slot->held.back().iteration;
     if (!scheduler_.saves_first(id, iteration)) return false;
-    return holds_ranks(t) || std::ranges::none_of(t.checkpoints, [&](const CheckpointRef& each) {
+    return t.attempt.live || std::ranges::none_of(t.checkpoints, [&](const CheckpointRef& each) {
                return each.generation == t.generation() && each.iteration == iteration;
            });
 }
@@ -53,7 +53,7 @@ std::optional<Fact> ByTurn::next() const {
 
 Iteration ByTurn::received(TrialId trial) const {
     const LogicalSlot* slot = slot_of(trial);
-    return slot == nullptr ? trials_[trial].attempt_iteration : slot->received;
+    return slot == nullptr ? trials_[trial].attempt.iteration : slot->received;
 }
 
 const std::deque<study::ReportHeld>* ByTurn::held(TrialId trial) const {
@@ -74,16 +74,17 @@ void ByTurn::visit_line(const std::function<bool(TrialId)>& visit) const {
 }
 
 bool ByTurn::wants_ranks(TrialId trial) const {
-    const TrialState& t = trials_[trial];
+    const Trial& t = trials_[trial];
     const LogicalSlot* slot = slot_of(trial);
-    if (slot == nullptr || t.phase != TrialPhase::waiting || t.winding) return false;
+    if (slot == nullptr || t.phase != TrialPhase::waiting || t.attempt.live) return false;
     return !slot->end && (slot->received < t.decision_point || has_to_save(trial));
 }
 
 bool ByTurn::is_parked(TrialId trial) const {
-    const TrialState& t = trials_[trial];
+    const Trial& t = trials_[trial];
     const LogicalSlot* slot = slot_of(trial);
-    return slot != nullptr && t.phase == TrialPhase::running && !t.abandoned && slot->received >= t.decision_point;
+    return slot != nullptr && t.phase == TrialPhase::running && !t.attempt.abandoned &&
+           slot->received >= t.decision_point;
 }
 
 std::optional<TrialId> ByTurn::to_yield(std::optional<TrialId> before, std::uint32_t wanted, std::uint32_t free) const {
@@ -121,7 +122,7 @@ void ByTurn::apply(const study::Record& record) {
     } else if (const auto* early = std::get_if<study::ReportHeld>(&record)) {
         keep(*early);
     } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
-        end(*ended);
+        set_leaving(ended->trial, false);
     } else if (std::holds_alternative<study::TrialClosed>(record)) {
         unslotted_.erase(*about);
         if (const std::uint32_t slot = trials_[*about].slot; slot != no_slot) {
@@ -170,13 +171,10 @@ void ByTurn::keep(const study::ReportHeld& r) {
     slot.received = r.iteration;
 }
 
-/// Only ranks come back now: what the trial was told, or how it ended, takes effect when its turn comes.
-void ByTurn::end(const study::AttemptEnded& r) {
-    set_leaving(r.trial, false);
-    if (std::exchange(trials_.at(r.trial).winding, false)) return;
-    const std::uint32_t position = trials_[r.trial].slot;
-    if (!r.retry && ends_trial(r.outcome) && position != no_slot)
-        time_.slot(position).end = HeldEnd{r.outcome, r.failure};
+/// How it ended takes effect when its turn comes.
+void ByTurn::end(EndFact fact) {
+    const std::uint32_t position = trials_[fact.trial].slot;
+    if (position != no_slot) time_.slot(position).end = HeldEnd{fact.outcome, std::move(fact.failure)};
 }
 
 /// Forgets a failure that has not taken effect yet: the trial is tried again.
@@ -202,12 +200,13 @@ void ByTurn::leave_slot(TrialId id) {
 }
 
 void ByTurn::set_leaving(TrialId id, bool leaves) {
-    if (leaves && leaving_.insert(id).second) returning_ += trials_[id].wanted_ranks;
-    if (!leaves && leaving_.erase(id) > 0) returning_ -= trials_[id].wanted_ranks;
+    const auto ranks = static_cast<std::uint32_t>(trials_[id].attempt.ranks.size());
+    if (leaves && leaving_.insert(id).second) returning_ += ranks;
+    if (!leaves && leaving_.erase(id) > 0) returning_ -= ranks;
 }
 
 void ByTurn::refresh(TrialId id) {
-    if (trials_[id].winding) set_leaving(id, true);
+    if (winds_down(trials_[id])) set_leaving(id, true);
     unsaved_.erase(id);
     const std::uint32_t slot = trials_[id].slot;
     if (slot == no_slot) return;
@@ -243,7 +242,7 @@ void ByTurn::restore(study::Decoder& in) {
     returning_ = 0;
     for (const TrialId id : leaving) set_leaving(id, true);
     for (std::uint32_t i = 0; i < trials_.size(); ++i) {
-        const TrialState& t = trials_[TrialId{i}];
+        const Trial& t = trials_[TrialId{i}];
         if (t.phase == TrialPhase::waiting && t.slot == no_slot) unslotted_.insert(TrialId{i});
         refresh(TrialId{i});
     }
@@ -255,15 +254,14 @@ void ByTurn::check_invariants() const {
     std::uint32_t returning = 0;
     for (std::uint32_t i = 0; i < trials_.size(); ++i) {
         const TrialId id{i};
-        const TrialState& t = trials_[id];
+        const Trial& t = trials_[id];
         require(t.slot == no_slot || slots.at(t.slot).trial == id, named(id) + " and its slot disagree");
-        require(!t.winding || leaving_.contains(id), named(id) + " leaves, but its ranks are not counted on");
-        require(t.phase != TrialPhase::ending, named(id) + " is ending in a deterministic study");
+        require(!winds_down(t) || leaving_.contains(id), named(id) + " leaves, but its ranks are not counted on");
         require(unslotted_.contains(id) == (t.phase == TrialPhase::waiting && t.slot == no_slot),
                 named(id) + " and the list of those without a slot disagree");
         if (leaving_.contains(id)) {
-            require(holds_ranks(t), named(id) + " is waited for but holds no ranks");
-            returning += t.wanted_ranks;
+            require(t.attempt.live, named(id) + " is waited for but holds no ranks");
+            returning += static_cast<std::uint32_t>(t.attempt.ranks.size());
         }
     }
     require(returning == returning_, "the number of ranks that come back is off");
@@ -271,7 +269,7 @@ void ByTurn::check_invariants() const {
         const LogicalSlot& slot = slots[s];
         require(slot.clock <= time_.now(), "the clock of a slot is ahead of time");
         if (!slot.trial) continue;
-        const TrialState& t = trials_[*slot.trial];
+        const Trial& t = trials_[*slot.trial];
         require(t.slot == s, named(*slot.trial) + " does not know its slot");
         require(t.phase == TrialPhase::waiting || t.phase == TrialPhase::running,
                 named(*slot.trial) + " has a slot but is " + std::string(name(t.phase)));

@@ -39,9 +39,19 @@ class ByTurn final : public Admission {
     /// A group that has yet to save its state of this iteration does so when it gives its ranks back.
     [[nodiscard]] std::optional<TrialId> surplus(std::uint32_t free, bool full) const override;
     [[nodiscard]] bool is_leaving(TrialId trial) const override { return leaving_.contains(trial); }
-    [[nodiscard]] bool any_leaving() const override { return !leaving_.empty(); }
+
+    [[nodiscard]] bool decisions_repeat() const override { return true; }
+    [[nodiscard]] bool attempts_count() const override { return false; }
+    [[nodiscard]] bool contention_shows() const override { return false; }
+    [[nodiscard]] bool failures_are_taken_back() const override { return false; }
+    [[nodiscard]] bool charges_paused() const override { return false; }
+    [[nodiscard]] bool disturbance_is_a_loss() const override { return true; }
+    [[nodiscard]] bool waits_for_tickets() const override { return true; }
+    [[nodiscard]] bool may_be_steered() const override { return false; }
+    [[nodiscard]] bool began_before(TrialId a, TrialId b) const override { return a < b; }
 
     void apply(const study::Record& record) override;
+    void end(EndFact fact) override;
     void snapshot(study::Encoder& out) const override;
     void restore(study::Decoder& in) override;
     void check_invariants() const override;
@@ -49,7 +59,6 @@ class ByTurn final : public Admission {
   private:
     void admit(const study::Reported& report);
     void keep(const study::ReportHeld& report);
-    void end(const study::AttemptEnded& record);
     void forget_failure(TrialId id);
     void enter_slot(TrialId id);
     void leave_slot(TrialId id);

@@ -97,7 +97,7 @@ std::string Blame::row_message(const Trials& trials, std::size_t limit) const {
            std::to_string(limit) + ") lets the study go on";
 }
 
-bool Blame::is_the_same(const TrialState& t, Iteration at, const std::string& message) {
+bool Blame::is_the_same(const Trial& t, Iteration at, const std::string& message) {
     return t.failures > 0 && t.failed_at == at && t.failure_digest == base::digest_of(message);
 }
 
@@ -109,30 +109,28 @@ void Blame::begin(std::size_t hosts, std::size_t devices) {
     words_.clear();
 }
 
-void Blame::heard(TrialId id, TrialState& t, const Trials& trials, const Occupancy& occupancy) {
+void Blame::heard(Trial& t, const Trials& trials, const std::function<bool(TrialId)>& began_before) {
     if (!t.reported) early_failures_ = 0;
-    if (!t.unheard) return;
     t.unheard = false;
     // (No trial of the row has reported, so `since` is its start.)
-    std::erase_if(in_a_row_, [&](TrialId failed) {
-        return trials[failed].workers == t.workers && occupancy.began_before(failed, trials[failed], id, t);
-    });
+    std::erase_if(in_a_row_,
+                  [&](TrialId failed) { return trials[failed].workers == t.workers && began_before(failed); });
 }
 
-void Blame::got_on(TrialId id, TrialState& t, Iteration iteration, const Placement& placement) {
-    const WorkerState& leader = placement.worker(t.ranks.front());
+void Blame::got_on(TrialId id, Trial& t, Iteration iteration, const Placement& placement) {
+    const WorkerState& leader = placement.worker(t.attempt.ranks.front());
     hosts_[leader.host].well = true;
     if (leader.device != no_device) devices_[leader.device].well = true;
     if (t.deaths > 0 && iteration > t.died_at) clear_of_suspicion(id, t); // it got further than at the death
 }
 
-void Blame::attempt_ended(TrialId id, TrialState& t, AttemptOutcome outcome, const Failure& failure,
+void Blame::attempt_ended(TrialId id, Trial& t, AttemptOutcome outcome, const Failure& failure,
                           const Placement& placement) {
     const Saying& saying = saying_of(outcome);
     if (saying.against_host) {
-        note(id, outcome, failure, t.ranks, placement);
+        note(id, outcome, failure, t.attempt.ranks, placement);
     } else if (saying.clears_host) {
-        for (const Rank rank : t.ranks) {
+        for (const Rank rank : t.attempt.ranks) {
             const WorkerState& worker = placement.worker(rank);
             hosts_[worker.host].failed.clear();
             if (worker.device != no_device) devices_[worker.device].failed.clear();
@@ -176,19 +174,19 @@ void Blame::retired_device(std::uint32_t device, const Placement& placement) {
                   [&](const PlaceRecord::Failure& failure) { return failure.device == device; });
 }
 
-void Blame::note_failure(TrialState& t, Iteration at, const std::string& message) {
+void Blame::note_failure(Trial& t, Iteration at, const std::string& message) {
     ++t.failures;
     t.failed_at = at;
     t.failure_digest = base::digest_of(message);
 }
 
-void Blame::closed(TrialId id, const TrialState& t, TrialPhase phase, bool any_report) {
+void Blame::closed(TrialId id, const Trial& t, TrialPhase phase, bool any_report) {
     if (phase == TrialPhase::failed && !t.reported && !any_report) ++early_failures_;
     if (phase == TrialPhase::failed && t.unheard) in_a_row_.push_back(id);
     suspects_.erase(id);
 }
 
-void Blame::reopened(TrialId id, TrialState& t) {
+void Blame::reopened(TrialId id, Trial& t) {
     forget_row();
     begin_silence(t);
     t.losses = 0;
@@ -196,7 +194,7 @@ void Blame::reopened(TrialId id, TrialState& t) {
     clear_of_suspicion(id, t);
 }
 
-void Blame::forgive(TrialState& t) {
+void Blame::forgive(Trial& t) {
     t.failures = 0;
     t.failed_at = 0;
     t.failure_digest = 0;
@@ -206,23 +204,22 @@ void Blame::job_died(Trials& trials) {
     std::vector<TrialId> ran;
     bool tried = false; // a suspect was being tried; only cleared trials ran beside it
     for (std::uint32_t i = 0; i < trials.size(); ++i) {
-        const TrialPhase phase = trials[i].phase;
-        if (phase != TrialPhase::running && phase != TrialPhase::ending) continue;
+        if (!trials[i].attempt.live || is_final(trials[i].phase)) continue;
         ran.emplace_back(i);
         tried = tried || suspects_.contains(TrialId{i});
     }
     for (const TrialId id : ran) {
-        TrialState& t = trials.at(id);
+        Trial& t = trials.at(id);
         if (tried && !suspects_.contains(id)) continue;
         ++t.deaths;
         if (tried) ++t.deaths_alone;
-        t.died_at = std::max(t.died_at, t.attempt_iteration);
+        t.died_at = std::max(t.died_at, t.attempt.iteration);
         if (t.deaths >= deaths_to_suspect) suspects_.insert(id);
     }
     if (tried) ++deaths_alone_;
 }
 
-void Blame::clear_of_suspicion(TrialId id, TrialState& t) {
+void Blame::clear_of_suspicion(TrialId id, Trial& t) {
     t.deaths = t.deaths_alone = 0;
     t.died_at = 0;
     suspects_.erase(id);

@@ -4,12 +4,12 @@
 // their GPUs and the surroundings of the study.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "tuner/admission/occupancy.hpp"
 #include "tuner/outcomes.hpp"
 #include "tuner/values/placement.hpp"
 #include "tuner/values/trials.hpp"
@@ -78,26 +78,26 @@ class Blame {
     /// The message about failures in a row, with their most frequent cause.
     [[nodiscard]] std::string row_message(const Trials& trials, std::size_t limit) const;
     /// Whether the trial failed before at this iteration with this message. A third attempt would fail the same way.
-    [[nodiscard]] static bool is_the_same(const TrialState& t, Iteration at, const std::string& message);
+    [[nodiscard]] static bool is_the_same(const Trial& t, Iteration at, const std::string& message);
 
     // ---- mutators
     void begin(std::size_t hosts, std::size_t devices);
     void forget_row() { early_failures_ = 0, in_a_row_.clear(); }
     /// No report of the trial has counted yet.
-    static void begin_silence(TrialState& t) { t.unheard = true; }
-    /// A report of the trial takes effect. A first report clears the trials of the row that were started no later than
-    /// this one. Call before the times of the trial change.
-    void heard(TrialId id, TrialState& t, const Trials& trials, const Occupancy& occupancy);
-    void got_on(TrialId id, TrialState& t, Iteration iteration, const Placement& placement);
-    void attempt_ended(TrialId id, TrialState& t, AttemptOutcome outcome, const Failure& failure,
+    static void begin_silence(Trial& t) { t.unheard = true; }
+    /// The first report of the trial takes effect (see `unheard`): it clears the trials of the row that were started no
+    /// later (`began_before`). Call before the times of the trial change.
+    void heard(Trial& t, const Trials& trials, const std::function<bool(TrialId)>& began_before);
+    void got_on(TrialId id, Trial& t, Iteration iteration, const Placement& placement);
+    void attempt_ended(TrialId id, Trial& t, AttemptOutcome outcome, const Failure& failure,
                        const Placement& placement);
-    void note_failure(TrialState& t, Iteration at, const std::string& message);
-    void closed(TrialId id, const TrialState& t, TrialPhase phase, bool any_report);
-    void reopened(TrialId id, TrialState& t);
+    void note_failure(Trial& t, Iteration at, const std::string& message);
+    void closed(TrialId id, const Trial& t, TrialPhase phase, bool any_report);
+    void reopened(TrialId id, Trial& t);
     void job_died(Trials& trials);
     void retired(std::uint32_t host) { hosts_[host].failed.clear(); }
     void retired_device(std::uint32_t device, const Placement& placement);
-    static void forgive(TrialState& t);
+    static void forgive(Trial& t);
 
     template <class Archive, class Self>
     static void fields(Archive& archive, Self& self) {
@@ -113,7 +113,7 @@ class Blame {
     void check_invariants(const Trials& trials) const;
 
   private:
-    void clear_of_suspicion(TrialId id, TrialState& t);
+    void clear_of_suspicion(TrialId id, Trial& t);
     void note(TrialId id, AttemptOutcome outcome, const Failure& failure, const std::vector<Rank>& ranks,
               const Placement& placement);
 

@@ -11,7 +11,7 @@
 
 namespace ranktune::tuner {
 
-study::Score standing_of(const TrialState& trial, const study::Objective& objective) {
+study::Score standing_of(const Trial& trial, const study::Objective& objective) {
     if (std::isnan(trial.best)) return {};
     std::array<double, study::Score::max_objectives> values{study::score(trial.best, objective.mode)};
     for (std::size_t i = 0; i < trial.others.size(); ++i)
@@ -26,7 +26,7 @@ bool beats(const study::Score& a, const study::Score& b) {
 std::vector<std::int64_t> pareto_ranks(const Trials& trials, const study::Objective& objective) {
     std::vector<study::Score> scores;
     std::vector<models::ParetoPoint> points;
-    for (const TrialState& trial : trials) scores.push_back(standing_of(trial, objective));
+    for (const Trial& trial : trials) scores.push_back(standing_of(trial, objective));
     for (const study::Score& score : scores) points.push_back({score.values(), score.trouble()});
     const std::vector<std::uint32_t> ranks = models::nondominated_ranks(points);
     std::vector<std::int64_t> numbers(ranks.begin(), ranks.end());

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "ranktune/study/objective.hpp"
-#include "tuner/values/trial_state.hpp"
+#include "tuner/values/trial.hpp"
 #include "tuner/values/trials.hpp"
 
 namespace ranktune::tuner {
 
 /// The result with which a trial is compared with others: all objectives at its best iteration. Worst, without values,
 /// where it has none.
-[[nodiscard]] study::Score standing_of(const TrialState& trial, const study::Objective& objective);
+[[nodiscard]] study::Score standing_of(const Trial& trial, const study::Objective& objective);
 
 /// Whether a result beats another one; see models::dominates.
 [[nodiscard]] bool beats(const study::Score& a, const study::Score& b);

@@ -23,13 +23,13 @@ StudyTime before(StudyTime at, double seconds) {
     return at - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
-Iteration saved(const TrialState& t) { return t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration; }
+Iteration saved(const Trial& t) { return t.checkpoints.empty() ? 0 : t.checkpoints.back().iteration; }
 
 } // namespace
 
 double Pace::saving() const { return saving_ > 0.0 ? saving_ : unmeasured_saving_s; }
 
-Iteration Pace::stretch_of(const TrialState& t, Iteration end, Iteration last, bool supported) const {
+Iteration Pace::stretch_of(const Trial& t, Iteration end, Iteration last, bool supported) const {
     const Iteration known = std::max(stretch_, t.unsaved + 1);
     if (supported && known == 1) return 1;
     const Iteration from = saved(t);
@@ -55,35 +55,35 @@ void Pace::check_invariants() const {
     schedulers::require(stretch_ >= 1, "work is saved before an iteration is trained");
 }
 
-void Pace::learn_from_report(TrialState& t, StudyTime at, Iteration iteration, double seconds, double before_it,
+void Pace::learn_from_report(Trial& t, StudyTime at, Iteration iteration, double seconds, double before_it,
                              bool first) {
     const double trained = seconds - before_it;
-    if (t.silent) follow(starting_, seconds_between(t.since, at) - std::max(trained, 0.0), 0.25);
-    t.silent = false;
-    t.since = at;
-    if (iteration <= t.attempt_iteration || trained <= 0.0) return;
-    const double pace = trained / static_cast<double>(iteration - t.attempt_iteration);
+    if (t.attempt.silent) follow(starting_, seconds_between(t.attempt.since, at) - std::max(trained, 0.0), 0.25);
+    t.attempt.silent = false;
+    t.attempt.since = at;
+    if (iteration <= t.attempt.iteration || trained <= 0.0) return;
+    const double pace = trained / static_cast<double>(iteration - t.attempt.iteration);
     follow(t.pace, pace, 0.25);
     // Before the first report of the study the value was an assumption, not a measurement.
     if (first) iteration_ = 0.0;
     follow(iteration_, pace, 1.0 / 16.0);
 }
 
-void Pace::learn_from_checkpoint(TrialState& t, StudyTime at, Iteration iteration) {
-    if ((t.phase == TrialPhase::ending || t.winding) && !t.silent) follow(saving_, seconds_between(t.since, at), 0.25);
+void Pace::learn_from_checkpoint(Trial& t, StudyTime at, Iteration iteration, bool last) {
+    if (last && !t.attempt.silent) follow(saving_, seconds_between(t.attempt.since, at), 0.25);
     if (iteration > saved(t)) stretch_ = std::min(stretch_, iteration - saved(t));
     t.unsaved = 0;
 }
 
-void Pace::learn_from_pause(TrialState& t, bool program, Iteration all) {
-    if (t.attempt_iteration <= saved(t)) return;
-    t.unsaved = t.attempt_iteration - saved(t);
+void Pace::learn_from_pause(Trial& t, bool program, Iteration all) {
+    if (t.attempt.iteration <= saved(t)) return;
+    t.unsaved = t.attempt.iteration - saved(t);
     stretch_ = std::max(stretch_, program ? std::min(t.unsaved + 1, all) : all);
 }
 
-void Pace::learn_from_loss(TrialState& t, StudyTime at, bool first) {
+void Pace::learn_from_loss(Trial& t, StudyTime at, bool first) {
     if (t.phase != TrialPhase::running || t.reported) return;
-    t.pace = std::max(t.pace, 1.25 * (seconds_between(t.since, at) - starting_));
+    t.pace = std::max(t.pace, 1.25 * (seconds_between(t.attempt.since, at) - starting_));
     if (first) iteration_ = std::max(iteration_, t.pace);
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "tuner/values/trial_state.hpp"
+#include "tuner/values/trial.hpp"
 
 namespace ranktune::tuner {
 
@@ -17,7 +17,7 @@ class Pace {
     /// Iterations from the start of an attempt until its work is saved.
     [[nodiscard]] Iteration stretch() const { return stretch_; }
     /// The same for an attempt of `t`, which is trained up to `end`; `supported`: trials can save.
-    [[nodiscard]] Iteration stretch_of(const TrialState& t, Iteration end, Iteration last, bool supported) const;
+    [[nodiscard]] Iteration stretch_of(const Trial& t, Iteration end, Iteration last, bool supported) const;
     /// Seconds from the start command of an attempt until its work is saved; 0: unknown.
     [[nodiscard]] double needed(double iteration, Iteration stretch) const {
         return iteration <= 0.0 ? 0.0 : starting_ + iteration * static_cast<double>(stretch) + saving();
@@ -43,18 +43,18 @@ class Pace {
     void set_stretch(Iteration stretch) { stretch_ = stretch; }
     /// Learns from training time, not from the time between two reports, of which several may be in flight. `before`:
     /// `seconds` of the previous report; `first`: the first report of this study.
-    void learn_from_report(TrialState& t, StudyTime at, Iteration iteration, double seconds, double before, bool first);
-    /// Only the last checkpoint of an attempt tells how long saving takes: others are written while training goes on.
+    void learn_from_report(Trial& t, StudyTime at, Iteration iteration, double seconds, double before, bool first);
+    /// Only the `last` checkpoint of an attempt tells how long saving takes: others are written while training goes on.
     /// `t` does not list the checkpoint yet.
-    void learn_from_checkpoint(TrialState& t, StudyTime at, Iteration iteration);
+    void learn_from_checkpoint(Trial& t, StudyTime at, Iteration iteration, bool last);
     /// The job ended before the trial reached a checkpoint, so a checkpoint takes more iterations than it trained. A
     /// program may save only with some reports; a trainable in this process that has no checkpoint when asked has none
     /// at all (`all`: the iterations of a whole trial).
-    void learn_from_pause(TrialState& t, bool program, Iteration all);
+    void learn_from_pause(Trial& t, bool program, Iteration all);
     /// A first iteration that did not end takes longer than the time it had. Assume a quarter more; otherwise the next
     /// job of the same length would end the same way. (A trial that reported before says nothing: it hung or was
     /// killed.)
-    void learn_from_loss(TrialState& t, StudyTime at, bool first);
+    void learn_from_loss(Trial& t, StudyTime at, bool first);
 
     template <class Archive, class Self>
     static void fields(Archive& archive, Self& self) {

@@ -9,7 +9,7 @@
 
 #include "ranktune/study/record.hpp"
 #include "tuner/values/ledger.hpp"
-#include "tuner/values/trial_state.hpp"
+#include "tuner/values/trial.hpp"
 
 namespace ranktune::tuner {
 

@@ -20,7 +20,7 @@ Repetitions repetitions_of(TrialId trial, const Trials& trials, const study::Stu
     std::uint32_t over = 0;
     for (std::uint32_t i = all.first.value(); i < std::min<std::size_t>(all.first.value() + repeats, trials.size());
          ++i) {
-        const TrialState& t = trials[i];
+        const Trial& t = trials[i];
         ++all.created;
         over += is_final(t.phase) ? 1 : 0;
         if (t.phase == TrialPhase::failed) {

@@ -16,7 +16,7 @@ constexpr std::size_t newest_of_active = 2;
 
 /// Pointers into the trial's list, best first. Checkpoints without a value come last; of equal ones, the newer comes
 /// first. A checkpoint knows one objective: of several, only that of the best iteration is known to be good.
-std::vector<const CheckpointRef*> ranked(const TrialState& trial, const study::Objective& objective) {
+std::vector<const CheckpointRef*> ranked(const Trial& trial, const study::Objective& objective) {
     std::vector<const CheckpointRef*> pointers;
     for (const auto& checkpoint : trial.checkpoints) pointers.push_back(&checkpoint);
     const auto worth = [&](const CheckpointRef& each) {
@@ -32,7 +32,7 @@ std::vector<const CheckpointRef*> ranked(const TrialState& trial, const study::O
     return pointers;
 }
 
-std::size_t newest_kept(const TrialState& t, bool hopeless) {
+std::size_t newest_kept(const Trial& t, bool hopeless) {
     switch (t.phase) {
         case TrialPhase::failed:
             return 1;
@@ -58,25 +58,25 @@ std::vector<std::vector<T>> sorted(std::vector<std::vector<T>> lists) {
     return trimmed(std::move(lists));
 }
 
-bool is_evictable(const TrialState& t) { return t.phase == TrialPhase::paused && !t.checkpoints.empty(); }
+bool is_evictable(const Trial& t) { return t.phase == TrialPhase::paused && !t.attempt.live && !t.checkpoints.empty(); }
 
 } // namespace
 
-const CheckpointRef* best_checkpoint(const TrialState& trial, const Objective& objective) {
+const CheckpointRef* best_checkpoint(const Trial& trial, const Objective& objective) {
     return trial.checkpoints.empty() ? nullptr : ranked(trial, objective).front();
 }
 
-bool has_best(const TrialState& trial, const CheckpointRef& checkpoint, const Objective& objective) {
+bool has_best(const Trial& trial, const CheckpointRef& checkpoint, const Objective& objective) {
     if (objective.several() || !checkpoint.value) return checkpoint.iteration == trial.best_iteration;
     return *checkpoint.value == trial.best;
 }
 
-bool keeps_best(const TrialState& trial, const Objective& objective) {
+bool keeps_best(const Trial& trial, const Objective& objective) {
     return std::ranges::any_of(trial.checkpoints,
                                [&](const CheckpointRef& each) { return has_best(trial, each, objective); });
 }
 
-const CheckpointRef* Retention::of_no_use(TrialId id, const TrialState& t, const study::StudySpec& spec, bool hopeless,
+const CheckpointRef* Retention::of_no_use(TrialId id, const Trial& t, const study::StudySpec& spec, bool hopeless,
                                           bool is_result, std::optional<Iteration> donated) const {
     const auto& all = t.checkpoints;
     const std::size_t newest = newest_kept(t, hopeless);
@@ -106,13 +106,13 @@ std::optional<TrialId> Retention::to_evict(const study::StudySpec& spec, const T
     return {};
 }
 
-void Retention::committed(TrialState& t, const CheckpointRef& checkpoint) {
+void Retention::committed(Trial& t, const CheckpointRef& checkpoint) {
     t.checkpoints.push_back(checkpoint);
     bytes_ += checkpoint.bytes;
     ever_saved_ = true;
 }
 
-void Retention::released(TrialState& t, const std::string& path) {
+void Retention::released(Trial& t, const std::string& path) {
     const auto found = std::ranges::find(t.checkpoints, path, &CheckpointRef::path);
     if (found == t.checkpoints.end()) impossible("checkpoint " + path + " is released but was never committed");
     bytes_ -= found->bytes;
@@ -126,7 +126,7 @@ bool Retention::is_pinned(TrialId of, const std::string& path) const {
            std::ranges::find(pins_[of.value()], path, &Pin::path) != pins_[of.value()].end();
 }
 
-void Retention::pin(TrialId id, const TrialState& t) {
+void Retention::pin(TrialId id, const Trial& t) {
     const std::span<const Takeover> needed = depends_on(t);
     if (id.value() >= depends_.size()) {
         if (needed.empty()) return;
@@ -157,7 +157,7 @@ void Retention::pin(TrialId id, const TrialState& t) {
     }
 }
 
-void Retention::list(TrialId id, const TrialState& t, const study::StudySpec& spec) {
+void Retention::list(TrialId id, const Trial& t, const study::StudySpec& spec) {
     if (!t.takeovers.empty() || id.value() < depends_.size()) pin(id, t);
     if (!spec.checkpoint.max_bytes) return;
     if (id.value() >= listed_.size()) listed_.resize(id.value() + 1);
@@ -183,7 +183,7 @@ void Retention::check_invariants(const Trials& trials, const study::StudySpec& s
     Retention again;
     again.list_all(trials, spec);
     std::uint64_t bytes = 0;
-    for (const TrialState& t : trials)
+    for (const Trial& t : trials)
         for (const auto& checkpoint : t.checkpoints) bytes += checkpoint.bytes;
     if (bytes != bytes_) throw std::logic_error("the bytes of all checkpoints are off");
     const auto same = [](const Evictable& a, const Evictable& b) { return !(a < b) && !(b < a); };

@@ -27,7 +27,7 @@ class Retention {
     /// (`hopeless`) keeps none. A trial that trains, and the study's result, also keep the best checkpoint.keep by the
     /// objective. A failed trial keeps its newest (--resume-errored). `donated`: the iteration of one that others may
     /// want.
-    [[nodiscard]] const CheckpointRef* of_no_use(TrialId id, const TrialState& t, const study::StudySpec& spec,
+    [[nodiscard]] const CheckpointRef* of_no_use(TrialId id, const Trial& t, const study::StudySpec& spec,
                                                  bool hopeless, bool is_result, std::optional<Iteration> donated) const;
     /// If checkpoint.max_bytes is exceeded, the paused trial whose oldest checkpoint is released next. Running and
     /// starting trials need theirs. A trial without a checkpoint that goes on after all starts from another trial's if
@@ -52,12 +52,12 @@ class Retention {
     [[nodiscard]] bool is_pinned(TrialId of, const std::string& path) const;
 
     // ---- mutators
-    void committed(TrialState& t, const CheckpointRef& checkpoint);
+    void committed(Trial& t, const CheckpointRef& checkpoint);
     /// Throws base::FormatError when there is no such checkpoint.
-    void released(TrialState& t, const std::string& path);
+    void released(Trial& t, const std::string& path);
     void keep(TrialId id) { keeper_ = id; }
     /// Call whenever the phase or the checkpoints of a trial have changed, or the last report of a paused one.
-    void list(TrialId id, const TrialState& t, const study::StudySpec& spec);
+    void list(TrialId id, const Trial& t, const study::StudySpec& spec);
     void list_all(const Trials& trials, const study::StudySpec& spec);
 
     template <class Archive, class Self>
@@ -80,7 +80,7 @@ class Retention {
         std::string path;
         friend bool operator==(const Dependence&, const Dependence&) = default;
     };
-    void pin(TrialId id, const TrialState& t);
+    void pin(TrialId id, const Trial& t);
 
     std::optional<TrialId> keeper_;
     bool ever_saved_ = false;

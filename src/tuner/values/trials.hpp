@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "ranktune/base/huge_pages.hpp"
-#include "tuner/values/trial_state.hpp"
+#include "tuner/values/trial.hpp"
 
 namespace ranktune::tuner {
 
 /// By TrialId. Access is random; huge pages save TLB misses.
 class Trials {
   public:
-    using Table = std::vector<TrialState, base::LargeAllocator<TrialState>>;
+    using Table = std::vector<Trial, base::LargeAllocator<Trial>>;
 
     /// Reserves memory: moving all trials while the table grows would cost more than deciding about them.
     void reserve(std::size_t count) { table_.reserve(count); }
@@ -22,33 +22,39 @@ class Trials {
     [[nodiscard]] bool empty() const { return table_.empty(); }
     [[nodiscard]] Table::const_iterator begin() const { return table_.begin(); }
     [[nodiscard]] Table::const_iterator end() const { return table_.end(); }
-    [[nodiscard]] const TrialState& back() const { return table_.back(); }
-    [[nodiscard]] const TrialState& operator[](std::size_t position) const { return table_[position]; }
-    [[nodiscard]] const TrialState& operator[](TrialId id) const { return table_[id.value()]; }
+    [[nodiscard]] const Trial& back() const { return table_.back(); }
+    [[nodiscard]] const Trial& operator[](std::size_t position) const { return table_[position]; }
+    [[nodiscard]] const Trial& operator[](TrialId id) const { return table_[id.value()]; }
     /// Throws base::FormatError: a record is about a trial that was never created.
-    [[nodiscard]] const TrialState& at(TrialId id) const {
+    [[nodiscard]] const Trial& at(TrialId id) const {
         if (id.value() >= table_.size()) unknown(id);
         return table_[id.value()];
     }
     [[nodiscard]] std::uint64_t in(TrialPhase phase) const { return count_[static_cast<std::size_t>(phase)]; }
-    /// Those in phase `waiting` that are not on hold, ascending.
+    /// Attempts whose ranks are not back yet.
+    [[nodiscard]] std::uint64_t live_attempts() const { return live_; }
+    /// Those in phase `waiting` that can be started: not on hold, and without an attempt that winds down. Ascending.
     [[nodiscard]] const std::set<TrialId>& waiting() const { return waiting_; }
 
     /// Those that users have paused, ascending.
     [[nodiscard]] const std::set<TrialId>& on_hold() const { return on_hold_; }
 
     // ---- mutators
-    [[nodiscard]] TrialState& at(TrialId id) { return const_cast<TrialState&>(std::as_const(*this).at(id)); }
-    void add(TrialState trial);
+    [[nodiscard]] Trial& at(TrialId id) { return const_cast<Trial&>(std::as_const(*this).at(id)); }
+    void add(Trial trial);
     /// A trial in a final phase is not on hold.
     void set_phase(TrialId id, TrialPhase phase);
     void set_on_hold(TrialId id, bool held);
+    /// The trial runs.
+    void begin_attempt(TrialId id, AttemptId attempt, std::vector<Rank> ranks, StudyTime at, Iteration from);
+    /// The ranks of its attempt are back. The phase of the trial stays.
+    void end_attempt(TrialId id);
     /// Restores the table and derives the rest.
     template <class Archive>
     void restore(Archive& archive) {
         archive(table_);
-        const TrialState* before = table_.empty() ? nullptr : &table_.front();
-        for (TrialState& trial : table_) { // mostly the same parameters
+        const Trial* before = table_.empty() ? nullptr : &table_.front();
+        for (Trial& trial : table_) { // mostly the same parameters
             trial.configuration.share_names(before->configuration);
             for (Takeover& each : trial.takeovers) each.before.share_names(trial.configuration);
             for (UndoneTakeover& each : trial.undone) each.after.share_names(trial.configuration);
@@ -65,11 +71,16 @@ class Trials {
 
   private:
     [[noreturn]] static void unknown(TrialId id);
+    [[nodiscard]] static bool can_start(const Trial& t) {
+        return t.phase == TrialPhase::waiting && !t.on_hold && !t.attempt.live;
+    }
+    void list(TrialId id);
     void recount();
 
     Table table_;
     // Derived.
     std::uint64_t count_[phase_count] = {};
+    std::uint64_t live_ = 0;
     std::set<TrialId> waiting_;
     std::set<TrialId> on_hold_;
 };

@@ -158,7 +158,7 @@ study::SchedulerInfo population(Population::Fault fault = Population::Fault::non
 /// Pauses every trial at iteration 2, and promotes those that are paused, the first one first.
 class Pausing final : public schedulers::Scheduler {
   public:
-    Pausing(base::Iteration ceiling, schedulers::Timing timing) : ceiling_(ceiling), timing_(timing) {}
+    Pausing(base::Iteration ceiling, bool waits) : ceiling_(ceiling), waits_(waits) {}
 
     [[nodiscard]] std::string_view name() const override { return "pausing"; }
     [[nodiscard]] study::Verdict decide(const schedulers::Report& report, bool) const override {
@@ -182,7 +182,7 @@ class Pausing final : public schedulers::Scheduler {
             phases_.push_back(Phase::training);
         } else if (const auto* report = std::get_if<study::Reported>(&record)) {
             if (report->verdict.reason != study::Reason::scheduler_limit) return;
-            phases_.at(report->trial.value()) = timing_.paused_with_verdict ? Phase::paused : Phase::told;
+            phases_.at(report->trial.value()) = waits_ ? Phase::told : Phase::paused;
         } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
             if (phases_.at(ended->trial.value()) == Phase::told) phases_.at(ended->trial.value()) = Phase::paused;
         } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
@@ -211,19 +211,18 @@ class Pausing final : public schedulers::Scheduler {
   private:
     enum class Phase : std::uint8_t { training, told, paused, promoted, closed };
     base::Iteration ceiling_;
-    schedulers::Timing timing_;
+    bool waits_;
     std::vector<Phase> phases_;
 };
 
-/// `asks`: it asks for its timing, instead of waiting for the end of an attempt in every study.
-study::SchedulerInfo pausing(bool asks) {
+/// `waits`: it promotes a trial only when its attempt is over.
+study::SchedulerInfo pausing(bool waits) {
     study::SchedulerInfo info;
     info.name = "pausing";
     info.description = "every trial pauses once.";
     info.needs_checkpoints = study::CheckpointNeed{};
-    info.make = [asks](const study::StudySpec& study) {
-        return std::make_unique<Pausing>(study.max_iterations,
-                                         asks ? schedulers::timing_of(study) : schedulers::Timing{});
+    info.make = [waits](const study::StudySpec& study) {
+        return std::make_unique<Pausing>(study.max_iterations, waits);
     };
     return info;
 }
@@ -320,12 +319,13 @@ TEST_CASE("a scheduler that exploits against a rule is found out", "[schedulers]
     finds(Fault::answers_anew, "the same question gets the same answer");
 }
 
-TEST_CASE("a scheduler that pauses without asking for its timing is found out", "[schedulers][contract]") {
-    CHECK(broken(pausing(true)) == "");
-    CHECK(broken(pausing(false)).find("counts as paused from its verdict on (Timing::paused_with_verdict)") !=
+TEST_CASE("a scheduler that waits for the end of attempts in deterministic studies is found out",
+          "[schedulers][contract]") {
+    CHECK(broken(pausing(false)) == "");
+    CHECK(broken(pausing(true)).find("it does not matter when the attempt of a paused trial ends") !=
           std::string::npos);
-    // One that is refused in deterministic studies need not ask.
-    study::SchedulerInfo refused = pausing(false);
+    // One that is refused in deterministic studies may.
+    study::SchedulerInfo refused = pausing(true);
     refused.not_deterministic = study::NotDeterministic{.why = ": it waits for ranks"};
     CHECK(broken(refused) == "");
     refused.not_deterministic->when = {{"eager", true}};

@@ -14,7 +14,7 @@
 
 namespace ranktune::tuner {
 
-using namespace study; // the vocabulary: TrialId, Attempt, TrialPhase, ... (private header)
+using namespace study; // the vocabulary: TrialId, AttemptId, TrialPhase, ... (private header)
 
 inline constexpr std::uint32_t no_slot = 0xFFFFFFFF;
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
@@ -40,40 +40,51 @@ struct UndoneTakeover {
 /// From this attempt on, the weights of a trial rest on another takeover. (A report may count only after later attempts
 /// have begun.)
 struct ChangeOfState {
-    Attempt attempt;
+    AttemptId attempt;
     std::uint32_t takeover = 0; ///< its number; 0: none
     static void fields(auto&& each, auto& r) { each(r.attempt, r.takeover); }
 };
 
-/// One trial. Fields that every report touches come first, so that a report touches one or two cache lines.
-struct TrialState {
+/// The ranks that train a trial, from one start to its end: what resources do. What the trial was judged takes effect
+/// on the trial at once; its attempt then only winds down: it saves and gives its ranks back.
+struct Attempt {
+    AttemptId id;            ///< zero: the trial was never started
+    bool live = false;       ///< its ranks are not back yet
+    bool abandoned = false;  ///< they were told to give up (a member was lost)
+    bool at_fault = false;   ///< abandoned by its own fault: its code hung
+    bool silent = true;      ///< no report yet
+    Iteration iteration = 0; ///< of the last report (where it started, before the first one)
+    StudyTime since;         ///< its start, then its last report
+    std::vector<Rank> ranks; ///< kept after its end, for views
+    static void fields(auto&& each, auto& r) {
+        each(r.id, r.live, r.abandoned, r.at_fault, r.silent, r.iteration, r.since, r.ranks);
+    }
+};
+
+/// One trial: what the search does, and its newest attempt, the only one that may be live. Fields that every report
+/// touches come first, so that a report touches one or two cache lines.
+struct Trial {
     TrialPhase phase = TrialPhase::waiting;
     bool reported = false;
-    bool abandoned = false;          ///< its ranks were told to give up (a member was lost)
-    bool at_fault = false;           ///< abandoned by its own fault: its code hung
-    bool silent = true;              ///< no report of the newest attempt yet
     bool unheard = true;             ///< no report has counted since it began or was reopened
     bool has_saved = false;          ///< a checkpoint was committed since it began, or began anew
     bool dies_saving = false;        ///< its program died while it saved its best state on the way
-    bool winding = false;            ///< deterministic: left its slot, but the ranks of its attempt are not back yet
     Reason closed_by = Reason::none; ///< placed here to fill padding, as is `overtaken`
-    Attempt attempt;                 ///< newest; zero: never started
     std::uint32_t overtaken = 0;     ///< by later trials, while it waits for ranks
     std::uint32_t unsettled = 0;     ///< takeovers, the newest, since which it has less than two checkpoints of its own
     Iteration iteration = 0;         ///< highest one accepted; not taken back when an attempt starts from a checkpoint
-    Iteration attempt_iteration = 0; ///< last one of the newest attempt (where it started, before its first report)
-    Iteration decision_point = 0;    ///< iteration at which the newest attempt waits for a verdict
-    Iteration unsaved = 0;           ///< iterations lost at its newest pause for lack of a checkpoint
-    double seconds = 0.0;            ///< training time up to `iteration`
-    double pace = 0.0;               ///< seconds that an iteration may take; 0: unknown
-    StudyTime since;                 ///< of the newest attempt: its start, then its last report
-    double last = 0.0;               ///< objective of the last report; NaN before the first
-    double best = 0.0;               ///< best finite objective; NaN: none. Several: the first, see `others`
+    Attempt attempt;
+    Iteration decision_point = 0; ///< iteration at which its attempt waits for a verdict
+    Iteration unsaved = 0;        ///< iterations lost at its newest pause for lack of a checkpoint
+    double seconds = 0.0;         ///< training time up to `iteration`
+    double pace = 0.0;            ///< seconds that an iteration may take; 0: unknown
+    double last = 0.0;            ///< objective of the last report; NaN before the first
+    double best = 0.0;            ///< best finite objective; NaN: none. Several: the first, see `others`
     Iteration best_iteration = 0;
     std::uint32_t best_takeover = 0;   ///< number of the takeover that the weights of `best` rest on; 0: none
     Iteration newest_iteration = 0;    ///< of the last report that took effect
     std::uint32_t newest_takeover = 0; ///< that its weights rest on
-    Verdict verdict;                   ///< the last one; while ending or paused, the one that it obeys
+    Verdict verdict;                   ///< the last one
 
     std::uint32_t wanted_ranks = 1;
     study::WorkerKind workers = study::WorkerKind::any; ///< that it can use; follows from the configuration
@@ -97,7 +108,6 @@ struct TrialState {
     std::vector<Takeover> takeovers;        ///< that its next state rests on, the oldest first
     std::vector<UndoneTakeover> undone;     ///< in the order in which they were undone
     std::vector<ChangeOfState> changes;     ///< oldest first
-    std::vector<Rank> ranks;                ///< of the newest attempt; kept after it ended, for views
     std::vector<CheckpointRef> checkpoints; ///< committed, not released, in the order of their commits
     /// So many of `checkpoints`, the first ones, are from before the trial began anew: it goes on from none of them.
     std::uint32_t of_earlier_life = 0;
@@ -112,18 +122,17 @@ struct TrialState {
     [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(takeovers.size()); }
 
     static void fields(auto&& each, auto& r) {
-        each(r.phase, r.reported, r.abandoned, r.at_fault, r.silent, r.unheard, r.attempt, r.iteration,
-             r.attempt_iteration, r.decision_point, r.unsaved, r.seconds, r.pace, r.since, r.last, r.best,
-             r.best_iteration, r.verdict, r.wanted_ranks, r.bracket, r.losses, r.failures, r.failed_at,
+        each(r.phase, r.reported, r.unheard, r.attempt, r.iteration, r.decision_point, r.unsaved, r.seconds, r.pace,
+             r.last, r.best, r.best_iteration, r.verdict, r.wanted_ranks, r.bracket, r.losses, r.failures, r.failed_at,
              r.failure_digest, r.deaths, r.deaths_alone, r.died_at, r.overtaken, r.target, r.closed_by, r.closed_a,
-             r.closed_b, r.created, r.started, r.ended, r.ranks, r.checkpoints, r.window, r.failure, r.configuration,
-             r.winding, r.slot, r.origin, r.takeovers, r.unsettled, r.on_hold, r.others, r.undone, r.changes,
-             r.best_takeover, r.newest_iteration, r.newest_takeover, r.has_saved, r.of_earlier_life, r.dies_saving);
+             r.closed_b, r.created, r.started, r.ended, r.checkpoints, r.window, r.failure, r.configuration, r.slot,
+             r.origin, r.takeovers, r.unsettled, r.on_hold, r.others, r.undone, r.changes, r.best_takeover,
+             r.newest_iteration, r.newest_takeover, r.has_saved, r.of_earlier_life, r.dies_saving);
     }
 };
 
 /// The configuration with which the trial was trained at that iteration.
-[[nodiscard]] inline const space::Configuration& configuration_at(const TrialState& trial, Iteration iteration) {
+[[nodiscard]] inline const space::Configuration& configuration_at(const Trial& trial, Iteration iteration) {
     for (const Takeover& each : trial.takeovers)
         if (iteration <= each.iteration) return each.before;
     return trial.configuration;
@@ -135,12 +144,12 @@ struct Origins {
     const space::Configuration* configuration = nullptr; ///< with which the trial trained them since; never null
 };
 /// `takeover`: its number; 0: none. Throws base::FormatError when there is no such takeover.
-[[nodiscard]] Origins origins_of(const TrialState& trial, std::uint32_t takeover);
+[[nodiscard]] Origins origins_of(const Trial& trial, std::uint32_t takeover);
 /// The number of the takeover that a checkpoint of this generation rests on, or the trial's newest state.
-[[nodiscard]] std::uint32_t takeover_of(const TrialState& trial, std::uint32_t generation);
+[[nodiscard]] std::uint32_t takeover_of(const Trial& trial, std::uint32_t generation);
 
 /// The number of the takeover that the weights of an attempt rest on; 0: none.
-[[nodiscard]] inline std::uint32_t takeover_in(const TrialState& trial, Attempt attempt) {
+[[nodiscard]] inline std::uint32_t takeover_in(const Trial& trial, AttemptId attempt) {
     std::uint32_t takeover = 0;
     for (const ChangeOfState& each : trial.changes)
         if (each.attempt <= attempt) takeover = each.takeover;
@@ -148,7 +157,7 @@ struct Origins {
 }
 
 /// The configuration of its best report.
-[[nodiscard]] inline const space::Configuration& best_configuration(const TrialState& trial) {
+[[nodiscard]] inline const space::Configuration& best_configuration(const Trial& trial) {
     return *origins_of(trial, trial.best_takeover).configuration;
 }
 
@@ -157,23 +166,23 @@ struct Start {
     StartFrom from;
     Iteration iteration = 0; ///< of the trial
 };
-[[nodiscard]] Start start_of(const TrialState& trial);
+[[nodiscard]] Start start_of(const Trial& trial);
 /// The takeovers whose donors' checkpoints this trial needs until it has two of its own, the oldest first. Those before
 /// the newest are used when the newest cannot be read.
-[[nodiscard]] std::span<const Takeover> depends_on(const TrialState& trial);
+[[nodiscard]] std::span<const Takeover> depends_on(const Trial& trial);
 /// The state that the trial took over last is lost: neither the trial nor the donor has a checkpoint of it.
-[[nodiscard]] bool is_stranded(const TrialState& trial);
+[[nodiscard]] bool is_stranded(const Trial& trial);
 
 /// The checkpoint of the trial to use: the best by the objective, the newest of equal ones; with several objectives the
 /// one of its best iteration, else the newest. null: none.
-[[nodiscard]] const CheckpointRef* best_checkpoint(const TrialState& trial, const Objective& objective);
+[[nodiscard]] const CheckpointRef* best_checkpoint(const Trial& trial, const Objective& objective);
 /// Whether a checkpoint of the trial has the weights of its best value.
-[[nodiscard]] bool has_best(const TrialState& trial, const CheckpointRef& checkpoint, const Objective& objective);
+[[nodiscard]] bool has_best(const Trial& trial, const CheckpointRef& checkpoint, const Objective& objective);
 /// Whether the trial has such a checkpoint.
-[[nodiscard]] bool keeps_best(const TrialState& trial, const Objective& objective);
-/// Whether the trial holds worker ranks.
-[[nodiscard]] inline bool holds_ranks(const TrialState& trial) {
-    return trial.phase == TrialPhase::running || trial.phase == TrialPhase::ending || trial.winding;
+[[nodiscard]] bool keeps_best(const Trial& trial, const Objective& objective);
+/// Whether the ranks of its attempt are not back yet, although the trial does not train any more.
+[[nodiscard]] inline bool winds_down(const Trial& trial) {
+    return trial.attempt.live && trial.phase != TrialPhase::running;
 }
 
 } // namespace ranktune::tuner
