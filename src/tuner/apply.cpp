@@ -18,6 +18,7 @@ namespace ranktune::tuner {
 void Tuner::apply(const study::Record& record) {
     // A snapshot changes nothing: it is the state that the records before it made.
     if (std::holds_alternative<study::Snapshot>(record)) return;
+    state_.retention.begin();
     std::visit(
         [this](const auto& r) {
             constexpr bool begins = std::is_same_v<decltype(r), const study::IncarnationBegan&>;
@@ -200,7 +201,10 @@ void Tuner::take_value(TrialId id, Iteration iteration, const schedulers::Object
     if (spec_.searcher.repeats > 1) return; // take_mean
     if (several) {
         t.others.assign(reading.others.begin(), reading.others.begin() + std::ssize(spec_.objective.others));
+        const std::vector<TrialId> front = state_.front.trials();
         state_.front.moved(id, before, state_.trials, spec_.objective);
+        for (const TrialId each : front)
+            if (!state_.front.contains(each)) state_.retention.doubt(each);
     }
     if (state_.best == id && now.rank() < before.rank()) {
         state_.best = best_of_all();
@@ -248,6 +252,7 @@ void Tuner::apply_one(const study::Reported& r) {
         state_.blame.heard(t, state_.trials, [&](TrialId other) { return admission_->began_before(other, r.trial); });
     const auto* held = admission_->held(r.trial);
     if (held == nullptr || held->empty()) receive(r.trial, r.at, r.iteration, r.seconds, t.seconds);
+    if (r.iteration >= t.decision_point) t.attempt.decided = r.iteration;
     t.iteration = std::max(t.iteration, r.iteration);
     t.newest_iteration = r.iteration;
     t.newest_takeover = takeover_in(t, r.attempt);

@@ -14,8 +14,8 @@ struct Row {
 };
 
 /// In the order of the outcome codes. A trial that is paused, and whose state could not be saved, has failed like one
-/// that trains; one that has its result, or goes on from another state, has not. A group that yields its ranks without anything to save stops; a group that stops
-/// unasked ends its trial.
+/// that trains; one that has its result, or goes on from another state, has not. A group that yields its ranks without
+/// anything to save stops; a group that stops unasked ends its trial.
 // clang-format off
 struct Table {
     using enum AttemptOutcome;

@@ -93,21 +93,6 @@ struct End {
 using Task = std::variant<EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, TakeOver, UndoExploit,
                           FindDonor, JudgePlace, JudgeSetUp, Convict, Fill, End>;
 
-/// The state that a record is about to change, where something follows from the change.
-struct Before {
-    std::optional<TrialId> keeper;
-    std::vector<TrialId> front; ///< before a report
-    bool draining = false;
-    // About the trial of the record:
-    bool has_group = false; ///< a group that trains and can be told
-    bool waits = false;     ///< its group waits for the verdict on this report
-    bool was_suspect = false;
-    bool was_winding = false;
-    std::optional<TrialId> holder; ///< of the rank that is lost
-    std::uint32_t shards = 0;      ///< of the checkpoint that is released
-    std::vector<TrialId> donors;   ///< whose checkpoints it may need
-};
-
 struct Round {
     explicit Round(StudyTime at) : now(at) {}
 

@@ -79,9 +79,9 @@ void Tuner::run(Round& round, Output& out) {
 }
 
 void Tuner::commit(const study::Record& record, Round& round, Output& out) {
-    const Before before = look(record);
     apply(record);
-    follow(record, before, round, out);
+    send(record, out);
+    add_tasks(record, round);
 }
 
 } // namespace ranktune::tuner

@@ -22,6 +22,10 @@ double budget_seconds(const study::StudySpec& spec) {
     return spec.time_budget ? base::to_seconds(*spec.time_budget) : 0.0;
 }
 
+study::CheckpointReleased released(TrialId id, const CheckpointRef& checkpoint, bool stays = false) {
+    return {id, checkpoint.path, stays, static_cast<std::uint32_t>(checkpoint.shards.size())};
+}
+
 } // namespace
 
 std::size_t failures_to_drain(const study::StudySpec& spec, std::size_t ranks) {
@@ -48,7 +52,7 @@ Tuner::Next Tuner::decide(Retain& task, Round&) const {
     const auto* checkpoint =
         state_.retention.of_no_use(task.trial, t, spec_, hopeless, is_result, scheduler_->donated(task.trial));
     if (checkpoint == nullptr) return {};
-    return study::CheckpointReleased{task.trial, checkpoint->path, false};
+    return released(task.trial, *checkpoint);
 }
 
 Tuner::Next Tuner::decide(Release& task, Round&) const {
@@ -59,7 +63,7 @@ Tuner::Next Tuner::decide(Release& task, Round&) const {
                                    [&](const auto& each) { return !state_.retention.is_pinned(task.trial, each.path); })
             : std::ranges::find(all, task.path, &CheckpointRef::path);
     if (found == all.end()) return {};
-    return study::CheckpointReleased{task.trial, found->path, task.stays};
+    return released(task.trial, *found, task.stays);
 }
 
 Tuner::Next Tuner::decide(Evict&, Round&) const {
@@ -71,7 +75,7 @@ Tuner::Next Tuner::decide(Evict&, Round&) const {
         return state_.front.contains(id) || undoes || (!is_final(t.phase) && scheduler_->donated(id));
     });
     if (!trial) return {};
-    return study::CheckpointReleased{*trial, state_.trials[*trial].checkpoints.front().path, false};
+    return released(*trial, state_.trials[*trial].checkpoints.front());
 }
 
 Tuner::Next Tuner::decide(Close& task, Round& round) const {

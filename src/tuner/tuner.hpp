@@ -78,8 +78,8 @@ class Tuner {
     [[nodiscard]] std::string objection(const study::Steering& ask) const;
     /// The only mutator, live and in replay. Throws base::FormatError when the record contradicts the state.
     void apply(const study::Record& record);
-    /// Commands that the state implies and whose effect has not been seen: StartTrial of attempts without a sign of
-    /// life, Decide for verdicts that trials wait for or must obey, EndStudy after the end. Changes nothing.
+    /// All commands that the state implies and whose effect has not been seen: StartTrial of attempts without a sign of
+    /// life, the last Decide of each, Interrupt, Abandon, Prepare, EndStudy after the end. Changes nothing.
     [[nodiscard]] std::vector<study::Command> pending_commands() const;
     /// The work that the command Prepare asks for. It may run on another thread: it does not use this object. nullopt:
     /// nobody waits for this ticket (any more).
@@ -245,26 +245,60 @@ class Tuner {
     [[nodiscard]] double slowest_running() const;
     [[nodiscard]] Iteration stretch_of(TrialId id) const;
 
-    // ---- follow.cpp: what follows from a record: tasks and commands.
-    [[nodiscard]] Before look(const study::Record& record) const;
-    struct Following;
-    void follow(const study::Record& record, const Before& before, Round& round, Output& out) const;
+    // ---- follow.cpp: the tasks that follow from a record.
+    void add_tasks(const study::Record& record, Round& round) const;
+    void follow(const study::Reported& r, Round& round) const;
+    void follow(const study::ReportHeld& r, Round& round) const;
+    void follow(const study::CheckpointCommitted& r, Round& round) const;
+    void follow(const study::CheckpointReleased& r, Round& round) const;
+    void follow(const study::AttemptEnded& r, Round& round) const;
+    void follow(const study::TrialClosed& r, Round& round) const;
+    void follow(const study::DrainBegan& r, Round& round) const;
+    void follow(const study::HostRetired& r, Round& round) const;
+    void follow(const study::TrialReopened& r, Round& round) const;
+    void follow(const study::RankLost& r, Round& round) const;
+    void follow(const study::JobDied& r, Round& round) const;
+    void follow(const study::IncarnationBegan& r, Round& round) const;
+    void follow(const study::ExploitUndone& r, Round& round) const;
+    void follow(const study::TicketPrepared& r, Round& round) const;
+    void follow(const study::Steered& r, Round& round) const;
+    void reopen_row(Round& round) const;
+    [[nodiscard]] std::string reason_to_end(const study::AttemptEnded& record) const;
+
+    // ---- commands.cpp: what groups are owed, by the state.
+    /// What was sent to the group of an attempt. Not part of the state: the same function of the state yields what is
+    /// owed, live and in pending_commands().
+    struct Sent {
+        bool start = false;
+        Iteration decided = 0;     ///< newest report whose verdict it got
+        Reason end = Reason::none; ///< why it was told to end
+        std::size_t left = 0;      ///< of its ranks, when they were told to give up
+    };
+    struct SentTo {
+        TrialId trial;
+        AttemptId attempt; ///< zero: nobody
+        Sent sent;
+    };
+    void send(const study::Record& record, Output& out);
+    void tell(TrialId id, Output& out);
+    void tell(TrialId id, Sent& sent, std::vector<study::Command>& commands) const;
+    void tell_all(const std::function<void(TrialId)>& tell) const;
     [[nodiscard]] std::vector<Rank> holders_of(const study::StartFrom& from) const;
     [[nodiscard]] study::StartTrial start_command(TrialId id) const;
     [[nodiscard]] std::optional<double> to_beat(TrialId id) const;
     [[nodiscard]] bool may_come_to_lead(TrialId id) const;
-    void reopen_row(Round& round) const;
-    [[nodiscard]] std::string reason_to_end(const study::AttemptEnded& record) const;
     [[nodiscard]] Verdict as_told(TrialId id, const Verdict& verdict) const;
+    [[nodiscard]] Verdict interruption(TrialId id) const;
 
     study::StudySpec spec_;
     std::unique_ptr<searchers::Searcher> searcher_;
     std::unique_ptr<schedulers::Scheduler> scheduler_;
     State state_;
     std::unique_ptr<Admission> admission_;
-    bool learns_;             ///< the searcher reads the table of observations
-    bool exploits_;           ///< the scheduler has trials take over the state of others
-    std::vector<Task> spare_; ///< empty: memory of the round before
+    bool learns_;              ///< the searcher reads the table of observations
+    bool exploits_;            ///< the scheduler has trials take over the state of others
+    std::vector<Task> spare_;  ///< empty: memory of the round before
+    std::vector<SentTo> sent_; ///< by the rank of the leader
     /// The ranks that wrote a trial's newest checkpoint in this incarnation; only where trials take over states.
     std::unordered_map<TrialId, std::vector<Rank>> holders_;
     // Derived.

@@ -98,8 +98,9 @@ struct CheckpointCommitted {
 struct CheckpointReleased {
     TrialId trial;
     std::string path;
-    bool stays = false; ///< the file is damaged and kept for diagnosis
-    static void fields(auto&& each, auto& r) { each(r.trial, r.path, r.stays); }
+    bool stays = false;       ///< the file is damaged and kept for diagnosis
+    std::uint32_t shards = 0; ///< 0: one file
+    static void fields(auto&& each, auto& r) { each(r.trial, r.path, r.stays, r.shards); }
     friend bool operator==(const CheckpointReleased&, const CheckpointReleased&) = default;
 };
 

@@ -137,7 +137,9 @@ void Retention::pin(TrialId id, const Trial& t) {
         return takeover.donor.trial == dependence.on && takeover.donor.checkpoint.path == dependence.path;
     };
     if (std::ranges::equal(needed, noted, is_noted)) return;
-    for (const auto& [on, path] : noted) {
+    for (auto each = noted.rbegin(); each != noted.rend(); ++each) {
+        const auto& [on, path] = *each;
+        doubt(on);
         std::vector<Pin>& pins = pins_[on.value()];
         const auto pin = std::ranges::find(pins, path, &Pin::path);
         if (--pin->trials == 0) pins.erase(pin);

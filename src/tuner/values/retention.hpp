@@ -48,14 +48,22 @@ class Retention {
                                                   const std::optional<TrialId>& best,
                                                   const std::function<bool(TrialId)>& donates = {}) const;
 
+    /// Trials some of whose checkpoints the last record may have made useless: they no longer lead, or no other trial
+    /// needs their states any more.
+    [[nodiscard]] const std::vector<TrialId>& doubtful() const { return doubtful_; }
     /// Whether another trial goes on from this checkpoint of trial `of`.
     [[nodiscard]] bool is_pinned(TrialId of, const std::string& path) const;
 
     // ---- mutators
+    void begin() { doubtful_.clear(); } ///< of a record
+    void doubt(TrialId id) { doubtful_.push_back(id); }
     void committed(Trial& t, const CheckpointRef& checkpoint);
     /// Throws base::FormatError when there is no such checkpoint.
     void released(Trial& t, const std::string& path);
-    void keep(TrialId id) { keeper_ = id; }
+    void keep(TrialId id) {
+        if (keeper_ && keeper_ != id) doubt(*keeper_);
+        keeper_ = id;
+    }
     /// Call whenever the phase or the checkpoints of a trial have changed, or the last report of a paused one.
     void list(TrialId id, const Trial& t, const study::StudySpec& spec);
     void list_all(const Trials& trials, const study::StudySpec& spec);
@@ -85,6 +93,7 @@ class Retention {
     std::optional<TrialId> keeper_;
     bool ever_saved_ = false;
     std::uint64_t bytes_ = 0;
+    std::vector<TrialId> doubtful_;
     // Derived.
     std::set<Evictable> evictable_;                ///< empty without checkpoint.max_bytes
     std::vector<std::optional<Evictable>> listed_; ///< by trial, its entry among them

@@ -54,10 +54,11 @@ struct Attempt {
     bool at_fault = false;   ///< abandoned by its own fault: its code hung
     bool silent = true;      ///< no report yet
     Iteration iteration = 0; ///< of the last report (where it started, before the first one)
+    Iteration decided = 0;   ///< newest report that it waited for a verdict on, and has one
     StudyTime since;         ///< its start, then its last report
     std::vector<Rank> ranks; ///< kept after its end, for views
     static void fields(auto&& each, auto& r) {
-        each(r.id, r.live, r.abandoned, r.at_fault, r.silent, r.iteration, r.since, r.ranks);
+        each(r.id, r.live, r.abandoned, r.at_fault, r.silent, r.iteration, r.decided, r.since, r.ranks);
     }
 };
 
