@@ -322,11 +322,11 @@ void World::advance(TrialId trial) {
         attempt_over(trial, AttemptOutcome::failed);
     } else if (chance(options_.loss)) {
         attempt_over(trial, AttemptOutcome::lost);
-    } else if (chance(options_.drain)) { // for a reason of the tuner's own
+    } else if (t.phase == Phase::running && !chance(options_.drain)) {
+        report(trial);
+    } else { // for a reason of the tuner's own
         save(trial);
         attempt_over(trial, AttemptOutcome::paused);
-    } else {
-        report(trial);
     }
 }
 

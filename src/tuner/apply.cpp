@@ -9,120 +9,83 @@
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
+#include "tuner/apply.hpp"
 #include "tuner/causes.hpp"
+#include "tuner/decide.hpp"
 #include "tuner/outcomes.hpp"
-#include "tuner/tuner.hpp"
 
 namespace ranktune::tuner {
+namespace {
 
-void Tuner::apply(const study::Record& record) {
-    // A snapshot changes nothing: it is the state that the records before it made.
-    if (std::holds_alternative<study::Snapshot>(record)) return;
-    state_.retention.begin();
-    std::visit(
-        [this](const auto& r) {
-            constexpr bool begins = std::is_same_v<decltype(r), const study::IncarnationBegan&>;
-            if constexpr (requires { r.at; } && !begins) state_.now = std::max(state_.now, r.at);
-            apply_one(r);
-        },
-        record);
-    ++state_.records;
-    if (learns_) observe(record);
-    scheduler_->apply(record);
-    searcher_->apply(record);
-    // The scheduler names the next decision point after it has seen the record.
-    std::visit(
-        [this](const auto& r) {
-            if constexpr (requires { r.verdict; }) {
-                const bool waits = r.iteration >= state_.trials[r.trial].decision_point;
-                const bool trains_on = r.verdict.verb == Verb::go_on || r.verdict.verb == Verb::exploit;
-                if (trains_on && waits) set_decision_point(r.trial, r.iteration);
-            } else if constexpr (std::is_same_v<decltype(r), const study::TrialStarted&>) {
-                set_decision_point(r.trial, admission_->admitted(r.trial));
-            } else if constexpr (std::is_same_v<decltype(r), const study::TrialCreated&> ||
-                                 std::is_same_v<decltype(r), const study::TrialPromoted&> ||
-                                 std::is_same_v<decltype(r), const study::TrialReopened&>) {
-                set_decision_point(r.trial, state_.trials[r.trial].iteration);
-            }
-        },
-        record);
-    admission_->apply(record);
+void set_phase(Core& core, TrialId id, TrialPhase phase) {
+    core.state.trials.set_phase(id, phase);
+    core.state.retention.list(id, core.state.trials[id], core.spec);
 }
 
-void Tuner::set_phase(TrialId id, TrialPhase phase) {
-    state_.trials.set_phase(id, phase);
-    state_.retention.list(id, state_.trials[id], spec_);
-}
-
-void Tuner::set_decision_point(TrialId id, Iteration from) {
-    Trial& t = trial(id);
-    t.decision_point = next_decision_point(id, from);
-    t.target = scheduler_->next_decision_point(id, from);
-}
-
-void Tuner::choose_workers(Trial& t) const {
-    t.wanted_ranks = spec_.ranks_for(t.configuration);
-    t.workers = spec_.workers_for(t.configuration);
+void set_decision_point(Core& core, TrialId id, Iteration from) {
+    Trial& t = trial(core, id);
+    t.decision_point = next_decision_point(core, id, from);
+    t.target = core.scheduler->next_decision_point(id, from);
 }
 
 /// The ranks of its attempt are back. What the trial was judged stands: it trains what was not saved again when it goes
 /// on. One that ran waits for ranks, or for the others at its barrier.
-void Tuner::end_attempt(TrialId id) {
-    state_.trials.end_attempt(id);
-    const TrialPhase phase = trial(id).phase;
-    if (phase != TrialPhase::running) return set_phase(id, phase);
-    set_phase(id, admission_->at_barrier(id) ? TrialPhase::paused : TrialPhase::waiting);
+void end_attempt(Core& core, TrialId id) {
+    core.state.trials.end_attempt(id);
+    const TrialPhase phase = trial(core, id).phase;
+    if (phase != TrialPhase::running) return set_phase(core, id, phase);
+    set_phase(core, id, core.admission->at_barrier(id) ? TrialPhase::paused : TrialPhase::waiting);
 }
 
-void Tuner::apply_one(const study::StudyCreated& r) {
-    if (!state_.uuid.empty()) impossible("the study is created twice");
-    state_.uuid = r.uuid;
-    state_.version = r.version;
-    state_.simulation = r.simulation;
-    if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
+void apply_one(Core& core, const study::StudyCreated& r) {
+    if (!core.state.uuid.empty()) impossible("the study is created twice");
+    core.state.uuid = r.uuid;
+    core.state.version = r.version;
+    core.state.simulation = r.simulation;
+    if (!core.spec.checkpoint.supported) core.state.pace.set_stretch(trained_up_to(core, nullptr));
 }
 
 /// The results are for the searcher alone; `observe` writes them into its table.
-void Tuner::apply_one(const study::WarmStarted& r) {
-    if (state_.trials.size() > 0 || state_.incarnation > Incarnation{})
+void apply_one(Core& core, const study::WarmStarted& r) {
+    if (core.state.trials.size() > 0 || core.state.incarnation > Incarnation{})
         impossible("earlier results come after the beginning");
-    if (!r.trials.empty() && !learns_) impossible("earlier results come to a searcher that does not learn");
+    if (!r.trials.empty() && !core.learns) impossible("earlier results come to a searcher that does not learn");
 }
 
-void Tuner::apply_one(const study::IncarnationBegan& r) {
-    if (r.incarnation <= state_.incarnation) impossible("incarnations do not grow");
-    state_.incarnation = r.incarnation;
-    if (state_.trials.live_attempts() > 0) ++state_.interruptions;
-    const StudyTime before = std::exchange(state_.now, r.at);
-    state_.began = r.at;
-    state_.wall_time = r.wall_time;
-    state_.draining = state_.ended = false;
-    state_.drain_reason = state_.end_reason = Reason::none;
-    state_.drain_message.clear();
-    state_.end_message.clear();
-    state_.placement.begin(r.workers, spec_.output.spares);
-    state_.tickets.begin();
-    state_.blame.begin(state_.placement.hosts().size(), state_.placement.devices().size());
-    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
+void apply_one(Core& core, const study::IncarnationBegan& r) {
+    if (r.incarnation <= core.state.incarnation) impossible("incarnations do not grow");
+    core.state.incarnation = r.incarnation;
+    if (core.state.trials.live_attempts() > 0) ++core.state.interruptions;
+    const StudyTime before = std::exchange(core.state.now, r.at);
+    core.state.began = r.at;
+    core.state.wall_time = r.wall_time;
+    core.state.draining = core.state.ended = false;
+    core.state.drain_reason = core.state.end_reason = Reason::none;
+    core.state.drain_message.clear();
+    core.state.end_message.clear();
+    core.state.placement.begin(r.workers, core.spec.output.spares);
+    core.state.tickets.begin();
+    core.state.blame.begin(core.state.placement.hosts().size(), core.state.placement.devices().size());
+    for (std::uint32_t i = 0; i < core.state.trials.size(); ++i) {
         const TrialId id{i};
-        Trial& t = trial(id);
+        Trial& t = trial(core, id);
         if (!t.attempt.live) continue;
-        state_.pace.learn_from_loss(t, before, state_.reports == 0);
-        end_attempt(id);
+        core.state.pace.learn_from_loss(t, before, core.state.reports == 0);
+        end_attempt(core, id);
     }
-    slowest_ = 0.0;
-    holders_.clear(); // new processes
+    core.slowest = 0.0;
+    core.holders.clear(); // new processes
 }
 
-void Tuner::apply_one(const study::MetricDefined& r) {
-    if (r.id.value() != state_.metrics.size()) impossible("metric numbers are not 0, 1, 2, ...");
-    state_.metrics.push_back(r.name);
-    metric_ids_.emplace(r.name, r.id);
-    objective_.apply(r);
+void apply_one(Core& core, const study::MetricDefined& r) {
+    if (r.id.value() != core.state.metrics.size()) impossible("metric numbers are not 0, 1, 2, ...");
+    core.state.metrics.push_back(r.name);
+    core.metric_ids.emplace(r.name, r.id);
+    core.objective.apply(r);
 }
 
-void Tuner::apply_one(const study::TrialCreated& r) {
-    if (r.trial.value() != state_.trials.size()) impossible("trial numbers are not 0, 1, 2, ...");
+void apply_one(Core& core, const study::TrialCreated& r) {
+    if (r.trial.value() != core.state.trials.size()) impossible("trial numbers are not 0, 1, 2, ...");
     Trial t;
     t.created = r.at;
     t.wanted_ranks = r.ranks;
@@ -130,17 +93,27 @@ void Tuner::apply_one(const study::TrialCreated& r) {
     t.last = t.best = not_a_number;
     t.origin = r.origin;
     t.configuration = r.configuration;
-    t.workers = spec_.workers_for(t.configuration);
-    state_.trials.add(std::move(t));
-    if (r.origin.kind == Origin::Kind::searcher || r.origin.kind == Origin::Kind::stopgap) ++state_.suggested;
-    if (r.origin.kind == Origin::Kind::user) state_.requests.point_created();
-    if (r.origin.kind == Origin::Kind::ticket) state_.tickets.take(r.origin.index);
+    t.workers = core.spec.workers_for(t.configuration);
+    core.state.trials.add(std::move(t));
+    if (r.origin.kind == Origin::Kind::searcher || r.origin.kind == Origin::Kind::stopgap) ++core.state.suggested;
+    if (r.origin.kind == Origin::Kind::user) core.state.requests.point_created();
+    if (r.origin.kind == Origin::Kind::ticket) core.state.tickets.take(r.origin.index);
     // In a deterministic study the trial that takes a stopgap uses up the ticket that failed.
-    if (r.origin.kind == Origin::Kind::stopgap && admission_->waits_for_tickets()) state_.tickets.drop_oldest();
+    if (r.origin.kind == Origin::Kind::stopgap && core.admission->waits_for_tickets()) core.state.tickets.drop_oldest();
 }
 
-void Tuner::apply_one(const study::TrialStarted& r) {
-    Trial& t = trial(r.trial);
+/// A trial that trains is known to need `after` seconds for an iteration, in place of `before`; 0: it does not train.
+/// Only a deadline asks for the slowest one.
+void note_pace(Core& core, double before, double after) {
+    if (!core.state.pace.deadline()) return;
+    if (after > core.slowest)
+        core.slowest = after;
+    else if (before >= core.slowest && after < before)
+        core.slowest = slowest_running(core);
+}
+
+void apply_one(Core& core, const study::TrialStarted& r) {
+    Trial& t = trial(core, r.trial);
     if (t.phase != TrialPhase::waiting) impossible(named(r.trial) + " is started while it does not wait");
     if (r.attempt != t.attempt.id.next()) impossible("attempts are not 1, 2, 3, ...");
     if (r.ranks.empty()) impossible("a trial is started on no rank");
@@ -149,109 +122,86 @@ void Tuner::apply_one(const study::TrialStarted& r) {
     if (takeover != takeover_in(t, r.attempt)) t.changes.push_back({r.attempt, takeover});
     t.overtaken = 0;
     const Iteration from = start_of(t).iteration;
-    if (admission_->attempts_count()) {
+    if (core.admission->attempts_count()) {
         Blame::begin_silence(t);
         if (from < t.iteration) t.window.clear(); // these results will be reported again
     }
-    state_.placement.take(r.trial, r.ranks);
-    state_.trials.begin_attempt(r.trial, r.attempt, r.ranks, r.at, from);
-    state_.retention.list(r.trial, t, spec_);
-    note_pace(0.0, t.pace);
-    if (admission_->keeps_the_line()) return;
-    const auto& waiting = state_.trials.waiting();
+    core.state.placement.take(r.trial, r.ranks);
+    core.state.trials.begin_attempt(r.trial, r.attempt, r.ranks, r.at, from);
+    core.state.retention.list(r.trial, t, core.spec);
+    note_pace(core, 0.0, t.pace);
+    if (core.admission->keeps_the_line()) return;
+    const auto& waiting = core.state.trials.waiting();
     for (auto earlier = waiting.begin(); earlier != waiting.end() && *earlier < r.trial; ++earlier)
-        if (Trial& before = trial(*earlier); before.workers == t.workers) ++before.overtaken;
+        if (Trial& before = trial(core, *earlier); before.workers == t.workers) ++before.overtaken;
 }
 
 /// A report has arrived: the trial makes progress, whether the report takes effect now or later.
-void Tuner::receive(TrialId id, StudyTime at, Iteration iteration, double seconds, double before) {
-    Trial& t = trial(id);
+void receive(Core& core, TrialId id, StudyTime at, Iteration iteration, double seconds, double before) {
+    Trial& t = trial(core, id);
     const double pace = t.pace;
-    state_.pace.learn_from_report(t, at, iteration, seconds, before, state_.reports <= 1);
-    if (iteration > t.attempt.iteration) state_.iterations += iteration - t.attempt.iteration;
+    core.state.pace.learn_from_report(t, at, iteration, seconds, before, core.state.reports <= 1);
+    if (iteration > t.attempt.iteration) core.state.iterations += iteration - t.attempt.iteration;
     t.attempt.iteration = iteration;
-    state_.blame.got_on(id, t, iteration, state_.placement);
-    note_pace(pace, t.pace);
-}
-
-/// A trial that trains is known to need `after` seconds for an iteration, in place of `before`; 0: it does not train.
-/// Only a deadline asks for the slowest one.
-void Tuner::note_pace(double before, double after) {
-    if (!state_.pace.deadline()) return;
-    if (after > slowest_)
-        slowest_ = after;
-    else if (before >= slowest_ && after < before)
-        slowest_ = slowest_running();
+    core.state.blame.got_on(id, t, iteration, core.state.placement);
+    note_pace(core, pace, t.pace);
 }
 
 /// The objectives in a report that takes effect. What violates a constraint is never a best value.
-void Tuner::take_value(TrialId id, Iteration iteration, const schedulers::ObjectiveReader::Reading& reading) {
-    Trial& t = trial(id);
-    state_.scored = true;
+void take_value(Core& core, TrialId id, Iteration iteration, const schedulers::ObjectiveReader::Reading& reading) {
+    Trial& t = trial(core, id);
+    core.state.scored = true;
     t.last = reading.value;
-    const study::Score now = objective_.score(reading);
+    const study::Score now = core.objective.score(reading);
     if (now.trouble() > 0.0) return;
-    const study::Score before = standing_of(t, spec_.objective);
-    const bool several = spec_.objective.several();
+    const study::Score before = standing_of(t, core.spec.objective);
+    const bool several = core.spec.objective.several();
     const bool better = several ? !beats(before, now) : std::isnan(t.best) || now.rank() > before.rank();
     if (!better) return;
     t.best = reading.value;
     t.best_iteration = iteration;
     t.best_takeover = t.newest_takeover;
-    if (spec_.searcher.repeats > 1) return; // take_mean
+    if (core.spec.searcher.repeats > 1) return; // take_mean
     if (several) {
-        t.others.assign(reading.others.begin(), reading.others.begin() + std::ssize(spec_.objective.others));
-        const std::vector<TrialId> front = state_.front.trials();
-        state_.front.moved(id, before, state_.trials, spec_.objective);
+        t.others.assign(reading.others.begin(), reading.others.begin() + std::ssize(core.spec.objective.others));
+        const std::vector<TrialId> front = core.state.front.trials();
+        core.state.front.moved(id, before, core.state.trials, core.spec.objective);
         for (const TrialId each : front)
-            if (!state_.front.contains(each)) state_.retention.doubt(each);
+            if (!core.state.front.contains(each)) core.state.retention.doubt(each);
     }
-    if (state_.best == id && now.rank() < before.rank()) {
-        state_.best = best_of_all();
-    } else if (!state_.best || study::better({now.rank(), id}, ranked(*state_.best))) {
-        state_.best = id;
+    if (core.state.best == id && now.rank() < before.rank()) {
+        core.state.best = best_of_all(core);
+    } else if (!core.state.best || study::better({now.rank(), id}, ranked(core, *core.state.best))) {
+        core.state.best = id;
     }
-    if (state_.best == id && !t.checkpoints.empty()) state_.retention.keep(id);
+    if (core.state.best == id && !t.checkpoints.empty()) core.state.retention.keep(id);
 }
 
 /// While no report keeps the constraints, users want to know which one was nearest.
-void Tuner::take_nearest(const study::Reported& r, const schedulers::ObjectiveReader::Reading& reading) {
-    const study::Score now = objective_.score(reading);
-    if (state_.best || now.feasible || !std::isfinite(now.trouble())) return;
-    if (state_.nearest) {
-        const study::Score& before = state_.nearest->score;
+void take_nearest(Core& core, const study::Reported& r, const schedulers::ObjectiveReader::Reading& reading) {
+    const study::Score now = core.objective.score(reading);
+    if (core.state.best || now.feasible || !std::isfinite(now.trouble())) return;
+    if (core.state.nearest) {
+        const study::Score& before = core.state.nearest->score;
         const auto key = [](const study::Score& score, TrialId id) {
             return std::tuple(score.violation, -score.values()[0], id);
         };
-        if (key(before, state_.nearest->trial) <= key(now, r.trial)) return;
+        if (key(before, core.state.nearest->trial) <= key(now, r.trial)) return;
     }
     std::vector<double> values{reading.value};
-    values.insert(values.end(), reading.others.begin(), reading.others.begin() + std::ssize(spec_.objective.others));
-    state_.nearest = Nearest{r.trial, r.iteration, now, std::move(values), objective_.distances(r.metrics)};
+    values.insert(values.end(), reading.others.begin(),
+                  reading.others.begin() + std::ssize(core.spec.objective.others));
+    core.state.nearest = Nearest{r.trial, r.iteration, now, std::move(values), core.objective.distances(r.metrics)};
 }
 
-study::Ranked Tuner::ranked(TrialId id) const {
-    return {study::score(state_.trials[id].best, spec_.objective.mode), id};
-}
-
-/// By the first objective; nullopt: no trial has a finite one.
-std::optional<TrialId> Tuner::best_of_all() const {
-    std::optional<TrialId> best;
-    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
-        const TrialId id{i};
-        if (std::isnan(state_.trials[id].best)) continue;
-        if (!best || study::better(ranked(id), ranked(*best))) best = id;
-    }
-    return best;
-}
-
-void Tuner::apply_one(const study::Reported& r) {
-    Trial& t = trial(r.trial);
-    ++state_.reports;
+void apply_one(Core& core, const study::Reported& r) {
+    Trial& t = trial(core, r.trial);
+    ++core.state.reports;
     if (t.unheard) // before its times change
-        state_.blame.heard(t, state_.trials, [&](TrialId other) { return admission_->began_before(other, r.trial); });
-    const auto* held = admission_->held(r.trial);
-    if (held == nullptr || held->empty()) receive(r.trial, r.at, r.iteration, r.seconds, t.seconds);
+        core.state.blame.heard(t, core.state.trials,
+                               [&](TrialId other) { return core.admission->began_before(other, r.trial); });
+    const auto* held = core.admission->held(r.trial);
+    if (held == nullptr || held->empty()) receive(core, r.trial, r.at, r.iteration, r.seconds, t.seconds);
     if (r.iteration >= t.decision_point) t.attempt.decided = r.iteration;
     t.iteration = std::max(t.iteration, r.iteration);
     t.newest_iteration = r.iteration;
@@ -259,164 +209,186 @@ void Tuner::apply_one(const study::Reported& r) {
     t.seconds = r.seconds;
     t.verdict = r.verdict;
     t.reported = true;
-    if (const auto reading = objective_.read(r.metrics); reading.complete) {
-        take_nearest(r, reading);
-        take_value(r.trial, r.iteration, reading);
+    if (const auto reading = core.objective.read(r.metrics); reading.complete) {
+        take_nearest(core, r, reading);
+        take_value(core, r.trial, r.iteration, reading);
     }
     for (const auto& metric : r.metrics) {
-        if (spec_.stop.plateau && state_.metrics[metric.id.value()] == spec_.stop.plateau->metric) {
-            if (t.window.size() == spec_.stop.plateau->results) t.window.erase(t.window.begin());
+        if (core.spec.stop.plateau && core.state.metrics[metric.id.value()] == core.spec.stop.plateau->metric) {
+            if (t.window.size() == core.spec.stop.plateau->results) t.window.erase(t.window.begin());
             t.window.push_back(metric.value);
         }
     }
-    if (t.phase == TrialPhase::paused) state_.retention.list(r.trial, t, spec_); // its report was held
+    if (t.phase == TrialPhase::paused) core.state.retention.list(r.trial, t, core.spec); // its report was held
     // (A trial that is told to stop is closed by the next record.)
-    if (r.verdict.verb == Verb::pause) set_phase(r.trial, TrialPhase::paused);
-    if (r.verdict.verb == Verb::exploit) set_phase(r.trial, TrialPhase::waiting);
+    if (r.verdict.verb == Verb::pause) set_phase(core, r.trial, TrialPhase::paused);
+    if (r.verdict.verb == Verb::exploit) set_phase(core, r.trial, TrialPhase::waiting);
     if (r.verdict.verb == Verb::go_on && t.phase == TrialPhase::paused) // it had given its ranks back at a barrier
-        set_phase(r.trial, TrialPhase::waiting);
+        set_phase(core, r.trial, TrialPhase::waiting);
 }
 
-void Tuner::apply_one(const study::ReportHeld& r) {
-    const auto* held = admission_->held(r.trial);
+void apply_one(Core& core, const study::ReportHeld& r) {
+    const auto* held = core.admission->held(r.trial);
     if (held == nullptr) impossible("a report of " + named(r.trial) + " waits for no turn");
-    receive(r.trial, r.at, r.iteration, r.seconds, held->empty() ? trial(r.trial).seconds : held->back().seconds);
+    receive(core, r.trial, r.at, r.iteration, r.seconds,
+            held->empty() ? trial(core, r.trial).seconds : held->back().seconds);
 }
 
-void Tuner::apply_one(const study::CheckpointCommitted& r) {
-    Trial& t = trial(r.trial);
-    const bool told_to_end = state_.draining && t.attempt.since >= state_.drain_began;
-    state_.pace.learn_from_checkpoint(t, r.at, r.checkpoint.iteration, winds_down(t) || told_to_end);
-    state_.retention.committed(t, r.checkpoint);
+void apply_one(Core& core, const study::CheckpointCommitted& r) {
+    Trial& t = trial(core, r.trial);
+    const bool told_to_end = core.state.draining && t.attempt.since >= core.state.drain_began;
+    core.state.pace.learn_from_checkpoint(t, r.at, r.checkpoint.iteration, winds_down(t) || told_to_end);
+    core.state.retention.committed(t, r.checkpoint);
     t.has_saved = true;
-    if (exploits_) holders_[r.trial] = t.attempt.ranks;
+    if (core.exploits) core.holders[r.trial] = t.attempt.ranks;
     const auto own = std::ranges::count(t.checkpoints, t.generation(), &CheckpointRef::generation);
     if (own >= 2) t.unsettled = 0;
-    state_.retention.list(r.trial, t, spec_);
-    if (state_.best == r.trial) state_.retention.keep(r.trial);
+    core.state.retention.list(r.trial, t, core.spec);
+    if (core.state.best == r.trial) core.state.retention.keep(r.trial);
 }
 
-void Tuner::apply_one(const study::CheckpointReleased& r) {
-    Trial& t = trial(r.trial);
-    if (r.stays && exploits_) lose_determinism(); // others might have taken it over
-    state_.retention.released(t, r.path);
-    state_.retention.list(r.trial, t, spec_);
+void apply_one(Core& core, const study::CheckpointReleased& r) {
+    Trial& t = trial(core, r.trial);
+    if (r.stays && core.exploits) lose_determinism(core); // others might have taken it over
+    core.state.retention.released(t, r.path);
+    core.state.retention.list(r.trial, t, core.spec);
 }
 
-void Tuner::apply_one(const study::AttemptEnded& r) {
-    Trial& t = trial(r.trial);
+/// A trial with repeats is over. If it was the last one of its configuration, the mean counts.
+void take_mean(Core& core, TrialId id) {
+    const Repetitions all = repetitions_of(id, core.state.trials, core.spec);
+    if (!all.complete) return;
+    const auto before = core.state.best;
+    const auto own = [&] { return first_repeat(*before, core.spec.searcher.repeats) == all.first; };
+    if (before && own())
+        core.state.best =
+            best_by_mean(core.state.trials, core.spec); // one of them was reopened: the mean may be worse now
+    else if (!std::isnan(all.mean) && (!before || is_better(all, repetitions_of(*before, core.state.trials, core.spec),
+                                                            core.spec.objective.mode)))
+        core.state.best = all.best;
+    if (core.state.best && core.state.best != before && !core.state.trials[*core.state.best].checkpoints.empty())
+        core.state.retention.keep(*core.state.best);
+}
+
+void close(Core& core, TrialId id, TrialPhase phase, Reason reason, double a, double b) {
+    Trial& t = trial(core, id);
+    t.closed_by = reason;
+    t.closed_a = a;
+    t.closed_b = b;
+    set_phase(core, id, phase);
+    if (core.spec.searcher.repeats > 1) take_mean(core, id);
+}
+
+/// The ranks of a trial that has its result failed when they were to save and to stop: it has failed after all. Nobody
+/// decides anew: schedulers and searchers keep the result.
+void spoil(Core& core, TrialId id) {
+    if (is_final(trial(core, id).phase)) close(core, id, TrialPhase::failed, Reason::exception, 0.0, 0.0);
+}
+
+void close_as_told(Core& core, TrialId id) {
+    const Verdict& verdict = trial(core, id).verdict;
+    close(core, id, phase_after(verdict.reason), verdict.reason, verdict.a, verdict.b);
+}
+
+void apply_one(Core& core, const study::AttemptEnded& r) {
+    Trial& t = trial(core, r.trial);
     const bool ran = t.phase == TrialPhase::running;
-    const Told had_been = told(r.trial);
-    state_.placement.release(r.trial, t.attempt.ranks);
-    note_pace(t.pace, 0.0);
-    if (r.outcome == AttemptOutcome::paused && state_.draining && ran && spec_.checkpoint.supported)
-        state_.pace.learn_from_pause(t, spec_.trainable.program.has_value(), trained_up_to(nullptr));
-    state_.blame.attempt_ended(r.trial, t, r.outcome, r.failure, state_.placement);
+    const Told had_been = told(core, r.trial);
+    core.state.placement.release(r.trial, t.attempt.ranks);
+    note_pace(core, t.pace, 0.0);
+    if (r.outcome == AttemptOutcome::paused && core.state.draining && ran && core.spec.checkpoint.supported)
+        core.state.pace.learn_from_pause(t, core.spec.trainable.program.has_value(), trained_up_to(core, nullptr));
+    core.state.blame.attempt_ended(r.trial, t, r.outcome, r.failure, core.state.placement);
     const bool unsaved = r.outcome == AttemptOutcome::unsaved;
     // (While the study drains, its program may have been told to save and to end.)
     if (unsaved && had_been == Told::go_on) t.dies_saving = true;
     t.failure = r.failure;
-    if (had_been == Told::out) return end_attempt(r.trial);
-    if (r.outcome == AttemptOutcome::lost) state_.pace.learn_from_loss(t, r.at, state_.reports == 0);
+    if (had_been == Told::out) {
+        end_attempt(core, r.trial);
+        if (ending_of(r.outcome, had_been).then == Then::spoils) spoil(core, r.trial);
+        return;
+    }
+    if (r.outcome == AttemptOutcome::lost) core.state.pace.learn_from_loss(t, r.at, core.state.reports == 0);
     Costs costs = saying_of(r.outcome).costs;
-    if (r.outcome == AttemptOutcome::disturbed && admission_->disturbance_is_a_loss()) costs = Costs::loss;
+    if (r.outcome == AttemptOutcome::disturbed && core.admission->disturbance_is_a_loss()) costs = Costs::loss;
     // (When a checkpoint was unreachable too often, the study ends and the next start tries again.)
     if (costs == Costs::loss) t.losses = r.outcome == AttemptOutcome::unreachable && !r.retry ? 0 : t.losses + 1;
-    if (costs == Costs::failure) state_.blame.note_failure(t, admission_->received(r.trial), r.failure.message);
-    end_attempt(r.trial);
-    if (!r.retry && ends_trial(r.outcome)) admission_->end({r.trial, r.outcome, r.failure});
+    if (costs == Costs::failure) core.state.blame.note_failure(t, core.admission->received(r.trial), r.failure.message);
+    end_attempt(core, r.trial);
+    if (!r.retry && ends_trial(r.outcome)) core.admission->end({r.trial, r.outcome, r.failure});
 }
 
-void Tuner::apply_one(const study::TrialPromoted& r) {
-    Trial& t = trial(r.trial);
+void apply_one(Core& core, const study::TrialPromoted& r) {
+    Trial& t = trial(core, r.trial);
     if (t.phase != TrialPhase::paused) impossible(named(r.trial) + " is promoted while it is not paused");
     Blame::begin_silence(t);
-    set_phase(r.trial, TrialPhase::waiting);
+    set_phase(core, r.trial, TrialPhase::waiting);
 }
 
-void Tuner::apply_one(const study::TrialClosed& r) {
-    Trial& t = trial(r.trial);
+void apply_one(Core& core, const study::TrialClosed& r) {
+    Trial& t = trial(core, r.trial);
     if (is_final(t.phase)) impossible(named(r.trial) + " is closed twice");
-    if (r.reason == Reason::lost) lose_determinism();
+    if (r.reason == Reason::lost) lose_determinism(core);
     t.ended = r.at;
-    t.closed_by = r.reason;
-    t.closed_a = r.a;
-    t.closed_b = r.b;
     if (!r.failure.empty()) t.failure = r.failure;
-    state_.blame.closed(r.trial, t, r.phase, state_.reports > 0);
-    set_phase(r.trial, r.phase);
-    if (spec_.searcher.repeats > 1) take_mean(r.trial);
+    core.state.blame.closed(r.trial, t, r.phase, core.state.reports > 0);
+    close(core, r.trial, r.phase, r.reason, r.a, r.b);
 }
 
-/// A trial with repeats is over. If it was the last one of its configuration, the mean counts.
-void Tuner::take_mean(TrialId id) {
-    const Repetitions all = repetitions_of(id, state_.trials, spec_);
-    if (!all.complete) return;
-    const auto before = state_.best;
-    const auto own = [&] { return first_repeat(*before, spec_.searcher.repeats) == all.first; };
-    if (before && own())
-        state_.best = best_by_mean(state_.trials, spec_); // one of them was reopened: the mean may be worse now
-    else if (!std::isnan(all.mean) &&
-             (!before || is_better(all, repetitions_of(*before, state_.trials, spec_), spec_.objective.mode)))
-        state_.best = all.best;
-    if (state_.best && state_.best != before && !state_.trials[*state_.best].checkpoints.empty())
-        state_.retention.keep(*state_.best);
-}
-
-void Tuner::apply_one(const study::RankLost& r) {
-    const auto& placement = state_.placement;
+void apply_one(Core& core, const study::RankLost& r) {
+    const auto& placement = core.state.placement;
     if (!placement.knows(r.rank)) impossible("an unknown rank is lost");
     // A node that dies loses its ranks one after the other: count it once.
     const std::uint32_t host = placement.worker(r.rank).host;
     const auto gone = [&](const WorkerState& other) { return other.host == host && !other.alive; };
-    if (std::ranges::none_of(placement.workers(), gone)) ++state_.interruptions;
-    const auto holder = state_.placement.lose(r);
+    if (std::ranges::none_of(placement.workers(), gone)) ++core.state.interruptions;
+    const auto holder = core.state.placement.lose(r);
     if (!holder) return;
-    Trial& t = trial(*holder);
+    Trial& t = trial(core, *holder);
     t.attempt.abandoned = true;
     t.attempt.at_fault = t.attempt.at_fault || r.guilty;
     if (r.guilty) t.failure = {r.why};
-    note_pace(t.pace, 0.0);
+    note_pace(core, t.pace, 0.0);
 }
 
-void Tuner::apply_one(const study::DrainBegan& r) {
-    if (!state_.draining) state_.drain_began = r.at;
-    state_.draining = true;
-    state_.drain_reason = r.reason;
-    state_.drain_message = r.why;
-    state_.drain_by = r.by;
+void apply_one(Core& core, const study::DrainBegan& r) {
+    if (!core.state.draining) core.state.drain_began = r.at;
+    core.state.draining = true;
+    core.state.drain_reason = r.reason;
+    core.state.drain_message = r.why;
+    core.state.drain_by = r.by;
 }
 
-void Tuner::apply_one(const study::StudyEnded& r) {
-    state_.ended = true;
-    state_.outcome = r.outcome;
-    state_.end_reason = r.reason;
-    state_.end_message = r.message;
+void apply_one(Core& core, const study::StudyEnded& r) {
+    core.state.ended = true;
+    core.state.outcome = r.outcome;
+    core.state.end_reason = r.reason;
+    core.state.end_message = r.message;
 }
 
-void Tuner::apply_one(const study::StudyChanged& r) {
+void apply_one(Core& core, const study::StudyChanged& r) {
     // A study keeps its algorithms.
-    const study::StudySpec later =
-        study::parse_resolved_study(r.spec, "the journal", {{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}});
-    const auto changes = study::differences(spec_, later);
+    const study::StudySpec later = study::parse_resolved_study(
+        r.spec, "the journal", {{core.spec.scheduler.algorithm}, {core.spec.searcher.algorithm}});
+    const auto changes = study::differences(core.spec, later);
     const bool decides = study::changes_what_is_decided(changes);
-    for (const auto& change : changes) state_.requests.forget(change.key); // the study file has the last word
-    if (decides) lose_determinism();
-    study::take_over(spec_, later);
+    for (const auto& change : changes) core.state.requests.forget(change.key); // the study file has the last word
+    if (decides) lose_determinism(core);
+    study::take_over(core.spec, later);
     // Journals of earlier versions do not say so.
-    if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
-    scheduler_->set_num_trials(spec_.num_trials);
-    state_.retention.list_all(state_.trials, spec_);
-    state_.blame.forget_row();
+    if (!core.spec.checkpoint.supported) core.state.pace.set_stretch(trained_up_to(core, nullptr));
+    core.scheduler->set_num_trials(core.spec.num_trials);
+    core.state.retention.list_all(core.state.trials, core.spec);
+    core.state.blame.forget_row();
     if (!decides) return; // only places of files or intervals changed: no effect on trials
     // Results of the old rule say nothing about the new one. (No trial runs at this point.)
-    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) trial(TrialId{i}).window.clear();
+    for (std::uint32_t i = 0; i < core.state.trials.size(); ++i) trial(core, TrialId{i}).window.clear();
 }
 
-void Tuner::apply_one(const study::TrialReopened& r) {
-    Trial& t = trial(r.trial);
+void apply_one(Core& core, const study::TrialReopened& r) {
+    Trial& t = trial(core, r.trial);
     if (t.phase != TrialPhase::failed) impossible(named(r.trial) + " is reopened but did not fail");
-    state_.blame.reopened(r.trial, t);
+    core.state.blame.reopened(r.trial, t);
     if (t.closed_by == Reason::missing_metric) t.reported = false; // its next report is checked like a first one
     t.closed_by = Reason::none;
     t.closed_a = t.closed_b = 0.0;
@@ -430,103 +402,128 @@ void Tuner::apply_one(const study::TrialReopened& r) {
         t.has_saved = false;
         t.of_earlier_life = static_cast<std::uint32_t>(t.checkpoints.size());
     }
-    state_.ended = false; // there is something to do again
-    lose_determinism();
-    set_phase(r.trial, TrialPhase::waiting);
-    if (spec_.searcher.repeats > 1 && state_.best &&
-        first_repeat(*state_.best, spec_.searcher.repeats) == first_repeat(r.trial, spec_.searcher.repeats))
-        state_.best = best_by_mean(state_.trials, spec_); // its configuration is no longer complete
+    core.state.ended = false; // there is something to do again
+    lose_determinism(core);
+    set_phase(core, r.trial, TrialPhase::waiting);
+    if (core.spec.searcher.repeats > 1 && core.state.best &&
+        first_repeat(*core.state.best, core.spec.searcher.repeats) == first_repeat(r.trial, core.spec.searcher.repeats))
+        core.state.best = best_by_mean(core.state.trials, core.spec); // its configuration is no longer complete
 }
 
-void Tuner::apply_one(const study::DeadlineSet& r) {
-    state_.pace.set_deadline(r.deadline);
-    slowest_ = r.deadline ? slowest_running() : 0.0;
+void apply_one(Core& core, const study::DeadlineSet& r) {
+    core.state.pace.set_deadline(r.deadline);
+    core.slowest = r.deadline ? slowest_running(core) : 0.0;
 }
 
-void Tuner::apply_one(const study::JobDied& r) {
+void apply_one(Core& core, const study::JobDied& r) {
     bool over = false;
     for (const auto& [note, retry] : r.notes) {
-        Trial& t = trial(note.trial);
+        Trial& t = trial(core, note.trial);
         if (t.attempt.id != note.attempt) impossible("a crash note is about another attempt");
-        state_.blame.note_failure(t, admission_->received(note.trial), note.failure.message);
+        core.state.blame.note_failure(t, core.admission->received(note.trial), note.failure.message);
         t.failure = note.failure;
         over = over || !retry;
     }
     // Reports in flight were lost with the job: how far a trial that is closed now had got depends on timing.
-    if (over) lose_determinism();
-    if (r.notes.empty()) state_.blame.job_died(state_.trials); // nobody knows which trial caused it
+    if (over) lose_determinism(core);
+    if (r.notes.empty()) core.state.blame.job_died(core.state.trials); // nobody knows which trial caused it
 }
 
-void Tuner::apply_one(const study::HostRetired& r) {
+void apply_one(Core& core, const study::HostRetired& r) {
     if (r.device.empty())
-        state_.blame.retired(state_.placement.retire(r.host));
+        core.state.blame.retired(core.state.placement.retire(r.host));
     else
-        state_.blame.retired_device(state_.placement.retire_device(r.host, r.device), state_.placement);
-    for (const TrialId id : r.trials) Blame::forgive(trial(id));
+        core.state.blame.retired_device(core.state.placement.retire_device(r.host, r.device), core.state.placement);
+    for (const TrialId id : r.trials) {
+        Trial& t = trial(core, id);
+        Blame::forgive(t);
+        if (t.phase == TrialPhase::failed && t.verdict.verb == Verb::stop) close_as_told(core, id);
+    }
 }
 
-void Tuner::apply_one(const study::YieldAsked& r) {
-    if (!trial(r.trial).attempt.live) impossible(named(r.trial) + " is asked for ranks that it does not have");
+void apply_one(Core& core, const study::YieldAsked& r) {
+    if (!trial(core, r.trial).attempt.live) impossible(named(r.trial) + " is asked for ranks that it does not have");
 }
 
-void Tuner::apply_one(const study::Exploited& r) {
-    Trial& t = trial(r.trial);
+void apply_one(Core& core, const study::Exploited& r) {
+    Trial& t = trial(core, r.trial);
     if (r.generation != t.generation() + 1)
         impossible("the generations of " + named(r.trial) + " are not 1, 2, 3, ...");
     const auto number = static_cast<std::uint32_t>(t.takeovers.size() + t.undone.size() + 1);
-    const std::uint32_t donor_takeover = takeover_of(trial(r.donor.trial), r.donor.checkpoint.generation);
+    const std::uint32_t donor_takeover = takeover_of(trial(core, r.donor.trial), r.donor.checkpoint.generation);
     t.takeovers.push_back({r.iteration, r.donor, std::move(t.configuration), number, donor_takeover});
     ++t.unsettled;
     t.configuration = r.configuration;
-    choose_workers(t);
-    state_.retention.list(r.trial, t, spec_);
+    choose_workers(core, t);
+    core.state.retention.list(r.trial, t, core.spec);
 }
 
-void Tuner::apply_one(const study::ExploitUndone& r) {
-    Trial& t = trial(r.trial);
+void apply_one(Core& core, const study::ExploitUndone& r) {
+    Trial& t = trial(core, r.trial);
     if (t.takeovers.empty() || r.generation + 1 != t.generation())
         impossible(named(r.trial) + " takes back what it did not take over");
-    lose_determinism();
+    lose_determinism(core);
     t.undone.push_back({std::move(t.takeovers.back()), std::move(t.configuration), r.why});
     t.configuration = t.undone.back().takeover.before;
     t.takeovers.pop_back();
     if (t.unsettled > 0) --t.unsettled;
-    choose_workers(t);
-    state_.retention.list(r.trial, t, spec_);
+    choose_workers(core, t);
+    core.state.retention.list(r.trial, t, core.spec);
 }
 
-void Tuner::apply_one(const study::TicketOpened& r) { state_.tickets.add(r.ticket, r.seen); }
+void apply_one(Core& core, const study::TicketOpened& r) { core.state.tickets.add(r.ticket, r.seen); }
 
-void Tuner::apply_one(const study::TicketPrepared& r) {
-    state_.tickets.answer(r.ticket, r.configuration, admission_->waits_for_tickets(), r.why);
+void apply_one(Core& core, const study::TicketPrepared& r) {
+    core.state.tickets.answer(r.ticket, r.configuration, core.admission->waits_for_tickets(), r.why);
+}
+
+/// Searchers see a configuration as one trial, the first one, with one result: the mean of the last values, once all
+/// are over. A trial that is reopened later does not change a mean that they have seen.
+void observe_repeats(Core& core, TrialId id) {
+    const Repetitions all = repetitions_of(id, core.state.trials, core.spec);
+    if (!all.complete) return;
+    Iteration iteration = core.state.trials[all.first].iteration;
+    TrialPhase phase = TrialPhase::failed;
+    for (std::uint32_t i = all.first.value(); i < all.first.value() + all.created; ++i) {
+        const Trial& t = core.state.trials[i];
+        if (t.phase == TrialPhase::failed) continue;
+        iteration = phase == TrialPhase::failed ? t.iteration : std::min(iteration, t.iteration);
+        phase = phase == TrialPhase::stopped ? phase : t.phase;
+    }
+    if (const auto mean = core.state.last_results.mean_of(all, core.state.trials))
+        core.state.observations.reported(all.first, iteration, mean->score, mean->distances);
+    core.state.observations.over(all.first, iteration, phase);
+    core.state.last_results.forget(all);
 }
 
 /// Writes what takes effect into the table that searchers learn from.
-void Tuner::observe(const study::Record& record) {
-    auto& table = state_.observations;
+void observe(Core& core, const study::Record& record) {
+    auto& table = core.state.observations;
     const auto asked = [&](TrialId id, Iteration iteration) {
-        table.asked(id, iteration, spec_.space, state_.trials[id].configuration);
+        table.asked(id, iteration, core.spec.space, core.state.trials[id].configuration);
     };
     if (const auto* warm = std::get_if<study::WarmStarted>(&record))
-        for (const study::EarlierTrial& trial : warm->trials) table.earlier(trial, spec_.space, spec_.objective.mode);
-    const bool repeats = spec_.searcher.repeats > 1;
+        for (const study::EarlierTrial& trial : warm->trials)
+            table.earlier(trial, core.spec.space, core.spec.objective.mode);
+    const bool repeats = core.spec.searcher.repeats > 1;
     if (const auto* created = std::get_if<study::TrialCreated>(&record);
         created != nullptr && created->origin.kind != Origin::Kind::repeat)
         asked(created->trial, 0);
     if (const auto* exploited = std::get_if<study::Exploited>(&record)) asked(exploited->trial, exploited->iteration);
     if (const auto* undone = std::get_if<study::ExploitUndone>(&record))
-        asked(undone->trial, start_of(state_.trials[undone->trial]).iteration);
+        asked(undone->trial, start_of(core.state.trials[undone->trial]).iteration);
     if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
-        if (repeats) return observe_repeats(closed->trial);
-        table.over(closed->trial, state_.trials[closed->trial].iteration, closed->phase);
+        if (repeats) return observe_repeats(core, closed->trial);
+        table.over(closed->trial, core.state.trials[closed->trial].iteration, closed->phase);
     }
     if (const auto* report = std::get_if<study::Reported>(&record)) {
-        const auto reading = objective_.read(report->metrics);
+        const auto reading = core.objective.read(report->metrics);
         if (reading.complete && repeats)
-            state_.last_results.note(report->trial, {objective_.score(reading), objective_.distances(report->metrics)});
+            core.state.last_results.note(report->trial,
+                                         {core.objective.score(reading), core.objective.distances(report->metrics)});
         else if (reading.complete)
-            table.reported(report->trial, report->iteration, objective_.score(reading),
-                           objective_.distances(report->metrics));
+            table.reported(report->trial, report->iteration, core.objective.score(reading),
+                           core.objective.distances(report->metrics));
         // Not a pause for the core's own reasons: the trial goes on by itself then.
         const Reason reason = report->verdict.reason;
         if (report->verdict.verb == Verb::pause && reason != Reason::draining && reason != Reason::yielded)
@@ -534,27 +531,65 @@ void Tuner::observe(const study::Record& record) {
     }
 }
 
-/// Searchers see a configuration as one trial, the first one, with one result: the mean of the last values, once all
-/// are over. A trial that is reopened later does not change a mean that they have seen.
-void Tuner::observe_repeats(TrialId id) {
-    const Repetitions all = repetitions_of(id, state_.trials, spec_);
-    if (!all.complete) return;
-    Iteration iteration = state_.trials[all.first].iteration;
-    TrialPhase phase = TrialPhase::failed;
-    for (std::uint32_t i = all.first.value(); i < all.first.value() + all.created; ++i) {
-        const Trial& t = state_.trials[i];
-        if (t.phase == TrialPhase::failed) continue;
-        iteration = phase == TrialPhase::failed ? t.iteration : std::min(iteration, t.iteration);
-        phase = phase == TrialPhase::stopped ? phase : t.phase;
-    }
-    if (const auto mean = state_.last_results.mean_of(all, state_.trials))
-        state_.observations.reported(all.first, iteration, mean->score, mean->distances);
-    state_.observations.over(all.first, iteration, phase);
-    state_.last_results.forget(all);
+} // namespace
+
+void apply(Core& core, const study::Record& record) {
+    // A snapshot changes nothing: it is the state that the records before it made.
+    if (std::holds_alternative<study::Snapshot>(record)) return;
+    core.state.retention.begin();
+    std::visit(
+        [&core](const auto& r) {
+            constexpr bool begins = std::is_same_v<decltype(r), const study::IncarnationBegan&>;
+            if constexpr (requires { r.at; } && !begins) core.state.now = std::max(core.state.now, r.at);
+            if constexpr (!std::is_same_v<decltype(r), const study::Snapshot&>) apply_one(core, r);
+        },
+        record);
+    ++core.state.records;
+    if (core.learns) observe(core, record);
+    core.scheduler->apply(record);
+    core.searcher->apply(record);
+    // The scheduler names the next decision point after it has seen the record.
+    std::visit(
+        [&core](const auto& r) {
+            if constexpr (requires { r.verdict; }) {
+                const bool waits = r.iteration >= core.state.trials[r.trial].decision_point;
+                const bool trains_on = r.verdict.verb == Verb::go_on || r.verdict.verb == Verb::exploit;
+                if (trains_on && waits) set_decision_point(core, r.trial, r.iteration);
+            } else if constexpr (std::is_same_v<decltype(r), const study::TrialStarted&>) {
+                set_decision_point(core, r.trial, core.admission->admitted(r.trial));
+            } else if constexpr (std::is_same_v<decltype(r), const study::TrialCreated&> ||
+                                 std::is_same_v<decltype(r), const study::TrialPromoted&> ||
+                                 std::is_same_v<decltype(r), const study::TrialReopened&>) {
+                set_decision_point(core, r.trial, core.state.trials[r.trial].iteration);
+            }
+        },
+        record);
+    core.admission->apply(record);
 }
 
-void Tuner::lose_determinism() {
-    if (admission_->decisions_repeat() && !state_.deterministic_until) state_.deterministic_until = state_.records;
+void choose_workers(const Core& core, Trial& t) {
+    t.wanted_ranks = core.spec.ranks_for(t.configuration);
+    t.workers = core.spec.workers_for(t.configuration);
+}
+
+study::Ranked ranked(const Core& core, TrialId id) {
+    return {study::score(core.state.trials[id].best, core.spec.objective.mode), id};
+}
+
+/// By the first objective; nullopt: no trial has a finite one.
+std::optional<TrialId> best_of_all(const Core& core) {
+    std::optional<TrialId> best;
+    for (std::uint32_t i = 0; i < core.state.trials.size(); ++i) {
+        const TrialId id{i};
+        if (std::isnan(core.state.trials[id].best)) continue;
+        if (!best || study::better(ranked(core, id), ranked(core, *best))) best = id;
+    }
+    return best;
+}
+
+void lose_determinism(Core& core) {
+    if (core.admission->decisions_repeat() && !core.state.deterministic_until)
+        core.state.deterministic_until = core.state.records;
 }
 
 } // namespace ranktune::tuner

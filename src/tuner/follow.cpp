@@ -4,41 +4,53 @@
 #include <algorithm>
 
 #include "tuner/causes.hpp"
+#include "tuner/decide.hpp"
 #include "tuner/outcomes.hpp"
-#include "tuner/tuner.hpp"
 #include "tuner/words.hpp"
 
 namespace ranktune::tuner {
+namespace {
 
-void Tuner::follow(const study::Reported& r, Round& round) const {
-    if (state_.placement.free() > 0 || admission_->keeps_the_line()) round.push(Fill{});
-    if (r.verdict.reason == Reason::missing_metric && !state_.scored)
-        round.push(Drain{Reason::missing_metric, words::missing_metric(r.trial, spec_.objective, metric_names(r))});
+void follow(const Core& core, const study::Reported& r, Round& round) {
+    if (core.state.placement.free() > 0 || core.admission->keeps_the_line()) round.push(Fill{});
+    if (r.verdict.reason == Reason::missing_metric && !core.state.scored)
+        round.push(
+            Drain{Reason::missing_metric, words::missing_metric(r.trial, core.spec.objective, metric_names(core, r))});
     if (r.verdict.verb == Verb::stop) round.push(Close{r.trial, phase_after(r.verdict.reason), r.verdict, {}});
-    if (r.verdict.verb == Verb::pause && !state_.trials[r.trial].attempt.live) {
+    if (r.verdict.verb == Verb::pause && !core.state.trials[r.trial].attempt.live) {
         round.push(Evict{});
         round.push(Retain{r.trial});
     }
 }
 
-void Tuner::follow(const study::ReportHeld&, Round& round) const { round.push(Fill{}); }
+void follow(const Core&, const study::ReportHeld&, Round& round) { round.push(Fill{}); }
 
-void Tuner::follow(const study::CheckpointCommitted& r, Round& round) const {
-    if (scheduler_->synchronous()) round.push(Fill{}); // a verdict may wait for it
+void follow(const Core& core, const study::CheckpointCommitted& r, Round& round) {
+    if (core.scheduler->synchronous()) round.push(Fill{}); // a verdict may wait for it
     // Wait if it is about to pause: it may be the trial to evict.
-    if (state_.trials[r.trial].phase == TrialPhase::running) round.push(Evict{});
+    if (core.state.trials[r.trial].phase == TrialPhase::running) round.push(Evict{});
     round.push(Retain{r.trial});
 }
 
-void Tuner::follow(const study::CheckpointReleased& r, Round& round) const {
-    const Trial& t = state_.trials[r.trial];
+void follow(const Core& core, const study::CheckpointReleased& r, Round& round) {
+    const Trial& t = core.state.trials[r.trial];
     const bool may_go_on = t.phase == TrialPhase::paused || t.phase == TrialPhase::waiting;
     if (!r.stays && may_go_on && is_stranded(t))
         round.push(UndoExploit{r.trial, t.generation(), StateLoss::evicted, false});
 }
 
-void Tuner::follow(const study::AttemptEnded& r, Round& round) const {
-    const Trial& t = state_.trials[r.trial];
+/// The message when the end of one attempt ends the study, because other trials would end the same way.
+std::string reason_to_end(const study::AttemptEnded& r) {
+    if (r.outcome == AttemptOutcome::stateless) return named(r.trial) + ": " + r.failure.message;
+    if (r.outcome == AttemptOutcome::unreachable)
+        return "a checkpoint cannot be read, and is kept: " + describe(r.failure) +
+               ". When the file is there again, the same command goes on; one that is gone for good may be given up by "
+               "an empty file in its place: the trial then goes on from the checkpoint before";
+    return describe(r.failure);
+}
+
+void follow(const Core& core, const study::AttemptEnded& r, Round& round) {
+    const Trial& t = core.state.trials[r.trial];
     const Saying& saying = saying_of(r.outcome);
     const bool in_any_case = r.outcome == AttemptOutcome::unsaved || r.outcome == AttemptOutcome::stateless;
     // A user paused it, and nothing else would have to save: it begins again when it is resumed.
@@ -49,8 +61,8 @@ void Tuner::follow(const study::AttemptEnded& r, Round& round) const {
         round.push(Drain{saying.ends_study, reason_to_end(r)});
     if (r.outcome == AttemptOutcome::unstarted) round.push(JudgeSetUp{r.trial, r.failure.message, r.failure.rank});
     if (saying.against_host)
-        round.push(JudgePlace{state_.placement.only_host_of(t.attempt.ranks),
-                              state_.placement.device_of(t.attempt.ranks, r.failure.rank)});
+        round.push(JudgePlace{core.state.placement.only_host_of(t.attempt.ranks),
+                              core.state.placement.device_of(t.attempt.ranks, r.failure.rank)});
     if (t.phase == TrialPhase::paused) round.push(Evict{});
     round.push(Retain{r.trial});
     // The trial goes on from the previous checkpoint, or from scratch.
@@ -64,99 +76,91 @@ void Tuner::follow(const study::AttemptEnded& r, Round& round) const {
     }
 }
 
-void Tuner::follow(const study::TrialClosed& r, Round& round) const {
+/// When the study ends for a cause outside its trials, those that failed in a row do not count as failed.
+void reopen_row(const Core& core, Round& round) {
+    const auto& row = core.state.blame.in_a_row();
+    for (auto id = row.rbegin(); id != row.rend(); ++id) round.push(Reopen{*id, false});
+}
+
+void follow(const Core& core, const study::TrialClosed& r, Round& round) {
     if (r.phase == TrialPhase::failed) {
-        if (state_.draining && blames_surroundings(state_.drain_reason)) reopen_row(round);
+        if (core.state.draining && blames_surroundings(core.state.drain_reason)) reopen_row(core, round);
         round.push(CountFailure{r.failure});
     }
-    const std::uint32_t repeats = spec_.searcher.repeats;
-    for (std::uint32_t i = first_repeat(r.trial, repeats).value(), k = 0; k < repeats && i + k < state_.trials.size();
-         ++k)
+    const std::uint32_t repeats = core.spec.searcher.repeats;
+    for (std::uint32_t i = first_repeat(r.trial, repeats).value(), k = 0;
+         k < repeats && i + k < core.state.trials.size(); ++k)
         round.push(Retain{TrialId{i + k}});
 }
 
-void Tuner::follow(const study::DrainBegan& r, Round& round) const {
-    if (r.reason == Reason::failures_in_a_row) reopen_row(round);
+void follow(const Core& core, const study::DrainBegan& r, Round& round) {
+    if (r.reason == Reason::failures_in_a_row) reopen_row(core, round);
 }
 
-void Tuner::follow(const study::HostRetired& r, Round& round) const {
-    if (!admission_->failures_are_taken_back()) return; // admitted failures stay, whichever host they ran on
+void follow(const Core& core, const study::HostRetired& r, Round& round) {
+    if (!core.admission->failures_are_taken_back()) return; // admitted failures stay, whichever host they ran on
     for (auto id = r.trials.rbegin(); id != r.trials.rend(); ++id) round.push(Reopen{*id, false});
 }
 
-void Tuner::follow(const study::TrialReopened& r, Round& round) const {
+void follow(const Core& core, const study::TrialReopened& r, Round& round) {
     if (!r.from_scratch) return;
     round.push(Release{r.trial, {}, false});
-    round.push(UndoExploit{r.trial, state_.trials[r.trial].generation(), StateLoss::anew, true});
+    round.push(UndoExploit{r.trial, core.state.trials[r.trial].generation(), StateLoss::anew, true});
 }
 
-void Tuner::follow(const study::RankLost& r, Round& round) const {
-    const auto& holder = state_.placement.worker(r.rank).lost_from;
+void follow(const Core& core, const study::RankLost& r, Round& round) {
+    const auto& holder = core.state.placement.worker(r.rank).lost_from;
     if (!holder) return;
     // A living leader answers with AttemptOver once its members are out. Without a leader the ranks are free at once;
     // each of them joins its next attempt only after it has left this one.
-    const Attempt& attempt = state_.trials[*holder].attempt;
-    if (!state_.placement.worker(attempt.ranks.front()).alive) round.push(EndAttempt{*holder, attempt.id, false});
+    const Attempt& attempt = core.state.trials[*holder].attempt;
+    if (!core.state.placement.worker(attempt.ranks.front()).alive) round.push(EndAttempt{*holder, attempt.id, false});
 }
 
-void Tuner::follow(const study::JobDied& r, Round& round) const {
+void follow(const Core& core, const study::JobDied& r, Round& round) {
     // To be done after the next incarnation has begun.
-    for (const TrialId id : state_.blame.suspects())
-        if (state_.trials[id].deaths_alone >= deaths_to_convict) round.push(Convict{id});
+    for (const TrialId id : core.state.blame.suspects())
+        if (core.state.trials[id].deaths_alone >= deaths_to_convict) round.push(Convict{id});
     for (auto entry = r.notes.rbegin(); entry != r.notes.rend(); ++entry)
         if (!entry->retry) round.push(Convict{entry->note.trial});
 }
 
-void Tuner::follow(const study::IncarnationBegan&, Round& round) const {
+void follow(const Core& core, const study::IncarnationBegan&, Round& round) {
     // Trials that had been told to stop when the previous head died need no ranks to be closed.
-    for (auto i = static_cast<std::uint32_t>(state_.trials.size()); i-- > 0;) {
-        const Trial& t = state_.trials[i];
+    for (auto i = static_cast<std::uint32_t>(core.state.trials.size()); i-- > 0;) {
+        const Trial& t = core.state.trials[i];
         if (t.verdict.verb == Verb::stop && !is_final(t.phase))
             round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.failure});
     }
 }
 
-void Tuner::follow(const study::ExploitUndone& r, Round& round) const {
+void follow(const Core&, const study::ExploitUndone& r, Round& round) {
     round.push(UndoExploit{r.trial, r.generation, r.why, r.why == StateLoss::anew});
 }
 
-void Tuner::follow(const study::TicketPrepared&, Round& round) const { round.push(Fill{}); }
+void follow(const Core&, const study::TicketPrepared&, Round& round) { round.push(Fill{}); }
 
-void Tuner::follow(const study::Steered& r, Round& round) const {
+void follow(const Core& core, const study::Steered& r, Round& round) {
     if (r.ask.verb != study::SteerVerb::cancel) return; // the tasks of the round do the rest
-    const Verdict& verdict = state_.trials[r.ask.trial].verdict;
+    const Verdict& verdict = core.state.trials[r.ask.trial].verdict;
     round.push(Close{r.ask.trial, phase_after(verdict.reason), verdict, {}});
 }
 
-void Tuner::add_tasks(const study::Record& record, Round& round) const {
+} // namespace
+
+void add_tasks(const Core& core, const study::Record& record, Round& round) {
     std::visit(
         [&](const auto& r) {
-            if constexpr (requires { follow(r, round); }) follow(r, round);
+            if constexpr (requires { follow(core, r, round); }) follow(core, r, round);
         },
         record);
-    for (const TrialId id : state_.retention.doubtful()) round.push(Retain{id});
-    for (const TrialId id : scheduler_->fell_out())
-        if (state_.trials[id].phase == TrialPhase::paused) round.push(Retain{id});
+    for (const TrialId id : core.state.retention.doubtful()) round.push(Retain{id});
+    for (const TrialId id : core.scheduler->fell_out())
+        if (core.state.trials[id].phase == TrialPhase::paused) round.push(Retain{id});
     // Pushed last, so done first: it pins the checkpoint of the donor before anything is released.
     if (round.exploit &&
         (std::holds_alternative<study::Reported>(record) || std::holds_alternative<study::TrialPromoted>(record)))
         round.push(TakeOver{std::make_unique<study::Exploited>(*std::exchange(round.exploit, std::nullopt))});
-}
-
-/// When the study ends for a cause outside its trials, those that failed in a row do not count as failed.
-void Tuner::reopen_row(Round& round) const {
-    const auto& row = state_.blame.in_a_row();
-    for (auto id = row.rbegin(); id != row.rend(); ++id) round.push(Reopen{*id, false});
-}
-
-/// The message when the end of one attempt ends the study, because other trials would end the same way.
-std::string Tuner::reason_to_end(const study::AttemptEnded& r) const {
-    if (r.outcome == AttemptOutcome::stateless) return named(r.trial) + ": " + r.failure.message;
-    if (r.outcome == AttemptOutcome::unreachable)
-        return "a checkpoint cannot be read, and is kept: " + describe(r.failure) +
-               ". When the file is there again, the same command goes on; one that is gone for good may be given up by "
-               "an empty file in its place: the trial then goes on from the checkpoint before";
-    return describe(r.failure);
 }
 
 } // namespace ranktune::tuner

@@ -6,7 +6,7 @@
 
 #include "ranktune/study/objective.hpp"
 #include "tuner/causes.hpp"
-#include "tuner/tuner.hpp"
+#include "tuner/decide.hpp"
 #include "tuner/words.hpp"
 
 namespace ranktune::tuner {
@@ -57,43 +57,35 @@ std::optional<Verdict> plateau_reached(const study::StudySpec& spec, const Trial
     return Verdict{Verb::stop, Reason::plateau, spread, static_cast<double>(plateau.results)};
 }
 
-} // namespace
-
-study::Reported Tuner::judged(ReportFact&& fact, Round& round) const {
-    round.exploit.reset();
-    const Verdict verdict = verdict_on(fact, round);
-    return {fact.trial, fact.attempt, round.now, fact.iteration, fact.seconds, std::move(fact.metrics), verdict};
-}
-
-Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
-    const Trial& t = state_.trials[fact.trial];
-    if (admission_->has_ended(fact.trial)) return {}; // the record that follows says why
-    const auto reading = objective_.read(fact.metrics);
+Verdict verdict_on(const Core& core, const ReportFact& fact, Round& round) {
+    const Trial& t = core.state.trials[fact.trial];
+    if (core.admission->has_ended(fact.trial)) return {}; // the record that follows says why
+    const auto reading = core.objective.read(fact.metrics);
     if (!reading.complete && !t.reported) return {Verb::stop, Reason::missing_metric, 0.0, 0.0};
-    if (fact.iteration >= spec_.max_iterations)
-        return {Verb::stop, Reason::max_iterations, static_cast<double>(spec_.max_iterations), 0.0};
-    if (!spec_.stop.metrics.empty())
-        if (const auto verdict = threshold_reached(spec_.stop, fact, state_.metrics)) return *verdict;
-    if (spec_.stop.plateau)
-        if (const auto verdict = plateau_reached(spec_, t, fact, state_.metrics)) return *verdict;
-    if (spec_.stop.trial_time) {
-        const double limit = base::to_seconds(*spec_.stop.trial_time);
+    if (fact.iteration >= core.spec.max_iterations)
+        return {Verb::stop, Reason::max_iterations, static_cast<double>(core.spec.max_iterations), 0.0};
+    if (!core.spec.stop.metrics.empty())
+        if (const auto verdict = threshold_reached(core.spec.stop, fact, core.state.metrics)) return *verdict;
+    if (core.spec.stop.plateau)
+        if (const auto verdict = plateau_reached(core.spec, t, fact, core.state.metrics)) return *verdict;
+    if (core.spec.stop.trial_time) {
+        const double limit = base::to_seconds(*core.spec.stop.trial_time);
         if (fact.seconds >= limit) return {Verb::stop, Reason::trial_time, fact.seconds, limit};
     }
-    const double value = reading.feasible() ? reading.value : study::violated(spec_.objective.mode);
+    const double value = reading.feasible() ? reading.value : study::violated(core.spec.objective.mode);
     // While the study drains, no trial goes on in place, so a trial at a rung is paused like any other.
-    const auto wants_the_same = [&](TrialId id) { return state_.trials[id].workers == t.workers; };
-    const bool contended = admission_->contention_shows() &&
-                           (state_.draining || std::ranges::any_of(state_.trials.waiting(), wants_the_same));
+    const auto wants_the_same = [&](TrialId id) { return core.state.trials[id].workers == t.workers; };
+    const bool contended = core.admission->contention_shows() &&
+                           (core.state.draining || std::ranges::any_of(core.state.trials.waiting(), wants_the_same));
     const schedulers::Report report{
         fact.trial, fact.iteration,
-        spec_.objective.several() ? objective_.score(reading) : study::score(value, spec_.objective.mode),
+        core.spec.objective.several() ? core.objective.score(reading) : study::score(value, core.spec.objective.mode),
         std::isnan(value)};
-    Verdict verdict = scheduler_->decide(report, contended);
+    Verdict verdict = core.scheduler->decide(report, contended);
     if (verdict.verb == Verb::exploit) {
-        const schedulers::Exploit wanted = scheduler_->exploit(report);
-        const bool waits = !state_.draining; // while draining the trial pauses anyway
-        if (waits) round.exploit = takeover(fact.trial, fact.iteration, wanted, round.now);
+        const schedulers::Exploit wanted = core.scheduler->exploit(report);
+        const bool waits = !core.state.draining; // while draining the trial pauses anyway
+        if (waits) round.exploit = takeover(core, fact.trial, fact.iteration, wanted, round.now);
         verdict.verb = round.exploit ? Verb::exploit : Verb::go_on;
         verdict.reason = round.exploit ? Reason::exploited : Reason::no_donor;
         verdict.a = static_cast<double>(wanted.donor.value());
@@ -102,31 +94,19 @@ Verdict Tuner::verdict_on(const ReportFact& fact, Round& round) const {
     return verdict;
 }
 
-/// nullopt: the donor has no such checkpoint. `iteration` of the trial.
-std::optional<study::Exploited> Tuner::takeover(TrialId id, Iteration iteration, const schedulers::Exploit& wanted,
-                                                StudyTime now) const {
-    if (wanted.donor.value() >= state_.trials.size()) return {};
-    const auto& all = state_.trials[wanted.donor].checkpoints;
-    const auto found =
-        std::find_if(all.rbegin(), all.rend(), [&](const auto& each) { return each.iteration == wanted.iteration; });
-    if (found == all.rend()) return {};
-    return study::Exploited{
-        id, now, iteration, {wanted.donor, *found}, state_.trials[id].generation() + 1, wanted.configuration};
-}
-
 /// How a trial without a further attempt ends.
-study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
+study::TrialClosed judged(const Core& core, const EndFact& fact, StudyTime now) {
     const auto closed = [&](TrialPhase phase, Reason reason, double a, double b, Failure failure) {
         return study::TrialClosed{fact.trial, now, phase, reason, a, b, std::move(failure)};
     };
-    const std::uint32_t losses = state_.trials[fact.trial].losses;
+    const std::uint32_t losses = core.state.trials[fact.trial].losses;
     switch (fact.outcome) {
         case AttemptOutcome::finished:
             return closed(TrialPhase::finished, Reason::trainable_done, 0.0, 0.0, {});
         case AttemptOutcome::lost:
             return closed(TrialPhase::failed, Reason::lost, losses, 0.0, {words::ranks_lost(losses)});
         case AttemptOutcome::disturbed:
-            if (admission_->disturbance_is_a_loss())
+            if (core.admission->disturbance_is_a_loss())
                 return closed(TrialPhase::failed, Reason::lost, losses, 0.0, fact.failure);
             [[fallthrough]];
         default:
@@ -134,15 +114,40 @@ study::TrialClosed Tuner::judged(const EndFact& fact, StudyTime now) const {
     }
 }
 
-Iteration Tuner::next_decision_point(TrialId id, Iteration current) const {
-    // A stopper may end a trial after any report.
-    if (!spec_.stop.metrics.empty() || spec_.stop.plateau || spec_.stop.trial_time) return current + 1;
-    return std::max(current + 1, std::min(scheduler_->next_decision_point(id, current), spec_.max_iterations));
+} // namespace
+
+study::Reported judged(const Core& core, ReportFact&& fact, Round& round) {
+    round.exploit.reset();
+    const Verdict verdict = verdict_on(core, fact, round);
+    return {fact.trial, fact.attempt, round.now, fact.iteration, fact.seconds, std::move(fact.metrics), verdict};
 }
 
-std::vector<std::string> Tuner::metric_names(const study::Reported& report) const {
+/// nullopt: the donor has no such checkpoint. `iteration` of the trial.
+std::optional<study::Exploited> takeover(const Core& core, TrialId id, Iteration iteration,
+                                         const schedulers::Exploit& wanted, StudyTime now) {
+    if (wanted.donor.value() >= core.state.trials.size()) return {};
+    const auto& all = core.state.trials[wanted.donor].checkpoints;
+    const auto found =
+        std::find_if(all.rbegin(), all.rend(), [&](const auto& each) { return each.iteration == wanted.iteration; });
+    if (found == all.rend()) return {};
+    return study::Exploited{
+        id, now, iteration, {wanted.donor, *found}, core.state.trials[id].generation() + 1, wanted.configuration};
+}
+
+Next judged(const Core& core, Fact& fact, Round& round) {
+    if (auto* report = std::get_if<ReportFact>(&fact)) return judged(core, std::move(*report), round);
+    return judged(core, std::get<EndFact>(fact), round.now);
+}
+
+Iteration next_decision_point(const Core& core, TrialId id, Iteration current) {
+    // A stopper may end a trial after any report.
+    if (!core.spec.stop.metrics.empty() || core.spec.stop.plateau || core.spec.stop.trial_time) return current + 1;
+    return std::max(current + 1, std::min(core.scheduler->next_decision_point(id, current), core.spec.max_iterations));
+}
+
+std::vector<std::string> metric_names(const Core& core, const study::Reported& report) {
     std::vector<std::string> names;
-    for (const auto& metric : report.metrics) names.push_back(state_.metrics[metric.id.value()]);
+    for (const auto& metric : report.metrics) names.push_back(core.state.metrics[metric.id.value()]);
     return names;
 }
 

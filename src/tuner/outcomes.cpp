@@ -14,8 +14,8 @@ struct Row {
 };
 
 /// In the order of the outcome codes. A trial that is paused, and whose state could not be saved, has failed like one
-/// that trains; one that has its result, or goes on from another state, has not. A group that yields its ranks without
-/// anything to save stops; a group that stops unasked ends its trial.
+/// that trains, and so has one that has its result and then fails: the result may be wrong. A group that yields its
+/// ranks without anything to save stops; a group that stops unasked ends its trial.
 // clang-format off
 struct Table {
     using enum AttemptOutcome;
@@ -25,15 +25,15 @@ struct Table {
         /* paused      */ {{{{paused, pauses},           {paused, pauses},           {paused, pauses},           {paused, nothing}}},        {.clears_host = true, .clears_trial = true}},
         /* stopped     */ {{{{finished, is_over},        {stopped, waits},           {paused, pauses},           {stopped, nothing}}},       {.clears_host = true}},
         /* finished    */ {{{{finished, is_over},        {finished, is_over},        {finished, is_over},        {finished, nothing}}},      {.clears_host = true}},
-        /* failed      */ {{{{failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, nothing}}},        {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* failed      */ {{{{failed, may_fail},         {failed, may_fail},         {failed, may_fail},         {failed, spoils}}},        {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
         /* lost        */ {{{{lost, may_be_lost},        {lost, may_be_lost},        {lost, pauses},             {lost, nothing}}},          {.costs = Costs::loss}},
         /* unreadable  */ {{{{unreadable, falls_back},   {unreadable, falls_back},   {unreadable, falls_back},   {unreadable, nothing}}},    {}},
         /* unsaved     */ {{{{unsaved, waits},           {unsaved, waits},           {unsaved, waits},           {unsaved, nothing}}},       {.ends_study = Reason::unsaved}},
-        /* disturbed   */ {{{{disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* disturbed   */ {{{{disturbed, may_fail},      {disturbed, may_fail},      {disturbed, may_fail},      {disturbed, spoils}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
         /* unreachable */ {{{{unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, may_be_lost}, {unreachable, nothing}}},   {.costs = Costs::loss, .against_host = true, .ends_study = Reason::unreachable}},
         /* unstarted   */ {{{{unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {unstarted, nothing}}},     {.against_host = true, .ends_study = Reason::unstarted}},
         /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
-        /* oversized   */ {{{{oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, nothing}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* oversized   */ {{{{oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, spoils}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
     }};
 };
 // clang-format on

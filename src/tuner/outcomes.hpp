@@ -23,6 +23,7 @@ enum class Then : std::uint8_t {
     may_be_lost, ///< waits, while failure.max_losses allows it
     falls_back,  ///< waits, to go on from the checkpoint before; without one it has failed
     is_over,     ///< has finished, if it ever reported; otherwise it has failed, and may_fail
+    spoils,      ///< a trial that has its result has failed after all; the search keeps the result
     nothing      ///< decided elsewhere
 };
 

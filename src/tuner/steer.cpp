@@ -11,8 +11,9 @@
 #include "ranktune/study/parse.hpp"
 #include "study/parse/key_table.hpp"
 #include "study/steering_file.hpp"
+#include "tuner/apply.hpp"
 #include "tuner/causes.hpp"
-#include "tuner/tuner.hpp"
+#include "tuner/decide.hpp"
 #include "tuner/words.hpp"
 
 namespace ranktune::tuner {
@@ -31,49 +32,48 @@ bool only_more_trials(const study::Steering& ask) {
                                [](const auto& each) { return study::key_of(each) == "study.num_trials"; });
 }
 
-} // namespace
-
-// ---- questions
-
-std::string Tuner::objection(const study::Steering& ask) const {
-    if (state_.requests.knows(ask.request)) return {};
-    if (state_.draining || state_.ended) return words::study_is_ending();
-    if (!admission_->may_be_steered() && !only_more_trials(ask)) return words::study_is_deterministic();
-    if (is_about_a_trial(ask.verb)) return objection_to_trial(ask);
-    if (ask.verb == SteerVerb::add) return ask.points.empty() ? words::nothing_to_add() : "";
-    return objection_to_settings(ask);
-}
-
-std::string Tuner::objection_to_trial(const study::Steering& ask) const {
-    if (ask.trial.value() >= state_.trials.size()) return words::no_such_trial(ask.trial, state_.trials.size());
-    const Trial& t = state_.trials[ask.trial];
+std::string objection_to_trial(const Core& core, const study::Steering& ask) {
+    if (ask.trial.value() >= core.state.trials.size()) return words::no_such_trial(ask.trial, core.state.trials.size());
+    const Trial& t = core.state.trials[ask.trial];
     if (is_final(t.phase)) return words::is_over(ask.trial, t.closed_by, t.closed_a, t.closed_b);
     if (ask.verb == SteerVerb::resume) {
         if (t.on_hold) return {};
         return t.phase == TrialPhase::paused ? words::paused_by_scheduler(ask.trial) : words::is_not_paused(ask.trial);
     }
-    if (admission_->at_barrier(ask.trial)) return words::is_at_barrier(ask.trial);
+    if (core.admission->at_barrier(ask.trial)) return words::is_at_barrier(ask.trial);
     if (ask.verb == SteerVerb::cancel) return {};
     if (t.on_hold) return words::is_on_hold(ask.trial);
-    if (scheduler_->synchronous()) return words::compares_together(scheduler_->name());
-    if (scheduler_->holds_up_others(ask.trial)) return words::holds_up_others(scheduler_->name());
-    return spec_.checkpoint.supported ? std::string() : words::would_begin_again();
+    if (core.scheduler->synchronous()) return words::compares_together(core.scheduler->name());
+    if (core.scheduler->holds_up_others(ask.trial)) return words::holds_up_others(core.scheduler->name());
+    return core.spec.checkpoint.supported ? std::string() : words::would_begin_again();
 }
 
-std::string Tuner::objection_to_settings(const study::Steering& ask) const {
+/// The study file with what was asked for. Throws base::UsageError with the mistakes.
+study::StudySpec steered_spec(const Core& core, const study::Steering& ask) {
+    if (ask.verb == SteerVerb::set)
+        return study::parse_resolved_study(study::resolved_toml(core.spec), "the request",
+                                           {{core.spec.scheduler.algorithm}, {core.spec.searcher.algorithm}},
+                                           ask.settings);
+    study::StudySpec later = core.spec;
+    later.num_trials += static_cast<std::uint32_t>(ask.points.size()) * core.spec.searcher.repeats;
+    return later;
+}
+
+std::string objection_to_settings(const Core& core, const study::Steering& ask) {
     if (ask.settings.empty()) return words::nothing_to_set();
     std::vector<std::string> fixed;
     for (const std::string& setting : ask.settings)
         if (std::string key = study::key_of(setting); !study::may_be_set(key)) fixed.push_back(std::move(key));
-    const auto why_fixed = [&] { return words::key_is_fixed(fixed[0], study::may_change_later(fixed[0], spec_)); };
-    const study::KeyTable known(study::Algorithms{{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}});
+    const auto why_fixed = [&] { return words::key_is_fixed(fixed[0], study::may_change_later(fixed[0], core.spec)); };
+    const study::KeyTable known(study::Algorithms{{core.spec.scheduler.algorithm}, {core.spec.searcher.algorithm}});
     if (!fixed.empty() && std::ranges::find(known.keys(), fixed[0]) != known.keys().end()) return why_fixed();
     try {
-        const study::StudySpec later = steered_spec(ask); // refuses keys that there are not
+        const study::StudySpec later = steered_spec(core, ask); // refuses keys that there are not
         if (!fixed.empty()) return why_fixed();
-        const auto created = state_.trials.size() + state_.requests.points().size() * spec_.searcher.repeats;
+        const auto created =
+            core.state.trials.size() + core.state.requests.points().size() * core.spec.searcher.repeats;
         if (later.num_trials < created) return words::fewer_trials(created, later.num_trials);
-        const auto changes = study::differences(spec_, later);
+        const auto changes = study::differences(core.spec, later);
         if (changes.empty()) return words::nothing_changes();
         for (const study::KeyChange& change : changes)
             if (!study::may_be_set(change.key))
@@ -87,50 +87,50 @@ std::string Tuner::objection_to_settings(const study::Steering& ask) const {
     }
 }
 
-/// The study file with what was asked for. Throws base::UsageError with the mistakes.
-study::StudySpec Tuner::steered_spec(const study::Steering& ask) const {
-    if (ask.verb == SteerVerb::set)
-        return study::parse_resolved_study(study::resolved_toml(spec_), "the request",
-                                           {{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}}, ask.settings);
-    study::StudySpec later = spec_;
-    later.num_trials += static_cast<std::uint32_t>(ask.points.size()) * spec_.searcher.repeats;
-    return later;
+/// Takes over the keys that differ, and keeps what they were: a later start with the same study file keeps them, too.
+void steer_spec(Core& core, const std::string& resolved) {
+    const study::StudySpec later = study::parse_resolved_study(
+        resolved, "the journal", {{core.spec.scheduler.algorithm}, {core.spec.searcher.algorithm}});
+    bool stops = false;
+    for (const study::KeyChange& change : study::differences(core.spec, later)) {
+        stops = stops || change.key.starts_with("stop.");
+        core.state.requests.changed(change.key, change.before);
+    }
+    lose_determinism(core);
+    study::take_over(core.spec, later);
+    if (!core.spec.checkpoint.supported) core.state.pace.set_stretch(trained_up_to(core, nullptr));
+    core.scheduler->set_num_trials(core.spec.num_trials);
+    if (!stops) return;
+    for (std::uint32_t i = 0; i < core.state.trials.size(); ++i)
+        trial(core, TrialId{i}).window.clear(); // of the old rule
 }
 
-Tuner::Next Tuner::take(const study::SteerAsked& event, Round& round) const {
-    round.stale = state_.requests.knows(event.ask.request) || !objection(event.ask).empty();
+} // namespace
+
+std::string objection(const Core& core, const study::Steering& ask) {
+    if (core.state.requests.knows(ask.request)) return {};
+    if (core.state.draining || core.state.ended) return words::study_is_ending();
+    if (!core.admission->may_be_steered() && !only_more_trials(ask)) return words::study_is_deterministic();
+    if (is_about_a_trial(ask.verb)) return objection_to_trial(core, ask);
+    if (ask.verb == SteerVerb::add) return ask.points.empty() ? words::nothing_to_add() : "";
+    return objection_to_settings(core, ask);
+}
+
+Next take(const Core& core, const study::SteerAsked& event, Round& round) {
+    round.stale = core.state.requests.knows(event.ask.request) || !objection(core, event.ask).empty();
     if (round.stale) return {};
     study::Steered record{round.now, event.who, study::describe(event.ask), event.ask, {}};
-    if (!is_about_a_trial(event.ask.verb)) record.spec = study::resolved_toml(steered_spec(event.ask));
+    if (!is_about_a_trial(event.ask.verb)) record.spec = study::resolved_toml(steered_spec(core, event.ask));
     return record;
 }
 
-// ---- mutators
-
-void Tuner::apply_one(const study::Steered& r) {
-    state_.requests.take_effect(r.ask.request, r.ask.points);
-    if (!r.spec.empty()) steer_spec(r.spec);
+void apply_one(Core& core, const study::Steered& r) {
+    core.state.requests.take_effect(r.ask.request, r.ask.points);
+    if (!r.spec.empty()) steer_spec(core, r.spec);
     if (r.ask.verb == SteerVerb::pause || r.ask.verb == SteerVerb::resume)
-        state_.trials.set_on_hold(r.ask.trial, r.ask.verb == SteerVerb::pause);
+        core.state.trials.set_on_hold(r.ask.trial, r.ask.verb == SteerVerb::pause);
     if (r.ask.verb != SteerVerb::cancel) return;
-    trial(r.ask.trial).verdict = {Verb::stop, Reason::cancelled, 0.0, 0.0};
-}
-
-/// Takes over the keys that differ, and keeps what they were: a later start with the same study file keeps them, too.
-void Tuner::steer_spec(const std::string& resolved) {
-    const study::StudySpec later =
-        study::parse_resolved_study(resolved, "the journal", {{spec_.scheduler.algorithm}, {spec_.searcher.algorithm}});
-    bool stops = false;
-    for (const study::KeyChange& change : study::differences(spec_, later)) {
-        stops = stops || change.key.starts_with("stop.");
-        state_.requests.changed(change.key, change.before);
-    }
-    lose_determinism();
-    study::take_over(spec_, later);
-    if (!spec_.checkpoint.supported) state_.pace.set_stretch(trained_up_to(nullptr));
-    scheduler_->set_num_trials(spec_.num_trials);
-    if (!stops) return;
-    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) trial(TrialId{i}).window.clear(); // of the old rule
+    trial(core, r.ask.trial).verdict = {Verb::stop, Reason::cancelled, 0.0, 0.0};
 }
 
 } // namespace ranktune::tuner

@@ -4,20 +4,21 @@
 #include <algorithm>
 
 #include "ranktune/base/digest.hpp"
+#include "tuner/apply.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::tuner {
 
 void Tuner::create(const std::string& uuid, const std::string& resolved_spec, const std::string& version, Output& out,
                    const std::string& simulation) {
-    Round round{state_.now};
+    Round round{core_.state.now};
     const std::uint64_t digest = base::digest_of(resolved_spec);
     commit(out.records.emplace_back(study::StudyCreated{uuid, resolved_spec, digest, version, simulation}), round, out);
     run(round, out);
 }
 
 void Tuner::warm_start(study::WarmStarted earlier, Output& out) {
-    Round round{state_.now};
+    Round round{core_.state.now};
     commit(out.records.emplace_back(std::move(earlier)), round, out);
     run(round, out);
 }
@@ -36,7 +37,7 @@ void Tuner::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
 }
 
 void Tuner::step(const study::Event& event, Output& out) {
-    Round round(std::max(event.now, state_.now));
+    Round round(std::max(event.now, core_.state.now));
     round.todo.swap(spare_);
     std::visit(
         [&](const auto& body) {
@@ -61,7 +62,7 @@ void Tuner::step(const study::Event& event, Output& out) {
 void Tuner::take_in(const study::Event& event, Round& round, Output& out) {
     bool another = true;
     while (another) {
-        Next record = std::visit([&](const auto& body) { return take(body, round); }, event.body);
+        Next record = std::visit([&](const auto& body) { return take(core_, body, round); }, event.body);
         if (!record) return;
         another =
             std::holds_alternative<study::MetricDefined>(*record) || std::holds_alternative<study::JobDied>(*record);
@@ -71,17 +72,50 @@ void Tuner::take_in(const study::Event& event, Round& round, Output& out) {
 
 void Tuner::run(Round& round, Output& out) {
     while (!round.todo.empty()) {
-        if (Next record = std::visit([&](auto& task) { return decide(task, round); }, round.todo.back()))
+        if (Next record = std::visit([&](auto& task) { return decide(core_, task, round); }, round.todo.back()))
             commit(out.records.emplace_back(*std::move(record)), round, out);
         else
             round.todo.pop_back();
     }
 }
 
+void Tuner::tell(TrialId id, Output& out) {
+    const Attempt& attempt = core_.state.trials[id].attempt;
+    if (!attempt.live) return;
+    const std::size_t leader = attempt.ranks.front().value();
+    if (leader >= sent_.size()) sent_.resize(leader + 1);
+    SentTo& to = sent_[leader];
+    if (to.trial != id || to.attempt != attempt.id) to = {id, attempt.id, {}};
+    tuner::tell(core_, id, to.sent, out.commands);
+}
+
+/// Sends what follows from a record.
+void Tuner::send(const study::Record& record, Output& out) {
+    if (std::holds_alternative<study::DrainBegan>(record)) return tell_all(core_, [&](TrialId id) { tell(id, out); });
+    if (const auto* lost = std::get_if<study::RankLost>(&record)) {
+        if (const auto& holder = core_.state.placement.worker(lost->rank).lost_from) tell(*holder, out);
+    } else if (const auto* steered = std::get_if<study::Steered>(&record)) {
+        if (steered->spec.empty()) tell(steered->ask.trial, out);
+    } else if (const auto* released = std::get_if<study::CheckpointReleased>(&record)) {
+        if (!released->stays) out.commands.emplace_back(study::DeleteCheckpoint{released->path, released->shards});
+    } else if (const auto* opened = std::get_if<study::TicketOpened>(&record)) {
+        out.commands.emplace_back(study::Prepare{opened->ticket});
+    } else if (std::holds_alternative<study::IncarnationBegan>(record) ||
+               std::holds_alternative<study::StudyEnded>(record)) {
+        for (study::Command& command : pending_commands()) out.commands.push_back(std::move(command));
+    } else {
+        std::visit(
+            [&](const auto& r) {
+                if constexpr (requires { r.trial; }) tell(r.trial, out);
+            },
+            record);
+    }
+}
+
 void Tuner::commit(const study::Record& record, Round& round, Output& out) {
-    apply(record);
+    tuner::apply(core_, record);
     send(record, out);
-    add_tasks(record, round);
+    add_tasks(core_, record, round);
 }
 
 } // namespace ranktune::tuner

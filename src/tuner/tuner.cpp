@@ -13,6 +13,7 @@
 #include "tuner/admission/by_arrival.hpp"
 #include "tuner/admission/by_barrier.hpp"
 #include "tuner/admission/by_turn.hpp"
+#include "tuner/apply.hpp"
 #include "tuner/archive.hpp"
 #include "tuner/causes.hpp"
 #include "tuner/resume.hpp"
@@ -53,29 +54,33 @@ Tuner::Tuner(study::StudySpec spec) : Tuner(std::move(spec), nullptr, nullptr) {
 
 Tuner::Tuner(study::StudySpec spec, std::unique_ptr<schedulers::Scheduler> scheduler,
              std::unique_ptr<searchers::Searcher> searcher)
-    : spec_(std::move(spec)),
-      searcher_(searcher ? std::move(searcher) : searchers::make_searcher(spec_)),
-      scheduler_(scheduler ? std::move(scheduler) : schedulers::make_scheduler(spec_)),
-      admission_(make_admission(spec_, state_, *scheduler_)),
-      learns_(searcher_->learns()),
-      exploits_(scheduler_->exploits()),
-      objective_(spec_.objective) {
-    if (exploits_ && !spec_.checkpoint.supported)
+    : core_(std::move(spec), std::move(scheduler), std::move(searcher)) {}
+
+Core::Core(study::StudySpec study, std::unique_ptr<schedulers::Scheduler> own_scheduler,
+           std::unique_ptr<searchers::Searcher> own_searcher)
+    : spec(std::move(study)),
+      searcher(own_searcher ? std::move(own_searcher) : searchers::make_searcher(spec)),
+      scheduler(own_scheduler ? std::move(own_scheduler) : schedulers::make_scheduler(spec)),
+      admission(make_admission(spec, state, *scheduler)),
+      learns(searcher->learns()),
+      exploits(scheduler->exploits()),
+      objective(spec.objective) {
+    if (exploits && !spec.checkpoint.supported)
         throw base::UsageError(
-            "scheduler " + std::string(scheduler_->name()) +
+            "scheduler " + std::string(scheduler->name()) +
             " has trials take over the checkpoints of others: that needs a trainable that saves them");
-    if (spec_.searcher.repeats > 1 && spec_.scheduler.algorithm && !spec_.scheduler.algorithm->trains_all)
+    if (spec.searcher.repeats > 1 && spec.scheduler.algorithm && !spec.scheduler.algorithm->trains_all)
         throw base::UsageError("searcher.repeats needs a scheduler that trains every trial to its end, not " +
-                               spec_.scheduler.algorithm->name);
-    if (spec_.resources.gpus == study::GpuUse::some) {
-        if (scheduler_->synchronous() || exploits_)
-            throw base::UsageError("resources.gpus may be 0, and the trials of " + std::string(scheduler_->name()) +
+                               spec.scheduler.algorithm->name);
+    if (spec.resources.gpus == study::GpuUse::some) {
+        if (scheduler->synchronous() || exploits)
+            throw base::UsageError("resources.gpus may be 0, and the trials of " + std::string(scheduler->name()) +
                                    " wait for each other: give each of them GPUs, or none");
-        state_.placement.keep_kinds_apart();
+        state.placement.keep_kinds_apart();
     }
-    state_.observations = searchers::Observations(spec_.space.dimensions());
+    state.observations = searchers::Observations(spec.space.dimensions());
     constexpr std::uint32_t reserved = 1'000'000;
-    state_.trials.reserve(std::min(spec_.num_trials, reserved));
+    state.trials.reserve(std::min(spec.num_trials, reserved));
 }
 
 // ---- snapshot
@@ -87,49 +92,59 @@ bool is_of_this_version(const study::Snapshot& snapshot) {
 void Tuner::snapshot(study::Encoder& out) const {
     out.u8(snapshot_version);
     Writer write{out};
-    state_fields(write, state_);
-    state_.trials.snapshot(write);
-    state_.placement.snapshot(write);
-    scheduler_->snapshot(out);
-    admission_->snapshot(out);
-    state_.observations.snapshot(out);
-    searcher_->snapshot(out);
+    state_fields(write, core_.state);
+    core_.state.trials.snapshot(write);
+    core_.state.placement.snapshot(write);
+    core_.scheduler->snapshot(out);
+    core_.admission->snapshot(out);
+    core_.state.observations.snapshot(out);
+    core_.searcher->snapshot(out);
 }
 
 void Tuner::restore(study::Decoder& in) {
     if (in.u8() != snapshot_version)
         throw base::FormatError("this snapshot was written by another version of ranktune");
     Reader read{in};
-    state_fields(read, state_);
-    state_.trials.restore(read);
-    for (std::uint32_t i = 0; state_.placement.keeps_kinds_apart() && i < state_.trials.size(); ++i) {
-        Trial& t = trial(TrialId{i});
-        t.workers = spec_.workers_for(t.configuration);
+    state_fields(read, core_.state);
+    core_.state.trials.restore(read);
+    for (std::uint32_t i = 0; core_.state.placement.keeps_kinds_apart() && i < core_.state.trials.size(); ++i) {
+        Trial& t = trial(core_, TrialId{i});
+        t.workers = core_.spec.workers_for(t.configuration);
     }
-    state_.placement.restore(read);
-    if (spec_.objective.several()) state_.front.find(state_.trials, spec_.objective);
-    state_.blame.restored(state_.trials);
-    state_.retention.list_all(state_.trials, spec_);
-    scheduler_->restore(in); // the admission asks it
-    admission_->restore(in);
-    state_.observations = searchers::Observations(spec_.space.dimensions());
-    state_.observations.restore(in);
-    searcher_->restore(in);
-    objective_ = schedulers::ObjectiveReader(spec_.objective);
-    metric_ids_.clear();
-    for (std::size_t i = 0; i < state_.metrics.size(); ++i) {
+    core_.state.placement.restore(read);
+    if (core_.spec.objective.several()) core_.state.front.find(core_.state.trials, core_.spec.objective);
+    core_.state.blame.restored(core_.state.trials);
+    core_.state.retention.list_all(core_.state.trials, core_.spec);
+    core_.scheduler->restore(in); // the admission asks it
+    core_.admission->restore(in);
+    core_.state.observations = searchers::Observations(core_.spec.space.dimensions());
+    core_.state.observations.restore(in);
+    core_.searcher->restore(in);
+    core_.objective = schedulers::ObjectiveReader(core_.spec.objective);
+    core_.metric_ids.clear();
+    for (std::size_t i = 0; i < core_.state.metrics.size(); ++i) {
         const MetricId id{static_cast<std::uint16_t>(i)};
-        metric_ids_.emplace(state_.metrics[i], id);
-        objective_.apply(state_.metrics[i], id);
+        core_.metric_ids.emplace(core_.state.metrics[i], id);
+        core_.objective.apply(core_.state.metrics[i], id);
     }
-    slowest_ = state_.pace.deadline() ? slowest_running() : 0.0;
+    core_.slowest = core_.state.pace.deadline() ? slowest_running(core_) : 0.0;
+    tell_all(core_, [this](TrialId id) { // what was owed then was sent then
+        Output sent;
+        tell(id, sent);
+    });
 }
 
 std::optional<searchers::Searcher::Preparation> Tuner::preparation(std::uint64_t number) const {
-    const Ticket* ticket = state_.tickets.unanswered(number);
+    const Ticket* ticket = core_.state.tickets.unanswered(number);
     if (ticket == nullptr) return {};
-    return searcher_->prepare(number, state_.observations.first(ticket->seen));
+    return core_.searcher->prepare(number, core_.state.observations.first(ticket->seen));
 }
+
+void Tuner::apply(const study::Record& record) { tuner::apply(core_, record); }
+std::string Tuner::objection(const study::Steering& ask) const { return tuner::objection(core_, ask); }
+std::vector<study::Command> Tuner::pending_commands() const { return tuner::pending_commands(core_); }
+study::SuggestionBasis Tuner::basis_of(const study::Origin& origin) const { return tuner::basis_of(core_, origin); }
+std::optional<StudyTime> Tuner::timer() const { return tuner::timer(core_); }
 
 std::uint64_t Tuner::digest() const {
     study::Bytes bytes;
@@ -141,52 +156,53 @@ std::uint64_t Tuner::digest() const {
 // ---- invariants
 
 void Tuner::check_invariants() const {
-    state_.trials.check_invariants();
-    state_.placement.check_invariants();
-    state_.blame.check_invariants(state_.trials);
-    state_.retention.check_invariants(state_.trials, spec_);
-    state_.pace.check_invariants();
-    state_.tickets.check_invariants();
-    state_.requests.check_invariants();
-    state_.last_results.check_invariants(state_.trials, spec_);
-    admission_->check_invariants();
-    scheduler_->check_invariants();
-    state_.front.check_invariants(state_.trials, spec_.objective);
+    core_.state.trials.check_invariants();
+    core_.state.placement.check_invariants();
+    core_.state.blame.check_invariants(core_.state.trials);
+    core_.state.retention.check_invariants(core_.state.trials, core_.spec);
+    core_.state.pace.check_invariants();
+    core_.state.tickets.check_invariants();
+    core_.state.requests.check_invariants();
+    core_.state.last_results.check_invariants(core_.state.trials, core_.spec);
+    core_.admission->check_invariants();
+    core_.scheduler->check_invariants();
+    core_.state.front.check_invariants(core_.state.trials, core_.spec.objective);
     std::uint64_t held = 0;
-    for (std::uint32_t i = 0; i < state_.trials.size(); ++i) {
+    for (std::uint32_t i = 0; i < core_.state.trials.size(); ++i) {
         const TrialId id{i};
-        const Trial& t = state_.trials[id];
+        const Trial& t = core_.state.trials[id];
         const bool holds = t.attempt.live;
         for (const Rank rank : t.attempt.ranks) {
             // Ranks kept for views may be of an earlier incarnation, which may have had more ranks.
-            if (!state_.placement.knows(rank)) continue;
-            const WorkerState& worker = state_.placement.worker(rank);
+            if (!core_.state.placement.knows(rank)) continue;
+            const WorkerState& worker = core_.state.placement.worker(rank);
             const bool held_by_this = worker.alive && worker.trial == id;
             require(holds ? held_by_this || !worker.alive : !held_by_this,
                     named(id) + " is " + std::string(name(t.phase)) + " but rank " + std::to_string(rank.value()) +
                         " disagrees");
-            if (held_by_this && state_.placement.serves(worker)) ++held;
+            if (held_by_this && core_.state.placement.serves(worker)) ++held;
         }
-        require(!holds || !state_.ended, named(id) + " has ranks although the study has ended");
+        require(!holds || !core_.state.ended, named(id) + " has ranks although the study has ended");
         if (t.phase == TrialPhase::running)
             require(t.attempt.ranks.size() == t.wanted_ranks, named(id) + " has another number of ranks than it wants");
         require(t.reported || std::isnan(t.best), named(id) + " has a best value but no report");
-        require(
-            t.verdict.verb != Verb::go_on || t.phase != TrialPhase::paused || !t.reported || admission_->at_barrier(id),
-            named(id) + " is paused although it was told to go on");
+        require(t.verdict.verb != Verb::go_on || t.phase != TrialPhase::paused || !t.reported ||
+                    core_.admission->at_barrier(id),
+                named(id) + " is paused although it was told to go on");
         if (is_final(t.phase)) require(t.closed_by != Reason::none, named(id) + " is closed without a reason");
     }
-    const auto best = spec_.searcher.repeats > 1 ? best_by_mean(state_.trials, spec_) : best_of_all();
-    require(best == state_.best, "the best trial is not the best");
-    require(state_.trials.size() <= spec_.num_trials, "more trials than study.num_trials");
-    require(held + state_.placement.free() == state_.placement.alive(),
+    const auto best =
+        core_.spec.searcher.repeats > 1 ? best_by_mean(core_.state.trials, core_.spec) : best_of_all(core_);
+    require(best == core_.state.best, "the best trial is not the best");
+    require(core_.state.trials.size() <= core_.spec.num_trials, "more trials than study.num_trials");
+    require(held + core_.state.placement.free() == core_.state.placement.alive(),
             "a rank is held by a trial that does not list it");
-    require(!state_.pace.deadline() || slowest_ == slowest_running(),
+    require(!core_.state.pace.deadline() || core_.slowest == slowest_running(core_),
             "the slowest of the trials that run is another one");
-    if (!state_.ended) return;
-    require(state_.trials.live_attempts() == 0, "the study ended while trials have ranks");
-    if (is_over(state_))
-        require(state_.in(TrialPhase::waiting) + state_.in(TrialPhase::paused) == 0,
+    if (!core_.state.ended) return;
+    require(core_.state.trials.live_attempts() == 0, "the study ended while trials have ranks");
+    if (is_over(core_.state))
+        require(core_.state.in(TrialPhase::waiting) + core_.state.in(TrialPhase::paused) == 0,
                 "the study ended for good with trials that are not final");
 }
 

@@ -86,7 +86,7 @@ def function_without_checkpoints(make):
     study.process.send_signal(signal.SIGUSR1)
     check_resumable(study, *study.finish())
     journal = study.journal()
-    assert journal["failed"] == 0 and journal["paused"] == 2, journal
+    assert journal["failed"] == 0 and journal["waiting"] == 2, journal
     study.start()
     code, output = study.finish()
     assert code == 0, f"exit code {code}\n{output}"

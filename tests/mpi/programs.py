@@ -188,7 +188,7 @@ def clean_stop(make):
     code, output = study.finish()
     assert code == 75, (code, output)
     journal = study.journal()
-    assert journal["ended"] == 1 and journal["running"] == 0 and journal["paused"] == 2, journal
+    assert journal["ended"] == 1 and journal["running"] == 0 and journal["waiting"] == 2, journal
     assert len(os.listdir(os.path.join(study.directory, "checkpoints"))) == 2
     check_nothing_left(study)
 

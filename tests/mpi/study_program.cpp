@@ -35,6 +35,7 @@ int check(const std::string& directory) {
     const auto& state = tuner.state();
     std::cout << "records=" << summary.records << " reports=" << state.reports << " ended=" << state.ended
               << " running=" << state.in(study::TrialPhase::running)
+              << " waiting=" << state.in(study::TrialPhase::waiting)
               << " paused=" << state.in(study::TrialPhase::paused)
               << " finished=" << state.in(study::TrialPhase::finished)
               << " stopped=" << state.in(study::TrialPhase::stopped)

@@ -122,7 +122,7 @@ TEST_CASE("the table of trials is filtered by state, metric, hyper-parameter and
                     "(trial, state, ") == 0);
     CHECK(two.mistake(filtered("lr < 1 and state == runing")) ==
           "--filter: at column 21: 'runing' is no state of a trial; did you mean 'running'?; known: interrupted, "
-          "waiting, running, ending, paused, finished, stopped, failed");
+          "waiting, running, paused, finished, stopped, failed");
     CHECK_THAT(two.mistake(filtered("lr < 0.1 or (")), Catch::StartsWith("--filter: ") && Catch::Contains("column 14"));
 }
 

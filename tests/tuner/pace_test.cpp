@@ -149,7 +149,7 @@ TEST_CASE("Saving takes from the last report of an attempt to its checkpoint", "
     CHECK(save(in_phase(TrialPhase::running), 5, 9) == 10.0); // written beside the training
     CHECK(save(paused, 5, 9, true) == 10.0);                  // without a report before
     CHECK(save(paused, 5, 9) == 4.0);
-    CHECK(save(paused, 15, 17) == 3.5);                             // faster: a quarter of the way
+    CHECK(save(paused, 15, 17) == 3.5);                                      // faster: a quarter of the way
     CHECK(save(testing::winding_down(TrialPhase::finished), 20, 26) == 6.0); // slower
     CHECK(pace.needed(3.0, 1) == 2.0 + 3.0 + 6.0);
 }

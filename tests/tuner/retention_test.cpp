@@ -203,7 +203,7 @@ TEST_CASE("Only paused trials with a checkpoint are evicted", "[tuner]") {
     trials.set_phase(TrialId{0}, TrialPhase::paused);
     list(0);
     CHECK_FALSE(retention.to_evict(spec, trials, {})); // its group may be about to save
-    trials.set_phase(TrialId{1}, TrialPhase::paused); // has none
+    trials.set_phase(TrialId{1}, TrialPhase::paused);  // has none
     for (const std::uint32_t id : {0U, 1U}) {
         trials.end_attempt(TrialId{id});
         list(id);
