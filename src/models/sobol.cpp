@@ -2,15 +2,17 @@
 #include "models/sobol.hpp"
 
 #include <bit>
+#include <boost/random/sobol.hpp>
 #include <cassert>
 
-#include "models/sobol_table.hpp"
 #include "ranktune/base/rng.hpp"
 
 namespace ranktune::models {
 namespace {
 
-static_assert(Sobol::max_dimensions == sobol_table_dimensions);
+/// "new-joe-kuo-6" (S. Joe and F. Y. Kuo, SIAM J. Sci. Comput. 30, 2635-2654, 2008), from the second dimension on.
+using Table = boost::random::default_sobol_table;
+static_assert(Sobol::max_dimensions <= Table::max_dimension);
 
 constexpr unsigned bits = 32;
 
@@ -33,10 +35,11 @@ std::array<std::uint32_t, bits> first_dimension() {
 
 /// Joe and Kuo 2008, equations (2) and (3), with v_k = m_k 2^(32-k): for k > s
 /// v_k = a_1 v_(k-1) ^ ... ^ a_(s-1) v_(k-s+1) ^ v_(k-s) ^ (v_(k-s) >> s).
-std::array<std::uint32_t, bits> direction_numbers(std::uint32_t polynomial, const std::uint16_t* initial) {
+std::array<std::uint32_t, bits> direction_numbers(std::size_t row) {
+    const std::uint32_t polynomial = Table::polynomial(row);
     const auto degree = static_cast<unsigned>(std::bit_width(polynomial)) - 1;
     std::array<std::uint32_t, bits> v{};
-    for (unsigned i = 0; i < degree; ++i) v[i] = static_cast<std::uint32_t>(initial[i]) << (bits - 1 - i);
+    for (unsigned i = 0; i < degree; ++i) v[i] = std::uint32_t{Table::minit(row, i)} << (bits - 1 - i);
     for (unsigned i = degree; i < bits; ++i) {
         v[i] = v[i - degree] ^ (v[i - degree] >> degree);
         for (unsigned k = 1; k < degree; ++k) {
@@ -53,11 +56,7 @@ Sobol::Sobol(std::size_t dimensions, std::optional<std::uint64_t> seed) {
     assert(dimensions <= max_dimensions);
     directions_.reserve(dimensions);
     if (dimensions > 0) directions_.push_back(first_dimension());
-    for (const std::uint16_t* at = sobol_table; directions_.size() < dimensions;) {
-        const std::uint32_t polynomial = *at++;
-        directions_.push_back(direction_numbers(polynomial, at));
-        at += std::bit_width(polynomial) - 1;
-    }
+    for (std::size_t row = 0; directions_.size() < dimensions; ++row) directions_.push_back(direction_numbers(row));
     if (!seed) return;
     for (std::size_t d = 0; d < dimensions; ++d)
         keys_.push_back(base::RngStream(*seed, base::Purpose::scramble, 0, static_cast<std::uint32_t>(d))());

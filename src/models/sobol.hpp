@@ -20,7 +20,7 @@ namespace ranktune::models {
 /// independent sequences. The 21 bits after the 32 of the sequence are random. Immutable after construction.
 class Sobol {
   public:
-    static constexpr std::size_t max_dimensions = 1111;
+    static constexpr std::size_t max_dimensions = 3667;
 
     /// `seed`: scrambled with that seed; nullopt: not scrambled. Requires dimensions <= max_dimensions.
     Sobol(std::size_t dimensions, std::optional<std::uint64_t> seed);

@@ -67,7 +67,7 @@ READERS_OF_MODE = {
 # Classes that hide their members behind a pointer, so that headers of MPI stay in comm. Public headers may.
 HIDES_MEMBERS = {"src/comm/exchange/block_exchange.hpp", "src/comm/groups/group_factory.hpp"}
 # The whole line: what reads licences takes everything on it for their names. (A table of others has their licence, too.)
-LICENCE_LINE = re.compile(r"(//|#) SPDX-License-Identifier: Apache-2\.0( AND BSD-3-Clause)?")
+LICENCE_LINE = re.compile(r"(//|#) SPDX-License-Identifier: Apache-2\.0")
 MAX_LINES = 600
 # Programs copy it, and import it without installation: it stays one file.
 ONE_FILE = {"tools/python/ranktune.py": 720}
