@@ -155,7 +155,7 @@ study::SchedulerSpec draw_brackets(RngStream& rng) {
     using schedulers::chosen;
     const auto eta = pick<std::int64_t>(rng, {2, 3, 4});
     const bool restart_paused = chance(rng, 0.1);
-    switch (rng.below(5)) {
+    switch (rng.below(4)) {
         case 0:
             return chosen("hyperband", {{"eta", eta}, {"table", pick(rng, {"floor", "formula"})}});
         case 1:
@@ -163,10 +163,6 @@ study::SchedulerSpec draw_brackets(RngStream& rng) {
                                    {"k", pick<std::int64_t>(rng, {1, 3})},
                                    {"restart_paused", restart_paused}});
         case 2:
-            return chosen(
-                "pasha",
-                {{"eta", eta}, {"ranking", pick(rng, {"soft", "soft", "fixed"})}, {"restart_paused", restart_paused}});
-        case 3:
             return chosen("asha", {{"eta", eta}, {"delayed", true}, {"restart_paused", restart_paused}});
         default:
             return chosen(

@@ -165,7 +165,7 @@ class Completions(Case):
         self.assertEqual(self.offered("run", "--det"), ["--deterministic"])
         self.assertEqual(self.offered("run", "--progress", ""), ["auto", "lines", "none", "table"])
         self.assertEqual(self.offered("run", "--progress", "=", "ta"), ["table"])
-        self.assertEqual(self.offered("init", "x", "--scheduler", "pa"), ["pasha"])
+        self.assertEqual(self.offered("init", "x", "--scheduler", "pb"), ["pbt"])
         self.assertEqual(self.offered("export", "digits", "-f", "t"), ["tensorboard"])
         self.assertEqual(sorted(self.offered("status", "")), ["digits", "digits.toml"])
         self.assertEqual(sorted(self.offered("run", "-o", "somewhere", "dig")), ["digits", "digits.toml"])
@@ -176,7 +176,7 @@ class Completions(Case):
 
     # What is typed, and what one Tab makes of it.
     TABS = {"ranktune sta": "ranktune status ", "ranktune run --det": "ranktune run --deterministic ", "ranktune run --progress ta": "ranktune run --progress table ",
-            "ranktune run --progress=ta": "ranktune run --progress=table ", "ranktune init x --scheduler pa": "ranktune init x --scheduler pasha ",
+            "ranktune run --progress=ta": "ranktune run --progress=table ", "ranktune init x --scheduler pb": "ranktune init x --scheduler pbt ",
             "ranktune export digits -f t": "ranktune export digits -f tensorboard ", "ranktune status digits.t": "ranktune status digits.toml ",
             "ranktune ls dat": "ranktune ls data/", "ranktune run digits.toml study.num": "ranktune run digits.toml study.num_trials=",
             "ranktune run digits.toml --set scheduler.quan": "ranktune run digits.toml --set scheduler.quantile=", "ranktune logs digits b": "ranktune logs digits best "}

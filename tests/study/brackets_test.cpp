@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes in the options of HyperBand, PASHA, topk and of ASHA's brackets.
+// Mistakes in the options of HyperBand, topk and of ASHA's brackets.
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +13,7 @@ using namespace ranktune;
 using namespace ranktune::study;
 using namespace ranktune::study::testing;
 
-TEST_CASE("mistakes in the options of hyperband, pasha and topk", "[study]") {
+TEST_CASE("mistakes in the options of hyperband and topk", "[study]") {
     const std::vector<std::pair<std::string, std::string>> cases = {
         {"type = \"hyperband\"\neta = 2.5\n",
          "14:7 scheduler.eta: needs an integer from 2 to 1000000, not a float (2.5)"},
@@ -23,12 +23,6 @@ TEST_CASE("mistakes in the options of hyperband, pasha and topk", "[study]") {
         {"type = \"hyperband\"\nfirst_rung = 28\n",
          "14:14 scheduler.first_rung: 28 is above the ceiling study.max_iterations (27)"},
         {"type = \"hyperband\"\nbrackets = 2\n", "14:1 scheduler.brackets: is a key of type \"asha\" only"},
-        {"type = \"pasha\"\neta = 1\n", "14:7 scheduler.eta: needs an integer from 2 to 1000000, not 1"},
-        {"type = \"pasha\"\nfirst_rung = 28\n",
-         "14:14 scheduler.first_rung: 28 is above the ceiling study.max_iterations (27)"},
-        {"type = \"pasha\"\nepsilon = 0.1\n", "14:1 scheduler.epsilon: is a key of ranking \"fixed\" only"},
-        {"type = \"pasha\"\nranking = \"fixed\"\nepsilon = -0.1\n",
-         "15:11 scheduler.epsilon: needs a number >= 0, not -0.1"},
         {"type = \"asha\"\nvariant = \"stop\"\nrule = \"ray\"\nallotment = \"budget\"\n",
          "16:13 scheduler.allotment: \"budget\" needs whole rungs; with rule \"ray\" only \"ray\" is possible"},
         {"type = \"asha\"\nvariant = \"stop\"\ndelayed = true\n",

@@ -24,7 +24,6 @@ METHODS = {
     "asha, stop": ("study", ['scheduler={type="asha",variant="stop"}']),
     "asha, promote": ("study", ['scheduler={type="asha"}']),
     "asha, promote, delayed": ("study", ['scheduler={type="asha",delayed=true}']),
-    "pasha": ("study", ['scheduler={type="pasha"}']),
     "pbt": ("study", [f'scheduler={{type="pbt",interval=3,explore={{{EXPLORE}}}}}', "study.num_trials=64"]),
     "bohb": ("study", ['scheduler={type="hyperband"}', 'searcher={type="bohb"}']),
     "asha, bohb": ("study", ['scheduler={type="asha"}', 'searcher={type="bohb"}']),

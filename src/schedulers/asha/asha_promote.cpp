@@ -88,7 +88,6 @@ bool AshaPromote::leads(const Rung& rung, const Report& report) const {
 
 /// Whether the rung, with so many entries, may promote one of its best.
 bool AshaPromote::may_promote(const Rung& rung, std::size_t entries) const {
-    if (rung.index >= options_.top) return false;
     return !options_.delayed || entries / options_.eta > rung.promoted;
 }
 
@@ -146,12 +145,6 @@ base::Iteration AshaPromote::next_decision_point(base::TrialId trial, base::Iter
     const Slot& at = slot(trial);
     if (at.finishing) return std::max(options_.ceiling, current + 1);
     return std::max(rung(at).level, current + 1);
-}
-
-std::optional<std::size_t> AshaPromote::enters(base::TrialId trial, base::Iteration iteration) const {
-    const Slot& at = slot(trial);
-    if (at.finishing || at.entered || iteration < rung(at).level) return std::nullopt;
-    return at.rung;
 }
 
 std::vector<Scheduler::RungView> AshaPromote::rungs() const {
@@ -252,7 +245,7 @@ void AshaPromote::reopened(const study::TrialReopened& record) {
 }
 
 study::Score AshaPromote::score_of(const study::Reported& record) const {
-    return several() ? objective_.score(record) : study::Score(score(record));
+    return several() ? objective_.score(record) : study::Score(objective_.score(objective_.value(record)));
 }
 
 void AshaPromote::enter(Slot& at, base::TrialId trial, const study::Score& score) {
@@ -366,11 +359,6 @@ void AshaPromote::drop_left(Rung& rung) const {
 void AshaPromote::refresh(Rung& rung) const {
     while (top_among_best(rung) && !waits_at(rung.paused.top(), rung)) rung.paused.pop();
     rung.promotable = top_among_best(rung) && may_promote(rung, rung.entries.size());
-}
-
-void AshaPromote::raise_top(std::size_t top) {
-    options_.top = top;
-    for (Rung& each : rungs_) refresh(each);
 }
 
 } // namespace ranktune::schedulers

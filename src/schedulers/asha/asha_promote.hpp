@@ -55,8 +55,6 @@ class AshaPromote final : public Scheduler {
         Allotment allotment = Allotment::ray; ///< of new trials to brackets
         std::uint64_t seed = 0;
         std::uint32_t num_trials = std::numeric_limits<std::uint32_t>::max(); ///< of the study, at most
-        /// Trials are promoted up to the rung of this index (see `raise_top`); finish_top goes beyond it.
-        std::size_t top = std::numeric_limits<std::size_t>::max();
     };
     AshaPromote(const Options& options, const study::Objective& objective);
 
@@ -73,18 +71,6 @@ class AshaPromote final : public Scheduler {
     void check_invariants() const override;
     [[nodiscard]] bool pauses() const override { return true; }
     [[nodiscard]] std::vector<RungView> rungs() const override;
-
-    // For schedulers that use this one.
-
-    /// The index, in its bracket, of the rung at which a report will be entered; null: it will not be, or the trial is
-    /// on its way to the ceiling by finish_top.
-    [[nodiscard]] std::optional<std::size_t> enters(base::TrialId trial, base::Iteration iteration) const;
-    [[nodiscard]] bool finishing(base::TrialId trial) const { return slot(trial).finishing; }
-    [[nodiscard]] double score(const study::Reported& record) const {
-        return objective_.score(objective_.value(record));
-    }
-    /// Trials are promoted up to the rung of index `top` from now on. Not part of a snapshot: set it before `restore`.
-    void raise_top(std::size_t top);
 
   private:
     /// A trial. `rung` is the one that it heads for or, once entered, stands at.

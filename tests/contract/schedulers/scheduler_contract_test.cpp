@@ -40,7 +40,6 @@ std::vector<Settings> more_settings(const std::string& name) {
                  {"first_rung", 0.7},
                  {"brackets", 12},
                  {"stop_last_trials", false}}};
-    if (name == "pasha") return {{{"eta", 2}}, {{"eta", 2}, {"ranking", "fixed"}, {"epsilon", 0.3}, {"finish_top", 3}}};
     if (name == "median") return {{{"grace", 2.5}}, {{"grace", 0}, {"min_samples", 1}, {"hard_stop", false}}};
     return {};
 }
