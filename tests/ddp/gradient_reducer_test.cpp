@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 #include "ranktune/ddp/parameters.hpp"
 #include "support/catch.hpp"
 #include "support/device_group.hpp"
@@ -181,7 +181,7 @@ TEST_CASE("a step that is given up keeps its buffers alive for a late partner", 
     const std::atomic<bool> never{false};
     const std::vector<const std::atomic<bool>*> aborts{&abort_first, &never};
     const auto collectives = make_thread_collectives(2, aborts);
-    const std::size_t buried = comm::buried();
+    const std::size_t kept = comm::kept_to_exit();
     std::atomic<bool> gone{false};
     bool sums = false;
     std::thread late([&] {
@@ -202,7 +202,7 @@ TEST_CASE("a step that is given up keeps its buffers alive for a late partner", 
                                  }),
                         Aborted);
     }
-    CHECK(comm::buried() > buried);
+    CHECK(comm::kept_to_exit() > kept);
     gone.store(true);
     late.join();
     CHECK(sums);

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "collective_contract.hpp"
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 #include "ddp/collective/mpi_collective.hpp"
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
@@ -41,7 +41,7 @@ TEST_CASE("wherever one rank fails, all leave at the same operation and the comm
     CHECK(test::failure_contract([&] { return form(); }) == std::vector<std::string>{});
     CHECK(form.factory.counts().lost == 0);
     CHECK(form.factory.counts().made <= 1);
-    CHECK(comm::buried() == 0);
+    CHECK(comm::kept_to_exit() == 0);
 }
 
 TEST_CASE("2,000 trials of which a tenth fail on one rank lose no communicator", "[ddp][mpi]") {
@@ -60,7 +60,7 @@ TEST_CASE("2,000 trials of which a tenth fail on one rank lose no communicator",
         }
         CHECK(form.factory.counts().lost == 0);
         CHECK(comm::mpi::Communicator::live() == before + form.factory.counts().kept);
-        CHECK(comm::buried() == 0);
+        CHECK(comm::kept_to_exit() == 0);
     }
 }
 

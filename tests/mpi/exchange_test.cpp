@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/exchange/block_exchange.hpp"
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 #include "comm/mpi/communicator.hpp"
 #include "mpi_world.hpp"
 #include "support/catch.hpp"
@@ -148,13 +148,13 @@ TEST_CASE("the offered bytes stay alive until they have left, and no longer", "[
 TEST_CASE("a rank that does not answer is given up", "[exchange][mpi]") {
     if (test::world().size() < 2) return;
     comm::BlockExchange silent(test::world(), {1000, 4, 50ms}); // nobody serves
-    std::size_t before = comm::buried();
+    std::size_t before = comm::kept_to_exit();
     Bytes description;
     CHECK(silent.ask(next_rank(), "state", description) == Answer::silent);
-    CHECK(comm::buried() > before);
-    before = comm::buried();
+    CHECK(comm::kept_to_exit() > before);
+    before = comm::kept_to_exit();
     CHECK(read(silent, next_rank(), "state", {{1, 0, 100'000}}).answer == Answer::silent);
-    CHECK(comm::buried() > before); // its memory stays: an answer may still come
+    CHECK(comm::kept_to_exit() > before); // its memory stays: an answer may still come
 }
 
 } // namespace exchange_test

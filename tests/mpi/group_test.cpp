@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 #include "ddp/collective/mpi_collective.hpp"
 #include "group_contract.hpp"
 #include "mpi_world.hpp"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 #include "comm/mpi/error.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "mpi_world.hpp"
@@ -40,7 +40,7 @@ TEST_CASE("a transport that ends with nothing under way leaves nothing behind", 
         const auto transport = make_mpi_transport(test::world());
         test::transport_contract(*transport, [] { std::this_thread::yield(); });
     }
-    CHECK(buried() == 0);
+    CHECK(kept_to_exit() == 0);
 }
 
 TEST_CASE("the library says its name and version", "[comm][mpi]") {

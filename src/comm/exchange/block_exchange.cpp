@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "comm/backoff.hpp"
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 #include "comm/mpi/communicator.hpp"
 #include "comm/mpi/error.hpp"
 #include "ranktune/base/error.hpp"
@@ -108,7 +108,7 @@ BlockExchange::~BlockExchange() {
     impl_->drive_sends();
     if (impl_->sending.empty()) return;
     impl_->world.leak(); // MPI still reads the blocks
-    bury(std::make_shared<std::list<Sending>>(std::move(impl_->sending)));
+    keep_to_exit(std::make_shared<std::list<Sending>>(std::move(impl_->sending)));
 }
 
 // ---- the rank that has the bytes
@@ -193,14 +193,14 @@ BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, 
                 description.resize(static_cast<std::size_t>(found->bytes));
                 mpi::check(MPI_Mrecv(description.data(), found->bytes, MPI_BYTE, &found->message, MPI_STATUS_IGNORE),
                            "MPI_Mrecv");
-                if (!is_done(asked->asking)) bury(asked);
+                if (!is_done(asked->asking)) keep_to_exit(asked);
                 return found->bytes == 0 ? Answer::refused : Answer::done;
             }
             backoff.pause();
         }
     } catch (const mpi::MpiError&) { // it has died
     }
-    bury(asked);
+    keep_to_exit(asked);
     return Answer::silent;
 }
 
@@ -231,7 +231,7 @@ BlockExchange::Reader::~Reader() {
     if (transfer_->pieces.empty())
         impl_.landing = std::move(transfer_->ring);
     else
-        bury(transfer_); // MPI may still write there
+        keep_to_exit(transfer_); // MPI may still write there
 }
 
 /// Null: there is none before the oldest piece is used.

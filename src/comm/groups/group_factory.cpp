@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "comm/backoff.hpp"
-#include "comm/graveyard.hpp"
 #include "comm/groups/worker_group.hpp"
+#include "comm/kept.hpp"
 #include "comm/mpi/error.hpp"
 #include "comm/mpi/request.hpp"
 #include "ranktune/base/digest.hpp"
@@ -211,7 +211,7 @@ GroupFactory::~GroupFactory() {
     if (mpi::Environment::alive()) impl_->drive_sends();
     if (!impl_->sending.empty()) {
         impl_->world.leak();
-        bury(std::make_shared<std::list<Impl::Sending>>(std::move(impl_->sending)));
+        keep_to_exit(std::make_shared<std::list<Impl::Sending>>(std::move(impl_->sending)));
     }
 }
 

@@ -43,7 +43,7 @@ class FormationAborted : public base::Error {
 ///
 /// *Poison.* A communicator on which an operation was given up can be neither freed nor used. At the next formation the
 /// rank that gave up reports that it holds none; then the others drop theirs too, and a new one is made. Dropped
-/// communicators and the buffers of their operations stay in the graveyard until the process ends (`lost`).
+/// communicators and the buffers of their operations stay until the process ends (`lost`).
 ///
 /// Used by one thread, the trial thread. Groups must not outlive the factory, nor the factory the environment.
 class GroupFactory {

@@ -9,8 +9,8 @@
 
 namespace ranktune::comm {
 
-/// Made by GroupFactory::form. The destructor returns the communicator to the factory (which keeps, frees or buries it)
-/// and is collective: every rank calls it once, when no operation is pending or after `poison`.
+/// Made by GroupFactory::form. The destructor returns the communicator to the factory (which caches it, frees it or
+/// keeps it to the exit) and is collective: every rank calls it once, when no operation is pending or after `poison`.
 class WorkerGroup {
   public:
     WorkerGroup(GroupFactory::Impl& factory, std::vector<base::Rank> ranks, int rank, MPI_Comm communicator);

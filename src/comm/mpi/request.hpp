@@ -11,7 +11,8 @@
 namespace ranktune::comm::mpi {
 
 /// A started non-blocking operation. Its buffer must live until `test` has returned true. Destroying an active request
-/// drops the handle (MPI cannot cancel or free it safely): the operation continues, so its buffer must be buried.
+/// drops the handle (MPI cannot cancel or free it safely): the operation continues, so its buffer must be kept to the
+/// exit.
 class Request {
   public:
     Request() = default;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 #include "comm/mpi/communicator.hpp"
 
 namespace ranktune::comm {
@@ -48,8 +48,8 @@ class MpiTransport final : public Transport {
         if (sending_.empty() && receiving_.empty()) return;
         // MPI still reads and writes these buffers; a communicator in use must not be freed.
         world_.leak();
-        bury(std::make_shared<std::list<Transfer>>(std::move(sending_)));
-        bury(std::make_shared<std::list<Transfer>>(std::move(receiving_)));
+        keep_to_exit(std::make_shared<std::list<Transfer>>(std::move(sending_)));
+        keep_to_exit(std::make_shared<std::list<Transfer>>(std::move(receiving_)));
     }
 
     base::Rank rank() const override { return base::Rank{rank_}; }

@@ -25,9 +25,9 @@ enum class Channel : std::uint8_t { data = 0, failure = 1, lost = 2 };
 
 /// Operations over the ranks of a group on host memory, without any protocol. Every start_* except start_send is
 /// collective: all ranks start the same ones in the same order. None waits. A buffer must live until its Pending::test
-/// has returned true. An operation that is given up still writes into its buffer, so the caller must bury the buffer
-/// (comm::bury) and poison the fabric. Destroying a Pending that is not complete gives it up. Library errors are
-/// thrown.
+/// has returned true. An operation that is given up still writes into its buffer, so the caller must keep the buffer
+/// (comm::keep_to_exit) and poison the fabric. Destroying a Pending that is not complete gives it up. Library errors
+/// are thrown.
 class Fabric {
   public:
     /// Largest number of elements of one operation.

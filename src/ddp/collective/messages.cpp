@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 
 namespace ranktune::ddp {
 
@@ -15,7 +15,7 @@ Messages::Messages(Fabric& fabric, std::uint64_t epoch, std::size_t piece_bytes,
 Messages::~Messages() {
     try {
         retire();
-    } catch (...) { // the library has failed: bury pending sends
+    } catch (...) { // the library has failed: keep pending sends
     }
     abandon();
 }
@@ -87,7 +87,7 @@ void Messages::new_generation(std::uint64_t generation) {
 }
 
 void Messages::abandon() noexcept {
-    for (const Sent& sent : sent_) comm::bury(sent.memory);
+    for (const Sent& sent : sent_) comm::keep_to_exit(sent.memory);
     sent_.clear();
 }
 

@@ -21,12 +21,13 @@ namespace ranktune::ddp {
 /// dropped.
 class Messages {
   public:
-    /// Waits until the operation is complete; the second argument owns its memory and is buried when the wait throws.
+    /// Waits until the operation is complete; the second argument owns its memory and is kept to the exit when the wait
+    /// throws.
     using Wait = std::function<void(Pending&, const std::shared_ptr<const void>&)>;
 
     /// `fabric` must outlive this object. `piece_bytes`: payload size of a piece.
     Messages(Fabric& fabric, std::uint64_t epoch, std::size_t piece_bytes, Wait wait);
-    ~Messages(); ///< buries pending sends
+    ~Messages(); ///< keeps pending sends
     Messages(const Messages&) = delete;
     Messages& operator=(const Messages&) = delete;
 
@@ -50,7 +51,7 @@ class Messages {
     /// Drops pending messages.
     void new_generation(std::uint64_t generation);
 
-    /// Buries pending messages, because the fabric is poisoned.
+    /// Keeps pending messages, because the fabric is poisoned.
     void abandon() noexcept;
 
   private:

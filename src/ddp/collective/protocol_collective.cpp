@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "comm/backoff.hpp"
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 
 namespace ranktune::ddp {
 namespace {
@@ -23,7 +23,7 @@ constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
 std::int64_t ordered(std::uint64_t number) { return static_cast<std::int64_t>(number ^ sign_bit); }
 std::uint64_t unordered(std::int64_t word) { return static_cast<std::uint64_t>(word) ^ sign_bit; }
 
-/// Owned memory for operations that may have to be buried.
+/// Owned memory for operations that may have to be kept to the exit.
 struct Scratch {
     explicit Scratch(std::size_t bytes) : memory(base::allocate({}, bytes)) {}
     [[nodiscard]] std::span<std::byte> first(std::size_t bytes) const {
@@ -87,7 +87,7 @@ class ProtocolCollective::StepPending final : public Pending {
     StepPending(ProtocolCollective& owner, std::unique_ptr<Pending> inner)
         : owner_(owner), values_(nullptr, 0, DType::float32), staging_(nullptr), inner_(std::move(inner)) {}
     ~StepPending() override {
-        if (staging_ != nullptr && !done_) comm::bury(staging_->memory());
+        if (staging_ != nullptr && !done_) comm::keep_to_exit(staging_->memory());
     }
 
     bool test() override {
@@ -487,7 +487,7 @@ void ProtocolCollective::send_zeros(const StepPlan& plan) {
     try {
         for (std::size_t i = 0; i < plan.counts.size(); ++i) pending.push_back(zeros.start(*fabric_, i));
     } catch (...) {
-        comm::bury(zeros.memory());
+        comm::keep_to_exit(zeros.memory());
         throw;
     }
     for (const auto& operation : pending) wait(*operation, zeros.memory());
@@ -563,7 +563,7 @@ void ProtocolCollective::wait(Pending& pending, const std::shared_ptr<const void
         }
     } catch (...) {
         poison();
-        comm::bury(keep);
+        comm::keep_to_exit(keep);
         throw;
     }
 }
@@ -578,7 +578,7 @@ void ProtocolCollective::poison() noexcept {
     poisoned_ = true;
     open_step_ = nullptr;
     if (header_pending_) {
-        comm::bury(header_);
+        comm::keep_to_exit(header_);
         header_pending_.reset();
     }
     messages_.abandon();

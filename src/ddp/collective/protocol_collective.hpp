@@ -47,9 +47,9 @@ namespace ranktune::ddp {
 /// message of the channel `lost`; waiting ranks look for it, and all throw GroupLost. The group is poisoned then.
 ///
 /// Waiting polls the abort flag. When it is raised during an operation (a peer died), or when a step cannot be joined,
-/// the operation is given up: the fabric is poisoned, buffers in flight are buried, Aborted or base::Error is thrown,
-/// and every later operation throws Aborted at once. An exception of the fabric has the same effect, and a wait that
-/// takes too long: the rank tells the others by the channel `lost`, too.
+/// the operation is given up: the fabric is poisoned, buffers in flight are kept to the exit, Aborted or base::Error is
+/// thrown, and every later operation throws Aborted at once. An exception of the fabric has the same effect, and a wait
+/// that takes too long: the rank tells the others by the channel `lost`, too.
 class ProtocolCollective final : public Collective {
   public:
     /// Piece sizes of long operations.
@@ -147,7 +147,7 @@ class ProtocolCollective final : public Collective {
     [[nodiscard]] bool others_are_lost();
     void tell_lost() noexcept; ///< tells the others, and poisons the group
     [[nodiscard]] std::unique_ptr<DeviceSums> formed_sums(device::Accelerator& on);
-    /// Waits for completion; `keep` owns the buffer and is buried when the wait is given up.
+    /// Waits for completion; `keep` owns the buffer and is kept to the exit when the wait is given up.
     void wait(Pending& pending, const std::shared_ptr<const void>& keep, bool patiently = false);
     [[noreturn]] void give_up();
     void poison() noexcept;

@@ -8,7 +8,7 @@
 
 namespace ranktune::ddp {
 
-/// Memory for copies of host values that a fabric reduces; it can be buried.
+/// Memory for copies of host values that a fabric reduces; it can be kept to the exit.
 /// - float16 and bfloat16 are staged as float, so a sum is rounded once.
 /// - For minimum and maximum, floating-point numbers are staged as integers of the same order: -inf < ... < -0 < +0 <
 ///   ... < inf, and NaN beyond the end that wins. So the result does not depend on the order of the ranks.

@@ -33,7 +33,8 @@ struct HookState {
 };
 
 /// Compresses on hosts. A bucket has one or two operations. All memory is allocated by the constructor: nothing in a
-/// step can fail on one rank alone. Used by one reducer, which keeps it alive (or buried) while operations are pending.
+/// step can fail on one rank alone. Used by one reducer, which keeps it alive (to the exit) while operations are
+/// pending.
 class Hook {
   public:
     virtual ~Hook() = default;

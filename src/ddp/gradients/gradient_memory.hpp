@@ -27,7 +27,7 @@ struct GradientMemory {
     std::vector<std::size_t> offset;       ///< per tensor
     std::vector<std::size_t> bucket_begin; ///< per bucket
     std::size_t total = 0;
-    std::shared_ptr<void> memory; ///< shared, for comm::bury
+    std::shared_ptr<void> memory; ///< shared, for comm::keep_to_exit
 };
 
 /// Work on the compute stream where the numbers lie on an accelerator.

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/graveyard.hpp"
+#include "comm/kept.hpp"
 #include "ddp/collective.hpp"
 #include "ddp/collective/core_wait.hpp"
 #include "ddp/compression/device_hook.hpp"
@@ -165,7 +165,7 @@ struct GradientReducer::Impl final : OpenStep {
     std::vector<std::size_t> tensor_sizes;
     DeviceSums* sums = nullptr; ///< for gradients on a device; null: they lie on the host
     std::optional<GradientMemory> gradients;
-    std::shared_ptr<Hook> hook;              ///< shared, for comm::bury; null: no gradients are compressed on the host
+    std::shared_ptr<Hook> hook; ///< shared, for comm::keep_to_exit; null: no gradients are compressed on the host
     std::unique_ptr<DeviceHook> device_hook; ///< null: none are on a device
     bool settled = true;                     ///< the state of the hook is the same on all ranks
     Accumulator accumulated;
@@ -239,9 +239,9 @@ GradientReducer::~GradientReducer() {
     // A reduction that was given up may write into its memory until the process ends.
     // (On a device nothing does: sums that are given up are aborted.)
     if (s.completed >= s.flights.size()) return;
-    if (s.status_is_apart()) comm::bury(std::shared_ptr<const void>(s.host_status));
-    if (s.hook) comm::bury(std::shared_ptr<const void>(s.hook));
-    if (!s.status_is_apart()) comm::bury(s.gradients->memory);
+    if (s.status_is_apart()) comm::keep_to_exit(std::shared_ptr<const void>(s.host_status));
+    if (s.hook) comm::keep_to_exit(std::shared_ptr<const void>(s.hook));
+    if (!s.status_is_apart()) comm::keep_to_exit(s.gradients->memory);
 }
 
 const BucketPlan& GradientReducer::plan() const { return impl_->gradients->plan; }
