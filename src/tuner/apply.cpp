@@ -281,8 +281,10 @@ void close(Core& core, TrialId id, TrialPhase phase, Reason reason, double a, do
 
 /// The ranks of a trial that has its result failed when they were to save and to stop: it has failed after all. Nobody
 /// decides anew: schedulers and searchers keep the result.
-void spoil(Core& core, TrialId id) {
-    if (is_final(trial(core, id).phase)) close(core, id, TrialPhase::failed, Reason::exception, 0.0, 0.0);
+void spoil(Core& core, TrialId id, StudyTime at) {
+    if (!is_final(trial(core, id).phase)) return;
+    trial(core, id).ended = at;
+    close(core, id, TrialPhase::failed, Reason::exception, 0.0, 0.0);
 }
 
 void close_as_told(Core& core, TrialId id) {
@@ -305,7 +307,7 @@ void apply_one(Core& core, const study::AttemptEnded& r) {
     t.failure = r.failure;
     if (had_been == Told::out) {
         end_attempt(core, r.trial);
-        if (ending_of(r.outcome, had_been).then == Then::spoils) spoil(core, r.trial);
+        if (ending_of(r.outcome, had_been).then == Then::spoils) spoil(core, r.trial, r.at);
         return;
     }
     if (r.outcome == AttemptOutcome::lost) core.state.pace.learn_from_loss(t, r.at, core.state.reports == 0);

@@ -38,7 +38,7 @@ constexpr const char* begin =
 TEST_CASE("the reference page of the algorithms has every option, with what it goes with", "[report]") {
     const std::string page = report::algorithms_page(built_in_algorithms());
     CHECK(page.find("\n### Searcher `random`\n\nIndependent samples.\n") != std::string::npos);
-    CHECK(page.find("| `epsilon` | number >= 0 | 0 | `ranking = \"fixed\"` | In units of `study.metric`. |\n") !=
+    CHECK(page.find("| `finish_top` | integer >= 0 | 1 | `variant = \"promote\"` | When nothing else is left, ") !=
           std::string::npos);
     CHECK(page.find("```toml\n[scheduler]\ntype = \"topk\"\nfirst = 1\nk = 1\nrestart_paused = false\n```\n") !=
           std::string::npos);

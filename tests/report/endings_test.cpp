@@ -192,7 +192,7 @@ TEST_CASE("A study whose time is used up gets more of it where failed trials are
     INFO(screen);
     CHECK(contains(screen, "grid is finished (3 trials, exit 3)"));
     CHECK(contains(screen, "ranktune run digits --restart-errored study.time_budget=4s"));
-    CHECK(contains(screen, "time budget of 2 s is used up; 2 of 3 trials failed"));
+    CHECK(contains(screen, "time budget of 2 s is used up; 1 of 3 trials failed"));
 }
 
 TEST_CASE("Every screen keeps to the width of a narrow terminal, but for what is to be copied", "[report]") {

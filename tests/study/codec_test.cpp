@@ -221,10 +221,11 @@ TEST_CASE("a record is its length, its kind and its fields, however long it is",
         by_hand.varint(300);
         by_hand.string(path);
         by_hand.boolean(false);
+        by_hand.varint(2);
         Bytes expected(3);
         Encoder(expected).bytes(fields);
         Bytes written(3);
-        encode(Record{CheckpointReleased{TrialId(300), path, false}}, written);
+        encode(Record{CheckpointReleased{TrialId(300), path, false, 2}}, written);
         CHECK((written == expected));
     }
 }

@@ -408,7 +408,7 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
          "13:8 scheduler.type: needs " + types +
              ", not an integer (3)\n15:1 scheduler.color: unknown key; "
              "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
-             "stop_last_trials, grace, min_samples, hard_stop, table, ranking, epsilon, interval, burn_in, selection, "
+             "stop_last_trials, grace, min_samples, hard_stop, table, interval, burn_in, selection, "
              "window, quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
     };
     check_scheduler(cases);
