@@ -189,8 +189,9 @@ void HeadMachine::stop(study::StopRequested what) {
 void HeadMachine::judge_what_was_read(const wire::GroupOver& m) {
     using study::TrialPhase;
     const tuner::State& state = tuner_.state();
-    const auto ended = state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
-    if (m.unread.empty() || ended > 0 || phase_ != Phase::running) return;
+    const auto judged = state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
+    const auto winding_down = state.trials.live_attempts() - state.in(TrialPhase::running);
+    if (m.unread.empty() || judged > winding_down || phase_ != Phase::running) return;
     study::StopRequested body{"trial #" + std::to_string(m.over.trial.value()) + " never read " + base::join(m.unread) +
                                   " of the study file: remove it there, read it in the " +
                                   "trainable, or give it a condition that says when it applies",

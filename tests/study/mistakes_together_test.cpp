@@ -233,9 +233,9 @@ TEST_CASE("a trainable's own check of a file comes after the check that it exist
 TEST_CASE("a Sobol search over more parameters than there are directions for is refused", "[study]") {
     Parts parts = free_parts();
     parts.space.clear();
-    for (int i = 0; i <= 1111; ++i) parts.space += "x" + std::to_string(i) + " = \"uniform(0, 1)\"\n";
+    for (int i = 0; i <= 3667; ++i) parts.space += "x" + std::to_string(i) + " = \"uniform(0, 1)\"\n";
     parts.rest = "[searcher]\ntype = \"sobol\"\n";
-    CHECK(mistake(parts.text()).find("has directions for 1111 parameters, the space has 1112") != std::string::npos);
+    CHECK(mistake(parts.text()).find("has directions for 3667 parameters, the space has 3668") != std::string::npos);
 }
 
 TEST_CASE("an empty path is a mistake among the others", "[study]") {
