@@ -329,7 +329,7 @@ TEST_CASE("TPE: a configuration of a finite space comes once, until all have bee
 }
 
 TEST_CASE("TPE: without enough directions for a Sobol sequence, random points come first", "[searchers][tpe]") {
-    const space::SearchSpace space = cube(1200);
+    const space::SearchSpace space = cube(3700);
     const Table table(space);
     const TpeSearcher searcher(space, seed, {});
     CHECK(searcher.prepare(0, table.seen)().configuration != searcher.prepare(1, table.seen)().configuration);
