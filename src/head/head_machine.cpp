@@ -188,10 +188,19 @@ void HeadMachine::stop(study::StopRequested what) {
 /// trials may leave out some of them.)
 void HeadMachine::judge_what_was_read(const wire::GroupOver& m) {
     using study::TrialPhase;
+    if (m.unread.empty() || phase_ != Phase::running) return;
     const tuner::State& state = tuner_.state();
-    const auto judged = state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
-    const auto winding_down = state.trials.live_attempts() - state.in(TrialPhase::running);
-    if (m.unread.empty() || judged > winding_down || phase_ != Phase::running) return;
+    auto ended = state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
+    std::optional<study::TrialId> last; // those that still hold ranks, like this one, do not count
+    for (const auto& worker : state.placement.workers()) {
+        if (!worker.trial || worker.trial == last) continue;
+        last = worker.trial;
+        const tuner::Trial& t = state.trial(*last);
+        if (t.attempt.ranks.front() == worker.info.rank && winds_down(t) && t.phase != TrialPhase::waiting &&
+            t.phase != TrialPhase::failed)
+            --ended;
+    }
+    if (ended > 0) return;
     study::StopRequested body{"trial #" + std::to_string(m.over.trial.value()) + " never read " + base::join(m.unread) +
                                   " of the study file: remove it there, read it in the " +
                                   "trainable, or give it a condition that says when it applies",

@@ -42,16 +42,19 @@ double resident_mib() {
 /// Logs the records that people look for at 2 a.m.; the journal has all of them.
 struct RecordLogger {
     base::LogSink& log;
+    const tuner::State& state;
 
     void operator()(const study::AttemptEnded& ended) const {
         if (ended.outcome < study::AttemptOutcome::failed) return;
+        const study::TrialPhase phase = state.trial(ended.trial).phase;
         log.write(LogLevel::warning, "attempt",
                   {{"trial", id_text(ended.trial)},
                    {"attempt", std::to_string(ended.attempt.value())},
                    {"outcome", std::string(study::name(ended.outcome))},
                    {"action", ended.retry                                           ? "retry"
                               : ended.outcome == study::AttemptOutcome::unreachable ? "keep"
-                                                                                    : "close"},
+                              : study::is_final(phase)                              ? "close"
+                                                                                    : "none"},
                    {"message", study::describe(ended.failure)}});
     }
     void operator()(const study::TrialClosed& closed) const {
@@ -103,7 +106,7 @@ HeadObserver::HeadObserver(Observer* next, base::LogSink& log, studydir::Publish
 
 void HeadObserver::on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
                               const HeadFigures& figures) {
-    for (const auto& record : records) std::visit(RecordLogger{log_}, record);
+    for (const auto& record : records) std::visit(RecordLogger{log_, tuner.state()}, record);
     if (next_ != nullptr) next_->on_records(tuner, records, figures);
 }
 

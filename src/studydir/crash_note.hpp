@@ -23,7 +23,7 @@ enum class CrashCause : std::uint8_t {
 /// Sets the file of this rank's note. Call once, before the other functions.
 void prepare_crash_note(const std::string& study_directory, base::Incarnation incarnation, base::Rank rank);
 
-/// Sets the attempt that this rank works on. AttemptId zero means none: then no note is written.
+/// Sets the attempt that this rank works on. Attempt zero means none: then no note is written.
 void note_attempt(const wire::AttemptKey& key);
 
 /// Writes the note. Async-signal-safe; only the first call writes. `message` is one line.

@@ -114,7 +114,8 @@ void note_pace(Core& core, double before, double after) {
 
 void apply_one(Core& core, const study::TrialStarted& r) {
     Trial& t = trial(core, r.trial);
-    if (t.phase != TrialPhase::waiting) impossible(named(r.trial) + " is started while it does not wait");
+    if (t.phase != TrialPhase::waiting || t.attempt.live)
+        impossible(named(r.trial) + " is started while it does not wait");
     if (r.attempt != t.attempt.id.next()) impossible("attempts are not 1, 2, 3, ...");
     if (r.ranks.empty()) impossible("a trial is started on no rank");
     if (t.attempt.id == AttemptId{}) t.started = r.at;
@@ -280,9 +281,10 @@ void close(Core& core, TrialId id, TrialPhase phase, Reason reason, double a, do
 }
 
 /// The ranks of a trial that has its result failed when they were to save and to stop: it has failed after all. Nobody
-/// decides anew: schedulers and searchers keep the result.
+/// decides anew: schedulers and searchers keep the result. When that happens depends on the machine.
 void spoil(Core& core, TrialId id, StudyTime at) {
     if (!is_final(trial(core, id).phase)) return;
+    lose_determinism(core);
     trial(core, id).ended = at;
     close(core, id, TrialPhase::failed, Reason::exception, 0.0, 0.0);
 }

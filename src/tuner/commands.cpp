@@ -115,7 +115,8 @@ void tell(const Core& core, TrialId id, Sent& sent, std::vector<study::Command>&
         sent.decided = attempt.decided;
         if (verdict.verb != Verb::go_on) sent.end = verdict.reason;
     }
-    const Verdict end = winds_down(t) ? as_told(core, id, t.verdict) : interruption(core, id);
+    const bool ends = winds_down(t) || t.verdict.verb == Verb::stop; // closed by the next record
+    const Verdict end = ends ? as_told(core, id, t.verdict) : interruption(core, id);
     if (end.verb != Verb::go_on && end.reason != std::exchange(sent.end, end.reason))
         commands.emplace_back(study::Interrupt{id, attempt.id, core.state.incarnation, end});
 }
@@ -134,6 +135,8 @@ std::vector<study::Command> pending_commands(const Core& core) {
     }
     tell_all(core, [&](TrialId id) {
         Sent nothing;
+        tell(core, id, nothing, commands);
+        nothing.end = Reason::none; // a group that had gone on drops the verdict on an earlier report
         tell(core, id, nothing, commands);
     });
     for (const Ticket& ticket : core.state.tickets.open())

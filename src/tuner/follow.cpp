@@ -63,7 +63,7 @@ void follow(const Core& core, const study::AttemptEnded& r, Round& round) {
     if (saying.against_host)
         round.push(JudgePlace{core.state.placement.only_host_of(t.attempt.ranks),
                               core.state.placement.device_of(t.attempt.ranks, r.failure.rank)});
-    if (t.phase == TrialPhase::paused) round.push(Evict{});
+    if (!is_final(t.phase)) round.push(Evict{});
     round.push(Retain{r.trial});
     // The trial goes on from the previous checkpoint, or from scratch.
     if (r.outcome == AttemptOutcome::unreadable && r.retry) {
@@ -126,11 +126,15 @@ void follow(const Core& core, const study::JobDied& r, Round& round) {
 }
 
 void follow(const Core& core, const study::IncarnationBegan&, Round& round) {
-    // Trials that had been told to stop when the previous head died need no ranks to be closed.
+    // Trials that had been told to stop when the previous head died need no ranks to be closed. What was kept for ranks
+    // that were about to save is looked at again.
+    round.push(Evict{});
     for (auto i = static_cast<std::uint32_t>(core.state.trials.size()); i-- > 0;) {
         const Trial& t = core.state.trials[i];
         if (t.verdict.verb == Verb::stop && !is_final(t.phase))
             round.push(Close{TrialId{i}, phase_after(t.verdict.reason), t.verdict, t.failure});
+        else if (!t.checkpoints.empty() && t.phase != TrialPhase::waiting)
+            round.push(Retain{TrialId{i}});
     }
 }
 

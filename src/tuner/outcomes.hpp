@@ -8,15 +8,16 @@
 
 namespace ranktune::tuner {
 
-/// What the group of the attempt that ended had been told. yield: it was asked for its ranks, by another trial, a user
-/// or the end of the job. pause: its trial is paused, and needs the state that it saves. out: its trial has its result,
-/// or goes on from another state; only ranks come back. (In a deterministic study also where its trial is paused.)
+/// What the group of the attempt that ended had been told. yield: it was asked for its ranks, by another trial or
+/// a user. pause: the job ends, or its trial is paused and needs the state that it saves. out: its trial has its
+/// result, or goes on from another state; only ranks come back. (In a deterministic study also where its trial is
+/// paused.)
 enum class Told : std::uint8_t { go_on, yield, pause, out };
 inline constexpr std::size_t told_count = 4;
 
-/// What happens to the trial. (One that was told to pause stays paused where another one waits.)
+/// What happens to the trial. (One that is paused stays so where another one waits.)
 enum class Then : std::uint8_t {
-    pauses,      ///< pauses, without ranks
+    pauses,      ///< waits, and nothing is held against it
     waits,       ///< for ranks, to go on from its newest checkpoint
     may_fail,    ///< waits, while failure.max_failures allows it and it does not fail again in the same words
     fails,       ///< has failed: another attempt would fail like this one

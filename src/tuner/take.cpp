@@ -27,9 +27,9 @@ study::JobDied death_of_job(const Core& core, const study::JobDeath& death, Stud
         if (!is_current(core, note.trial, note.attempt, core.state.incarnation)) continue;
         const auto same = [&](const study::JobDied::Note& entry) { return entry.note.trial == note.trial; };
         if (std::ranges::any_of(record.notes, same)) continue; // two ranks of one trial
-        // (An attempt that winds down is no longer that of the trial.)
+        // (A trial that has its result is not charged.)
         record.notes.push_back(
-            {note, winds_down(core.state.trials[note.trial]) || may_retry(core, note.trial, note.failure.message)});
+            {note, told(core, note.trial) == Told::out || may_retry(core, note.trial, note.failure.message)});
     }
     return record;
 }
@@ -54,7 +54,7 @@ Next take(const Core& core, const study::Began& event, Round& round) {
 
 /// A metric with a new name gets the next number first.
 Next take(const Core& core, const study::ReportArrived& event, Round& round) {
-    // What an attempt reports while it winds down comes too late: it is told again what was decided.
+    // What an attempt reports while it winds down comes too late.
     round.stale = !is_current(core, event.trial, event.attempt, event.incarnation) ||
                   core.state.trials[event.trial].attempt.abandoned || winds_down(core.state.trials[event.trial]);
     if (round.stale) return {};
@@ -136,7 +136,8 @@ Told told(const Core& core, TrialId id) {
     const Trial& t = core.state.trials[id];
     const bool pauses = t.verdict.verb == Verb::pause && !is_final(t.phase) && core.admission->charges_paused();
     if (winds_down(t)) return pauses ? Told::pause : Told::out;
-    return core.admission->is_leaving(id) || t.on_hold || core.state.draining ? Told::yield : Told::go_on;
+    if (core.state.draining) return Told::pause;
+    return core.admission->is_leaving(id) || t.on_hold ? Told::yield : Told::go_on;
 }
 
 /// The end of an attempt, by the table of outcomes.
@@ -148,7 +149,7 @@ study::AttemptEnded end_of(const Core& core, TrialId id, AttemptOutcome outcome,
     // Other trials could save, so this one is at fault.
     if (outcome == AttemptOutcome::stateless && core.state.retention.ever_saved()) end.outcome = AttemptOutcome::failed;
     if (t.attempt.abandoned || outcome == AttemptOutcome::lost) {
-        const bool at_fault = t.attempt.at_fault;
+        const bool at_fault = t.attempt.at_fault && had_been != Told::out;
         const auto fault = core.admission->disturbance_is_a_loss() ? AttemptOutcome::disturbed : AttemptOutcome::failed;
         end.outcome = at_fault ? fault : AttemptOutcome::lost;
         end.failure = at_fault ? t.failure : t.attempt.abandoned ? Failure{} : failure;

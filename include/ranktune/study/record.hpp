@@ -104,9 +104,9 @@ struct CheckpointReleased {
     friend bool operator==(const CheckpointReleased&, const CheckpointReleased&) = default;
 };
 
-/// An attempt is over and its living ranks are free. The trial becomes paused, waits again (retry), or is closed by the
-/// record that follows. (In deterministic mode, verdicts and ends take effect with the records Reported and
-/// TrialClosed, when their turn comes; this record only frees the ranks.)
+/// An attempt is over and its living ranks are free. A trial that ran waits again (retry), or is closed by a record
+/// that follows, in a deterministic study when its turn comes. What a trial was judged has taken effect before, with
+/// Reported and TrialClosed; one that was told to stop and whose ranks fail now has failed.
 struct AttemptEnded {
     TrialId trial;
     AttemptId attempt;

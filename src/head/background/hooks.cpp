@@ -57,9 +57,13 @@ void Hooks::on_records(const tuner::Tuner& tuner, const std::vector<study::Recor
                        const HeadFigures& figures) {
     bool any = false;
     for (const study::Record& record : records) {
+        if (spec_.on_trial_end.empty()) break;
         const auto* closed = std::get_if<study::TrialClosed>(&record);
-        if (closed == nullptr || spec_.on_trial_end.empty()) continue;
-        Facts facts = facts_of_trial(tuner, closed->trial);
+        const auto* ended = std::get_if<study::AttemptEnded>(&record);
+        if (closed != nullptr && tuner.state().trial(closed->trial).attempt.live) saving_.insert(closed->trial);
+        const bool saved = ended != nullptr && saving_.erase(ended->trial) > 0;
+        if (!saved && (closed == nullptr || saving_.contains(closed->trial))) continue;
+        Facts facts = facts_of_trial(tuner, saved ? ended->trial : closed->trial);
         const std::lock_guard lock(mutex_);
         if (trials_.size() >= most_waiting)
             ++dropped_;

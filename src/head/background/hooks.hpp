@@ -6,6 +6,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,7 +52,8 @@ class Hooks final : public Observer {
     process::Waker& waker_;
     base::LogSink& log_;
     std::mutex mutex_;
-    std::deque<Facts> trials_; ///< that have ended
+    std::deque<Facts> trials_;        ///< that have ended
+    std::set<study::TrialId> saving_; ///< closed, and their ranks still save; of the head's thread alone
     std::optional<std::string> note_;
     process::Background::Clock::time_point until_ = process::Background::Clock::time_point::max();
     std::uint64_t failures_ = 0; ///< of the thread, then of study_ended

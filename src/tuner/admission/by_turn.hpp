@@ -72,7 +72,7 @@ class ByTurn final : public Admission {
     const schedulers::Scheduler& scheduler_;
     LogicalTime time_;
     bool draining_ = false;     ///< nothing takes effect until the next incarnation
-    std::set<TrialId> leaving_; ///< hold ranks that will come back by themselves: winding, or asked to yield
+    std::set<TrialId> leaving_; ///< hold ranks that will come back by themselves: winding down, or asked to yield
     // Derived.
     std::set<TrialId> unslotted_; ///< reopened trials that wait for a slot
     std::set<TrialId> unsaved_;   ///< parked, and have to save
