@@ -315,7 +315,7 @@ void World::advance(TrialId trial) {
     if (t.phase == Phase::held && !chance(options_.failure) && !chance(options_.loss)) {
         if (chance(0.5)) return;
         save(trial); // it gives its ranks to others
-        lose_ranks(trial);
+        attempt_over(trial, AttemptOutcome::paused);
     } else if (t.phase != Phase::running && t.phase != Phase::held) {
         wind_down(trial);
     } else if (chance(options_.failure)) {
@@ -330,16 +330,11 @@ void World::advance(TrialId trial) {
     }
 }
 
-void World::lose_ranks(TrialId trial) {
-    trials_[trial.value()].holds_ranks = false;
-    apply(study::AttemptEnded{trial, base::AttemptId(1), {}, AttemptOutcome::paused, false, {}});
-}
-
 /// Its verdict has taken effect before: when the group saves and ends depends on the machine.
 void World::wind_down(TrialId trial) {
     const schedulers::Work before = driver_.work(pool());
     if (trials_[trial.value()].verdict.verb == Verb::pause && !chance(options_.loss)) save(trial);
-    lose_ranks(trial);
+    attempt_over(trial, AttemptOutcome::paused);
     require(!options_.by_turn || driver_.work(pool()) == before,
             "in a deterministic study it does not matter when the attempt of a paused trial ends");
 }
@@ -458,7 +453,6 @@ void World::save(TrialId trial) {
     t.checkpoints.erase(t.checkpoints.begin());
 }
 
-/// Of a trial that runs, or waits at a barrier.
 void World::attempt_over(TrialId trial, AttemptOutcome outcome) {
     Trial& t = trials_[trial.value()];
     t.holds_ranks = false;

@@ -95,7 +95,6 @@ class World {
     schedulers::Work ask_next(const schedulers::Pool& pool);
     schedulers::Pool pool() const;
     void wind_down(base::TrialId trial);
-    void lose_ranks(base::TrialId trial);
     bool chance(double probability) { return random_.uniform() < probability; }
     std::vector<base::TrialId> in(std::initializer_list<Phase> phases) const;
     std::vector<base::TrialId> busy() const;

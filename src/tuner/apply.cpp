@@ -303,9 +303,7 @@ void apply_one(Core& core, const study::AttemptEnded& r) {
     if (r.outcome == AttemptOutcome::paused && core.state.draining && ran && core.spec.checkpoint.supported)
         core.state.pace.learn_from_pause(t, core.spec.trainable.program.has_value(), trained_up_to(core, nullptr));
     core.state.blame.attempt_ended(r.trial, t, r.outcome, r.failure, core.state.placement);
-    const bool unsaved = r.outcome == AttemptOutcome::unsaved;
-    // (While the study drains, its program may have been told to save and to end.)
-    if (unsaved && had_been == Told::go_on) t.dies_saving = true;
+    if (r.outcome == AttemptOutcome::unsaved && had_been == Told::go_on) t.dies_saving = true;
     t.failure = r.failure;
     if (had_been == Told::out) {
         end_attempt(core, r.trial);

@@ -116,9 +116,9 @@ void tell(const Core& core, TrialId id, Sent& sent, std::vector<study::Command>&
         if (verdict.verb != Verb::go_on) sent.end = verdict.reason;
     }
     const bool ends = winds_down(t) || t.verdict.verb == Verb::stop; // closed by the next record
-    const Verdict end = ends ? as_told(core, id, t.verdict) : interruption(core, id);
+    const Verdict end = ends ? t.verdict : interruption(core, id);
     if (end.verb != Verb::go_on && end.reason != std::exchange(sent.end, end.reason))
-        commands.emplace_back(study::Interrupt{id, attempt.id, core.state.incarnation, end});
+        commands.emplace_back(study::Interrupt{id, attempt.id, core.state.incarnation, as_told(core, id, end)});
 }
 
 void tell_all(const Core& core, const std::function<void(TrialId)>& tell) {
