@@ -188,9 +188,32 @@ TEST_CASE("damage in a program's checkpoint is found before anybody uses it", "[
     };
     damage(place / "optimizer/state 1", "abd");
     damage(place / "optimizer/state 1", "ab");
-    damage(place.parent_path() / manifest_name, "ranktune checkpoint folder 1\n");
     fs::remove(place / "empty");
     CHECK_THROWS_AS(saved.store.locate(reference), base::IoError);
+}
+
+TEST_CASE("a manifest that a loss of power took is made again from the files, if they are the journal's", "[storage]") {
+    Saved saved;
+    fs::create_directory_symlink("optimizer", saved.scratch + "/model/latest");
+    const auto reference = saved.store.adopt(key, saved.scratch + "/model", true);
+    const fs::path place = saved.store.locate(reference);
+    const fs::path manifest = place.parent_path() / manifest_name;
+    const std::string whole = read_file(manifest);
+    for (const std::string& left : {std::string(), whole.substr(0, 40), std::string(whole.size(), '\0')}) {
+        std::ofstream(manifest, std::ios::binary | std::ios::trunc) << left;
+        CHECK(saved.store.locate(reference) == place);
+    }
+    fs::remove(manifest);
+    CHECK(saved.store.locate(reference) == place);
+    write_file(place / "added", "x"); // known to be foreign only by the manifest
+    CHECK_THROWS_AS(saved.store.locate(reference), DamageError);
+    std::ofstream(manifest, std::ios::binary) << whole;
+    CHECK(saved.store.locate(reference) == place);
+    fs::remove(manifest);
+    fs::remove(place / "added");
+    fs::permissions(place / "optimizer/state 1", fs::perms::owner_all);
+    write_file(place / "optimizer/state 1", "abd");
+    CHECK_THROWS_AS(saved.store.locate(reference), DamageError);
 }
 
 TEST_CASE("what a framework has not saved whole is refused", "[storage]") {

@@ -290,15 +290,52 @@ class Adoption {
     std::map<std::string, unsigned> entered_;
 };
 
-std::string manifest_text(const CheckpointKey& key, const std::string& entry, const std::vector<Listed>& files,
-                          const std::vector<Link>& links) {
+/// What a checkpoint holds, in any order.
+struct Contents {
+    std::vector<Listed> files;
+    std::vector<Link> links;
+};
+
+/// `trial`: its number.
+std::string manifest_text(const std::string& trial, std::uint64_t iteration, const std::string& entry,
+                          Contents contents) {
+    std::ranges::sort(contents.files, {}, &Listed::path);
+    std::ranges::sort(contents.links, {}, &Link::path);
     std::string text(manifest_title);
-    text += "\ntrial " + std::to_string(key.trial.value()) + "\niteration " + std::to_string(key.iteration);
-    text += "\nentry " + entry + "\n";
-    for (const Listed& file : files)
+    text += "\ntrial " + trial + "\niteration " + std::to_string(iteration) + "\nentry " + entry + "\n";
+    for (const Listed& file : contents.files)
         text += hex(file.digest) + " " + std::to_string(file.bytes) + " " + file.path + "\n";
-    for (const Link& link : links) text += "link " + hex(base::digest_of(link.text)) + " " + link.path + "\n";
+    for (const Link& link : contents.links) text += "link " + hex(base::digest_of(link.text)) + " " + link.path + "\n";
     return text;
+}
+
+void look_through(FileSystem& files, const std::string& folder, const std::string& inside, Contents& contents) {
+    const std::string path = folder + "/" + inside;
+    switch (files.kind(path)) {
+        case FileSystem::Kind::file: {
+            const auto saved = files.open(path, FileSystem::Open::read);
+            contents.files.push_back({inside, saved->size(), digest_of_file(*saved)});
+            break;
+        }
+        case FileSystem::Kind::link:
+            contents.links.push_back({inside, files.link_text(path)});
+            break;
+        case FileSystem::Kind::directory:
+            for (const std::string& name : files.list(path)) look_through(files, folder, inside + "/" + name, contents);
+            break;
+        default:
+            break;
+    }
+}
+
+/// The manifest of what lies in a checkpoint's folder now; empty: no entry, or several.
+std::string manifest_of(FileSystem& files, const std::string& folder, std::uint64_t iteration) {
+    std::vector<std::string> entries = files.list(folder);
+    std::erase(entries, manifest_name);
+    if (entries.size() != 1) return {};
+    Contents contents;
+    look_through(files, folder, entries[0], contents);
+    return manifest_text(name_of(folder_above(folder)), iteration, entries[0], std::move(contents));
 }
 
 struct Manifest {
@@ -362,11 +399,11 @@ study::CheckpointRef CheckpointStore::adopt(const CheckpointKey& key, const std:
     try {
         Adoption adoption(files_, files_.resolve(directory_), folder);
         adoption.bring(inventory);
-        const std::string text = manifest_text(key, entry, adoption.listed(), inventory.links);
-        // Nobody reads it before the journal has its digest: it needs no temporary name.
-        const auto manifest = files_.open(folder + "/" + manifest_name, FileSystem::Open::create_new);
-        manifest->write_at(0, std::as_bytes(std::span(text)));
-        manifest->sync();
+        const std::string text = manifest_text(std::to_string(key.trial.value()), key.iteration, entry,
+                                               {adoption.listed(), inventory.links});
+        // Nobody reads it before the journal has its digest: it needs no temporary name. Nor a sync: see `locate`.
+        files_.open(folder + "/" + manifest_name, FileSystem::Open::create_new)
+            ->write_at(0, std::as_bytes(std::span(text)));
         files_.sync_directory(folder);
         for (const Listed& file : adoption.listed()) reference.bytes += file.bytes;
         reference.digest = base::digest_of(text);
@@ -389,9 +426,11 @@ void set_aside(FileSystem& files, const std::string& study_directory, const std:
 std::string CheckpointStore::locate(const study::CheckpointRef& checkpoint) {
     const std::string folder = directory_ + "/" + checkpoint.path;
     const std::string manifest_path = folder + "/" + manifest_name;
-    const std::string text = read_text(files_, manifest_path);
+    std::string text = files_.exists(manifest_path) ? read_text(files_, manifest_path) : std::string();
     if (text.starts_with(set_aside_title))
         throw DamageError("'" + folder + "' was set aside: " + text.substr(set_aside_title.size()));
+    // A loss of power may take the manifest, never the files: if they give the journal's digest, nothing is lost.
+    if (base::digest_of(text) != checkpoint.digest) text = manifest_of(files_, folder, checkpoint.iteration);
     if (base::digest_of(text) != checkpoint.digest)
         throw DamageError("'" + folder + "' is not the checkpoint that the journal names: the digests differ");
     const Manifest manifest = parse_manifest(text, manifest_path);
