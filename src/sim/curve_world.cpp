@@ -33,6 +33,7 @@ enum Draw : std::uint32_t {
     draw_notice = 7U << 16,
     draw_load = 8U << 16,
     draw_preparation = 9U << 16,
+    draw_resize = 10U << 16,
 };
 
 constexpr std::uint32_t low16(std::uint64_t value) { return static_cast<std::uint32_t>(value & 0xFFFFU); }
@@ -303,6 +304,9 @@ void CurveWorld::after_report(Group& group) {
         obey(group, *group.interrupt);
     } else if (group.iteration >= group.decision_point) {
         group.phase = Group::Phase::waiting;
+    } else if (draw(group.start.trial.value(), draw_resize + low16(group.iteration)) < options_.resize_rate) {
+        obey(group, {Verb::pause, study::Reason::none, 0.0, 0.0});
+        group.outcome = AttemptOutcome::resized;
     } else {
         train_on(group);
     }

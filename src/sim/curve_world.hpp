@@ -34,6 +34,7 @@ struct CurveOptions {
     double notice_rate = 0.0;       ///< share of members that notice a partner's death on their own
     double unreadable_rate = 0.0;   ///< share of starts that find their checkpoint damaged
     double unreachable_rate = 0.0;  ///< share of starts that cannot read their checkpoint now
+    double resize_rate = 0.0;       ///< share of reports after which the group saves and gives its ranks back, unasked
     base::Iteration save_every = 0; ///< 0: only before a pause or an end
     /// If set, seeds what trials report and how they end, instead of the run's seed: then both are the same in every
     /// life.

@@ -197,6 +197,7 @@ void draw_deaths(RngStream& rng, ClusterOptions& life) {
     if (chance(rng, 0.1)) life.stop_at_once_at = between(rng, 0s, 20s);
     life.curve.unreadable_rate = pick(rng, {0.0, 0.0, 0.3});
     life.curve.unreachable_rate = pick(rng, {0.0, 0.0, 0.3});
+    life.curve.resize_rate = pick(rng, {0.0, 0.0, 0.2});
 }
 
 } // namespace ranktune::sim

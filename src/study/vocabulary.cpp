@@ -66,8 +66,9 @@ constexpr std::string_view askers[] = {"",        "ranktune stop", "Ctrl-C",  "S
 static_assert(std::size(askers) == static_cast<std::size_t>(last_asker) + 1);
 constexpr std::string_view origins[] = {"searcher", "ticket", "stopgap", "start", "user", "repeat"};
 static_assert(std::size(origins) == static_cast<std::size_t>(last_origin) + 1);
-constexpr std::string_view outcomes[] = {"paused",  "stopped",   "finished",    "failed",    "lost",      "unreadable",
-                                         "unsaved", "disturbed", "unreachable", "unstarted", "stateless", "oversized"};
+constexpr std::string_view outcomes[] = {"paused",     "stopped",   "finished",  "failed",      "lost",
+                                         "unreadable", "unsaved",   "disturbed", "unreachable", "unstarted",
+                                         "stateless",  "oversized", "resized"};
 static_assert(std::size(outcomes) == static_cast<std::size_t>(last_attempt_outcome) + 1);
 
 } // namespace

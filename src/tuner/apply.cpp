@@ -118,6 +118,9 @@ void apply_one(Core& core, const study::TrialStarted& r) {
         impossible(named(r.trial) + " is started while it does not wait");
     if (r.attempt != t.attempt.id.next()) impossible("attempts are not 1, 2, 3, ...");
     if (r.ranks.empty()) impossible("a trial is started on no rank");
+    std::uint64_t of_roles = 0;
+    for (const study::Role& role : r.roles) of_roles += role.size;
+    if (!r.roles.empty() && of_roles != r.ranks.size()) impossible("the roles of a trial have other ranks than it has");
     if (t.attempt.id == AttemptId{}) t.started = r.at;
     const std::uint32_t takeover = takeover_of(t, t.generation());
     if (takeover != takeover_in(t, r.attempt)) t.changes.push_back({r.attempt, takeover});
@@ -128,7 +131,7 @@ void apply_one(Core& core, const study::TrialStarted& r) {
         if (from < t.iteration) t.window.clear(); // these results will be reported again
     }
     core.state.placement.take(r.trial, r.ranks);
-    core.state.trials.begin_attempt(r.trial, r.attempt, r.ranks, r.at, from);
+    core.state.trials.begin_attempt(r, from);
     core.state.retention.list(r.trial, t, core.spec);
     note_pace(core, 0.0, t.pace);
     if (core.admission->keeps_the_line()) return;

@@ -72,7 +72,8 @@ study::StartTrial start_command(const Core& core, TrialId id) {
             .seconds = t.seconds,
             .decision_point = t.decision_point,
             .between_failures = mean_time_between_failures(core.state, core.spec.checkpoint),
-            .to_beat = to_beat(core, id)};
+            .to_beat = to_beat(core, id),
+            .roles = t.attempt.roles};
 }
 
 /// Why the group of a trial that runs is to give its ranks back; go_on: it is not.

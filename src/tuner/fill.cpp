@@ -231,7 +231,7 @@ Next started(const Core& core, TrialId id, StudyTime now) {
     const auto gpus = asked ? static_cast<std::uint32_t>(std::lround(whole * wanted.gpu_share)) : 0U;
     study::StartFrom from = start_of(t).from;
     std::vector<Rank> ranks = ranks_for(core, t, from);
-    return study::TrialStarted{id, t.attempt.id.next(), now, std::move(ranks), std::move(from), gpus};
+    return study::TrialStarted{id, t.attempt.id.next(), now, std::move(ranks), std::move(from), gpus, wanted.roles};
 }
 
 /// Suspects are tried one at a time, in trial order. Only cleared trials run beside a suspect.

@@ -34,6 +34,7 @@ struct Table {
         /* unstarted   */ {{{{unstarted, waits},         {unstarted, waits},         {unstarted, waits},         {unstarted, nothing}}},     {.against_host = true, .ends_study = Reason::unstarted}},
         /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
         /* oversized   */ {{{{oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, spoils}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
+        /* resized     */ {{{{resized, waits},           {resized, waits},           {resized, pauses},          {resized, nothing}}},       {.clears_host = true, .clears_trial = true}},
     }};
 };
 // clang-format on

@@ -58,11 +58,13 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     const auto held = static_cast<double>(core.state.trials.on_hold().size());
     if (!core.state.draining && held > 0.0)
         return {now, StudyOutcome::resumable, Reason::on_hold, text(Reason::on_hold, held)};
-    const bool any_success = std::any_of(core.state.trials.begin(), core.state.trials.end(),
-                                         [](const Trial& t) { return t.reported && t.phase != TrialPhase::failed; });
+    const bool silent = core.spec.may_be_silent;
+    const bool any_success = std::ranges::any_of(core.state.trials, [silent](const Trial& t) {
+        return (silent || t.reported) && t.phase != TrialPhase::failed;
+    });
     if (!any_success)
         return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
-    if (!core.state.best)
+    if (!core.state.best && !silent)
         return {now, StudyOutcome::no_success, Reason::never_finite, never_finite_sentence(core.state, core.spec)};
     const Reason reason = core.state.draining ? Reason::study_time : Reason::study_complete;
     if (too_many_failed(core.state, core.spec.failure))

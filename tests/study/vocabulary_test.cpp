@@ -61,6 +61,7 @@ TEST_CASE("phases and outcomes have their names", "[study]") {
     CHECK(name(AttemptOutcome::paused) == "paused");
     CHECK(name(AttemptOutcome::lost) == "lost");
     CHECK(name(AttemptOutcome::oversized) == "oversized");
+    CHECK(name(AttemptOutcome::resized) == "resized");
     CHECK(!is_final(TrialPhase::paused));
     CHECK(is_final(TrialPhase::finished));
 }

@@ -450,7 +450,7 @@ TEST_CASE("A death while a suspect is tried counts against the suspect only", "[
     s.trials.end_attempt(TrialId{1});
     s.die();
     REQUIRE(s.blame.suspects() == Ids{TrialId{0}});
-    s.trials.begin_attempt(TrialId{1}, AttemptId{2}, ranks({2}), {}, 0); // beside it
+    s.trials.begin_attempt({TrialId{1}, AttemptId{2}, {}, ranks({2}), {}}, 0); // beside it
     s.die();
     CHECK(s.trials[0].deaths == 3);
     CHECK(s.trials[0].deaths_alone == 1);

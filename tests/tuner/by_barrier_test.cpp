@@ -82,8 +82,9 @@ class Scene {
         apply(study::AttemptEnded{TrialId{id}, AttemptId{1}, {}, outcome, retry, {}});
     }
     void start(std::uint32_t id) {
-        trials_->begin_attempt(TrialId{id}, AttemptId{2}, trial(id).attempt.ranks, {}, trial(id).attempt.iteration);
-        apply(study::TrialStarted{TrialId{id}, AttemptId{2}, {}, trial(id).attempt.ranks, Fresh{}});
+        const study::TrialStarted started{TrialId{id}, AttemptId{2}, {}, trial(id).attempt.ranks, Fresh{}};
+        trials_->begin_attempt(started, trial(id).attempt.iteration);
+        apply(started);
     }
     void ask_to_yield(std::uint32_t id) { apply(study::YieldAsked{TrialId{id}, {}}); }
     void drain(Reason reason) { apply(study::DrainBegan{{}, reason, {}, Asker::none}); }

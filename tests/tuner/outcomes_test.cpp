@@ -24,7 +24,8 @@ using testing::SmallCore;
 constexpr std::array outcomes = {AttemptOutcome::paused,     AttemptOutcome::stopped,     AttemptOutcome::finished,
                                  AttemptOutcome::failed,     AttemptOutcome::lost,        AttemptOutcome::disturbed,
                                  AttemptOutcome::unreadable, AttemptOutcome::unreachable, AttemptOutcome::unstarted,
-                                 AttemptOutcome::unsaved,    AttemptOutcome::stateless,   AttemptOutcome::oversized};
+                                 AttemptOutcome::unsaved,    AttemptOutcome::stateless,   AttemptOutcome::oversized,
+                                 AttemptOutcome::resized};
 static_assert(outcomes.size() == static_cast<std::size_t>(last_attempt_outcome) + 1);
 
 /// What has been reported before trial 0's attempt ends. It trains on the first host, n0; trial 1 trains on the other.

@@ -32,10 +32,10 @@ namespace ranktune::tuner::testing {
 class SmallCore {
   public:
     explicit SmallCore(const std::string& text)
-        : spec_(study::parse_study(text, "small.toml", {},
-                                   ranktune::testing::known({ranktune::testing::any_trainable("any")}))),
-          core_(std::make_unique<Tuner>(spec_)),
-          twin_(std::make_unique<Tuner>(spec_)) {
+        : SmallCore(study::parse_study(text, "small.toml", {},
+                                       ranktune::testing::known({ranktune::testing::any_trainable("any")}))) {}
+    explicit SmallCore(study::StudySpec spec)
+        : spec_(std::move(spec)), core_(std::make_unique<Tuner>(spec_)), twin_(std::make_unique<Tuner>(spec_)) {
         Output out;
         core_->create("uuid", study::resolved_toml(spec_), "test", out);
         take(out);

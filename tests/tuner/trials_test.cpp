@@ -72,7 +72,7 @@ TEST_CASE("Trials are counted by their phases, and those that wait are listed in
     CHECK(trials.in(TrialPhase::running) == 0);
     CHECK(trials.waiting() == Ids{TrialId{0}, TrialId{1}, TrialId{3}});
 
-    trials.begin_attempt(TrialId{1}, AttemptId{1}, testing::ranks({2}), testing::at_second(3), 4);
+    trials.begin_attempt({TrialId{1}, AttemptId{1}, testing::at_second(3), testing::ranks({2}), {}}, 4);
     CHECK(trials[1].phase == TrialPhase::running);
     CHECK(trials[1].attempt.live);
     CHECK(trials[1].attempt.iteration == 4);

@@ -33,9 +33,10 @@ struct StartTrial {
     /// A report that beats this has a state worth keeping: the best value so far. nullopt: there is none, or it is this
     /// trial's own and its state was not saved. The largest number (mode "min": the lowest): no report has.
     std::optional<double> to_beat = {};
+    std::vector<Role> roles = {}; ///< as in TrialStarted
     static void fields(auto&& each, auto& r) {
         each(r.trial, r.attempt, r.incarnation, r.ranks, r.configuration, r.from, r.holders, r.generation, r.iteration,
-             r.seconds, r.decision_point, r.between_failures, r.to_beat);
+             r.seconds, r.decision_point, r.between_failures, r.to_beat, r.roles);
     }
     friend bool operator==(const StartTrial&, const StartTrial&) = default;
 };

@@ -64,8 +64,9 @@ struct TrialStarted {
     StudyTime at;
     std::vector<Rank> ranks; ///< ascending
     StartFrom from;
-    std::uint32_t gpu_share = 0; ///< of a GPU for each rank, in thousandths; 0: unspecified
-    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.at, r.ranks, r.from, r.gpu_share); }
+    std::uint32_t gpu_share = 0;  ///< of a GPU for each rank, in thousandths; 0: unspecified
+    std::vector<Role> roles = {}; ///< how `ranks` divide, in their order; empty: all do the same
+    static void fields(auto&& each, auto& r) { each(r.trial, r.attempt, r.at, r.ranks, r.from, r.gpu_share, r.roles); }
     friend bool operator==(const TrialStarted&, const TrialStarted&) = default;
 };
 

@@ -19,11 +19,19 @@ namespace ranktune::study {
 /// or `--no-amp`.
 enum class Flags : std::uint8_t { off, set, both };
 
+/// `result`: what becomes the only report of a program that ends: the last number on its standard output, or its exit
+/// code.
+enum class PrintedResult : std::uint8_t { none, last_number, exit_code };
+
 /// [trainable] with `command`: a program of the user, one process per rank. See docs/reference/program-protocol.md.
 struct ProgramSpec {
     std::string command; ///< study::CommandTemplate
     bool shell = false;  ///< run by /bin/sh -c instead of being split into words
     Flags flags = Flags::off;
+    std::vector<std::string> report; ///< regular expressions (study::PrintedValues); empty: the program reports itself
+    PrintedResult result = PrintedResult::none;
+    /// It knows nothing of ranktune: its results are in what it prints, and it hears no answer.
+    [[nodiscard]] bool prints() const { return !report.empty() || result != PrintedResult::none; }
     std::string directory;   ///< working directory, absolute
     bool checkpoints = true; ///< the program can save its state, so it may be paused
     struct Variable {
@@ -75,6 +83,7 @@ enum class Bind : std::uint8_t { automatic, cores, none };
 struct ResourceSpec {
     std::uint32_t ranks = 1;         ///< GpuUse::some: of trials without GPUs
     std::string ranks_parameter;     ///< `ranks = "{name}"`: the configuration's integer of that name; empty otherwise
+    std::vector<Role> roles;         ///< how the ranks of a trial divide; empty: all do the same
     std::uint32_t cpus_per_rank = 1; ///< threads of BLAS and the like
     GpuUse gpus = GpuUse::granted;
     double gpu_share = 1.0;                            ///< `gpus = 0.25`: a trial is one rank with this share of a GPU
@@ -167,6 +176,8 @@ struct StudySpec {
     std::uint64_t seed = 0;
     std::uint32_t max_concurrent = 0; ///< 0: as many as ranks allow
     std::optional<base::Duration> time_budget;
+    /// A trial may end without a report, and has finished then: it has done its work, and there is nothing to compare.
+    bool may_be_silent = false;
     bool deterministic = false; ///< logical time: the same study for every number of ranks; max_concurrent slots
 
     TrainableSpec trainable;

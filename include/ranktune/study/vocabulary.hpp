@@ -137,8 +137,8 @@ inline constexpr std::size_t phase_count = 6;
 /// intact (the file system, a newer format); nothing was trained. unsaved: told to pause or stop, it could not write
 /// its checkpoint. disturbed: failed for a cause outside the trial (out of memory, a time-out, an input or output
 /// error). unstarted: ranktune itself could not set it up (a folder, a file or a pipe of its own). stateless: told to
-/// pause, but its trainable gave no checkpoint. oversized: it needs more memory than its GPU has. Codes are written to
-/// the journal: append only.
+/// pause, but its trainable gave no checkpoint. oversized: it needs more memory than its GPU has. resized: its ranks
+/// are to change; the trial goes on with others from what was saved. Codes are written to the journal: append only.
 enum class AttemptOutcome : std::uint8_t {
     paused = 0,
     stopped = 1,
@@ -151,10 +151,19 @@ enum class AttemptOutcome : std::uint8_t {
     unreachable = 8,
     unstarted = 9,
     stateless = 10,
-    oversized = 11
+    oversized = 11,
+    resized = 12
 };
-inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::oversized;
+inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::resized;
 [[nodiscard]] std::string_view name(AttemptOutcome outcome);
+
+/// A part of a trial's ranks that do the same work, with a name of its own.
+struct Role {
+    std::string name;
+    std::uint32_t size = 0; ///< ranks
+    static void fields(auto&& each, auto& r) { each(r.name, r.size); }
+    friend bool operator==(const Role&, const Role&) = default;
+};
 
 /// A committed checkpoint. `path` is relative to the study directory.
 struct CheckpointRef {

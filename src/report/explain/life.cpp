@@ -35,7 +35,9 @@ void TrialLife::tell(const study::TrialStarted& start) {
         if (here != workers_.end() && std::ranges::find(hosts, here->host) == hosts.end()) hosts.push_back(here->host);
     }
     for (std::size_t i = 0; i < hosts.size(); ++i) text += (i == 0 ? " on " : ", ") + hosts[i];
-    text += " (" + ranks_text(start.ranks) + "), ";
+    text += " (" + ranks_text(start.ranks);
+    for (const study::Role& role : start.roles) text += fmt::format(", {} {}", role.size, role.name);
+    text += "), ";
     if (const auto* checkpoint = std::get_if<study::CheckpointRef>(&start.from))
         text += fmt::format("from iteration {}", checkpoint->iteration);
     else if (const auto* donor = std::get_if<study::Donor>(&start.from))

@@ -56,9 +56,11 @@ struct Attempt {
     Iteration iteration = 0; ///< of the last report (where it started, before the first one)
     Iteration decided = 0;   ///< newest report that it waited for a verdict on, and has one
     StudyTime since;         ///< its start, then its last report
-    std::vector<Rank> ranks; ///< kept after its end, for views
+    // Kept after its end, for views:
+    std::vector<Rank> ranks;
+    std::vector<Role> roles; ///< as in TrialStarted
     static void fields(auto&& each, auto& r) {
-        each(r.id, r.live, r.abandoned, r.at_fault, r.silent, r.iteration, r.decided, r.since, r.ranks);
+        each(r.id, r.live, r.abandoned, r.at_fault, r.silent, r.iteration, r.decided, r.since, r.ranks, r.roles);
     }
 };
 

@@ -87,10 +87,15 @@ void Trials::set_on_hold(TrialId id, bool held) {
     list(id);
 }
 
-void Trials::begin_attempt(TrialId id, AttemptId attempt, std::vector<Rank> ranks, StudyTime start, Iteration from) {
-    at(id).attempt = {.id = attempt, .live = true, .iteration = from, .since = start, .ranks = std::move(ranks)};
+void Trials::begin_attempt(const study::TrialStarted& started, Iteration from) {
+    at(started.trial).attempt = {.id = started.attempt,
+                                 .live = true,
+                                 .iteration = from,
+                                 .since = started.at,
+                                 .ranks = started.ranks,
+                                 .roles = started.roles};
     ++live_;
-    set_phase(id, TrialPhase::running);
+    set_phase(started.trial, TrialPhase::running);
 }
 
 void Trials::end_attempt(TrialId id) {

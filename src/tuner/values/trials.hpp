@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ranktune/base/huge_pages.hpp"
+#include "ranktune/study/record.hpp"
 #include "tuner/values/trial.hpp"
 
 namespace ranktune::tuner {
@@ -46,7 +47,7 @@ class Trials {
     void set_phase(TrialId id, TrialPhase phase);
     void set_on_hold(TrialId id, bool held);
     /// The trial runs.
-    void begin_attempt(TrialId id, AttemptId attempt, std::vector<Rank> ranks, StudyTime at, Iteration from);
+    void begin_attempt(const study::TrialStarted& started, Iteration from);
     /// The ranks of its attempt are back. The phase of the trial stays.
     void end_attempt(TrialId id);
     /// Restores the table and derives the rest.
