@@ -21,7 +21,7 @@ using base::TrialId;
 using study::Reason;
 using study::Verb;
 
-constexpr std::uint8_t schedule_version = 1;
+constexpr std::uint8_t schedule_version = 2;
 
 study::SchedulerPlan plan_schedule(const study::StudySpec& spec) {
     return {.words = "hyper-parameters on a schedule",
@@ -69,16 +69,16 @@ Work Schedule::next(const Pool& pool) const {
     return NothingLeft{};
 }
 
-const Schedule::Saved* Schedule::state_to_change(const Member& at) const {
+const SavedState* Schedule::state_to_change(const Member& at) const {
     const auto newest = std::find_if(at.saved.rbegin(), at.saved.rend(),
-                                     [&](const Saved& each) { return each.generation == at.generation(); });
+                                     [&](const SavedState& each) { return each.generation == at.generation(); });
     if (newest == at.saved.rend() || !must_change(at, at.iteration)) return nullptr;
     return at.obeyed || newest->iteration >= points_[at.passed] ? &*newest : nullptr;
 }
 
 std::optional<Exploit> Schedule::exploit_at(const Promotion& promotion) const {
     const Member& at = member(promotion.trial);
-    const Saved* state = state_to_change(at);
+    const SavedState* state = state_to_change(at);
     if (state == nullptr) return {};
     return Exploit{promotion.trial, state->iteration, configuration_at(at, at.iteration)};
 }
@@ -124,7 +124,7 @@ void Schedule::apply(const study::Record& record) {
         const study::CheckpointRef& checkpoint = saved->checkpoint;
         member(saved->trial).saved.push_back({checkpoint.iteration, checkpoint.generation, checkpoint.path});
     } else if (const auto* gone = std::get_if<study::CheckpointReleased>(&record)) {
-        std::erase_if(member(gone->trial).saved, [&](const Saved& each) { return each.path == gone->path; });
+        std::erase_if(member(gone->trial).saved, [&](const SavedState& each) { return each.path == gone->path; });
     } else if (const auto* change = std::get_if<study::Exploited>(&record)) {
         apply_to(*change);
     } else if (const auto* back = std::get_if<study::ExploitUndone>(&record)) {
@@ -173,53 +173,21 @@ void Schedule::attempt_over(TrialId trial, bool obeyed) {
 void Schedule::snapshot(study::Encoder& out) const {
     out.u8(schedule_version);
     out.varint(points_.size());
-    out.varint(members_.size());
-    for (const Member& at : members_) {
-        study::put(out, at.first);
-        out.varint(at.before.size());
-        for (const std::uint32_t passed : at.before) out.varint(passed);
-        out.varint(at.saved.size());
-        for (const Saved& saved : at.saved) {
-            out.varint(saved.iteration);
-            out.varint(saved.generation);
-            out.string(saved.path);
-        }
-        out.varint(at.iteration);
-        out.varint(at.passed);
-        out.u8(static_cast<std::uint8_t>(at.phase));
-        out.u8(at.obeyed ? 1 : 0);
-    }
+    study::put(out, members_);
 }
 
 void Schedule::restore(study::Decoder& in) {
     require_format(in.u8() == schedule_version, "schedule", "has another version");
     require_format(in.varint() == points_.size(), "schedule", "has another number of changes");
-    members_.clear();
+    study::get(in, members_);
     paused_.clear();
-    for (std::size_t n = in.count(); n > 0; --n) restore_member(in);
-    require_invariants(*this, "schedule");
-}
-
-void Schedule::restore_member(study::Decoder& in) {
-    Member& at = members_.emplace_back();
-    at.first = study::decoded<space::Configuration>(in);
-    at.first.share_names(members_.front().first);
-    for (std::size_t n = in.count(); n > 0; --n) at.before.push_back(static_cast<std::uint32_t>(in.varint()));
-    for (std::size_t n = in.count(); n > 0; --n) {
-        Saved& saved = at.saved.emplace_back();
-        saved.iteration = in.varint();
-        saved.generation = static_cast<std::uint32_t>(in.varint());
-        saved.path = in.string();
+    for (std::uint32_t i = 0; i < members_.size(); ++i) {
+        Member& at = members_[i];
+        require_format(at.phase <= Phase::over, "schedule", "has a phase that there is not");
+        at.first.share_names(members_.front().first);
+        if (at.phase == Phase::paused) paused_.insert(TrialId{i});
     }
-    at.iteration = in.varint();
-    at.passed = static_cast<std::uint32_t>(in.varint());
-    const std::uint8_t phase = in.u8();
-    require_format(phase <= static_cast<std::uint8_t>(Phase::over), "schedule", "has a phase that there is not");
-    at.phase = static_cast<Phase>(phase);
-    const std::uint8_t obeyed = in.u8();
-    require_format(obeyed <= 1, "schedule", "has a flag that is none");
-    at.obeyed = obeyed == 1;
-    if (at.phase == Phase::paused) paused_.insert(TrialId{static_cast<std::uint32_t>(members_.size() - 1)});
+    require_invariants(*this, "schedule");
 }
 
 void Schedule::check_invariants() const {

@@ -13,6 +13,7 @@
 #include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
+#include "schedulers/saved_state.hpp"
 
 namespace ranktune::schedulers {
 
@@ -45,20 +46,18 @@ class Schedule final : public Scheduler {
   private:
     /// saves: it has paused, and goes on from the state that its attempt saves before it ends.
     enum class Phase : std::uint8_t { runs, saves, paused, over };
-    struct Saved {
-        base::Iteration iteration = 0;
-        std::uint32_t generation = 0;
-        std::string path;
-    };
     struct Member {
         space::Configuration first;        ///< with which it was made
         std::vector<std::uint32_t> before; ///< `passed` at each of its takeovers, the oldest first
-        std::vector<Saved> saved;          ///< committed and not released, the oldest first
+        std::vector<SavedState> saved;     ///< committed and not released, the oldest first
         base::Iteration iteration = 0;     ///< of its newest report
         std::uint32_t passed = 0;          ///< changes of the schedule that it has taken over
         Phase phase = Phase::runs;
         bool obeyed = false; ///< its newest attempt ended because it was told to pause
         [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(before.size()); }
+        static void fields(auto&& each, auto& r) {
+            each(r.first, r.before, r.saved, r.iteration, r.passed, r.phase, r.obeyed);
+        }
     };
 
     [[nodiscard]] Member& member(base::TrialId trial);
@@ -71,13 +70,12 @@ class Schedule final : public Scheduler {
         return at.passed < points_.size() && iteration >= points_[at.passed];
     }
     /// The state that the trial changes with; null: it has not saved that state.
-    [[nodiscard]] const Saved* state_to_change(const Member& at) const;
+    [[nodiscard]] const SavedState* state_to_change(const Member& at) const;
     [[nodiscard]] space::Configuration configuration_at(const Member& at, base::Iteration iteration) const;
     void apply_to(const study::Exploited& record);
     void apply_to(const study::ExploitUndone& record);
     void attempt_over(base::TrialId trial, bool obeyed);
     void set_phase(base::TrialId trial, Phase phase);
-    void restore_member(study::Decoder& in);
 
     space::SearchSpace space_;
     std::vector<study::Scheduled> schedule_;

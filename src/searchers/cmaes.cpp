@@ -10,6 +10,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
+#include "ranktune/study/schema.hpp"
 #include "ranktune/study/spec.hpp"
 #include "searchers/coordinates/axes.hpp"
 #include "searchers/coordinates/tried.hpp"
@@ -168,14 +169,12 @@ void CmaEsSearcher::apply(const study::Record& record) {
 
 void CmaEsSearcher::snapshot(study::Encoder& out) const {
     out.u8(1);
-    out.varint(taken_.size());
-    for (const std::uint64_t each : taken_) out.varint(each);
+    study::put(out, taken_);
 }
 
 void CmaEsSearcher::restore(study::Decoder& in) {
     if (in.u8() != 1) throw base::FormatError("a snapshot of \"cmaes\" has an unknown version");
-    taken_.resize(in.count());
-    for (std::uint64_t& each : taken_) each = in.varint();
+    study::get(in, taken_);
     reading_ = {};
 }
 

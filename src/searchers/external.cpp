@@ -17,8 +17,6 @@ study::SearcherInfo describe_external();
 
 namespace {
 
-constexpr std::uint64_t no_ticket = std::numeric_limits<std::uint64_t>::max();
-
 /// A point of the sequence, or a random one if the space has too many parameters.
 space::Configuration spread_point(const space::SearchSpace& space, const std::optional<models::Sobol>& sequence,
                                   std::uint64_t seed, std::uint64_t index) {
@@ -104,21 +102,14 @@ void ExternalSearcher::snapshot(study::Encoder& out) const {
     out.u8(1);
     out.varint(failures_);
     out.varint(trials_.size());
-    for (std::size_t i = 0; i < trials_.size(); ++i) {
-        study::put(out, trials_[i].configuration);
-        out.varint(trials_[i].ticket.value_or(no_ticket));
-    }
+    for (std::size_t i = 0; i < trials_.size(); ++i) study::put(out, trials_[i]);
 }
 
 void ExternalSearcher::restore(study::Decoder& in) {
     if (in.u8() != 1) throw base::FormatError("a snapshot of \"external\" has an unknown version");
     failures_ = static_cast<std::uint32_t>(in.varint());
     trials_ = {};
-    for (std::size_t n = in.count(); n > 0; --n) {
-        ExternalTrial trial{study::decoded<space::Configuration>(in), std::nullopt};
-        if (const std::uint64_t ticket = in.varint(); ticket != no_ticket) trial.ticket = ticket;
-        trials_.push_back(std::move(trial));
-    }
+    for (std::size_t n = in.count(); n > 0; --n) trials_.push_back(study::decoded<ExternalTrial>(in));
 }
 
 bool stops_on_failure(const study::SearcherSpec& searcher) {

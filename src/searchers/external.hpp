@@ -32,6 +32,7 @@ struct ExternalSetting {
 struct ExternalTrial {
     space::Configuration configuration;
     std::optional<std::uint64_t> ticket; ///< nullopt: its configuration is not a prepared suggestion
+    static void fields(auto&& each, auto& r) { each(r.configuration, r.ticket); }
 };
 
 /// A preparation of `external`. The head recognises it (std::function::target) and has the user's program answer it.

@@ -62,28 +62,12 @@ std::vector<space::Configuration> SuggestedTickets::waiting() const {
 
 void SuggestedTickets::snapshot(study::Encoder& out) const {
     out.u8(1);
-    out.varint(open_.size());
-    for (const Open& each : open_) {
-        out.varint(each.number);
-        out.varint(each.others.size());
-        for (const std::uint64_t other : each.others) out.varint(other);
-        out.boolean(each.configuration.has_value());
-        if (each.configuration) study::put(out, *each.configuration);
-        out.boolean(each.waits);
-    }
+    study::put(out, open_);
 }
 
 void SuggestedTickets::restore(study::Decoder& in, std::string_view searcher) {
     if (in.u8() != 1) throw base::FormatError("a snapshot of \"" + std::string(searcher) + "\" has an unknown version");
-    open_.clear();
-    for (std::size_t n = in.count(); n > 0; --n) {
-        Open each;
-        each.number = in.varint();
-        for (std::size_t k = in.count(); k > 0; --k) each.others.push_back(in.varint());
-        if (in.boolean()) each.configuration = study::decoded<space::Configuration>(in);
-        each.waits = in.boolean();
-        open_.push_back(std::move(each));
-    }
+    study::get(in, open_);
 }
 
 std::vector<space::Configuration> ComputedTickets::of(const std::vector<SuggestedTickets::Open>& tickets) const {

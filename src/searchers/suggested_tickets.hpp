@@ -23,6 +23,7 @@ class SuggestedTickets {
         std::vector<std::uint64_t> others;                 ///< open when it was opened
         std::optional<space::Configuration> configuration; ///< prepared
         bool waits = true;                                 ///< no trial has taken it
+        static void fields(auto&& each, auto& r) { each(r.number, r.others, r.configuration, r.waits); }
     };
 
     void apply(const study::Record& record);

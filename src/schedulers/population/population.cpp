@@ -22,7 +22,7 @@ using base::TrialId;
 using study::Reason;
 using study::Verb;
 
-constexpr std::uint8_t population_version = 4;
+constexpr std::uint8_t population_version = 5;
 constexpr double level_of_t_test = 0.05;
 /// Draws for a donor before all that are possible are counted.
 constexpr int hasty_draws = 32;
@@ -93,12 +93,12 @@ Population::Standing Population::standing_of(const Report& report) const {
     return standing;
 }
 
-const Population::Saved* Population::publication(const Member& member) const {
-    const Saved* newest = nullptr;
+const SavedState* Population::publication(const Member& member) const {
+    const SavedState* newest = nullptr;
     if (member.phase == Phase::failed) return newest;
     // (What it saves before its next ready point is a state that it has taken over itself.)
     if (options_.saved_before_verdict && member.judged_as != member.generation()) return newest;
-    for (const Saved& each : member.saved) {
+    for (const SavedState& each : member.saved) {
         if (each.generation != member.generation()) continue;
         if (options_.saved_before_verdict && each.iteration != member.judged) continue;
         newest = &each;
@@ -221,7 +221,7 @@ std::optional<Iteration> Population::donated(TrialId trial) const {
     if (over_ >= options_.members) return {};
     if (!options_.saved_before_verdict && at.phase != Phase::closed)
         return {}; // of those that train, the newest serves
-    const Saved* saved = publication(at);
+    const SavedState* saved = publication(at);
     return saved == nullptr ? std::nullopt : std::optional(saved->iteration);
 }
 
@@ -442,7 +442,7 @@ void Population::undone(const study::ExploitUndone& record) {
 }
 
 void Population::released(const study::CheckpointReleased& record) {
-    std::erase_if(member(record.trial).saved, [&](const Saved& each) { return each.path == record.path; });
+    std::erase_if(member(record.trial).saved, [&](const SavedState& each) { return each.path == record.path; });
 }
 
 /// A score of a failed member is no score to beat for ever.
@@ -469,30 +469,7 @@ void Population::snapshot(study::Encoder& out) const {
     objective_.snapshot(out);
     out.varint(options_.interval);
     out.varint(barrier_);
-    out.varint(members_.size());
-    for (const Member& at : members_) {
-        study::put(out, at.configuration);
-        study::put(out, at.before);
-        for (const TrialId donor : at.donors) out.varint(donor.value());
-        out.varint(at.unreadable.size());
-        for (const TrialId donor : at.unreadable) out.varint(donor.value());
-        out.varint(at.saved.size());
-        for (const Saved& saved : at.saved) {
-            out.varint(saved.iteration);
-            out.varint(saved.generation);
-            out.string(saved.path);
-        }
-        out.varint(at.window.size());
-        for (const double score : at.window) out.f64(score);
-        out.varint(at.iteration);
-        out.varint(at.judged);
-        out.varint(at.judged_as);
-        out.f64(at.score);
-        out.u8(static_cast<std::uint8_t>(at.phase));
-        out.boolean(at.held);
-        out.boolean(at.choice.wanted);
-        out.varint(at.choice.donor ? at.choice.donor->value() + 1ULL : 0ULL);
-    }
+    study::put(out, members_);
     out.varint(rankings_.size());
     for (const Ranking& ranking : rankings_) ranking.snapshot(out);
 }
@@ -510,9 +487,8 @@ void Population::restore(study::Decoder& in) {
     paused_.clear();
     over_ = 0;
     over_there_.clear();
-    for (std::size_t n = in.count(); n > 0; --n) restore_member(in);
-    for (const Member& at : members_)
-        require_format(!at.choice.donor || at.choice.donor->value() < members_.size(), "pbt", "has an unknown donor");
+    study::get(in, members_);
+    for (std::uint32_t i = 0; i < members_.size(); ++i) restored(TrialId{i});
     for (const auto& [iteration, trial] : held_)
         if (iteration == barrier_) list_follower(trial);
     rankings_.assign(in.count(), Ranking{});
@@ -521,38 +497,14 @@ void Population::restore(study::Decoder& in) {
     require_invariants(*this, "pbt");
 }
 
-void Population::restore_member(study::Decoder& in) {
-    Member& at = members_.emplace_back();
-    at.configuration = study::decoded<space::Configuration>(in);
+void Population::restored(TrialId trial) {
+    Member& at = members_[trial.value()];
+    require_format(at.donors.size() == at.before.size(), "pbt", "has a generation without a donor");
+    require_format(at.window.size() <= options_.window, "pbt", "has too many scores");
+    require_format(at.phase <= Phase::failed, "pbt", "has a phase that there is not");
+    require_format(!at.choice.donor || at.choice.donor->value() < members_.size(), "pbt", "has an unknown donor");
     at.configuration.share_names(members_.front().configuration);
-    for (std::size_t n = in.count(); n > 0; --n) {
-        at.before.push_back(study::decoded<space::Configuration>(in));
-        at.before.back().share_names(at.configuration);
-    }
-    const auto trial_in = [&in] { return TrialId(static_cast<std::uint32_t>(in.varint())); };
-    for (std::size_t i = 0; i < at.before.size(); ++i) at.donors.push_back(trial_in());
-    for (std::size_t n = in.count(); n > 0; --n) at.unreadable.push_back(trial_in());
-    for (std::size_t n = in.count(); n > 0; --n) {
-        Saved& saved = at.saved.emplace_back();
-        saved.iteration = in.varint();
-        saved.generation = static_cast<std::uint32_t>(in.varint());
-        saved.path = in.string();
-    }
-    const std::size_t scores = in.count();
-    require_format(scores <= options_.window, "pbt", "has too many scores");
-    for (std::size_t i = 0; i < scores; ++i) at.window.push_back(in.f64());
-    at.iteration = in.varint();
-    at.judged = in.varint();
-    at.judged_as = static_cast<std::uint32_t>(in.varint());
-    at.score = in.f64();
-    const std::uint8_t phase = in.u8();
-    require_format(phase <= static_cast<std::uint8_t>(Phase::failed), "pbt", "has a phase that there is not");
-    at.phase = static_cast<Phase>(phase);
-    at.held = in.boolean();
-    at.choice.wanted = in.boolean();
-    if (const std::uint64_t donor = in.varint(); donor > 0)
-        at.choice.donor = TrialId(static_cast<std::uint32_t>(donor - 1));
-    const TrialId trial{static_cast<std::uint32_t>(members_.size() - 1)};
+    for (space::Configuration& each : at.before) each.share_names(at.configuration);
     if (at.held) held_.insert({at.judged, trial});
     if (Queue* queue = queue_of(at.phase)) queue->insert({at.iteration, trial});
     if (is_over(at.phase)) count_over(at, 1);

@@ -16,6 +16,7 @@
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
 #include "schedulers/rungs/ranking.hpp"
+#include "schedulers/saved_state.hpp"
 
 namespace ranktune::schedulers {
 
@@ -104,22 +105,18 @@ class Population final : public Scheduler {
 
   private:
     enum class Phase : std::uint8_t { waiting, running, paused, closed, failed };
-    struct Saved {
-        base::Iteration iteration = 0;
-        std::uint32_t generation = 0;
-        std::string path;
-    };
     /// What a member that should exploit somebody finds.
     struct Choice {
         bool wanted = false;
         std::optional<base::TrialId> donor;
+        static void fields(auto&& each, auto& r) { each(r.wanted, r.donor); }
     };
     struct Member {
         space::Configuration configuration;
         std::vector<space::Configuration> before; ///< one for each generation, the oldest first
         std::vector<base::TrialId> donors;        ///< of each generation but the first
         std::vector<base::TrialId> unreadable;    ///< donors at `judged` whose state could not be read
-        std::vector<Saved> saved;                 ///< committed and not released, the oldest first
+        std::vector<SavedState> saved;            ///< committed and not released, the oldest first
         std::vector<double> window;               ///< t_test: last scores of this generation, the oldest first
         base::Iteration iteration = 0;            ///< highest that was reported
         base::Iteration judged = 0;               ///< its newest ready point; 0: none
@@ -129,6 +126,10 @@ class Population final : public Scheduler {
         bool held = false; ///< its report of `judged` waits at the barrier
         Choice choice;     ///< while held, once the verdicts at this barrier have begun
         [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(before.size()); }
+        static void fields(auto&& each, auto& r) {
+            each(r.configuration, r.before, r.donors, r.unreadable, r.saved, r.window, r.iteration, r.judged,
+                 r.judged_as, r.score, r.phase, r.held, r.choice);
+        }
     };
     /// Where a report stands among those it is compared with, its own included.
     struct Standing {
@@ -156,7 +157,7 @@ class Population final : public Scheduler {
     [[nodiscard]] bool is_unreadable(const Report& report, base::TrialId donor) const;
     /// Its newest one, or that of its ready point; null: nothing that others could take over. A member that has failed
     /// has none: its state may be why.
-    [[nodiscard]] const Saved* publication(const Member& member) const;
+    [[nodiscard]] const SavedState* publication(const Member& member) const;
     /// Synchronous: it has yet to save its state of this ready point.
     [[nodiscard]] bool is_to_save(base::TrialId trial, base::Iteration iteration) const;
     [[nodiscard]] bool can_donate(base::TrialId trial, base::Iteration iteration) const;
@@ -192,9 +193,9 @@ class Population final : public Scheduler {
     [[nodiscard]] static bool is_over(Phase phase) { return phase >= Phase::closed; }
     /// Adds `change` to `over_there_` at the ready points of a member that is over.
     void count_over(const Member& at, int change);
+    void restored(base::TrialId trial);
     /// The queue that members of this phase stand in; null: none.
     [[nodiscard]] Queue* queue_of(Phase phase);
-    void restore_member(study::Decoder& in);
     void check_barrier() const;
 
     Options options_;

@@ -52,8 +52,9 @@ std::vector<TrialId> Population::to_save(Iteration barrier) const {
 bool Population::is_to_save(TrialId trial, Iteration iteration) const {
     const Member& at = member(trial);
     if (!options_.synchronous || at.phase != Phase::running || at.judged != iteration) return false;
-    return std::ranges::none_of(
-        at.saved, [&](const Saved& each) { return each.generation == at.generation() && each.iteration >= iteration; });
+    return std::ranges::none_of(at.saved, [&](const SavedState& each) {
+        return each.generation == at.generation() && each.iteration >= iteration;
+    });
 }
 
 bool Population::can_donate(TrialId trial, Iteration iteration) const {
