@@ -13,5 +13,8 @@ namespace ranktune::cli {
 /// jobs/program/train.py, and jobs/program/program.toml.
 [[nodiscard]] std::span<const std::byte> program_script();
 [[nodiscard]] std::span<const std::byte> program_study();
+/// jobs/printed/train.sh, and jobs/printed/printed.toml.
+[[nodiscard]] std::span<const std::byte> printed_script();
+[[nodiscard]] std::span<const std::byte> printed_study();
 
 } // namespace ranktune::cli

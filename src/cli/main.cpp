@@ -281,9 +281,11 @@ class App {
         auto* verb =
             app_.add_subcommand("init", "Write a commented study file NAME.toml, and what it needs to run at once");
         verb->add_option("NAME", init_.name, "Name of the study")->required()->type_name("");
-        verb->add_option("--template", init_.kind, "digits: a built-in model and its data; program: your own program")
+        verb->add_option("--template", init_.kind,
+                         "digits: a built-in model and its data; program: your own program, which reports; printed: "
+                         "one that only prints")
             ->type_name("WHAT")
-            ->check(CLI::IsMember({"digits", "program"}))
+            ->check(CLI::IsMember({"digits", "program", "printed"}))
             ->capture_default_str();
         const auto names = [](const auto& infos) {
             std::vector<std::string> all;

@@ -7,6 +7,7 @@
 
 #include "ranktune/study/parse.hpp"
 #include "study/algorithm_options.hpp"
+#include "study/parse/key_rows.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -30,28 +31,6 @@ Lines lines_of(const StudySpec& spec) {
     }
     return lines;
 }
-
-/// What take_over() takes over: keys, or whole tables.
-constexpr std::string_view changeable[] = {
-    "study.name",
-    "study.num_trials",
-    "study.max_concurrent",
-    "study.time_budget",
-    "trainable.command",
-    "trainable.flags",
-    "trainable.directory",
-    "trainable.checkpoints",
-    "resources.cpus_per_rank",
-    "resources.bind",
-    "resources.gpu_metrics",
-    "stop.",
-    "failure.",
-    "checkpoint.",
-    "journal.",
-    "run.",
-    "slurm.",
-    "hooks.",
-};
 
 bool starts(std::string_view key, std::string_view table) { return key.starts_with(table); }
 
@@ -91,9 +70,8 @@ bool may_change(std::string_view key, const StudySpec& before, const StudySpec& 
     // The number of slots determines the order of a deterministic study.
     if (before.deterministic && key == "study.max_concurrent") return false;
     if ((starts(key, "trainable.") || starts(key, "inputs.")) && may_move(key, before, after)) return true;
-    return std::ranges::any_of(changeable, [&](std::string_view entry) {
-        return entry.ends_with('.') ? key.starts_with(entry) : key == entry;
-    });
+    const KeyRow* row = find_row(key);
+    return row != nullptr && row->later != Later::fixed;
 }
 
 const std::string* find(const Lines& lines, const std::string& key) {
@@ -105,7 +83,19 @@ const std::string* find(const Lines& lines, const std::string& key) {
 
 bool may_change_later(std::string_view key, const StudySpec& spec) { return may_change(key, spec, spec); }
 
-std::span<const std::string_view> changeable_keys() { return changeable; }
+std::vector<std::string> changeable_keys() {
+    const auto table_of = [](const KeyRow& row) { return row.key.substr(0, row.key.find('.') + 1); };
+    std::vector<std::string> keys;
+    for (const KeyRow& row : key_rows()) {
+        if (row.later == Later::fixed) continue;
+        const bool whole = std::ranges::none_of(key_rows(), [&](const KeyRow& other) {
+            return table_of(other) == table_of(row) && other.later == Later::fixed;
+        });
+        const std::string_view entry = whole ? table_of(row) : row.key;
+        if (std::ranges::find(keys, entry) == keys.end()) keys.emplace_back(entry);
+    }
+    return keys;
+}
 
 std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& after) {
     const Lines old_lines = lines_of(before);
@@ -122,30 +112,27 @@ std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& aft
 }
 
 bool changes_what_is_decided(const std::vector<KeyChange>& changes) {
-    // (Of the options of the trainable, only the path of a file can have changed.)
-    const auto moved = [](const std::string& key) {
-        return key.starts_with("inputs.") || (key.starts_with("trainable.") && key != "trainable.command" &&
-                                              key != "trainable.flags" && key != "trainable.directory");
-    };
-    return std::ranges::any_of(changes, [&](const KeyChange& change) {
-        return change.key != "study.name" && !moved(change.key) && !change.key.starts_with("checkpoint.") &&
-               !change.key.starts_with("journal.") && !change.key.starts_with("run.") &&
-               !change.key.starts_with("slurm.") && !change.key.starts_with("hooks.");
+    return std::ranges::any_of(changes, [](const KeyChange& change) {
+        if (const KeyRow* row = find_row(change.key)) return row->later != Later::aside;
+        // (Of the options of the trainable, only the path of a file can have changed.)
+        return !starts(change.key, "inputs.") && !starts(change.key, "trainable.");
     });
 }
 
 void take_over(StudySpec& spec, const StudySpec& later) {
+    for (const KeyRow& row : key_rows())
+        if (row.copy != nullptr && may_change(row.key, spec, later)) row.copy(spec, later);
     spec.name = later.name;
     spec.num_trials = later.num_trials;
-    if (!spec.deterministic) spec.max_concurrent = later.max_concurrent;
-    spec.time_budget = later.time_budget;
-    spec.hooks = later.hooks;
+    spec.stop = later.stop;
+    spec.checkpoint = later.checkpoint;
     // A wrong command line can be corrected.
     if (spec.trainable.program && later.trainable.program) {
         spec.trainable.program->command = later.trainable.program->command;
         spec.trainable.program->flags = later.trainable.program->flags;
+        spec.trainable.program->report = later.trainable.program->report;
+        spec.trainable.program->result = later.trainable.program->result;
         spec.trainable.program->directory = later.trainable.program->directory;
-        spec.trainable.program->checkpoints = later.trainable.program->checkpoints;
     }
     take_over_options(spec.scheduler, later.scheduler);
     take_over_options(spec.searcher, later.searcher);
@@ -156,14 +143,6 @@ void take_over(StudySpec& spec, const StudySpec& later) {
                 if (option.name == input.option) spec.trainable.options.set(option.name, option.value);
         if (known == nullptr) spec.trainable.inputs.push_back(input);
     }
-    spec.resources.cpus_per_rank = later.resources.cpus_per_rank;
-    spec.resources.bind = later.resources.bind;
-    spec.resources.gpu_metrics = later.resources.gpu_metrics;
-    spec.stop = later.stop;
-    spec.failure = later.failure;
-    spec.checkpoint = later.checkpoint;
-    spec.output = later.output;
-    spec.slurm = later.slurm;
 }
 
 } // namespace ranktune::study

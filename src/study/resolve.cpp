@@ -5,42 +5,15 @@
 #include <set>
 #include <string_view>
 
-#include "ranktune/base/utf8.hpp"
 #include "ranktune/study/parse.hpp"
 #include "study/constraint.hpp"
 #include "study/parse/foreign/foreign_range.hpp"
 #include "study/parse/foreign/foreign_text.hpp"
+#include "study/parse/key_rows.hpp"
+#include "study/toml_text.hpp"
 
 namespace ranktune::study {
 namespace {
-
-/// A TOML basic string.
-std::string text_of(const std::string& value) {
-    std::string text = "\"";
-    for (std::string_view left = value; !left.empty();) {
-        const base::Rune rune = base::first_rune(left);
-        if (rune.code == '"' || rune.code == '\\') {
-            (text += '\\') += left.front();
-        } else if (rune.valid && base::is_unseen(rune)) {
-            text += base::toml_escape(rune.code);
-        } else {
-            text += left.substr(0, rune.bytes);
-        }
-        left.remove_prefix(rune.bytes);
-    }
-    return text + "\"";
-}
-std::string text_of(const space::Value& value) {
-    if (value.is_string()) return text_of(value.as_string());
-    if (!value.is_list()) return value.literal();
-    std::string text;
-    for (const space::Value& item : value.as_list()) text += (text.empty() ? "" : ", ") + text_of(item);
-    return "[" + text + "]";
-}
-std::string text_of(bool value) { return value ? "true" : "false"; }
-std::string text_of(double value) { return space::float_text(value); }
-std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
-std::string text_of(Mode mode) { return text_of(std::string(name(mode))); }
 
 /// Writes tables line by line.
 class Writer {
@@ -53,6 +26,13 @@ class Writer {
         (text_ += key) += " = " + std::string(value);
         if (!comment.empty()) (text_ += "  # ") += comment;
         text_ += "\n";
+    }
+    /// The keys of a table that one member each holds.
+    void members(std::string_view table, const StudySpec& spec) {
+        for (const KeyRow& row : key_rows()) {
+            if (row.write == nullptr || row.key.substr(0, row.key.rfind('.')) != table) continue;
+            if (const std::string value = row.write(spec); !value.empty()) line(row.name(), value);
+        }
     }
     [[nodiscard]] std::string take() { return std::move(text_); }
 
@@ -84,10 +64,7 @@ void write_study(const StudySpec& spec, Writer& out) {
     }
     out.line("num_trials", std::to_string(spec.num_trials));
     out.line("max_iterations", std::to_string(spec.max_iterations));
-    out.line("seed", std::to_string(spec.seed));
-    out.line("max_concurrent", std::to_string(spec.max_concurrent));
-    if (spec.time_budget) out.line("time_budget", text_of(*spec.time_budget));
-    if (spec.deterministic) out.line("deterministic", "true");
+    out.members("study", spec);
 }
 
 std::string list_of(const std::vector<std::string>& items) {
@@ -98,23 +75,24 @@ std::string list_of(const std::vector<std::string>& items) {
 
 void write_program(const ProgramSpec& program, Writer& out) {
     out.line("command", text_of(program.command));
-    out.line("shell", text_of(program.shell));
     out.line("flags",
              program.flags == Flags::both ? text_of(std::string("both")) : text_of(program.flags != Flags::off));
+    if (!program.report.empty()) out.line("report", list_of(program.report));
+    if (program.result != PrintedResult::none)
+        out.line("result", program.result == PrintedResult::exit_code ? "\"exit-code\"" : "\"last-number\"");
     out.line("directory", text_of(program.directory));
-    out.line("checkpoints", text_of(program.checkpoints));
     std::string env;
     for (const auto& [name, value] : program.env) env += (env.empty() ? " " : ", ") + name + " = " + text_of(value);
     out.line("env", "{" + env + " }");
     out.line("keep_env", list_of(program.keep_env));
-    if (!program.launcher_variables) out.line("launcher_variables", text_of(false));
-    out.line("tf_config", text_of(program.tf_config));
-    out.line("jax", text_of(program.jax));
 }
 
 void write_trainable(const StudySpec& spec, Writer& out) {
     out.table("trainable");
-    if (spec.trainable.program) return write_program(*spec.trainable.program, out);
+    if (spec.trainable.program) {
+        write_program(*spec.trainable.program, out);
+        return out.members("trainable", spec);
+    }
     out.line("name", text_of(spec.trainable.name));
     for (const auto& option : spec.trainable.options.entries()) out.line(option.name, text_of(option.value));
 }
@@ -126,14 +104,11 @@ void write_resources(const StudySpec& spec, Writer& out) {
     const std::string parameter = text_of("{" + resources.ranks_parameter + "}");
     const std::string ranks = resources.ranks_parameter.empty() || some ? std::to_string(resources.ranks) : parameter;
     out.line("ranks", ranks);
-    out.line("cpus_per_rank", std::to_string(resources.cpus_per_rank));
-    const char* bind = resources.bind == Bind::none ? "none" : resources.bind == Bind::cores ? "cores" : "auto";
-    out.line("bind", text_of(std::string(bind)));
     if (resources.gpus == GpuUse::none) out.line("gpus", "0");
     if (some) out.line("gpus", parameter);
-    if (resources.gpu_metrics) out.line("gpu_metrics", text_of(true));
     const bool shared = resources.gpu_share < 1.0;
     if (resources.gpus == GpuUse::one_per_rank) out.line("gpus", shared ? text_of(resources.gpu_share) : ranks);
+    out.members("resources", spec);
 }
 
 /// Whether a constant would read as something else when written plainly: a list is a choice, a call is a domain.
@@ -276,7 +251,8 @@ void write_schedule(const SchedulerSpec& scheduler, Writer& out) {
     }
 }
 
-void write_stop(const StopSpec& stop, Writer& out) {
+void write_stop(const StudySpec& spec, Writer& out) {
+    const StopSpec& stop = spec.stop;
     if (!stop.metrics.empty() || stop.trial_time) out.table("stop");
     if (!stop.metrics.empty()) {
         std::string list;
@@ -286,14 +262,11 @@ void write_stop(const StopSpec& stop, Writer& out) {
         }
         out.line("metric", list + "]");
     }
-    if (stop.trial_time) out.line("time", text_of(*stop.trial_time));
+    out.members("stop", spec);
     if (!stop.plateau) return;
     out.table("stop.plateau");
     out.line("metric", text_of(stop.plateau->metric));
-    out.line("std", text_of(stop.plateau->std));
-    out.line("results", std::to_string(stop.plateau->results));
-    out.line("grace", std::to_string(stop.plateau->grace));
-    if (stop.plateau->threshold) out.line("threshold", text_of(*stop.plateau->threshold));
+    out.members("stop.plateau", spec);
 }
 
 void write_checkpoint(const CheckpointSpec& checkpoint, Writer& out) {
@@ -314,38 +287,7 @@ void write_checkpoint(const CheckpointSpec& checkpoint, Writer& out) {
             out.line("mean_time_between_failures", text_of(checkpoint.mean_time_between_failures));
             break;
     }
-    out.line("at_rungs", text_of(checkpoint.at_rungs));
-    out.line("keep", std::to_string(checkpoint.keep));
     if (checkpoint.max_bytes) out.line("max_bytes", std::to_string(*checkpoint.max_bytes));
-    out.line("direct", text_of(checkpoint.direct));
-}
-
-void write_limits(const StudySpec& spec, Writer& out) {
-    out.table("failure");
-    out.line("tolerate", text_of(spec.failure.tolerate));
-    out.line("max_failures", std::to_string(spec.failure.max_failures));
-    out.line("max_losses", std::to_string(spec.failure.max_losses));
-    if (spec.failure.in_a_row) out.line("in_a_row", std::to_string(*spec.failure.in_a_row));
-    if (spec.failure.report_timeout) out.line("report_timeout", text_of(*spec.failure.report_timeout));
-    out.line("collective_timeout", text_of(spec.failure.collective_timeout));
-    out.line("forming_timeout", text_of(spec.failure.forming_timeout));
-    write_checkpoint(spec.checkpoint, out);
-    out.table("journal");
-    out.line("commit_interval", text_of(spec.output.commit_interval));
-    out.table("run");
-    out.line("abort_grace", text_of(spec.output.abort_grace));
-    out.line("heartbeat_timeout", text_of(spec.output.heartbeat_timeout));
-    out.line("spares", std::to_string(spec.output.spares));
-    out.table("slurm");
-    out.line("requeue", spec.slurm.requeue ? "true" : "false");
-    out.line("max_requeues", std::to_string(spec.slurm.max_requeues));
-    out.line("lead_time", text_of(spec.slurm.lead_time));
-    out.line("poll_interval", text_of(spec.slurm.poll_interval));
-    if (spec.hooks.on_trial_end.empty() && spec.hooks.on_study_end.empty()) return;
-    out.table("hooks");
-    if (!spec.hooks.on_trial_end.empty()) out.line("on_trial_end", text_of(spec.hooks.on_trial_end));
-    if (!spec.hooks.on_study_end.empty()) out.line("on_study_end", text_of(spec.hooks.on_study_end));
-    out.line("timeout", text_of(spec.hooks.timeout));
 }
 
 std::string resolved(const StudySpec& spec, bool with_bounds) {
@@ -355,14 +297,20 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     write_resources(spec, out);
     write_space(spec, with_bounds, out);
     write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);
-    if (spec.searcher.repeats > 1) out.line("repeats", std::to_string(spec.searcher.repeats));
+    out.members("searcher", spec);
     write_start(spec.searcher, out);
     write_warm_start(spec.searcher, out);
     write_algorithm("scheduler", *spec.scheduler.algorithm, spec.scheduler.options, out);
     write_explore(spec.scheduler, out);
     write_schedule(spec.scheduler, out);
-    write_stop(spec.stop, out);
-    write_limits(spec, out);
+    write_stop(spec, out);
+    for (const char* table : {"failure", "checkpoint", "journal", "run", "slurm", "hooks"}) {
+        if (std::string_view(table) == "checkpoint")
+            write_checkpoint(spec.checkpoint, out);
+        else
+            out.table(table);
+        out.members(table, spec);
+    }
     if (!spec.trainable.inputs.empty()) out.table("inputs");
     for (const InputFile& input : spec.trainable.inputs) out.line(input.option, text_of(input.content));
     return out.take();

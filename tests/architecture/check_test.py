@@ -23,7 +23,7 @@ cases = {
     "src/tuner/apply.cpp": (licence + "void Tuner::receive() {\n    if (spec_.deterministic) return;\n}\n", "reads whether a study is deterministic"),
     "src/tuner/step.cpp": (licence + "void f(ByTurn& turns);\n", "reads whether a study is deterministic"),
     "src/report/screens/screens.cpp": (licence + "auto text = spec.deterministic ? 1 : 2;\n", "reads whether a study is deterministic"),
-    "src/study/resolve.cpp": (licence + "// deterministic\n", "is one of READERS_OF_MODE, but does not read"),
+    "src/study/change.cpp": (licence + "// deterministic\n", "is one of READERS_OF_MODE, but does not read"),
     "src/schedulers/new.cpp": (licence + "bool make_new() { return spec.deterministic; }\n", "reads whether a study is deterministic"),
     "src/head/hides.hpp": (licence + "#pragma once\nclass Head {\n    struct Impl;\n    std::unique_ptr<Impl> impl_;\n};\n", "hides its members behind 'Impl'"),
     "src/comm/groups/group_factory.hpp": (licence + "#pragma once\nint kept_;\n", "is one of HIDES_MEMBERS, but hides nothing"),

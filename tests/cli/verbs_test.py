@@ -363,7 +363,7 @@ class Algorithms(Case):
 
 class Start(Case):
     def test_init_names_what_it_made(self):
-        for kind in ("digits", "program"):
+        for kind in ("digits", "program", "printed"):
             self.ranktune("init", f"my-{kind}", "--template", kind)
             text = (self.cwd / f"my-{kind}.toml").read_text()
             self.assertIn(f'name = "my-{kind}" ', text)

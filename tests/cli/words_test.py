@@ -250,7 +250,7 @@ class Words(Case):
         self.assertIn("1 records", self.ranktune("replay", "tiny", "--until", "1")[0])
 
     def test_pages_that_a_new_study_names_are_there(self):
-        for kind in ("digits", "program"):
+        for kind in ("digits", "program", "printed"):
             self.ranktune("init", f"my-{kind}", "--template", kind)
             named = re.findall(r"\S+\.md", (self.cwd / f"my-{kind}.toml").read_text())
             self.assertTrue(named)

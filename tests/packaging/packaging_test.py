@@ -104,7 +104,7 @@ class Recipes(unittest.TestCase):
                 del sys.modules[name]
         page = (pathlib.Path(SOURCE) / "docs/reference/dependencies.md").read_text()
         rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in page.splitlines() if line.startswith("| ")]
-        names = {"MPI": "mpi", "HDF5 C library": "hdf5", "hwloc": "hwloc", "Boost": "boost", "Eigen": "eigen", "NLopt": "nlopt",
+        names = {"MPI": "mpi", "HDF5 C library": "hdf5", "hwloc": "hwloc", "Boost": "boost", "Eigen": "eigen", "NLopt": "nlopt", "PCRE2": "pcre2",
                  "toml++": "tomlplusplus", "CLI11": "cli11", "fmt": "fmt", "nlohmann-json": "nlohmann-json", "Python": "python",
                  "NCCL": "nccl", "CUDA toolkit (nvcc, cudart, cuBLAS)": "cuda"}
         listed = {names[name]: minimum for name, minimum in rows if name in names}

@@ -126,10 +126,9 @@ TEST_CASE("The guide to failures lists what a running study takes over", "[study
     REQUIRE(begin != std::string::npos);
     const std::string list = page.substr(begin, page.find("\n- Refused", begin) - begin);
     std::size_t listed = 0;
-    for (const std::string_view key : changeable_keys()) {
+    for (const std::string& key : changeable_keys()) {
         INFO(key);
-        const std::string text =
-            key.ends_with('.') ? "[" + std::string(key.substr(0, key.size() - 1)) + "]" : std::string(key);
+        const std::string text = key.ends_with('.') ? "[" + key.substr(0, key.size() - 1) + "]" : key;
         CHECK(list.find("`" + text + "`") != std::string::npos);
         ++listed;
     }

@@ -2,7 +2,6 @@
 #pragma once
 // Differences between two versions of a study file, and which of them a study can take over.
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +27,7 @@ struct KeyChange {
 
 /// Keys, and whole tables ("stop."), that may change. Options with AlgorithmOption::may_change may change, too, and so
 /// may the path of a file with the same content.
-[[nodiscard]] std::span<const std::string_view> changeable_keys();
+[[nodiscard]] std::vector<std::string> changeable_keys();
 
 /// Whether any of the changes can lead to other results or decisions (limits, failure rules, the command line), and not
 /// only to other files.

@@ -151,6 +151,9 @@ int init(const InitArguments& arguments) {
         write_study(file, program_study(), "program", name, searcher, scheduler);
         write_unless_there("train.py", program_script());
         write_unless_there("ranktune.py", trainables::python_module());
+    } else if (arguments.kind == "printed") {
+        write_study(file, printed_study(), "printed", name, searcher, scheduler);
+        write_unless_there("train.sh", printed_script());
     } else {
         write_study(file, digits_study(), "digits", name, searcher, scheduler);
         write_unless_there("digits.h5", digits_data());

@@ -1,165 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/parse/keys.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+#include "study/parse/key_rows.hpp"
+
 namespace ranktune::study {
 namespace {
 
-constexpr KeyInfo all_keys[] = {
-    {"study.name", "string", "required",
-     "Letters, digits, `_`, `-`, `.`; at most 100. Results go to `./<name>` unless `-o` says otherwise."},
-    {"study.metric", "string, list of strings", "required",
-     "Metric to optimise, by the name that the trainable reports. A list of up to 4: several objectives."},
-    {"study.mode", "`\"min\"`, `\"max\"`, list", "required",
-     "Whether smaller or larger is better; a list for a list of metrics. A value that is not finite is worst."},
-    {"study.constraints", "list of comparisons", "none",
-     "`[\"latency_ms <= 5\"]`: limits that a result must keep. `>=` and `<=` only."},
-    {"study.num_trials", "integer >= 1", "required; `grid`: its size",
-     "Configurations to try. For a grid, at most its size."},
-    {"study.max_iterations", "integer >= 1", "required",
-     "Most iterations of a trial: the ceiling. An iteration is the work between two reports, such as an epoch."},
-    {"study.seed", "integer >= 0", "0",
-     "Configurations, initial parameters and shuffling depend only on the seed and the trial's number."},
-    {"study.max_concurrent", "integer >= 0", "0", "Trials that may train side by side; 0: as many as the ranks allow."},
-    {"study.time_budget", "duration", "none",
-     "Running time of the study, without down time. Then no trial starts, and running ones end at their next report."},
-    {"study.deterministic", "boolean", "false",
-     "The same results for every number of ranks, delay and kill. Needs `max_concurrent`; refuses `time_budget` and "
-     "`stop.time`."},
+using rows::of;
+using rows::own;
+using enum Later;
 
-    {"trainable.builtin", "string", "none",
-     "A trainable of ranktune: `\"mlp\"`, `\"curve\"`, `\"torch\"`. Further keys are its options."},
-    {"trainable.name", "string", "none", "A trainable that your program has registered. Further keys are its options."},
-    {"trainable.command", "string", "none",
-     "A program in any language, started once per rank of a trial. Split into words as a shell does, run without a "
-     "shell."},
-    {"trainable.shell", "boolean", "false",
-     "Run the command by `/bin/sh -c`, with variables, pipes, `&&`. Values are quoted where necessary."},
-    {"trainable.flags", "boolean, `\"both\"`", "false",
-     "How `{args}` writes a boolean. false: `--amp=true`; true: `--amp` or nothing; `\"both\"`: `--amp` or "
-     "`--no-amp`."},
-    {"trainable.directory", "path", "of the study file",
-     "Working directory of the program. `{trial}` and `{folder}` in it make one for each trial."},
-    {"trainable.cwd", "`\"trial\"`", "none",
-     "The program works in a folder of its trial, `trials/N` of the study directory. Files that the command names are "
-     "found in `directory`."},
-    {"trainable.checkpoints", "boolean", "true",
-     "The program can save its state, so trials may pause. With false, a trial starts only if all of it fits into the "
-     "job."},
-    {"trainable.env", "table", "empty",
-     "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written, over all others. `{trial}` and "
-     "`{folder}` are filled in; `{{trial}}` means `{trial}`."},
-    {"trainable.keep_env", "list of strings", "[]",
-     "Variables of MPI, its launcher or Slurm that the program gets, too. `\"SLURM_*\"` matches a prefix."},
-    {"trainable.launcher_variables", "boolean", "true",
-     "Set torchrun's variables (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`, ...). false, for trials of one rank: frameworks "
-     "see a single process."},
-    {"trainable.tf_config", "boolean", "false", "Set `TF_CONFIG`, for TensorFlow's MultiWorkerMirroredStrategy."},
-    {"trainable.jax", "boolean", "false", "Set `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`."},
+/// No bound that a user should think of.
+constexpr std::int64_t many = 1'000'000;
+constexpr std::int64_t most_trials = std::numeric_limits<std::int32_t>::max();
+/// Three heartbeats, which ranks send each second (HeadOptions::heartbeat_interval): with fewer, a rank that is
+/// slightly late would count as dead.
+constexpr base::Duration three_heartbeats = std::chrono::seconds(3);
+/// Hundreds of studies must not keep Slurm's controller busy.
+constexpr base::Duration polite_interval = std::chrono::seconds(10);
 
-    {"resources.ranks", "integer >= 1, `\"{parameter}\"`", "1",
-     "MPI ranks of a trial. `\"{workers}\"` takes the number from the hyper-parameter `workers`, an integer without a "
-     "condition."},
-    {"resources.cpus_per_rank", "integer >= 1", "1", "Threads of a rank, for BLAS and the like."},
-    {"resources.gpus", "integer >= 0, share from 0.02 to 0.5, `\"{parameter}\"`", "the granted GPUs",
-     "N: N ranks with one GPU each. 0.25: four ranks share a GPU. 0: none. A parameter may be 0: then `ranks` ranks "
-     "without GPUs."},
-    {"resources.gpu_metrics", "boolean", "false",
-     "Reports have three more metrics: `gpu/peak_MB`, `gpu/busy` and `gpu/joules`, of the trial's GPUs on the node of "
-     "its rank 0."},
-    {"resources.bind", "`\"auto\"`, `\"cores\"`, `\"none\"`", "\"auto\"",
-     "Whether ranks of a node divide its cores. `\"auto\"`: in Slurm jobs; `\"cores\"`: everywhere; `\"none\"`: "
-     "never."},
+constexpr KeyRow all_keys[] = {
+    own("study.name", aside, "string", "required",
+        "Letters, digits, `_`, `-`, `.`; at most 100. Results go to `./<name>` unless `-o` says otherwise."),
+    own("study.metric", fixed, "string, list of strings", "required",
+        "Metric to optimise, by the name that the trainable reports. A list of up to 4: several objectives."),
+    own("study.mode", fixed, "`\"min\"`, `\"max\"`, list", "required",
+        "Whether smaller or larger is better; a list for a list of metrics. A value that is not finite is worst."),
+    own("study.constraints", fixed, "list of comparisons", "none",
+        "`[\"latency_ms <= 5\"]`: limits that a result must keep. `>=` and `<=` only."),
+    own("study.num_trials", may, "integer >= 1", "required; `grid`: its size",
+        "Configurations to try. For a grid, at most its size."),
+    own("study.max_iterations", fixed, "integer >= 1", "required",
+        "Most iterations of a trial: the ceiling. An iteration is the work between two reports, such as an epoch."),
+    of<&StudySpec::seed>(
+        "study.seed", fixed, {},
+        "Configurations, initial parameters and shuffling depend only on the seed and the trial's number."),
+    of<&StudySpec::max_concurrent>("study.max_concurrent", may, {.most = most_trials},
+                                   "Trials that may train side by side; 0: as many as the ranks allow."),
+    of<&StudySpec::time_budget>("study.time_budget", may, {},
+                                "Running time of the study, without down time. Then no trial starts, and running ones "
+                                "end at their next report."),
+    of<&StudySpec::deterministic>("study.deterministic", fixed, {},
+                                  "The same results for every number of ranks, delay and kill. Needs `max_concurrent`; "
+                                  "refuses `time_budget` and `stop.time`."),
 
-    {"searcher.type", "string", "\"auto\"",
-     "The source of configurations; its options are further keys. A study that goes on keeps the one that it began "
-     "with."},
-    {"searcher.start", "list of points", "none", "Points to try first: the first trials of the study, in this order."},
+    own("trainable.builtin", fixed, "string", "none",
+        "A trainable of ranktune: `\"mlp\"`, `\"curve\"`, `\"torch\"`. Further keys are its options."),
+    own("trainable.name", fixed, "string", "none",
+        "A trainable that your program has registered. Further keys are its options."),
+    own("trainable.command", may, "string", "none",
+        "A program in any language, started once per rank of a trial. Split into words as a shell does, run without a "
+        "shell."),
+    of<&ProgramSpec::shell>(
+        "trainable.shell", fixed, {},
+        "Run the command by `/bin/sh -c`, with variables, pipes, `&&`. Values are quoted where necessary."),
+    own("trainable.flags", may, "boolean, `\"both\"`", "false",
+        "How `{args}` writes a boolean. false: `--amp=true`; true: `--amp` or nothing; `\"both\"`: `--amp` or "
+        "`--no-amp`."),
+    own("trainable.report", may, "regular expression, list of them", "none",
+        "A line that the program prints and that matches is a report: group 1 is the metric, or each named group, "
+        "`(?P<loss>...)`, one."),
+    own("trainable.result", may, "`\"last-number\"`, `\"exit-code\"`", "none",
+        "The only report of the program, at its end: the last number on its standard output, or its exit code."),
+    own("trainable.directory", may, "path", "of the study file",
+        "Working directory of the program. `{trial}` and `{folder}` in it make one for each trial."),
+    own("trainable.cwd", fixed, "`\"trial\"`", "none",
+        "The program works in a folder of its trial, `trials/N` of the study directory. Files that the command names "
+        "are found in `directory`."),
+    of<&ProgramSpec::checkpoints>("trainable.checkpoints", aside, {},
+                                  "The program can save its state, so trials may pause. With false, a trial starts "
+                                  "only if all of it fits into the job."),
+    own("trainable.env", fixed, "table", "empty",
+        "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written, over all others. `{trial}` and "
+        "`{folder}` are filled in; `{{trial}}` means `{trial}`."),
+    own("trainable.keep_env", fixed, "list of strings", "[]",
+        "Variables of MPI, its launcher or Slurm that the program gets, too. `\"SLURM_*\"` matches a prefix."),
+    of<&ProgramSpec::launcher_variables>("trainable.launcher_variables", fixed, {},
+                                         "Set torchrun's variables (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`, ...). false, "
+                                         "for trials of one rank: frameworks see a single process."),
+    of<&ProgramSpec::tf_config>("trainable.tf_config", fixed, {},
+                                "Set `TF_CONFIG`, for TensorFlow's MultiWorkerMirroredStrategy."),
+    of<&ProgramSpec::jax>("trainable.jax", fixed, {},
+                          "Set `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`."),
 
-    {"searcher.repeats", "integer 1 to 1000", "1",
-     "So many trials have each configuration, with other random numbers. Searchers see their mean. With `fifo` only."},
-    {"searcher.warm_start", "list of paths", "none",
-     "Results of earlier studies to learn from: study directories, CSV tables, journal files of Optuna."},
+    own("resources.ranks", fixed, "integer >= 1, `\"{parameter}\"`", "1",
+        "MPI ranks of a trial. `\"{workers}\"` takes the number from the hyper-parameter `workers`, an integer without "
+        "a condition."),
+    of<&ResourceSpec::cpus_per_rank>("resources.cpus_per_rank", may, {.least = 1, .most = 100'000},
+                                     "Threads of a rank, for BLAS and the like."),
+    own("resources.gpus", fixed, "integer >= 0, share from 0.02 to 0.5, `\"{parameter}\"`", "the granted GPUs",
+        "N: N ranks with one GPU each. 0.25: four ranks share a GPU. 0: none. A parameter may be 0: then `ranks` ranks "
+        "without GPUs."),
+    of<&ResourceSpec::gpu_metrics>("resources.gpu_metrics", may, {},
+                                   "Reports have three more metrics: `gpu/peak_MB`, `gpu/busy` and `gpu/joules`, of "
+                                   "the trial's GPUs on the node of its rank 0."),
+    of<&ResourceSpec::bind>("resources.bind", may, {},
+                            "Whether ranks of a node divide its cores. `\"auto\"`: in Slurm jobs; `\"cores\"`: "
+                            "everywhere; `\"none\"`: never."),
 
-    {"scheduler.type", "string", "\"fifo\"",
-     "Decides which trials go on; its options are further keys. Required when the table is there."},
-    {"scheduler.explore", "table", "none",
-     "For `pbt`: how a hyper-parameter changes: `\"perturb\"` (times 0.8 or 1.2), a list of factors, "
-     "`\"resample\"`, or `\"keep\"`. `{}`: trials only take over states."},
-    {"scheduler.schedule", "table", "none",
-     "For `schedule`: a hyper-parameter and its list of `[iterations, value]`: after so many iterations it has this "
-     "value."},
+    own("searcher.type", fixed, "string", "\"auto\"",
+        "The source of configurations; its options are further keys. A study that goes on keeps the one that it began "
+        "with."),
+    own("searcher.start", fixed, "list of points", "none",
+        "Points to try first: the first trials of the study, in this order."),
+    of<&SearcherSpec::repeats>("searcher.repeats", fixed, {.least = 1, .most = 1000},
+                               "So many trials have each configuration, with other random numbers. Searchers see their "
+                               "mean. With `fifo` only."),
+    own("searcher.warm_start", fixed, "list of paths", "none",
+        "Results of earlier studies to learn from: study directories, CSV tables, journal files of Optuna."),
 
-    {"stop.metric", "string, list of strings", "none",
-     "`\"val_accuracy >= 0.99\"`, `\"train_loss <= 1e-3\"`: the trial stops when any of them holds. `>=` and `<=` "
-     "only."},
-    {"stop.time", "duration", "none", "Training time of the trial, all attempts together, without pauses."},
-    {"stop.plateau", "table", "none", "Stops a trial that no longer improves, by the keys below."},
-    {"stop.plateau.metric", "string", "`study.metric`", "The metric to watch."},
-    {"stop.plateau.std", "number > 0", "0.01",
-     "The trial stops when the standard deviation of its last results is below this."},
-    {"stop.plateau.results", "integer 2 to 10000", "4", "Number of these results."},
-    {"stop.plateau.grace", "integer >= 0", "4", "No check before this iteration."},
-    {"stop.plateau.threshold", "number", "none", "Only stop if the last value is at least this good."},
+    own("scheduler.type", fixed, "string", "\"fifo\"",
+        "Decides which trials go on; its options are further keys. Required when the table is there."),
+    own("scheduler.explore", fixed, "table", "none",
+        "For `pbt`: how a hyper-parameter changes: `\"perturb\"` (times 0.8 or 1.2), a list of factors, "
+        "`\"resample\"`, or `\"keep\"`. `{}`: trials only take over states."),
+    own("scheduler.schedule", fixed, "table", "none",
+        "For `schedule`: a hyper-parameter and its list of `[iterations, value]`: after so many iterations it has this "
+        "value."),
 
-    {"failure.tolerate", "number 0 to 1", "0.05",
-     "Share of failed trials up to which the study ends with exit code 0."},
-    {"failure.max_failures", "integer >= 0", "0",
-     "Failed attempts of a trial that are retried from its last checkpoint. 0: a failed attempt fails the trial."},
-    {"failure.max_losses", "integer >= 1", "3", "A trial that has lost its ranks this many times has failed."},
-    {"failure.in_a_row", "integer >= 2", "10 + log2 of `num_trials` + groups",
-     "When so many different trials in a row fail before their first report, the study ends with exit code 75."},
-    {"failure.report_timeout", "duration", "none",
-     "A trial that makes no progress for this long has failed: no report, or no gradient step on a rank."},
-    {"failure.collective_timeout", "duration", "\"30m\"",
-     "A rank waits for others no longer: the attempt is lost and tried again. Not of programs."},
-    {"failure.forming_timeout", "duration", "\"2m\"",
-     "The GPUs of a trial connect within this time, or the attempt is lost and tried again. Not of programs."},
+    own("stop.metric", may, "string, list of strings", "none",
+        "`\"val_accuracy >= 0.99\"`, `\"train_loss <= 1e-3\"`: the trial stops when any of them holds. `>=` and `<=` "
+        "only."),
+    of<&StopSpec::trial_time>("stop.time", may, {},
+                              "Training time of the trial, all attempts together, without pauses."),
+    own("stop.plateau", may, "table", "none", "Stops a trial that no longer improves, by the keys below."),
+    own("stop.plateau.metric", may, "string", "`study.metric`", "The metric to watch."),
+    of<&PlateauStop::std>("stop.plateau.std", may, {.low = 0.0, .above = true},
+                          "The trial stops when the standard deviation of its last results is below this."),
+    of<&PlateauStop::results>("stop.plateau.results", may, {.least = 2, .most = 10'000}, "Number of these results."),
+    of<&PlateauStop::grace>("stop.plateau.grace", may, {.most = most_trials}, "No check before this iteration."),
+    of<&PlateauStop::threshold>("stop.plateau.threshold", may, {},
+                                "Only stop if the last value is at least this good."),
 
-    {"checkpoint.interval", "integer >= 1, duration, `\"auto\"`, `\"none\"`", "\"auto\"",
-     "Iterations, or training time, between checkpoints. `\"auto\"`: every sqrt(2 C M), C the measured cost of one. "
-     "`\"none\"`: only at pauses and ends."},
-    {"checkpoint.mean_time_between_failures", "duration", "\"24h\"",
-     "M of `\"auto\"` before the study has seen failures; then M = (this + running time) / (1 + failures)."},
-    {"checkpoint.at_rungs", "boolean", "false",
-     "Also save at each rung of ASHA or HyperBand at which a trial goes on without a pause."},
-    {"checkpoint.supported", "boolean", "as the trainable says",
-     "Whether the trainable can save its state. ranktune writes it into `resolved.toml`; you need not."},
-    {"checkpoint.keep", "integer 1 to 1000", "1",
-     "Best checkpoints that a running trial keeps beside its newest two, and the best trial after its end."},
-    {"checkpoint.max_bytes", "integer >= 1, `\"500GB\"`, `\"2TiB\"`", "no limit",
-     "Limit for all checkpoints. Paused trials lose theirs first; running trials and the result keep theirs, even "
-     "above it."},
-    {"checkpoint.direct", "boolean", "true",
-     "Write large tensors with direct I/O where the file system supports it; it does not evict the page cache."},
+    of<&FailureSpec::tolerate>("failure.tolerate", may, {.low = 0.0, .high = 1.0},
+                               "Share of failed trials up to which the study ends with exit code 0."),
+    of<&FailureSpec::max_failures>(
+        "failure.max_failures", may, {.most = many},
+        "Failed attempts of a trial that are retried from its last checkpoint. 0: a failed attempt fails the trial."),
+    of<&FailureSpec::max_losses>("failure.max_losses", may, {.least = 1, .most = many},
+                                 "A trial that has lost its ranks this many times has failed."),
+    of<&FailureSpec::in_a_row>(
+        "failure.in_a_row", may, {.least = 2, .most = many},
+        "When so many different trials in a row fail before their first report, the study ends with exit code 75.",
+        "10 + log2 of `num_trials` + groups"),
+    of<&FailureSpec::report_timeout>(
+        "failure.report_timeout", may, {},
+        "A trial that makes no progress for this long has failed: no report, or no gradient step on a rank."),
+    of<&FailureSpec::collective_timeout>(
+        "failure.collective_timeout", may, {},
+        "A rank waits for others no longer: the attempt is lost and tried again. Not of programs."),
+    of<&FailureSpec::forming_timeout>(
+        "failure.forming_timeout", may, {},
+        "The GPUs of a trial connect within this time, or the attempt is lost and tried again. Not of programs."),
 
-    {"journal.commit_interval", "duration", "\"1s\"",
-     "The journal is synced at most this long after a write. The loss of the head's node loses no more."},
+    own("checkpoint.interval", aside, "integer >= 1, duration, `\"auto\"`, `\"none\"`", "\"auto\"",
+        "Iterations, or training time, between checkpoints. `\"auto\"`: every sqrt(2 C M), C the measured cost of one. "
+        "`\"none\"`: only at pauses and ends."),
+    own("checkpoint.mean_time_between_failures", aside, "duration", "\"24h\"",
+        "M of `\"auto\"` before the study has seen failures; then M = (this + running time) / (1 + failures)."),
+    of<&CheckpointSpec::at_rungs>(
+        "checkpoint.at_rungs", aside, {},
+        "Also save at each rung of ASHA or HyperBand at which a trial goes on without a pause."),
+    own("checkpoint.supported", aside, "boolean", "as the trainable says",
+        "Whether the trainable can save its state. ranktune writes it into `resolved.toml`; you need not."),
+    of<&CheckpointSpec::keep>(
+        "checkpoint.keep", aside, {.least = 1, .most = 1000},
+        "Best checkpoints that a running trial keeps beside its newest two, and the best trial after its end."),
+    own("checkpoint.max_bytes", aside, "integer >= 1, `\"500GB\"`, `\"2TiB\"`", "no limit",
+        "Limit for all checkpoints. Paused trials lose theirs first; running trials and the result keep theirs, even "
+        "above it."),
+    of<&CheckpointSpec::direct>(
+        "checkpoint.direct", aside, {},
+        "Write large tensors with direct I/O where the file system supports it; it does not evict the page cache."),
 
-    {"run.abort_grace", "duration", "\"30s\"",
-     "Time for a rank or program to end when its trial is aborted; ten times as long to save."},
-    {"run.heartbeat_timeout", "duration, \"3s\" at least", "\"1m\"",
-     "A rank without a heartbeat for this long is lost; one that runs, or waits for a core, after twice that. Sent "
-     "each "
-     "second."},
-    {"run.spares", "integer, 0 to 1000000", "0",
-     "So many workers get no trial before others have died, and then take their places."},
+    of<&OutputSpec::commit_interval>(
+        "journal.commit_interval", aside, {},
+        "The journal is synced at most this long after a write. The loss of the head's node loses no more."),
 
-    {"slurm.requeue", "boolean", "false",
-     "After a clean stop near the time limit or by a signal, requeue the job; its next start goes on."},
-    {"slurm.max_requeues", "integer >= 1", "20",
-     "Limit for requeues of the job. Two starts in a row without progress end them, too."},
-    {"slurm.lead_time", "duration", "\"30s\"",
-     "Time reserved before the end of the job for results, beside that of checkpoints and the slowest iteration."},
-    {"slurm.poll_interval", "duration, \"10s\" at least", "\"1m\"",
-     "How often the head asks Slurm when the job ends; with `ranktune submit`, how often a job of several nodes is "
-     "watched, too."},
+    of<&OutputSpec::abort_grace>(
+        "run.abort_grace", aside, {},
+        "Time for a rank or program to end when its trial is aborted; ten times as long to save."),
+    of<&OutputSpec::heartbeat_timeout>(
+        "run.heartbeat_timeout", aside,
+        {.shortest = three_heartbeats,
+         .why = "ranks give a sign of life each second, and one that is late by a moment is not dead"},
+        "A rank without a heartbeat for this long is lost; one that runs, or waits for a core, after twice that. Sent "
+        "each second."),
+    of<&OutputSpec::spares>("run.spares", aside, {.most = many},
+                            "So many workers get no trial before others have died, and then take their places."),
 
-    {"hooks.on_trial_end", "string", "none",
-     "A command for `sh -c`, run when a trial has finished, was stopped, or failed."},
-    {"hooks.on_study_end", "string", "none",
-     "A command for `sh -c`, run at the end of each start, also of a resumable one."},
-    {"hooks.timeout", "duration", "\"1m\"",
-     "A command that takes longer is killed. The end of a study waits this long for those of trials."},
+    of<&SlurmSpec::requeue>(
+        "slurm.requeue", aside, {},
+        "After a clean stop near the time limit or by a signal, requeue the job; its next start goes on."),
+    of<&SlurmSpec::max_requeues>("slurm.max_requeues", aside, {.least = 1, .most = many},
+                                 "Limit for requeues of the job. Two starts in a row without progress end them, too."),
+    of<&SlurmSpec::lead_time>(
+        "slurm.lead_time", aside, {},
+        "Time reserved before the end of the job for results, beside that of checkpoints and the slowest iteration."),
+    of<&SlurmSpec::poll_interval>(
+        "slurm.poll_interval", aside,
+        {.shortest = polite_interval, .why = "many studies that ask more often are a load for Slurm's controller"},
+        "How often the head asks Slurm when the job ends; with `ranktune submit`, how often a job of several nodes is "
+        "watched, too."),
+
+    of<&HookSpec::on_trial_end>("hooks.on_trial_end", aside, {},
+                                "A command for `sh -c`, run when a trial has finished, was stopped, or failed."),
+    of<&HookSpec::on_study_end>("hooks.on_study_end", aside, {},
+                                "A command for `sh -c`, run at the end of each start, also of a resumable one."),
+    of<&HookSpec::timeout>(
+        "hooks.timeout", aside, {},
+        "A command that takes longer is killed. The end of a study waits this long for those of trials."),
 };
 
 constexpr DomainInfo all_domains[] = {
@@ -216,6 +273,56 @@ constexpr TableInfo all_tables[] = {
 
 std::span<const DomainInfo> domain_infos() { return all_domains; }
 std::span<const TableInfo> table_infos() { return all_tables; }
-std::span<const KeyInfo> key_infos() { return all_keys; }
+std::span<const KeyRow> key_rows() { return all_keys; }
+
+const KeyRow* find_row(std::string_view key) {
+    const auto found = std::ranges::find(all_keys, key, &KeyRow::key);
+    return found == std::end(all_keys) ? nullptr : &*found;
+}
+
+std::span<const KeyInfo> key_infos() {
+    struct Infos {
+        std::deque<std::string> texts; ///< that `all` refers to
+        std::vector<KeyInfo> all;
+    };
+    static const Infos infos = [] {
+        StudySpec standard; // with all that may be absent
+        standard.trainable.program.emplace();
+        standard.stop.plateau.emplace();
+        Infos made;
+        for (const KeyRow& row : all_keys) {
+            KeyInfo info{row.key, row.takes, row.standard, row.meaning};
+            if (row.kind != nullptr) info.takes = made.texts.emplace_back(row.kind(row.limits));
+            if (info.standard.empty()) info.standard = made.texts.emplace_back(row.write(standard));
+            if (info.standard.empty()) info.standard = "none";
+            made.all.push_back(info);
+        }
+        return made;
+    }();
+    return infos.all;
+}
+
+void read_members(TableReader& table, StudySpec& spec, bool trusted) {
+    for (KeyRow row : all_keys) {
+        if (row.read == nullptr || row.key != table.dotted(row.name())) continue;
+        if (trusted) row.limits.shortest = {};
+        row.read(table, row, spec);
+    }
+}
+
+std::string rows::bounded(std::string_view kind, const Limits& limits, bool whole) {
+    constexpr std::int64_t worth_saying = 10'000;
+    const std::string text(kind);
+    if (whole) {
+        const std::string least = std::to_string(limits.least);
+        return limits.most > worth_saying ? text + " >= " + least
+                                          : text + " " + least + " to " + std::to_string(limits.most);
+    }
+    const Limits any;
+    if (limits.low == any.low) return text;
+    const std::string low = space::number_text(limits.low);
+    if (limits.high == any.high) return text + (limits.above ? " > " : " >= ") + low;
+    return text + " " + low + " to " + space::number_text(limits.high);
+}
 
 } // namespace ranktune::study

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "study/parse/key_rows.hpp"
 #include "study/parse/key_table.hpp"
 #include "study/parse/parse_tables.hpp"
 #include "study/parse/toml_tree.hpp"
@@ -103,7 +104,11 @@ StudySpec parse_tables(const Node& root, const std::string& file, const Known& k
     check_kinds_of_workers(context);
     parse_stop(context);
     parse_checkpoint(context);
-    parse_limits(context);
+    for (const char* table : {"failure", "journal", "run", "slurm", "hooks"}) {
+        TableReader reader = context.reader(table);
+        read_members(reader, spec, trust_trainable);
+        reader.finish();
+    }
     if (!mistakes.empty()) refuse(file, mistakes);
     return spec;
 }

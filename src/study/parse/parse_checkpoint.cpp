@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ranktune/base/text.hpp"
+#include "study/parse/key_rows.hpp"
 #include "study/parse/parse_tables.hpp"
 
 namespace ranktune::study {
@@ -92,11 +93,8 @@ std::string with_rungs(const Algorithms& algorithms) {
 }
 
 /// Call after parse_scheduler.
-void parse_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
-    const auto at_rungs = table.boolean("at_rungs");
-    if (!at_rungs) return;
-    context.spec.checkpoint.at_rungs = *at_rungs;
-    if (!*at_rungs) return;
+void check_at_rungs(ParseContext& context, TableReader& table, bool can_save) {
+    if (!context.spec.checkpoint.at_rungs) return;
     if (context.has_scheduler && !context.spec.scheduler.algorithm->has_rungs)
         table.refuse("at_rungs", "only scheduler.type = " + with_rungs(context.known.algorithms) + " has rungs");
     else if (!can_save)
@@ -137,11 +135,10 @@ void parse_checkpoint(ParseContext& context) {
             table.duration("mean_time_between_failures").value_or(checkpoint.mean_time_between_failures);
     else if (table.has("mean_time_between_failures"))
         table.refuse("mean_time_between_failures", "only goes with interval = \"auto\"");
-    parse_at_rungs(context, table, can_save);
+    read_members(table, context.spec, context.trust_trainable);
+    check_at_rungs(context, table, can_save);
     parse_supported(context, table, can_save);
-    checkpoint.keep = static_cast<std::uint32_t>(table.integer("keep", 1, 1000).value_or(checkpoint.keep));
     if (const Node* bytes = table.take("max_bytes")) parse_max_bytes(context, table, *bytes);
-    checkpoint.direct = table.boolean("direct").value_or(checkpoint.direct);
     table.finish();
 }
 

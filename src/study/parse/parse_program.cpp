@@ -2,16 +2,16 @@
 // [trainable] with `command`: a program of the user as a trial.
 #include <algorithm>
 
+#include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "study/options.hpp"
+#include "study/parse/key_rows.hpp"
 #include "study/parse/parse_tables.hpp"
+#include "study/printed_values.hpp"
 
 namespace ranktune::study {
 namespace {
-
-constexpr std::string_view program_keys[] = {"shell", "flags",    "directory",          "cwd",       "checkpoints",
-                                             "env",   "keep_env", "launcher_variables", "tf_config", "jax"};
 
 bool is_variable_name(std::string_view name) {
     const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -88,6 +88,33 @@ void parse_flags(TableReader& table, ProgramSpec& program) {
     }
 }
 
+constexpr Word<PrintedResult> results[] = {{"last-number", PrintedResult::last_number},
+                                           {"exit-code", PrintedResult::exit_code}};
+
+/// `report` and `result`: of a program that prints its values.
+void parse_printed(const ParseContext& context, TableReader& table, ProgramSpec& program) {
+    if (const Node* report = table.take("report"); report != nullptr && report->is(Node::Kind::array))
+        program.report = texts_of(context, *report, "trainable.report");
+    else if (const auto pattern = table.string("report"))
+        program.report = {*pattern};
+    program.result = table.word("result", results).value_or(PrintedResult::none);
+    if (!program.report.empty() && program.result != PrintedResult::none)
+        table.complain("result", "does not go with report, which finds the values of each iteration; give one of them");
+    if (!program.prints()) return;
+    if (program.result != PrintedResult::none && context.spec.objective.several())
+        table.complain("result",
+                       "is one value, and the study has several metrics; use report with a named group for each");
+    if (table.has("checkpoints") && program.checkpoints)
+        table.complain("checkpoints",
+                       "true does not go with report and result: a program that only prints cannot be told to save");
+    program.checkpoints = false;
+    try {
+        if (!program.report.empty()) PrintedValues(program.report, context.spec.objective);
+    } catch (const base::UsageError& error) {
+        table.complain("report", error.what());
+    }
+}
+
 void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& program) {
     const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
     const std::string given = table.string("directory").value_or(".");
@@ -111,9 +138,7 @@ void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& pro
 void refuse_unknown_keys(const ParseContext& context, TableReader& table) {
     if (table.table() == nullptr) return;
     for (const auto& [key, node] : table.table()->members) {
-        if (key == "command" || key == "builtin" || key == "name" ||
-            std::ranges::find(program_keys, key) != std::end(program_keys))
-            continue;
+        if (find_row(table.dotted(key)) != nullptr) continue;
         std::string text = context.keys.guess_unknown_key("trainable", key);
         if (text.empty()) text = "unknown key; the hyper-parameters of a program belong in [space]";
         table.mistakes().key(node, table.dotted(key), text);
@@ -123,21 +148,18 @@ void refuse_unknown_keys(const ParseContext& context, TableReader& table) {
 } // namespace
 
 void parse_program(ParseContext& context, TableReader& table) {
-    ProgramSpec program;
+    ProgramSpec& program = context.spec.trainable.program.emplace();
+    read_members(table, context.spec, context.trust_trainable);
     for (const char* other : {"builtin", "name"}) table.refuse(other, "is given beside command; give one of them");
     if (const Node* node = table.table()->find("command"); node->is(Node::Kind::array))
         table.complain("command", "needs one string, as in \"python3 train.py {args}\", not a list of words");
     else
         program.command = table.string("command").value_or("");
-    program.shell = table.boolean("shell").value_or(false);
     parse_flags(table, program);
-    program.checkpoints = table.boolean("checkpoints").value_or(true);
+    parse_printed(context, table, program);
     parse_directory(context, table, program);
     parse_env(table, program);
     parse_keep_env(table, program);
-    program.launcher_variables = table.boolean("launcher_variables").value_or(true);
-    program.tf_config = table.boolean("tf_config").value_or(false);
-    program.jax = table.boolean("jax").value_or(false);
     refuse_unknown_keys(context, table);
 
     context.program_info = {.name = program_name,
@@ -148,7 +170,6 @@ void parse_program(ParseContext& context, TableReader& table) {
                             .metrics = {}};
     context.info = &context.program_info;
     context.spec.trainable.name = program_name;
-    context.spec.trainable.program = std::move(program);
 }
 
 /// Call after parse_space: the placeholders of the command are hyper-parameters.

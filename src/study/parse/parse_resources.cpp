@@ -5,14 +5,13 @@
 #include <optional>
 
 #include "ranktune/base/text.hpp"
+#include "study/parse/key_rows.hpp"
 #include "study/parse/parse_tables.hpp"
 
 namespace ranktune::study {
 namespace {
 
 constexpr std::int64_t most_ranks = 10'000'000;
-constexpr std::int64_t most_cpus = 100'000;
-constexpr Word<Bind> bind_words[] = {{"auto", Bind::automatic}, {"cores", Bind::cores}, {"none", Bind::none}};
 
 /// `{name}` -> "name"; empty: not of this form.
 std::string parameter_of(const std::string& text) {
@@ -195,9 +194,7 @@ void parse_resources(ParseContext& context) {
         resources.ranks_parameter = ranks->parameter;
     }
     parse_gpus(context, table, ranks);
-    resources.gpu_metrics = table.boolean("gpu_metrics").value_or(false);
-    resources.cpus_per_rank = static_cast<std::uint32_t>(table.integer("cpus_per_rank", 1, most_cpus).value_or(1));
-    resources.bind = table.word("bind", bind_words).value_or(Bind::automatic);
+    read_members(table, context.spec, context.trust_trainable);
     table.finish();
 }
 

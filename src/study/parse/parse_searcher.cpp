@@ -6,12 +6,11 @@
 #include <set>
 
 #include "ranktune/space/enumeration.hpp"
+#include "study/parse/key_rows.hpp"
 #include "study/parse/parse_algorithm.hpp"
 
 namespace ranktune::study {
 namespace {
-
-constexpr std::int64_t most_repeats = 1000;
 
 /// A search of the whole space crosses all domains, so each must have finitely many values.
 bool check_finite(const ParseContext& context, TableReader& table) {
@@ -108,7 +107,7 @@ void parse_searcher(ParseContext& context) {
     searcher.by_default = !table.has("type");
     check_objectives(context, table, *searcher.algorithm, infos_of(known));
     searcher.options = OptionReader(context, table, *searcher.algorithm).options();
-    searcher.repeats = static_cast<std::uint32_t>(table.integer("repeats", 1, most_repeats).value_or(1));
+    read_members(table, context.spec, context.trust_trainable);
     parse_start(context, table);
     parse_warm_start(context, table);
     table.finish();

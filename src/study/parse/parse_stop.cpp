@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ranktune/base/text.hpp"
+#include "study/parse/key_rows.hpp"
 #include "study/parse/parse_tables.hpp"
 
 namespace ranktune::study {
@@ -34,23 +35,16 @@ void parse_metric(ParseContext& context, const Node& node) {
 }
 
 void parse_plateau(ParseContext& context, const Node& node) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    constexpr std::int64_t most_results = 10'000; // each trial keeps as many values
     TableReader table(&node, "stop.plateau", context.keys, context.mistakes);
     if (table.table() == nullptr) return;
-    PlateauStop plateau;
+    PlateauStop& plateau = context.spec.stop.plateau.emplace();
     plateau.metric = context.spec.objective.metric;
     if (const auto metric = table.string("metric")) {
         plateau.metric = *metric;
         check_metric(context, *table.take("metric"), "stop.plateau.metric", *metric);
     }
-    plateau.std = table.number("std", 0.0, 1e300).value_or(plateau.std);
-    if (plateau.std == 0.0) table.complain("std", "needs a number > 0: no deviation is below 0");
-    plateau.results = static_cast<std::uint32_t>(table.integer("results", 2, most_results).value_or(plateau.results));
-    plateau.grace = static_cast<Iteration>(table.integer("grace", 0, most).value_or(4));
-    plateau.threshold = table.number("threshold", -1e300, 1e300);
+    read_members(table, context.spec, context.trust_trainable);
     table.finish();
-    context.spec.stop.plateau = plateau;
 }
 
 } // namespace
@@ -75,7 +69,7 @@ void parse_stop(ParseContext& context) {
             parse_metric(context, *metric);
         }
     }
-    context.spec.stop.trial_time = table.duration("time");
+    read_members(table, context.spec, context.trust_trainable);
     if (context.spec.deterministic && context.spec.stop.trial_time)
         table.refuse("time",
                      "does not go with study.deterministic: how long an iteration takes depends on the machine");

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ranktune/base/text.hpp"
+#include "study/parse/key_rows.hpp"
 #include "study/parse/parse_tables.hpp"
 
 namespace ranktune::study {
@@ -33,24 +34,10 @@ void parse_name(TableReader& table, StudySpec& spec) {
     }
 }
 
-/// The strings of a list; empty: there is a mistake, which has been reported.
-std::vector<std::string> strings_of(const ParseContext& context, const Node& list, const std::string& key) {
-    std::vector<std::string> texts;
-    for (const Node& item : list.items) {
-        if (item.is(Node::Kind::string) && !item.text.empty()) {
-            texts.push_back(item.text);
-            continue;
-        }
-        context.mistakes.value(item, key, "needs a list of strings, not of " + std::string(kind_text(item)));
-        return {};
-    }
-    return texts;
-}
-
 /// study.metric of several objectives; nothing: there is a mistake.
 std::vector<std::string> metrics_of(const ParseContext& context, const Node& list) {
     const std::string key = "study.metric";
-    const auto metrics = strings_of(context, list, key);
+    const auto metrics = texts_of(context, list, key);
     const bool twice =
         std::ranges::any_of(metrics, [&](const auto& each) { return std::ranges::count(metrics, each) > 1; });
     const std::size_t count = list.items.size();
@@ -114,10 +101,10 @@ void parse_objective(const ParseContext& context, TableReader& table) {
 }
 
 /// A deterministic study needs a fixed number of slots and no clocks.
-void parse_deterministic(TableReader& table, StudySpec& spec, bool slots_are_missing) {
-    spec.deterministic = table.boolean("deterministic").value_or(false);
+void check_deterministic(TableReader& table, const StudySpec& spec) {
     if (!spec.deterministic) return;
-    if (slots_are_missing)
+    const Node* slots = table.take("max_concurrent");
+    if (slots == nullptr || (slots->is(Node::Kind::integer) && slots->integer == 0))
         table.complain("max_concurrent",
                        "is needed by a deterministic study: the number of trials side by side, which may not depend on "
                        "the ranks that a start happens to have");
@@ -130,6 +117,19 @@ void parse_deterministic(TableReader& table, StudySpec& spec, bool slots_are_mis
 }
 
 } // namespace
+
+std::vector<std::string> texts_of(const ParseContext& context, const Node& list, const std::string& key) {
+    std::vector<std::string> texts;
+    for (const Node& item : list.items) {
+        if (item.is(Node::Kind::string) && !item.text.empty()) {
+            texts.push_back(item.text);
+            continue;
+        }
+        context.mistakes.value(item, key, "needs a list of strings, not of " + std::string(kind_text(item)));
+        return {};
+    }
+    return texts;
+}
 
 bool is_study_name(const std::string& name) {
     const auto plain = [](char c) {
@@ -186,12 +186,8 @@ void parse_study_table(ParseContext& context) {
         spec.max_iterations = static_cast<Iteration>(*ceiling);
         context.has_max_iterations = true;
     }
-    spec.seed =
-        static_cast<std::uint64_t>(table.integer("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
-    const auto slots = table.integer("max_concurrent", 0, most_trials);
-    spec.max_concurrent = static_cast<std::uint32_t>(slots.value_or(0));
-    spec.time_budget = table.duration("time_budget");
-    parse_deterministic(table, spec, spec.max_concurrent == 0 && (slots || !table.has("max_concurrent")));
+    read_members(table, spec, context.trust_trainable);
+    check_deterministic(table, spec);
     table.finish();
 }
 

@@ -48,6 +48,9 @@ struct ParseContext {
     }
 };
 
+/// The strings of a list; empty: there is a mistake, which has been reported.
+[[nodiscard]] std::vector<std::string> texts_of(const ParseContext& context, const Node& list, const std::string& key);
+
 void parse_study_table(ParseContext& context);
 void parse_trainable(ParseContext& context);
 /// The part of parse_trainable for a `command`.
@@ -79,8 +82,6 @@ void parse_explore(ParseContext& context, TableReader& scheduler);
 void parse_schedule(ParseContext& context, TableReader& scheduler);
 void parse_stop(ParseContext& context);
 void parse_checkpoint(ParseContext& context);
-/// [failure], [journal], [run], [slurm].
-void parse_limits(ParseContext& context);
 
 /// Why the file that a path option names cannot be used, or an empty string; `value` as in the study file.
 [[nodiscard]] std::string file_problem(const ParseContext& context, const OptionInfo& option,

@@ -70,6 +70,19 @@ void ProgramBody::listen(Clock::duration patience) {
     else
         child().wait(patience);
     while (const auto line = child().next_line()) take_line(*line);
+    if (printed_) take_printed();
+}
+
+void ProgramBody::take_printed() {
+    const auto made = [this](trainables::Metrics metrics) {
+        port_.progressed();
+        trainables::ProgramReport report;
+        report.metrics = std::move(metrics);
+        reported(std::move(report));
+    };
+    while (auto metrics = printed_->next()) made(*std::move(metrics));
+    if (child().exited() && !told_to_end_)
+        if (auto metrics = printed_->at_end(child())) made(*std::move(metrics));
 }
 
 ProgramBody::Clock::duration ProgramBody::until_next_turn() const {
@@ -90,6 +103,12 @@ void ProgramBody::take_line(const std::string& line) {
 }
 
 void ProgramBody::on_message(trainables::ProgramReport report) {
+    if (program().prints())
+        throw base::Error("the program makes reports itself: leave out report and result in [trainable]");
+    reported(std::move(report));
+}
+
+void ProgramBody::reported(trainables::ProgramReport report) {
     ++own_.reports;
     failed_.reset(); // the program has caught the exception
     can_save_ = report.can_save;
@@ -186,9 +205,16 @@ void ProgramBody::wait_for_end() {
 
 void ProgramBody::need_a_report() const {
     if (base_ > 0 || own_.reports > 0 || !child().exited()->clean() || told_to_end_) return;
-    throw base::Error("the program ended without a single report: each iteration ends with report(" +
-                      setting_.spec->objective.metric + "=...); " + process::documentation_page("guides/programs.md") +
-                      " shows how");
+    const std::string& metric = setting_.spec->objective.metric;
+    const std::string output = child().last_output();
+    const std::string how =
+        !program().report.empty()
+            ? "no line that it printed matches '" + program().report.front() + "' (report in [trainable])"
+            : "each iteration ends with report(" + metric +
+                  "=...), or, if it prints its values, [trainable] says how " + "to find them: report = '" + metric +
+                  ": ([-+.0-9eE]+)'; " + process::documentation_page("guides/programs.md") + " shows both";
+    throw base::Error("the program ended without a single report: " + how +
+                      (output.empty() ? "" : "\nlast lines of its standard output:\n" + output));
 }
 
 bool ProgramBody::others_report() const {
@@ -457,7 +483,7 @@ void ProgramBody::check_end() {
     if (is_saving_best() && (by_saving || own_.unsaved < best_asked_))
         throw CheckpointError(AttemptOutcome::unsaved,
                               by_saving ? failure_text() : while_saving(base_ + best_asked_, failure_text()));
-    if (exit.clean()) return;
+    if (ended_well(exit, program())) return;
     need_own_part();
     if (!told_to_end_ && order_.end == End::go_on) process_failed(failure_text());
     // All results are in: an error during shutdown is logged and does not fail the trial.
@@ -547,6 +573,7 @@ std::string ProgramBody::folder_of(base::Iteration iteration) const {
 void ProgramBody::obey() {
     const auto answer = [this](Verb verb, bool save) {
         ++answered_;
+        if (program().prints()) return;
         const auto folder = save ? make_folder(base_ + answered_) : std::nullopt;
         child().send(trainables::decision_line(verb, base_ + answered_, folder));
     };

@@ -14,6 +14,7 @@
 #include "trainables/program/environment.hpp"
 #include "trainables/program/messages.hpp"
 #include "trial/attempt_context.hpp"
+#include "trial/bodies/printed_reports.hpp"
 #include "trial/bodies/program_leader.hpp"
 #include "trial/bodies/program_process.hpp"
 #include "trial/bodies/trial_body.hpp"
@@ -100,7 +101,9 @@ class ProgramBody final : public TrialBody {
     void exchange();
     [[nodiscard]] Clock::duration until_next_turn() const;
     void take_line(const std::string& line);
+    void take_printed();
     void on_message(trainables::ProgramReport report);
+    void reported(trainables::ProgramReport report);
     void on_message(trainables::ProgramSaved saved);
     void on_message(trainables::ProgramDone done);
     void on_message(trainables::ProgramFailed failed);
@@ -185,6 +188,7 @@ class ProgramBody final : public TrialBody {
     // Leader
     std::optional<ProgramLeader> leader_;
     std::optional<NamedPaths> names_;
+    std::shared_ptr<PrintedReports> printed_;          ///< of a program that only prints; shared with its process
     std::deque<trainables::ProgramReport> queue_;      ///< reports that the loop has not seen yet
     std::optional<trainables::ProgramReport> current_; ///< the last one that the loop has seen
     TrialPoint point_;                                 ///< after `current_`

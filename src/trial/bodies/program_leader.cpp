@@ -45,6 +45,10 @@ void ProgramLeader::step(Time now, std::span<const RankFacts> ranks) {
 
 void ProgramLeader::begin_end(Time now, std::span<const RankFacts> ranks) {
     if (is_incomplete(ranks)) return;
+    if (!limits_.hears) {
+        order_.end = End::signal;
+        return;
+    }
     bool all_here = true;
     bool only_silent = true; // all missing ranks have never reported
     for (const RankFacts& rank : ranks) {

@@ -71,6 +71,7 @@ class ProgramLeader {
         Duration abort_grace = std::chrono::seconds(30);
         std::optional<Duration> report_timeout = {};
         Duration iteration{}; ///< average of earlier attempts; 0: none
+        bool hears = true;    ///< false: a program that only prints; a signal ends it
     };
 
     ProgramLeader(Limits limits, Time now)

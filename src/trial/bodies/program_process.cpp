@@ -22,9 +22,14 @@ ProgramProcess::~ProgramProcess() {
 }
 
 void ProgramProcess::start(const std::vector<std::string>& words, const std::vector<std::string>& environment,
-                           const std::string& directory, process::Child::Clock::duration term_grace) {
+                           const std::string& directory, process::Child::Clock::duration term_grace, Write heard) {
     child_ = std::make_unique<process::Child>(
-        words, environment, directory, [this](std::string_view line) { print(line); }, term_grace);
+        words, environment, directory,
+        [this, heard = std::move(heard)](std::string_view line) {
+            print(line);
+            if (heard) heard(line);
+        },
+        term_grace);
 }
 
 void ProgramProcess::end_output() {

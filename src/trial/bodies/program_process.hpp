@@ -29,9 +29,9 @@ class ProgramProcess {
     void own(std::string folder) { folder_ = std::move(folder); }
     /// Empty: none, or another rank's.
     [[nodiscard]] const std::string& folder() const { return folder_; }
-    /// Starts the process; see Child for the errors.
+    /// Starts the process; see Child for the errors. `heard`: gets each line that it prints, beside the log.
     void start(const std::vector<std::string>& words, const std::vector<std::string>& environment,
-               const std::string& directory, process::Child::Clock::duration term_grace);
+               const std::string& directory, process::Child::Clock::duration term_grace, Write heard = {});
     /// Requires `start`.
     [[nodiscard]] process::Child& child() const { return *child_; }
     /// One line for the log.

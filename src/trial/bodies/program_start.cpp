@@ -150,6 +150,7 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
             const std::chrono::duration<double> before(assignment_.start.seconds / static_cast<double>(base_));
             limits.iteration = std::chrono::duration_cast<ProgramLeader::Duration>(before);
         }
+        limits.hears = !program().prints();
         leader_.emplace(limits, Clock::now());
     }
     news_ = Clock::now();
@@ -184,7 +185,10 @@ void ProgramBody::start_process(const std::string& checkpoint) {
     meet(facts);
     facts.trial_folder = trial_folder_;
     const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
-    process_->start(words(), environment, works_in_, term_grace());
+    if (leads() && program().prints()) printed_ = std::make_shared<PrintedReports>(program(), setting_.spec->objective);
+    process_->start(words(), environment, works_in_, term_grace(), [printed = printed_](std::string_view line) {
+        if (printed) printed->line(line);
+    });
 }
 
 /// The command. If the trial works in a folder of its own, names of files in it are those above that folder.

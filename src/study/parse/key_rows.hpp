@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The table of keys: one row says all about a key. The parser, the resolved file, the check of changes and the
+// reference read it.
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "study/parse/checker.hpp"
+#include "study/toml_text.hpp"
+
+namespace ranktune::study {
+
+/// Whether a later start of a study may have another value.
+enum class Later : std::uint8_t {
+    fixed, ///< results depend on it
+    may,   ///< a limit, or how trials are started: other decisions can follow
+    aside  ///< nothing is decided by it
+};
+
+/// Of integers and numbers inclusive, as the kind of the member asks for.
+struct Limits {
+    std::int64_t least = 0;
+    std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    double low = -1e300;
+    double high = 1e300;
+    bool above = false;        ///< `low` itself is too small
+    base::Duration shortest{}; ///< of a duration; zero: longer than zero
+    std::string_view why = {}; ///< the reason for `shortest`
+};
+
+inline constexpr Word<Bind> bind_words[] = {{"auto", Bind::automatic}, {"cores", Bind::cores}, {"none", Bind::none}};
+
+/// `meaning`, and what KeyInfo has beside it. A key whose value is that of one member (`read` is not null) needs no
+/// more; the parser has code of its own for the others, and they say themselves what they take.
+struct KeyRow {
+    std::string_view key; ///< `table.key`
+    std::string_view takes;
+    std::string_view standard; ///< empty: the member's initial value
+    std::string_view meaning;
+    Later later = Later::fixed;
+    Limits limits{};
+    void (*read)(TableReader& table, const KeyRow& row, StudySpec& spec) = nullptr;
+    std::string (*write)(const StudySpec& spec) = nullptr; ///< as TOML; empty: left out
+    void (*copy)(StudySpec& to, const StudySpec& from) = nullptr;
+    std::string (*kind)(const Limits& limits) = nullptr; ///< KeyInfo::takes
+
+    [[nodiscard]] std::string_view name() const { return key.substr(key.rfind('.') + 1); }
+};
+/// In the order of the file.
+[[nodiscard]] std::span<const KeyRow> key_rows();
+/// Null: there is none, as for options of algorithms and for names in [space].
+[[nodiscard]] const KeyRow* find_row(std::string_view key);
+
+/// Reads the keys of a table that one member each holds. `trusted`: a file that ranktune wrote; its durations may be
+/// shorter than a user's.
+void read_members(TableReader& table, StudySpec& spec, bool trusted);
+
+namespace rows {
+
+template <class T>
+struct Plain {
+    using Type = T;
+};
+template <class T>
+struct Plain<std::optional<T>> {
+    using Type = T;
+};
+
+std::string bounded(std::string_view kind, const Limits& limits, bool whole);
+
+template <class T>
+std::optional<T> take(TableReader& table, const KeyRow& row) {
+    const std::string_view key = row.name();
+    const Limits& limits = row.limits;
+    if constexpr (std::is_same_v<T, bool>) {
+        return table.boolean(key);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+        return table.string(key);
+    } else if constexpr (std::is_same_v<T, base::Duration>) {
+        return table.duration(key, limits.shortest, limits.why);
+    } else if constexpr (std::is_same_v<T, Bind>) {
+        return table.word(key, bind_words);
+    } else if constexpr (std::is_floating_point_v<T>) {
+        const auto value = table.number(key, limits.low, limits.high);
+        if (!value || !limits.above || *value > limits.low) return value;
+        table.complain(key, "needs a " + bounded("number", limits, false));
+        return std::nullopt;
+    } else {
+        const auto value = table.integer(key, limits.least, limits.most);
+        return value ? std::optional(static_cast<T>(*value)) : std::nullopt;
+    }
+}
+
+template <class T>
+std::string kind(const Limits& limits) {
+    if constexpr (std::is_same_v<T, bool>) {
+        return "boolean";
+    } else if constexpr (std::is_same_v<T, std::string>) {
+        return "string";
+    } else if constexpr (std::is_same_v<T, base::Duration>) {
+        return limits.shortest == base::Duration::zero() ? "duration"
+                                                         : "duration, " + text_of(limits.shortest) + " at least";
+    } else if constexpr (std::is_same_v<T, Bind>) {
+        std::string words;
+        for (const auto& word : bind_words) words += (words.empty() ? "`\"" : ", `\"") + std::string(word.text) + "\"`";
+        return words;
+    } else {
+        return bounded(std::is_floating_point_v<T> ? "number" : "integer", limits, !std::is_floating_point_v<T>);
+    }
+}
+
+/// The part of a study that has such members; null: it has none.
+template <class Part>
+auto* part_of(auto& spec) {
+    const auto there = [](auto& optional) { return optional ? &*optional : nullptr; };
+    if constexpr (std::is_same_v<Part, StudySpec>)
+        return &spec;
+    else if constexpr (std::is_same_v<Part, ProgramSpec>)
+        return there(spec.trainable.program);
+    else if constexpr (std::is_same_v<Part, ResourceSpec>)
+        return &spec.resources;
+    else if constexpr (std::is_same_v<Part, SearcherSpec>)
+        return &spec.searcher;
+    else if constexpr (std::is_same_v<Part, StopSpec>)
+        return &spec.stop;
+    else if constexpr (std::is_same_v<Part, PlateauStop>)
+        return there(spec.stop.plateau);
+    else if constexpr (std::is_same_v<Part, FailureSpec>)
+        return &spec.failure;
+    else if constexpr (std::is_same_v<Part, CheckpointSpec>)
+        return &spec.checkpoint;
+    else if constexpr (std::is_same_v<Part, OutputSpec>)
+        return &spec.output;
+    else if constexpr (std::is_same_v<Part, SlurmSpec>)
+        return &spec.slurm;
+    else if constexpr (std::is_same_v<Part, HookSpec>)
+        return &spec.hooks;
+}
+
+/// A key that this member holds. `standard`: of one that may be absent and is worked out then.
+template <auto Member, class Part, class Held>
+constexpr KeyRow row_of(Held Part::*, std::string_view key, Later later, Limits limits, std::string_view meaning,
+                        std::string_view standard) {
+    using Type = typename Plain<Held>::Type;
+    KeyRow row{.key = key, .takes = {}, .standard = standard, .meaning = meaning, .later = later, .limits = limits};
+    row.read = [](TableReader& table, const KeyRow& of, StudySpec& spec) {
+        if (const auto value = take<Type>(table, of)) part_of<Part>(spec)->*Member = *value;
+    };
+    row.write = [](const StudySpec& spec) -> std::string {
+        const Part* part = part_of<Part>(spec);
+        if (part == nullptr) return {};
+        const Held& held = part->*Member;
+        if constexpr (!std::is_same_v<Held, Type>)
+            return held ? text_of(*held) : std::string();
+        else if constexpr (std::is_same_v<Held, std::string>)
+            return held.empty() ? held : text_of(held);
+        else
+            return text_of(held);
+    };
+    row.copy = [](StudySpec& to, const StudySpec& from) {
+        Part* part = part_of<Part>(to);
+        const Part* other = part_of<Part>(from);
+        if (part != nullptr && other != nullptr) part->*Member = other->*Member;
+    };
+    row.kind = &kind<Type>;
+    return row;
+}
+template <auto Member>
+constexpr KeyRow of(std::string_view key, Later later, Limits limits, std::string_view meaning,
+                    std::string_view standard = {}) {
+    return row_of<Member>(Member, key, later, limits, meaning, standard);
+}
+
+/// A key with a parser of its own.
+constexpr KeyRow own(std::string_view key, Later later, std::string_view takes, std::string_view standard,
+                     std::string_view meaning) {
+    return {.key = key, .takes = takes, .standard = standard, .meaning = meaning, .later = later};
+}
+
+} // namespace rows
+} // namespace ranktune::study

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Results in what a program prints: `report` and `result` of [trainable].
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ranktune/study/objective.hpp"
+
+namespace ranktune::study {
+
+/// Reads the lines that a program prints. Of a regular expression with named groups, `(?P<loss>...)`, each is a metric;
+/// of one without, group 1 is the metric of the study.
+class PrintedValues {
+  public:
+    using Values = std::vector<std::pair<std::string, double>>;
+
+    /// Throws base::UsageError: what is wrong with a pattern, and where; or a metric of the study that none of them
+    /// has.
+    PrintedValues(std::span<const std::string> patterns, const Objective& objective);
+    ~PrintedValues();
+    PrintedValues(const PrintedValues&) = delete;
+    PrintedValues& operator=(const PrintedValues&) = delete;
+
+    /// A report, once all metrics of the study have been printed since the last one: all that was printed since then,
+    /// of each metric the newest value. Throws base::Error when a group holds something else than a number.
+    [[nodiscard]] std::optional<Values> line(std::string_view text);
+
+  private:
+    struct Pattern;
+    void take(const Pattern& pattern, std::string_view text);
+
+    std::vector<std::unique_ptr<Pattern>> patterns_;
+    std::vector<std::string> needed_; ///< metrics of a report
+    Values found_;
+};
+
+/// The last number in the last line that has one; nullopt: none has. A digit within a word is no number.
+[[nodiscard]] std::optional<double> last_number(std::string_view output);
+
+} // namespace ranktune::study

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/toml_text.hpp"
+
+#include <string_view>
+
+#include "ranktune/base/utf8.hpp"
+#include "ranktune/study/parse.hpp"
+#include "study/parse/key_rows.hpp"
+
+namespace ranktune::study {
+
+std::string text_of(const std::string& value) {
+    std::string text = "\"";
+    for (std::string_view left = value; !left.empty();) {
+        const base::Rune rune = base::first_rune(left);
+        if (rune.code == '"' || rune.code == '\\') {
+            (text += '\\') += left.front();
+        } else if (rune.valid && base::is_unseen(rune)) {
+            text += base::toml_escape(rune.code);
+        } else {
+            text += left.substr(0, rune.bytes);
+        }
+        left.remove_prefix(rune.bytes);
+    }
+    return text + "\"";
+}
+std::string text_of(const space::Value& value) {
+    if (value.is_string()) return text_of(value.as_string());
+    if (!value.is_list()) return value.literal();
+    std::string text;
+    for (const space::Value& item : value.as_list()) text += (text.empty() ? "" : ", ") + text_of(item);
+    return "[" + text + "]";
+}
+std::string text_of(double value) { return space::float_text(value); }
+std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
+std::string text_of(Mode mode) { return text_of(std::string(name(mode))); }
+std::string text_of(Bind bind) {
+    for (const auto& word : bind_words)
+        if (word.value == bind) return text_of(std::string(word.text));
+    return {};
+}
+
+} // namespace ranktune::study

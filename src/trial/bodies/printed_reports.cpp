@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/bodies/printed_reports.hpp"
+
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+
+namespace ranktune::trial {
+
+PrintedReports::PrintedReports(const study::ProgramSpec& program, const study::Objective& objective)
+    : result_(program.result), metric_(objective.metric) {
+    if (!program.report.empty()) values_.emplace(program.report, objective);
+}
+
+void PrintedReports::line(std::string_view text) {
+    if (!values_ || !mistake_.empty()) return;
+    try {
+        if (auto values = values_->line(text)) reports_.push_back(*std::move(values));
+    } catch (const base::Error& error) {
+        mistake_ = error.what();
+    }
+}
+
+std::optional<trainables::Metrics> PrintedReports::next() {
+    if (!reports_.empty()) {
+        auto report = std::move(reports_.front());
+        reports_.pop_front();
+        return report;
+    }
+    if (!mistake_.empty()) throw base::Error(mistake_);
+    return std::nullopt;
+}
+
+std::optional<trainables::Metrics> PrintedReports::at_end(const process::Child& ended) {
+    const process::ChildExit& exit = *ended.exited();
+    if (std::exchange(over_, true) || exit.signal != 0) return std::nullopt;
+    if (result_ == study::PrintedResult::exit_code)
+        return trainables::Metrics{{metric_, static_cast<double>(exit.code)}};
+    if (result_ != study::PrintedResult::last_number || exit.code != 0) return std::nullopt;
+    if (const auto value = study::last_number(ended.last_output())) return trainables::Metrics{{metric_, *value}};
+    throw base::Error("there is no number in the last lines that the program printed (result = \"last-number\")");
+}
+
+} // namespace ranktune::trial
