@@ -263,6 +263,11 @@ void write_stop(const StudySpec& spec, Writer& out) {
         out.line("metric", list + "]");
     }
     out.members("stop", spec);
+    const StudyStop& study = stop.study;
+    if (study.target || study.no_better_in || study.iterations || study.trials_ok) {
+        out.table("stop.study");
+        out.members("stop.study", spec);
+    }
     if (!stop.plateau) return;
     out.table("stop.plateau");
     out.line("metric", text_of(stop.plateau->metric));

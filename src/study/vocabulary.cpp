@@ -48,6 +48,10 @@ constexpr std::pair<Reason, std::string_view> sentences[] = {
     {Reason::stateless, "trials give no checkpoints of their own"},
     {Reason::yielded, "its ranks are wanted by a trial whose turn comes before"},
     {Reason::unread_parameter, "the first trial never looked at a parameter"},
+    {Reason::target_reached, "the study has reached its target"},
+    {Reason::no_better, "the study has not improved for long"},
+    {Reason::iterations_used, "the study's iterations are used up"},
+    {Reason::enough_trials, "enough trials of the study have ended well"},
 };
 
 /// The word of a code; "unknown" for other codes.

@@ -12,6 +12,7 @@
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "studydir/journal_extent.hpp"
 #include "studydir/study_directory.hpp"
+#include "tuner/rules/limits.hpp"
 #include "tuner/resume.hpp"
 #include "tuner/state.hpp"
 
@@ -98,6 +99,7 @@ bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     // Every trial would end the same way.
     if (state.outcome == study::StudyOutcome::usage) return false;
     if (state.end_reason == study::Reason::study_time) return budget_grew(tuner.spec(), spec);
+    if (tuner::is_limit(state.end_reason)) return !tuner::limit_reached(state, spec);
     return spec.num_trials > tuner.spec().num_trials || is_judged_otherwise(state, spec);
 }
 

@@ -10,9 +10,9 @@
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
 #include "tuner/apply.hpp"
-#include "tuner/causes.hpp"
 #include "tuner/decide.hpp"
-#include "tuner/outcomes.hpp"
+#include "tuner/rules/causes.hpp"
+#include "tuner/rules/outcomes.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -181,6 +181,11 @@ void take_value(Core& core, TrialId id, Iteration iteration, const schedulers::O
     if (core.state.best == id && !t.checkpoints.empty()) core.state.retention.keep(id);
 }
 
+/// NaN: there is none.
+double best_value(const Core& core) {
+    return core.state.best ? core.state.trials[*core.state.best].best : not_a_number;
+}
+
 /// While no report keeps the constraints, users want to know which one was nearest.
 void take_nearest(Core& core, const study::Reported& r, const schedulers::ObjectiveReader::Reading& reading) {
     const study::Score now = core.objective.score(reading);
@@ -215,7 +220,10 @@ void apply_one(Core& core, const study::Reported& r) {
     t.reported = true;
     if (const auto reading = core.objective.read(r.metrics); reading.complete) {
         take_nearest(core, r, reading);
+        const double before = best_value(core);
         take_value(core, r.trial, r.iteration, reading);
+        const bool leads = t.best_iteration == r.iteration && core.state.leads(r.trial);
+        if (leads && (core.spec.objective.several() || best_value(core) != before)) core.state.since_better = 0;
     }
     for (const auto& metric : r.metrics) {
         if (core.spec.stop.plateau && core.state.metrics[metric.id.value()] == core.spec.stop.plateau->metric) {
@@ -338,6 +346,7 @@ void apply_one(Core& core, const study::TrialClosed& r) {
     if (!r.failure.empty()) t.failure = r.failure;
     core.state.blame.closed(r.trial, t, r.phase, core.state.reports > 0);
     close(core, r.trial, r.phase, r.reason, r.a, r.b);
+    if (r.phase != TrialPhase::failed && !core.state.leads(r.trial)) ++core.state.since_better;
 }
 
 void apply_one(Core& core, const study::RankLost& r) {
@@ -480,60 +489,6 @@ void apply_one(Core& core, const study::TicketOpened& r) { core.state.tickets.ad
 
 void apply_one(Core& core, const study::TicketPrepared& r) {
     core.state.tickets.answer(r.ticket, r.configuration, core.admission->waits_for_tickets(), r.why);
-}
-
-/// Searchers see a configuration as one trial, the first one, with one result: the mean of the last values, once all
-/// are over. A trial that is reopened later does not change a mean that they have seen.
-void observe_repeats(Core& core, TrialId id) {
-    const Repetitions all = repetitions_of(id, core.state.trials, core.spec);
-    if (!all.complete) return;
-    Iteration iteration = core.state.trials[all.first].iteration;
-    TrialPhase phase = TrialPhase::failed;
-    for (std::uint32_t i = all.first.value(); i < all.first.value() + all.created; ++i) {
-        const Trial& t = core.state.trials[i];
-        if (t.phase == TrialPhase::failed) continue;
-        iteration = phase == TrialPhase::failed ? t.iteration : std::min(iteration, t.iteration);
-        phase = phase == TrialPhase::stopped ? phase : t.phase;
-    }
-    if (const auto mean = core.state.last_results.mean_of(all, core.state.trials))
-        core.state.observations.reported(all.first, iteration, mean->score, mean->distances);
-    core.state.observations.over(all.first, iteration, phase);
-    core.state.last_results.forget(all);
-}
-
-/// Writes what takes effect into the table that searchers learn from.
-void observe(Core& core, const study::Record& record) {
-    auto& table = core.state.observations;
-    const auto asked = [&](TrialId id, Iteration iteration) {
-        table.asked(id, iteration, core.spec.space, core.state.trials[id].configuration);
-    };
-    if (const auto* warm = std::get_if<study::WarmStarted>(&record))
-        for (const study::EarlierTrial& trial : warm->trials)
-            table.earlier(trial, core.spec.space, core.spec.objective.mode);
-    const bool repeats = core.spec.searcher.repeats > 1;
-    if (const auto* created = std::get_if<study::TrialCreated>(&record);
-        created != nullptr && created->origin.kind != Origin::Kind::repeat)
-        asked(created->trial, 0);
-    if (const auto* exploited = std::get_if<study::Exploited>(&record)) asked(exploited->trial, exploited->iteration);
-    if (const auto* undone = std::get_if<study::ExploitUndone>(&record))
-        asked(undone->trial, start_of(core.state.trials[undone->trial]).iteration);
-    if (const auto* closed = std::get_if<study::TrialClosed>(&record)) {
-        if (repeats) return observe_repeats(core, closed->trial);
-        table.over(closed->trial, core.state.trials[closed->trial].iteration, closed->phase);
-    }
-    if (const auto* report = std::get_if<study::Reported>(&record)) {
-        const auto reading = core.objective.read(report->metrics);
-        if (reading.complete && repeats)
-            core.state.last_results.note(report->trial,
-                                         {core.objective.score(reading), core.objective.distances(report->metrics)});
-        else if (reading.complete)
-            table.reported(report->trial, report->iteration, core.objective.score(reading),
-                           core.objective.distances(report->metrics));
-        // Not a pause for the core's own reasons: the trial goes on by itself then.
-        const Reason reason = report->verdict.reason;
-        if (report->verdict.verb == Verb::pause && reason != Reason::draining && reason != Reason::yielded)
-            table.paused(report->trial, report->iteration);
-    }
 }
 
 } // namespace

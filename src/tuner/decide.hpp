@@ -11,8 +11,8 @@
 #include "ranktune/study/command.hpp"
 #include "ranktune/study/event.hpp"
 #include "tuner/core.hpp"
-#include "tuner/outcomes.hpp"
 #include "tuner/round.hpp"
+#include "tuner/rules/outcomes.hpp"
 
 namespace ranktune::tuner {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "ranktune/base/rng.hpp"
-#include "tuner/causes.hpp"
 #include "tuner/decide.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 namespace {

@@ -3,15 +3,23 @@
 
 #include <algorithm>
 
-#include "tuner/causes.hpp"
 #include "tuner/decide.hpp"
-#include "tuner/outcomes.hpp"
-#include "tuner/words.hpp"
+#include "tuner/rules/causes.hpp"
+#include "tuner/rules/limits.hpp"
+#include "tuner/rules/outcomes.hpp"
+#include "tuner/rules/words.hpp"
 
 namespace ranktune::tuner {
 namespace {
 
+/// The study drains once it has reached a limit of [stop.study].
+void stop_at_limit(const Core& core, Round& round) {
+    if (core.state.draining) return;
+    if (auto limit = limit_reached(core.state, core.spec)) round.push(Drain{limit->reason, std::move(limit->why)});
+}
+
 void follow(const Core& core, const study::Reported& r, Round& round) {
+    stop_at_limit(core, round); // the last task: what follows from the report comes first
     if (core.state.placement.free() > 0 || core.admission->keeps_the_line()) round.push(Fill{});
     if (r.verdict.reason == Reason::missing_metric && !core.state.scored)
         round.push(
@@ -83,6 +91,7 @@ void reopen_row(const Core& core, Round& round) {
 }
 
 void follow(const Core& core, const study::TrialClosed& r, Round& round) {
+    stop_at_limit(core, round);
     if (r.phase == TrialPhase::failed) {
         if (core.state.draining && blames_surroundings(core.state.drain_reason)) reopen_row(core, round);
         round.push(CountFailure{r.failure});
@@ -128,6 +137,7 @@ void follow(const Core& core, const study::JobDied& r, Round& round) {
 void follow(const Core& core, const study::IncarnationBegan&, Round& round) {
     // Trials that had been told to stop when the previous head died need no ranks to be closed. What was kept for ranks
     // that were about to save is looked at again.
+    stop_at_limit(core, round); // the head before may have died on the way to the end
     round.push(Evict{});
     for (auto i = static_cast<std::uint32_t>(core.state.trials.size()); i-- > 0;) {
         const Trial& t = core.state.trials[i];

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "ranktune/study/objective.hpp"
-#include "tuner/causes.hpp"
 #include "tuner/decide.hpp"
-#include "tuner/words.hpp"
+#include "tuner/rules/causes.hpp"
+#include "tuner/rules/words.hpp"
 
 namespace ranktune::tuner {
 namespace {

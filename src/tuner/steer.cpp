@@ -12,9 +12,9 @@
 #include "study/parse/key_table.hpp"
 #include "study/steering_file.hpp"
 #include "tuner/apply.hpp"
-#include "tuner/causes.hpp"
 #include "tuner/decide.hpp"
-#include "tuner/words.hpp"
+#include "tuner/rules/causes.hpp"
+#include "tuner/rules/words.hpp"
 
 namespace ranktune::tuner {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "ranktune/base/error.hpp"
-#include "tuner/causes.hpp"
 #include "tuner/decide.hpp"
-#include "tuner/outcomes.hpp"
-#include "tuner/words.hpp"
+#include "tuner/rules/causes.hpp"
+#include "tuner/rules/outcomes.hpp"
+#include "tuner/rules/words.hpp"
 
 namespace ranktune::tuner {
 namespace {

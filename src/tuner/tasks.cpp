@@ -5,10 +5,11 @@
 #include <bit>
 
 #include "ranktune/base/error.hpp"
-#include "tuner/causes.hpp"
 #include "tuner/decide.hpp"
+#include "tuner/rules/causes.hpp"
+#include "tuner/rules/limits.hpp"
+#include "tuner/rules/words.hpp"
 #include "tuner/state.hpp"
-#include "tuner/words.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -46,9 +47,8 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
             case Reason::unread_parameter:
             case Reason::stateless:
                 return {now, StudyOutcome::usage, core.state.drain_reason, core.state.drain_message};
-            case Reason::study_time:
-                break;
             default:
+                if (is_limit(core.state.drain_reason)) break;
                 return {now, StudyOutcome::resumable, core.state.drain_reason, core.state.drain_message};
         }
     } else if (!core.state.trials.waiting().empty() || core.state.placement.alive() == 0) {
@@ -66,12 +66,13 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
         return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
     if (!core.state.best && !silent)
         return {now, StudyOutcome::no_success, Reason::never_finite, never_finite_sentence(core.state, core.spec)};
-    const Reason reason = core.state.draining ? Reason::study_time : Reason::study_complete;
+    const Reason reason = core.state.draining ? core.state.drain_reason : Reason::study_complete;
+    const bool by_count = core.state.draining && reason != Reason::study_time; // then the message has the numbers
+    const std::string why = by_count ? core.state.drain_message : text(reason, budget_seconds(core.spec));
     if (too_many_failed(core.state, core.spec.failure))
         return {now, StudyOutcome::too_many_failures, reason,
-                (core.state.draining ? text(reason, budget_seconds(core.spec)) + "; " : "") +
-                    failures_sentence(core.state, core.spec.failure)};
-    return {now, StudyOutcome::ok, reason, text(reason, budget_seconds(core.spec))};
+                (core.state.draining ? why + "; " : "") + failures_sentence(core.state, core.spec.failure)};
+    return {now, StudyOutcome::ok, reason, why};
 }
 
 } // namespace

@@ -496,8 +496,11 @@ TEST_CASE("mistakes of [stop]", "[study]") {
         {"time = \"0m\"\n", "13:8 stop.time: needs a duration longer than zero, not \"0m\""},
         {"plateau = true\n", "13:11 stop.plateau: needs a table, not a boolean"},
         {"[stop.plateau]\nresults = 1\n", "14:11 stop.plateau.results: needs an integer from 2 to 10000, not 1"},
-        {"[stop.plateau]\nstd = 0\n", "14:7 stop.plateau.std: needs a number > 0: no deviation is below 0"},
+        {"[stop.plateau]\nstd = 0\n", "14:7 stop.plateau.std: needs a number > 0"},
         {"[stop.plateau]\nstd = -0.1\n", "14:7 stop.plateau.std: needs a number >= 0, not -0.1"},
+        {"[stop.study]\ntarget = \"high\"\n", "14:10 stop.study.target: needs a number, not a string"},
+        {"[stop.study]\nno_better_in = 0\n", "14:16 stop.study.no_better_in: needs an integer >= 1, not 0"},
+        {"[stop.study]\ntrials = 5\n", "14:1 stop.study.trials: unknown key; did you mean 'trials_ok'?"},
         {"[stop.plateau]\nmetric = \"x\"\n",
          "14:10 stop.plateau.metric: the trainable 'mlp' does not report \"x\"; it reports: "
          "train_loss, val_loss, val_accuracy"},

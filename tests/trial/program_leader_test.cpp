@@ -260,4 +260,27 @@ TEST_CASE("a program that waits for the verdict on its report does not hang", "[
     CHECK_THROWS_AS(scene.after(1min), base::Error);
 }
 
+TEST_CASE("an iteration that takes too long fails the attempt, the time for its verdict apart", "[trial]") {
+    Scene scene(1, {.iteration_timeout = 10min});
+    CHECK(scene.after(9min) == End::go_on);
+    scene.leader.reported(scene.now);
+    scene.ranks[0].reports = 1;
+    CHECK(scene.after(9min) == End::go_on); // the head decides
+    scene.leader.undecided(scene.now);
+    CHECK(scene.after(9min) == End::go_on);
+    scene.leader.go_on(scene.now);
+    CHECK(scene.after(9min) == End::go_on);
+    CHECK_THROWS_WITH(scene.after(1min),
+                      "iteration 2 of this attempt took longer than 10m (failure.iteration_timeout)");
+}
+
+TEST_CASE("a program that hears no answers is ended by a signal, with all its ranks", "[trial]") {
+    Scene scene(2, {.hears = false});
+    scene.leader.reported(scene.now);
+    scene.ranks[0].reports = 1;
+    CHECK(scene.after(1s) == End::go_on);
+    scene.leader.stop(study::Verb::stop, false, scene.now);
+    CHECK(scene.after(0s) == End::signal);
+}
+
 } // namespace ranktune::testing::program_leader_test

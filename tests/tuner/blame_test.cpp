@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 #include "tuner/values.hpp"
 #include "tuner/values/blame.hpp"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "support/golden.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 #include "tuner/small_core.hpp"
 
 namespace ranktune::tuner::outcomes_test {

@@ -105,7 +105,16 @@ struct PlateauStop {
     Iteration grace = 4;             ///< no check before this many iterations
     std::optional<double> threshold; ///< only when the last value is at least this good (objective's mode)
 };
+/// [stop.study]: when the study has done enough. (Its time is StudySpec::time_budget.)
+struct StudyStop {
+    std::optional<double> target;              ///< of the best value, in the objective's mode
+    std::optional<std::uint32_t> no_better_in; ///< trials that have ended without failing since the best one improved
+    std::optional<std::uint64_t> iterations;   ///< reports of all trials together, repeated ones included
+    std::optional<std::uint32_t> trials_ok;    ///< trials that have ended without failing
+};
+/// [stop]: limits of one trial, and of the study.
 struct StopSpec {
+    StudyStop study;
     std::vector<MetricStop> metrics;
     std::optional<PlateauStop> plateau;
     std::optional<base::Duration> trial_time; ///< training time of a trial, all attempts
@@ -121,6 +130,9 @@ struct FailureSpec {
     /// Longest time without progress of a trial: between two reports of a program; between any two reports or gradient
     /// steps of a trainable in this process.
     std::optional<base::Duration> report_timeout;
+    /// Longest time of an iteration of a program, from an answer to the next report (the first one: from its start);
+    /// then it is ended, and the attempt has failed.
+    std::optional<base::Duration> iteration_timeout;
     /// Longest wait of a rank for the others of its trial; then the attempt is lost. Not of programs.
     base::Duration collective_timeout = std::chrono::minutes(30);
     /// Longest time in which the GPUs of a trial form their group; then the attempt is lost. Not of programs.

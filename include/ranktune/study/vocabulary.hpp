@@ -81,7 +81,12 @@ enum class Reason : std::uint8_t {
     scheduled = 41,         ///< saves its state, to go on with other hyper-parameters; a = its iteration
     cancelled = 42,         ///< a user cancelled the trial
     on_hold = 43,           ///< users have paused all trials that are left; a = how many
-    paused_by_user = 44
+    paused_by_user = 44,
+    // Limits of [stop.study]:
+    target_reached = 45,  ///< the best value is good enough
+    no_better = 46,       ///< so many trials have ended since it last improved
+    iterations_used = 47, ///< all trials together have trained enough
+    enough_trials = 48    ///< so many trials have ended well
 };
 
 /// Why a trial cannot go on with a state that it took over. unreadable: no file of it can be read. evicted: all were

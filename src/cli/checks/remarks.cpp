@@ -6,6 +6,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/parse.hpp"
+#include "tuner/rules/limits.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -23,6 +24,8 @@ std::string why_not(const tuner::Tuner& tuner) {
             "study.time_budget ({}) is used up; the study goes on with a longer one, as in "
             "study.time_budget={}",
             study::duration_text(*spec.time_budget), study::duration_text(2 * *spec.time_budget));
+    if (tuner::is_limit(state.end_reason))
+        return state.end_message + "; the study goes on with another limit in [stop.study]";
     return fmt::format("the study is finished and has nothing more to do; it has with study.num_trials above {}{}",
                        spec.num_trials,
                        state.in(study::TrialPhase::failed) > 0 ? ", --resume-errored or --restart-errored" : "");

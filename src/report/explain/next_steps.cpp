@@ -11,6 +11,7 @@
 #include "report/explain/plan.hpp"
 #include "storage/file_system.hpp"
 #include "studydir/study_directory.hpp"
+#include "tuner/rules/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -53,6 +54,19 @@ void add_log_without_value(std::vector<NextStep>& steps, const tuner::State& sta
 /// The override that doubles the time budget.
 std::string more_time(const study::StudySpec& spec) {
     return "study.time_budget=" + study::duration_text(2 * spec.time_budget.value_or(std::chrono::hours(1)));
+}
+
+/// The override that gives a study more to do that has reached a limit of [stop.study].
+std::string other_limit(const tuner::State& state, const study::StudySpec& spec) {
+    const study::StudyStop& stop = spec.stop.study;
+    switch (state.end_reason) {
+        case study::Reason::no_better:
+            return fmt::format("stop.study.no_better_in={}", 2 * stop.no_better_in.value_or(1));
+        case study::Reason::iterations_used:
+            return fmt::format("stop.study.iterations={}", 2 * stop.iterations.value_or(1));
+        default:
+            return fmt::format("stop.study.trials_ok={}", 2 * stop.trials_ok.value_or(1));
+    }
 }
 
 /// `command`, which runs the study, with the option that retries failed trials.
@@ -219,6 +233,10 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     } else if (out_of_time(state)) {
         steps.push_back(run_step(going_on(files.directory, {more_time(spec)}),
                                  "more time: the budget counts from the first start"));
+    } else if (tuner::is_limit(state.end_reason)) {
+        if (state.end_reason != study::Reason::target_reached) // only the user knows what would be better
+            steps.push_back(
+                run_step(going_on(files.directory, {other_limit(state, spec)}), "goes on to another limit"));
     } else if (state.best && more > spec.num_trials) {
         steps.push_back(run_step(going_on(files.directory, {fmt::format("study.num_trials={}", more)}),
                                  fmt::format("{} more", more - state.trials.size())));

@@ -130,6 +130,8 @@ auto* part_of(auto& spec) {
         return &spec.searcher;
     else if constexpr (std::is_same_v<Part, StopSpec>)
         return &spec.stop;
+    else if constexpr (std::is_same_v<Part, StudyStop>)
+        return &spec.stop.study;
     else if constexpr (std::is_same_v<Part, PlateauStop>)
         return there(spec.stop.plateau);
     else if constexpr (std::is_same_v<Part, FailureSpec>)

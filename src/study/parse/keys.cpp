@@ -130,6 +130,18 @@ constexpr KeyRow all_keys[] = {
         "only."),
     of<&StopSpec::trial_time>("stop.time", may, {},
                               "Training time of the trial, all attempts together, without pauses."),
+    own("stop.study", may, "table", "none",
+        "Ends the whole study, by the keys below: no trial starts, running ones end at their next report."),
+    of<&StudyStop::target>("stop.study.target", may, {},
+                           "The study has done enough when its best value is at least this good. For one metric."),
+    of<&StudyStop::no_better_in>("stop.study.no_better_in", may, {.least = 1, .most = most_trials},
+                                 "So many trials have ended without failing since the best value last improved."),
+    own("stop.study.time", may, "duration", "none", "The same as `study.time_budget`."),
+    of<&StudyStop::iterations>(
+        "stop.study.iterations", may, {.least = 1},
+        "Iterations of all trials together; those that are trained again after a crash count again."),
+    of<&StudyStop::trials_ok>("stop.study.trials_ok", may, {.least = 1, .most = most_trials},
+                              "So many trials have ended without failing, finished or stopped early."),
     own("stop.plateau", may, "table", "none", "Stops a trial that no longer improves, by the keys below."),
     own("stop.plateau.metric", may, "string", "`study.metric`", "The metric to watch."),
     of<&PlateauStop::std>("stop.plateau.std", may, {.low = 0.0, .above = true},
@@ -153,6 +165,9 @@ constexpr KeyRow all_keys[] = {
     of<&FailureSpec::report_timeout>(
         "failure.report_timeout", may, {},
         "A trial that makes no progress for this long has failed: no report, or no gradient step on a rank."),
+    of<&FailureSpec::iteration_timeout>("failure.iteration_timeout", may, {},
+                                        "A program whose iteration takes longer is ended, TERM then KILL: the attempt "
+                                        "has failed. The first iteration includes its start."),
     of<&FailureSpec::collective_timeout>(
         "failure.collective_timeout", may, {},
         "A rank waits for others no longer: the attempt is lost and tried again. Not of programs."),
@@ -253,8 +268,9 @@ constexpr TableInfo all_tables[] = {
     {"searcher", "The source of configurations.", "[searcher]\ntype = \"tpe\"\n\n[[searcher.start]]\nlr = 0.01\n"},
     {"scheduler", "Which trials go on, and which pause or stop.",
      "[scheduler]\ntype = \"pbt\"\ninterval = 5\n\n[scheduler.explore]\nlr = \"perturb\"\nmomentum = \"resample\"\n"},
-    {"stop", "Limits of one trial, beside the ceiling; checked at every report, before the scheduler.",
-     "[stop]\nmetric = \"score >= 0.99\"\ntime = \"2h\"\nplateau = { std = 0.001, results = 5 }\n"},
+    {"stop", "Limits of one trial, beside the ceiling, checked at every report before the scheduler; and of the study.",
+     "[stop]\nmetric = \"score >= 0.99\"\ntime = \"2h\"\nplateau = { std = 0.001, results = 5 }\n"
+     "study = { no_better_in = 50 }\n"},
     {"failure", "What happens when trials fail.", "[failure]\nmax_failures = 1\nreport_timeout = \"30m\"\n"},
     {"checkpoint",
      "Checkpoints while a trial runs, against crashes. (A trial also saves when it pauses, the best trial at its end.)",

@@ -47,6 +47,25 @@ void parse_plateau(ParseContext& context, const Node& node) {
     table.finish();
 }
 
+void parse_study_stop(ParseContext& context, const Node& node) {
+    TableReader table(&node, "stop.study", context.keys, context.mistakes);
+    StudySpec& spec = context.spec;
+    read_members(table, spec, context.trust_trainable);
+    if (const auto time = table.duration("time")) {
+        if (spec.time_budget) table.refuse("time", "is study.time_budget, which is given, too; give one of them");
+        if (spec.deterministic)
+            table.refuse("time",
+                         "does not go with study.deterministic: what a study does in a given time depends on "
+                         "the machine; limit iterations or trials_ok instead");
+        spec.time_budget = time;
+    }
+    if (spec.stop.study.target && spec.objective.several())
+        table.complain("target", "is for a study with one metric: several have no best value");
+    if (spec.stop.study.target && spec.searcher.repeats > 1)
+        table.complain("target", "does not go with searcher.repeats, where the best trial is the best by its mean");
+    table.finish();
+}
+
 } // namespace
 
 std::optional<MetricStop> to_metric_stop(std::string_view text) {
@@ -74,6 +93,7 @@ void parse_stop(ParseContext& context) {
         table.refuse("time",
                      "does not go with study.deterministic: how long an iteration takes depends on the machine");
     if (const Node* plateau = table.take("plateau")) parse_plateau(context, *plateau);
+    if (const Node* study = table.take("study")) parse_study_stop(context, *study);
     table.finish();
 }
 

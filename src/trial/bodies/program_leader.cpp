@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/bodies/program_leader.hpp"
 
+#include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
 #include "trial/attempt_errors.hpp"
 
@@ -121,6 +122,11 @@ void ProgramLeader::give_up_if_late(Time now) {
 }
 
 void ProgramLeader::check_timeout(Time now, std::span<const RankFacts> ranks) const {
+    if (limits_.iteration_timeout && in_iteration_ && !stopped_at_ && !done_at_ &&
+        now - iteration_began_ >= *limits_.iteration_timeout)
+        throw base::Error("iteration " + std::to_string(order_.decided + 1) + " of this attempt took longer than " +
+                          study::duration_text(std::chrono::duration_cast<base::Duration>(*limits_.iteration_timeout)) +
+                          " (failure.iteration_timeout)");
     if (!limits_.report_timeout || now - heard_ < *limits_.report_timeout) return;
     if (std::ranges::all_of(ranks, [](const RankFacts& rank) { return rank.ended; })) return;
     std::string text = "no sign of progress for " +

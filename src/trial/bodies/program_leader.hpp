@@ -60,7 +60,8 @@ struct ProgramOrder {
 /// - Once the trial is to end, every wait has a limit: `abort_grace` plus three times the longest iteration for a
 /// report, ten times `abort_grace` plus three iterations for saving a state. Then the ranks count as hung and all are
 /// stopped by signal.
-/// - The trial fails after `report_timeout` without a report of rank 0, unless it waits for a verdict.
+/// - The trial fails after `report_timeout` without a report of rank 0, unless it waits for a verdict; and when an
+/// iteration takes longer than `iteration_timeout`, by its own fault.
 class ProgramLeader {
   public:
     using Time = std::chrono::steady_clock::time_point;
@@ -70,6 +71,7 @@ class ProgramLeader {
         Duration alone_grace = std::chrono::seconds(5);
         Duration abort_grace = std::chrono::seconds(30);
         std::optional<Duration> report_timeout = {};
+        std::optional<Duration> iteration_timeout = {};
         Duration iteration{}; ///< average of earlier attempts; 0: none
         bool hears = true;    ///< false: a program that only prints; a signal ends it
     };
@@ -88,6 +90,7 @@ class ProgramLeader {
     void reported(Time now) {
         heard_ = now;
         longest_ = std::max(longest_, Duration(now - iteration_began_));
+        in_iteration_ = false;
     }
     /// The report is still undecided, which is not the program's fault.
     void undecided(Time now) { heard_ = now; }
@@ -97,6 +100,7 @@ class ProgramLeader {
         if (save) order_.save_at = order_.decided;
         if (save) order_.is_best = is_best;
         heard_ = iteration_began_ = now;
+        in_iteration_ = true;
     }
     /// Rank 0 has saved its state on the way.
     void saved_on_the_way(Time now) { heard_ = now; }
@@ -118,7 +122,8 @@ class ProgramLeader {
     [[nodiscard]] bool stopping() const { return stopped_at_.has_value(); }
     /// What the ranks must do, as of the last call.
     [[nodiscard]] const ProgramOrder& order() const { return order_; }
-    /// Checks the time and the ranks. Throws DisturbedError after `report_timeout`.
+    /// Checks the time and the ranks. Throws DisturbedError after `report_timeout`, base::Error after
+    /// `iteration_timeout`.
     void step(Time now, std::span<const RankFacts> ranks);
     /// Every process has ended and rank 0's results are stored: the next order is `over`.
     void close() { order_.end = ProgramOrder::End::over; }
@@ -148,7 +153,8 @@ class ProgramLeader {
     ProgramOrder order_;
     Time heard_;           ///< last report or verdict, or the start
     Time iteration_began_; ///< on rank 0
-    Duration longest_;     ///< longest iteration
+    bool in_iteration_ = true;
+    Duration longest_; ///< longest iteration
     std::optional<Time> asked_at_;
     std::optional<Time> stopped_at_;
     std::optional<Time> delivered_at_;

@@ -145,7 +145,7 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
         start_process(path);
     if (leads()) {
         ProgramLeader::Limits limits{setting_.program->alone_grace, setting_.spec->output.abort_grace,
-                                     setting_.spec->failure.report_timeout};
+                                     setting_.spec->failure.report_timeout, setting_.spec->failure.iteration_timeout};
         if (base_ > 0) {
             const std::chrono::duration<double> before(assignment_.start.seconds / static_cast<double>(base_));
             limits.iteration = std::chrono::duration_cast<ProgramLeader::Duration>(before);

@@ -7,7 +7,8 @@
 #include "ranktune/base/error.hpp"
 #include "schedulers/checks.hpp"
 #include "tuner/archive.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
+#include "tuner/rules/limits.hpp"
 
 namespace ranktune::tuner {
 
@@ -106,7 +107,7 @@ void ByBarrier::apply(const study::Record& record) {
     } else if (std::holds_alternative<study::YieldAsked>(record)) {
         set_leaving(*about, true);
     } else if (const auto* drained = std::get_if<study::DrainBegan>(&record)) {
-        drain_ = drained->reason == Reason::study_time ? Drain::for_good : Drain::resumable;
+        drain_ = is_limit(drained->reason) ? Drain::for_good : Drain::resumable;
     } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
         drain_ = Drain::no;
         leaving_.clear();

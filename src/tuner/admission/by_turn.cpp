@@ -6,7 +6,7 @@
 
 #include "schedulers/checks.hpp"
 #include "tuner/archive.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 

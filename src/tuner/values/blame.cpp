@@ -6,7 +6,7 @@
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/text.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 namespace {

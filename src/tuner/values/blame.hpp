@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/outcomes.hpp"
+#include "tuner/rules/outcomes.hpp"
 #include "tuner/values/placement.hpp"
 #include "tuner/values/trials.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "schedulers/checks.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 

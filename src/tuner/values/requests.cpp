@@ -5,7 +5,7 @@
 #include <set>
 
 #include "schedulers/checks.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "ranktune/study/objective.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "schedulers/checks.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/words.hpp"
+#include "tuner/rules/words.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/change.hpp"
 #include "study/steering_file.hpp"
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner::words {
 namespace {

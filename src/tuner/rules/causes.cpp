@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/causes.hpp"
+#include "tuner/rules/causes.hpp"
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuner/outcomes.hpp"
+#include "tuner/rules/outcomes.hpp"
 
 #include <array>
 

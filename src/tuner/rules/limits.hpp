@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// When a study has done enough: [stop.study], beside its number of trials and its time budget.
+
+#include <optional>
+#include <string>
+
+#include "ranktune/study/spec.hpp"
+#include "tuner/state.hpp"
+
+namespace ranktune::tuner {
+
+/// Why no trial starts any more, and running ones end at their next report.
+struct StudyLimit {
+    Reason reason = Reason::none;
+    std::string why; ///< a sentence
+};
+/// The limit of [stop.study] that the study has reached; nullopt: none.
+[[nodiscard]] std::optional<StudyLimit> limit_reached(const State& state, const study::StudySpec& spec);
+/// Whether this is the reason of such a limit, or of study.time_budget: the study is over, and goes on with another
+/// one.
+[[nodiscard]] bool is_limit(Reason reason);
+
+} // namespace ranktune::tuner

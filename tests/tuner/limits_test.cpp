@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// [stop.study]: the study stops once it has done enough, says why, and goes on with another limit.
+#include "tuner/rules/limits.hpp"
+#include "tuner/small_core.hpp"
+
+namespace ranktune::tuner::limits_test {
+namespace {
+
+using testing::small_study;
+using testing::SmallCore;
+
+/// Trials end by themselves after a report.
+SmallCore study_with(const std::string& limits, const std::string& more = "") {
+    SmallCore core(small_study("num_trials = 20\nmax_iterations = 9\n" + more, "[stop.study]\n" + limits));
+    core.began({"n0", "n1"});
+    return core;
+}
+
+void ends(SmallCore& core, std::uint32_t trial, double value) {
+    core.report(trial, 1, value);
+    if (core.trial(trial).attempt.live) core.over(trial, AttemptOutcome::finished);
+}
+
+/// Trials that run save and pause; then the study is over.
+void wind_down(SmallCore& core) {
+    for (std::uint32_t id = 0; id < core.state().trials.size(); ++id)
+        if (core.trial(id).attempt.live) core.over(id, AttemptOutcome::stopped);
+    REQUIRE(core.state().ended);
+    CHECK(core.state().outcome == StudyOutcome::ok);
+    CHECK(is_over(core.state()));
+}
+
+} // namespace
+
+TEST_CASE("a study that has reached its target stops, and running trials end", "[tuner]") {
+    SmallCore core = study_with("target = 0.9\n");
+    core.report(0, 1, 0.5);
+    core.report(1, 1, 0.89);
+    CHECK_FALSE(core.state().draining);
+    core.report(1, 2, 0.9);
+    REQUIRE(core.state().draining);
+    const auto* drain = core.record<study::DrainBegan>();
+    CHECK(drain->reason == Reason::target_reached);
+    CHECK(drain->why == "the target is reached (stop.study.target): trial #1 has 0.9 at iteration 2");
+    CHECK(core.commands().size() == 2); // both groups are told to end
+    wind_down(core);
+    CHECK(core.state().end_reason == Reason::target_reached);
+    CHECK(core.state().end_message == drain->why);
+    CHECK(core.trial(0).phase == TrialPhase::stopped);
+    CHECK(core.trial(0).closed_by == Reason::target_reached);
+}
+
+TEST_CASE("a study stops when so many trials have brought nothing better", "[tuner]") {
+    SmallCore core = study_with("no_better_in = 3\n");
+    ends(core, 0, 0.5);
+    ends(core, 1, 0.4);
+    ends(core, 2, 0.6); // better
+    CHECK(core.state().since_better == 0);
+    ends(core, 3, 0.6); // as good
+    core.over(4, AttemptOutcome::failed, {"broken"});
+    ends(core, 5, 0.1);
+    CHECK(core.state().since_better == 2);
+    CHECK_FALSE(core.state().draining);
+    ends(core, 6, 0.2);
+    REQUIRE(core.state().draining);
+    CHECK(core.state().drain_reason == Reason::no_better);
+    wind_down(core);
+    CHECK(core.state().end_message == "nothing better in the last 3 trials (stop.study.no_better_in)");
+}
+
+TEST_CASE("a study stops after so many iterations, or trials that ended well", "[tuner]") {
+    SmallCore iterations = study_with("iterations = 3\n");
+    iterations.report(0, 1, 0.1);
+    iterations.report(1, 1, 0.1);
+    CHECK_FALSE(iterations.state().draining);
+    iterations.report(0, 2, 0.1);
+    CHECK(iterations.state().drain_reason == Reason::iterations_used);
+    wind_down(iterations);
+
+    SmallCore trials = study_with("trials_ok = 2\n");
+    trials.over(0, AttemptOutcome::failed, {"broken"});
+    ends(trials, 1, 0.1);
+    CHECK_FALSE(trials.state().draining);
+    ends(trials, 2, 0.1);
+    CHECK(trials.state().drain_reason == Reason::enough_trials);
+    wind_down(trials);
+}
+
+TEST_CASE("a head that comes after the limit stops at once", "[tuner]") {
+    SmallCore core = study_with("trials_ok = 1\n");
+    ends(core, 0, 0.1);
+    REQUIRE(core.state().draining);
+    core.began({"n0", "n1"}); // the head before was killed
+    CHECK(core.state().ended);
+    CHECK(core.state().end_reason == Reason::enough_trials);
+    CHECK(core.record<study::TrialStarted>() == nullptr);
+}
+
+TEST_CASE("in a deterministic study nothing counts after the report that reached the limit", "[tuner]") {
+    SmallCore core = study_with("target = 0.9\n", "deterministic = true\nmax_concurrent = 2\n");
+    core.report(0, 1, 0.95); // its turn
+    REQUIRE(core.state().draining);
+    core.report(1, 1, 0.99);
+    CHECK(core.state().best == TrialId{0});
+    wind_down(core);
+    CHECK(core.state().best == TrialId{0});
+    CHECK_FALSE(core.state().deterministic_until);
+}
+
+TEST_CASE("with another limit there is more to do", "[tuner]") {
+    SmallCore core = study_with("trials_ok = 2\n");
+    ends(core, 0, 0.1);
+    ends(core, 1, 0.1);
+    wind_down(core);
+    study::StudySpec later = core.core().spec();
+    CHECK(limit_reached(core.state(), later));
+    later.stop.study.trials_ok = 5;
+    CHECK_FALSE(limit_reached(core.state(), later));
+    CHECK(is_limit(core.state().end_reason));
+    CHECK(is_limit(Reason::study_time));
+    CHECK_FALSE(is_limit(Reason::study_complete));
+}
+
+} // namespace ranktune::tuner::limits_test
