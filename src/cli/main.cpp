@@ -33,6 +33,7 @@
 #include "ranktune/base/text.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/view/load.hpp"
+#include "storage/journal/journal.hpp"
 
 namespace ranktune {
 namespace {
@@ -98,7 +99,9 @@ class App {
             return exit_usage;
         }
         try {
-            app_.parse(argc, argv);
+            std::vector<std::string> words = with_study_here({argv + std::min(argc, 1), argv + argc});
+            std::ranges::reverse(words); // as CLI11 wants them
+            app_.parse(std::move(words));
         } catch (const CLI::Success& call) { // help, or the version
             return checked_output(app_.exit(call), false);
         } catch (const CLI::ParseError& error) {
@@ -113,6 +116,25 @@ class App {
     }
 
   private:
+    /// Within the directory of a study, that is the STUDY of a verb that is given none: the first word that belongs to
+    /// no option is no path that exists.
+    std::vector<std::string> with_study_here(std::vector<std::string> words) const {
+        const auto all = app_.get_subcommands({});
+        const auto verb = std::ranges::find(all, words.empty() ? std::string() : words[0], &CLI::App::get_name);
+        if (verb == all.end()) return words;
+        const auto takes = [&](const std::string& name) { return (*verb)->get_option_no_throw(name); };
+        if (takes("STUDY") == nullptr || !storage::has_journal(storage::posix_file_system(), ".")) return words;
+        std::size_t at = 1;
+        while (at < words.size() && is_option(words[at])) {
+            const std::string& word = words[at++];
+            const CLI::Option* option = takes(word[1] == '-' ? word : word.substr(0, 2));
+            const bool value_follows = word[1] == '-' || word.size() == 2;
+            if (option != nullptr && option->get_items_expected_max() > 0 && value_follows) ++at;
+        }
+        if (at >= words.size() || access(words[at].c_str(), F_OK) != 0) words.insert(words.begin() + 1, ".");
+        return words;
+    }
+
     /// Names of the verbs that the help lists.
     std::vector<std::string> verbs() const {
         std::vector<std::string> names;

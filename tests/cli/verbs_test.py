@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of the verbs: accepted, refused, and warned about before any trial fails: verbs_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import json
 import os
 import re
 import shlex
@@ -359,6 +360,73 @@ class Algorithms(Case):
             self.assertIn("\n" + begin, "\n" + text)
         page, _ = self.ranktune("algorithms", "--markdown")
         self.assertEqual(page, (SOURCES / "docs/reference/generated/algorithms.md").read_text())
+
+
+class Here(Case):
+    """In the directory of a study, that is the study of every verb."""
+
+    def test_verbs_without_a_study_mean_the_one_that_they_stand_in(self):
+        self.run_tiny("-q")
+        outside, self.cwd = self.cwd, self.cwd / "tiny"
+        best = self.ranktune("best", "--json")[0]
+        self.assertEqual(best, self.ranktune("best", ".", "--json")[0])
+        self.assertIn("trial #2", self.ranktune("explain", "2")[0])
+        self.assertIn("trial #2", self.ranktune("logs", "2")[0])
+        self.assertEqual(self.ranktune("status", "-s", "trial")[0], self.ranktune("status", ".", "-s", "trial")[0])
+        self.assertIn("{", self.ranktune("export", "-f", "json")[0])
+        self.assertIn("finished", self.ranktune("run", "-q")[0] + self.ranktune("status")[0])
+        # What exists is meant.
+        self.assertEqual(best, self.ranktune("best", "../tiny", "--json")[0])
+        self.cwd = outside
+        self.assertIn("STUDY", self.ranktune("best", code=2)[1])
+
+    def test_logs_without_a_trial_are_those_of_all(self):
+        self.write("shell.toml", COMMAND.format(command="echo said $RANKTUNE_TRIAL; echo score 1", more="shell = true\nreport = 'score (.)'"))
+        self.ranktune("run", "shell.toml", "--local", "2", "-q")
+        out, _ = self.ranktune("logs", "tiny")
+        for trial in range(3):
+            self.assertIn(f"said {trial}", out)
+        self.assertEqual(out, self.ranktune("logs", "tiny", "--follow")[0])  # it has ended
+        one = self.ranktune("logs", "tiny", "1")[0]
+        self.assertIn("said 1", one)
+        self.assertNotIn("said 2", one)
+
+
+class Printed(Case):
+    """Programs that know nothing of ranktune."""
+
+    def test_the_example_that_prints_is_tuned_to_its_optimum(self):
+        self.ranktune("init", "mine", "--template", "printed")
+        out, _ = self.ranktune("run", "mine.toml", "--local", "2", "-q")
+        best = json.loads(self.ranktune("best", "mine", "--json")[0])["best"]
+        self.assertLess(best["value"], 0.01, out)
+
+    def test_results_that_a_program_prints_or_ends_with(self):
+        for command, more, value in (("echo 'the result is 7.5'", "result = 'last-number'", 7.5),
+                                     ("exit 3", "result = 'exit-code'", 3.0),
+                                     ("echo 'score=4.25 (best)'", "report = 'score=(\\S+)'", 4.25)):
+            self.write("p.toml", COMMAND.format(command=command, more="shell = true\n" + more))
+            self.ranktune("run", "p.toml", "--local", "2", "-q", "--fresh")
+            best = json.loads(self.ranktune("best", "tiny", "--json")[0])["best"]
+            self.assertEqual(best["value"], value)
+
+    def test_a_program_that_says_nothing_is_told_how(self):
+        self.write("p.toml", COMMAND.format(command="echo accuracy 0.5", more="shell = true"))
+        out = self.ranktune("run", "p.toml", "--local", "2", code=4)[0]
+        self.assertIn("report = 'score: ([-+.0-9eE]+)'", in_one_line(out))
+        self.assertIn("accuracy 0.5", out)
+
+    def test_a_study_that_has_done_enough_ends_and_goes_on_with_another_limit(self):
+        text = COMMAND.format(command="echo score $RANKTUNE_TRIAL", more="shell = true\nreport = 'score (.)'")
+        self.write("p.toml", text.replace("num_trials = 3", "num_trials = 9") + "[stop.study]\ntarget = 2\n")
+        out, _ = self.ranktune("run", "p.toml", "--local", "2")
+        self.assertIn("the target is reached", in_one_line(out))
+        made = len(self.exported("tiny")["trials"])
+        self.assertLess(made, 9)
+        self.assertIn("the target is reached", in_one_line(self.ranktune("status", "tiny")[0]))
+        out, _ = self.ranktune("run", "p.toml", "--local", "2", "stop.study.target=6")
+        self.assertIn("the target is reached", in_one_line(out))
+        self.assertGreater(len(self.exported("tiny")["trials"]), made)
 
 
 class Start(Case):

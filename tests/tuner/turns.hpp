@@ -88,7 +88,7 @@ class Turns {
         settle();
     }
     void start(std::uint32_t id) {
-        trials_->begin_attempt(TrialId{id}, AttemptId{1}, {Rank{id + 1}}, {}, 0);
+        trials_->begin_attempt({TrialId{id}, AttemptId{1}, {}, {Rank{id + 1}}, {}}, 0);
         turns_->apply(study::TrialStarted{TrialId{id}, AttemptId{1}, {}, {}, Fresh{}});
         check();
     }

@@ -124,10 +124,16 @@ void ViewCommands::add_serve(CLI::App& app) {
 }
 
 void ViewCommands::add_logs(CLI::App& app) {
-    auto* verb = app.add_subcommand("logs", "Log lines of one trial");
-    add_study(verb, study_);
-    add_trial(verb, trial_);
-    verb->callback([this] { verb_ = [this] { return logs(directory_of(study_), trial_); }; });
+    auto* verb = app.add_subcommand("logs", "What a trial did and said; without TRIAL what all say");
+    add_study(verb, logs_.directory);
+    add_trial(verb, logs_.trial)->required(false);
+    verb->add_flag("-f,--follow", logs_.follow, "Go on with new lines, until the study has ended, or Ctrl-C");
+    verb->callback([this] {
+        verb_ = [this] {
+            logs_.directory = directory_of(logs_.directory);
+            return logs(logs_);
+        };
+    });
 }
 
 void ViewCommands::add_export(CLI::App& app) {

@@ -41,6 +41,7 @@ class ViewCommands {
     bool explain_records_ = false;
     ListArguments list_;
     StatusArguments status_;
+    LogsArguments logs_;
     ReportArguments report_;
     CompareArguments compare_;
     ServeArguments serve_;

@@ -110,8 +110,6 @@ struct ReplayArguments {
 int replay(const ReplayArguments& arguments);
 // From here on, `directory` is the study directory, never its file.
 int best(const std::string& directory, Format format);
-/// `trial`: digits, or "best".
-int logs(const std::string& directory, const std::string& trial);
 /// Writes an HTML file; returns 1 if a journal's newest records are missing, else 0.
 int report_page(const ReportArguments& arguments);
 /// `trial`: digits, or "best"; empty: the study as a whole. `records`: name the records that each line rests on.

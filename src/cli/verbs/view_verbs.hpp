@@ -27,6 +27,13 @@ struct StatusArguments {
 };
 int status(const StatusArguments& arguments);
 
+struct LogsArguments {
+    std::string directory;
+    std::string trial; ///< digits, or "best"; empty: all lines of all logs
+    bool follow = false;
+};
+int logs(const LogsArguments& arguments);
+
 struct ServeArguments {
     std::vector<std::string> directories; ///< of studies
     std::uint16_t port = 0;               ///< 0: any free one
