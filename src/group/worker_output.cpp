@@ -17,7 +17,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-#include "process/signal_text.hpp"
+#include "process/signals.hpp"
 #include "ranktune/base/error.hpp"
 #include "studydir/crash_note.hpp"
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "process/descendants.hpp"
+#include "process/fork_server.hpp"
 #include "process/guard.hpp"
 #include "process/process_watch.hpp"
 #include "process/spawn.hpp"
@@ -72,20 +73,27 @@ std::string ChildExit::text() const {
 
 Child::Child(const std::vector<std::string>& words, const std::vector<std::string>& environment,
              const std::string& directory, Output output, Clock::duration term_grace)
+    : Child([&](const auto& variables, const auto& theirs) { return spawn(words, variables, directory, theirs); },
+            environment, std::move(output), term_grace) {}
+
+Child::Child(ForkServer& server, const std::vector<std::string>& environment, const std::string& directory,
+             Output output, Clock::duration term_grace)
+    : Child([&](const auto& variables, const auto& theirs) { return server.fork(variables, directory, theirs); },
+            environment, std::move(output), term_grace) {}
+
+Child::Child(const Start& start, std::vector<std::string> variables, Output output, Clock::duration term_grace)
     : output_(std::move(output)), term_grace_(term_grace) {
     const storage::FileDescriptor null(checked_start(open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"));
     Pair out = make_stream();
     Pair error = make_stream();
     Pair control = make_socket();
-    std::vector<std::string> variables = environment;
     const std::string& mark = Guard::instance().mark();
     std::erase_if(variables, [&](const std::string& entry) { // set by an outer study of which this one is a trial
         return entry.starts_with(mark.substr(0, mark.find('=') + 1));
     });
     variables.push_back(mark);
     pid_ = start_as_child([&] {
-        return spawn(words, variables, directory,
-                     {null.get(), out.theirs.get(), error.theirs.get(), control.theirs.get()});
+        return start(variables, {null.get(), out.theirs.get(), error.theirs.get(), control.theirs.get()});
     });
     out_.fd = std::move(out.ours);
     error_.fd = std::move(error.ours);
@@ -191,6 +199,41 @@ void Child::send(std::string_view line) {
     if (!unsent_.empty() && unsent_.size() + line.size() > longest_backlog) return;
     unsent_ += line;
     flush();
+}
+
+std::optional<std::string> Child::line_within(Clock::duration patience) {
+    const auto until = Clock::now() + patience;
+    while (true) {
+        if (auto line = messages_.next()) return line;
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+        if (!control_ || left <= 0) return std::nullopt;
+        pollfd fd{control_.get(), POLLIN, 0};
+        static_cast<void>(poll(&fd, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))));
+        read_control();
+    }
+}
+
+void Child::send_with(std::string_view line, std::span<const int> descriptors) {
+    alignas(cmsghdr) char space[CMSG_SPACE(8 * sizeof(int))] = {};
+    for (bool first = true; !line.empty(); first = false) {
+        iovec bytes{const_cast<char*>(line.data()), line.size()};
+        msghdr message{};
+        message.msg_iov = &bytes;
+        message.msg_iovlen = 1;
+        if (first) { // the descriptors come with the first bytes
+            message.msg_control = space;
+            message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+            cmsghdr* header = CMSG_FIRSTHDR(&message);
+            header->cmsg_level = SOL_SOCKET;
+            header->cmsg_type = SCM_RIGHTS;
+            header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+            std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+        }
+        const ssize_t size = control_ ? sendmsg(control_.get(), &message, MSG_NOSIGNAL) : -1;
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return; // it has ended, which the next read shows
+        line.remove_prefix(static_cast<std::size_t>(size));
+    }
 }
 
 bool Child::flush() {

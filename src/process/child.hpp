@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,9 @@
 #include "trainables/program/messages.hpp"
 
 namespace ranktune::process {
+
+class ForkServer;
+struct SpawnDescriptors;
 
 /// How a process ended.
 struct ChildExit {
@@ -40,6 +44,9 @@ class Child {
     /// Starts the program: see `spawn` for the errors.
     Child(const std::vector<std::string>& words, const std::vector<std::string>& environment,
           const std::string& directory, Output output, Clock::duration term_grace = usual_term_grace);
+    /// The same, forked by a server, which outlives the call only. Throws SetUpError.
+    Child(ForkServer& server, const std::vector<std::string>& environment, const std::string& directory, Output output,
+          Clock::duration term_grace = usual_term_grace);
     /// Stops the remaining processes: TERM, then KILL.
     ~Child();
     Child(const Child&) = delete;
@@ -50,9 +57,14 @@ class Child {
     bool wait(Clock::duration patience);
     /// The next message line. Throws base::FormatError when it is too long.
     [[nodiscard]] std::optional<std::string> next_line() { return messages_.next(); }
+    /// The same, waited for; nullopt: none within `patience`, or the program has closed its end. Whether it has ended
+    /// is not looked at, nor what it prints.
+    [[nodiscard]] std::optional<std::string> line_within(Clock::duration patience);
     /// Sends as soon as the program reads; never blocks. Drops a message while more than a MiB would be unread with it,
     /// but never the only one.
     void send(std::string_view line);
+    /// Sends a line with descriptors, which the program then has, too. May block. Nothing else may be unsent.
+    void send_with(std::string_view line, std::span<const int> descriptors);
     /// Bytes that the program has not read yet and the socket does not hold.
     [[nodiscard]] std::size_t unsent() const { return unsent_.size(); }
     /// Sends TERM to the program and its descendants now, KILL after the grace. A second call does nothing.
@@ -73,6 +85,9 @@ class Child {
     [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
+    using Start = std::function<pid_t(const std::vector<std::string>& environment, const SpawnDescriptors& theirs)>;
+    Child(const Start& start, std::vector<std::string> environment, Output output, Clock::duration term_grace);
+
     /// One of the program's output streams.
     struct Stream {
         storage::FileDescriptor fd;

@@ -290,8 +290,17 @@ CommandTemplate::CommandTemplate(std::string_view command, bool shell, Flags fla
     if (!mistakes.empty()) throw base::UsageError(base::join(mistakes, "; "));
 }
 
-CommandTemplate::CommandTemplate(const ProgramSpec& program)
-    : CommandTemplate(program.command, program.shell, program.flags) {}
+CommandTemplate::CommandTemplate(const ProgramSpec& program) : CommandTemplate(program.shell, program.flags) {
+    if (program.function.empty()) *this = CommandTemplate(program.command, program.shell, program.flags);
+}
+
+std::string interpreter_of(const ProgramSpec& program) {
+    return program.interpreter.empty() ? "python3" : program.interpreter;
+}
+
+const std::string& shown_command(const ProgramSpec& program) {
+    return program.function.empty() ? program.command : program.function;
+}
 
 CommandTemplate CommandTemplate::read(std::string_view command, bool shell, std::vector<std::string>& mistakes) {
     CommandTemplate result(shell, Flags::off);
@@ -366,6 +375,12 @@ std::string shell_text(const std::vector<std::string>& words) {
 
 std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration, base::TrialId trial) {
     const ProgramSpec& program = *spec.trainable.program;
+    if (!program.function.empty()) {
+        std::string arguments;
+        for (const auto& [name, value] : configuration.entries())
+            arguments += (arguments.empty() ? "" : ", ") + name + "=" + value.literal();
+        return program.function.substr(program.function.rfind('/') + 1) + "(" + arguments + ")";
+    }
     const std::string folder = "trials/" + std::to_string(trial.value());
     return shell_text(
         CommandTemplate(program).expand({configuration, "config.json", spec.max_iterations, trial, folder}));

@@ -74,9 +74,13 @@ std::string list_of(const std::vector<std::string>& items) {
 }
 
 void write_program(const ProgramSpec& program, Writer& out) {
-    out.line("command", text_of(program.command));
-    out.line("flags",
-             program.flags == Flags::both ? text_of(std::string("both")) : text_of(program.flags != Flags::off));
+    if (!program.function.empty()) {
+        out.line("python", text_of(program.function));
+    } else {
+        out.line("command", text_of(program.command));
+        out.line("flags",
+                 program.flags == Flags::both ? text_of(std::string("both")) : text_of(program.flags != Flags::off));
+    }
     if (!program.report.empty()) out.line("report", list_of(program.report));
     if (program.result != PrintedResult::none)
         out.line("result", program.result == PrintedResult::exit_code ? "\"exit-code\"" : "\"last-number\"");

@@ -11,7 +11,7 @@
 #include <map>
 #include <sstream>
 
-#include "process/signal_text.hpp"
+#include "process/signals.hpp"
 #include "ranktune/base/error.hpp"
 #include "studydir/study_directory.hpp"
 

@@ -236,6 +236,7 @@ std::string without_journal(storage::FileSystem& files, const StudyDirectory& di
 void publish_python_module(storage::FileSystem& files, const StudyDirectory& directory) {
     files.make_directories(directory.python());
     files.publish(directory.python_module(), trainables::python_module(), false);
+    files.publish(directory.python_function(), trainables::python_function(), false);
 }
 
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync) {

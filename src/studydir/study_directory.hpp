@@ -44,6 +44,7 @@ struct StudyDirectory {
     [[nodiscard]] std::string attempts() const { return path + "/attempts"; }
     [[nodiscard]] std::string python() const { return path + "/python"; }
     [[nodiscard]] std::string python_module() const { return python() + "/ranktune.py"; }
+    [[nodiscard]] std::string python_function() const { return python() + "/ranktune_function.py"; }
     [[nodiscard]] std::string stop_file() const { return path + "/stop"; }
     [[nodiscard]] std::string control() const { return path + "/control"; }
     /// Written by `ranktune submit`: the job script, and the numbers of the submitted jobs.

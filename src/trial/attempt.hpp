@@ -58,11 +58,12 @@ struct AttemptSetting {
 };
 
 /// What the previous attempt has left for the next one: a trainable, if the attempt ended well and it may be reused
-/// (Trainable::reset_config), or a program that waits to exploit.
+/// (Trainable::reset_config), or a program that waits to exploit, an interpreter.
 struct Spare {
     std::unique_ptr<trainables::Trainable> trainable;
     int size = 0; ///< ranks of its trial
     std::unique_ptr<KeptProgram> program = {};
+    std::unique_ptr<process::ForkServer> interpreter = {}; ///< of the study's function, for all attempts of this rank
 };
 
 /// Runs the attempt to its end. Never throws. Outcomes other than the regular ones, each with a message: `failed` for

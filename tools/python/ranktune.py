@@ -708,13 +708,33 @@ def _list(names: Any) -> str:
     return ", ".join(str(name) for name in names) or "nothing"
 
 
-# The mark tells child processes whether their descriptor with this number is the control descriptor.
-_descriptor = _control_socket()
-if _descriptor is not None:
-    os.environ[_MARK] = str(os.fstat(_descriptor).st_ino)
-_limit_device_memory()
-if _in_study():
-    _next_hook = sys.excepthook
-    sys.excepthook = _excepthook
+_next_hook = sys.excepthook
+
+
+def has_reported() -> bool:
+    """Whether this process has made a report in this attempt. For ranktune_function.py."""
+    return _reports > 0 or (_link is not None and _link.ended is not None)
+
+
+def begin_attempt() -> None:
+    """This process, forked from one that had imported this module, is that of an attempt. For ranktune_function.py."""
+    global _forked, _reports, _config, _told, _limited, _home
+    _forked, _reports, _config, _told, _limited, _home = False, 0, None, None, False, os.getcwd()
+    _unread.clear()
+    _forget()
+    _join_study()
+
+
+def _join_study() -> None:
+    # The mark tells child processes whether their descriptor with this number is the control descriptor.
+    descriptor = _control_socket()
+    if descriptor is not None:
+        os.environ[_MARK] = str(os.fstat(descriptor).st_ino)
+    _limit_device_memory()
+    if _in_study():
+        sys.excepthook = _excepthook
+
+
+_join_study()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

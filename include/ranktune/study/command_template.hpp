@@ -50,6 +50,7 @@ class CommandTemplate {
     /// Throws base::UsageError: unbalanced quotes or braces, an empty command, characters that only a shell
     /// understands, `~` among them.
     CommandTemplate(std::string_view command, bool shell, Flags flags = Flags::off);
+    /// Of a function: no words.
     explicit CommandTemplate(const ProgramSpec& program);
     /// The same, but collects all mistakes. With mistakes, only the placeholders of the result can be used.
     [[nodiscard]] static CommandTemplate read(std::string_view command, bool shell, std::vector<std::string>& mistakes);
@@ -85,6 +86,12 @@ class CommandTemplate {
 
 /// One line that a shell would split into these words; for display.
 [[nodiscard]] std::string shell_text(const std::vector<std::string>& words);
+
+/// The command, or the function, as the study file names it.
+[[nodiscard]] const std::string& shown_command(const ProgramSpec& program);
+
+/// The Python of a function.
+[[nodiscard]] std::string interpreter_of(const ProgramSpec& program);
 
 /// The command line of a trial with this configuration, for display: the path of the configuration file is not known
 /// yet. Requires a program as trainable.

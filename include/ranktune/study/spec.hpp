@@ -25,8 +25,11 @@ enum class PrintedResult : std::uint8_t { none, last_number, exit_code };
 
 /// [trainable] with `command`: a program of the user, one process per rank. See docs/reference/program-protocol.md.
 struct ProgramSpec {
-    std::string command; ///< study::CommandTemplate
-    bool shell = false;  ///< run by /bin/sh -c instead of being split into words
+    std::string command;     ///< study::CommandTemplate; empty: `function`
+    std::string function;    ///< "/path/train.py:train", called for each attempt in a process of its own; or empty
+    std::string interpreter; ///< of the function; empty: python3
+    bool fresh = false;      ///< of the function: each attempt imports the file anew
+    bool shell = false;      ///< run by /bin/sh -c instead of being split into words
     Flags flags = Flags::off;
     std::vector<std::string> report; ///< regular expressions (study::PrintedValues); empty: the program reports itself
     PrintedResult result = PrintedResult::none;

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string_view>
 
@@ -143,9 +144,35 @@ std::string missing_script(const ProgramSpec& program, const WrittenWord& word) 
     return "";
 }
 
+/// Whether a line of the file defines it, or imports it.
+bool defines(const fs::path& path, const std::string& function) {
+    std::ifstream file(path);
+    const std::regex definition("^(async )?def +" + function + "\\b|^(class +)?" + function +
+                                "\\b|^(from|import)\\b.*\\b" + function + "\\b");
+    for (std::string line; std::getline(file, line);)
+        if (std::regex_search(line, definition)) return true;
+    return false;
+}
+
+std::string missing_function(const ProgramSpec& program) {
+    const auto colon = program.function.rfind(':');
+    const fs::path path = program.function.substr(0, colon);
+    const std::string name = program.function.substr(colon + 1);
+    if (access(path.c_str(), R_OK) != 0)
+        return fmt::format("there is no file '{}' {} that this user may read", path.string(), on_this_machine);
+    if (!defines(path, name)) return fmt::format("'{}' has no function '{}'", path.string(), name);
+    const std::string interpreter = study::interpreter_of(program);
+    const bool is_path = interpreter.find('/') != std::string::npos;
+    if (is_path ? access(interpreter.c_str(), X_OK) == 0
+                : !process::find_program(interpreter, search_path(program)).empty())
+        return "";
+    return fmt::format("there is no Python '{}' {} (trainable.interpreter)", interpreter, on_this_machine);
+}
+
 } // namespace
 
 std::string missing_in_command(const ProgramSpec& program) {
+    if (!program.function.empty()) return missing_function(program);
     std::error_code error;
     const auto words = study::CommandTemplate::written(program.command);
     if (program.shell || words.empty() || words.front().varies) return "";
@@ -158,11 +185,13 @@ std::string missing_in_command(const ProgramSpec& program) {
 
 std::vector<std::string> command_warnings(const study::StudySpec& spec) {
     if (!spec.trainable.program) return {};
-    if (const std::string launcher = study::launcher_in(*spec.trainable.program); !launcher.empty())
+    const ProgramSpec& program = *spec.trainable.program;
+    if (const std::string launcher = study::launcher_in(program); !launcher.empty())
         return {launcher_warning(launcher)};
-    const std::string missing = missing_in_command(*spec.trainable.program);
+    const std::string missing = missing_in_command(program);
     if (missing.empty()) return {};
-    return {"trainable.command: " + missing + "; without it every trial fails (the nodes of a job may differ)"};
+    return {(program.function.empty() ? "trainable.command: " : "trainable.python: ") + missing +
+            "; without it every trial fails (the nodes of a job may differ)"};
 }
 
 std::string command_warning_lines(const study::StudySpec& spec, const report::Style& style) {

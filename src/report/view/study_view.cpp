@@ -245,7 +245,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.simulated = simulated_text(state);
     view.searcher = spec.searcher.algorithm->name;
     view.scheduler = spec.scheduler.algorithm->name;
-    view.trainable = spec.trainable.program ? spec.trainable.program->command : spec.trainable.name;
+    view.trainable = spec.trainable.program ? study::shown_command(*spec.trainable.program) : spec.trainable.name;
     view.num_trials = spec.num_trials;
     view.lost_ranks = lost_ranks_text(state);
     view.out_of_service = out_of_service_text(state);

@@ -88,6 +88,21 @@ void parse_flags(TableReader& table, ProgramSpec& program) {
     }
 }
 
+/// `python = "train.py:train"`, with the path made absolute.
+void parse_function(const ParseContext& context, TableReader& table, ProgramSpec& program) {
+    for (const char* other : {"command", "shell", "flags"})
+        table.refuse(other, "does not go with python, which names a function; give one of them");
+    const std::string given = table.string("python").value_or("");
+    const auto colon = given.rfind(':');
+    const std::string path = given.substr(0, std::min(colon, given.size()));
+    const std::string name = colon == std::string::npos ? "" : given.substr(colon + 1);
+    if (!path.ends_with(".py") || !is_variable_name(name))
+        return table.complain(
+            "python", "needs a file and one of its functions, as in \"train.py:train\", not " + in_quotes(given));
+    const OptionInfo file{.name = "python", .kind = OptionInfo::Kind::path, .description = ""};
+    program.function = resolved(file, space::Value(path), context.directory).as_string() + ":" + name;
+}
+
 constexpr Word<PrintedResult> results[] = {{"last-number", PrintedResult::last_number},
                                            {"exit-code", PrintedResult::exit_code}};
 
@@ -101,6 +116,9 @@ void parse_printed(const ParseContext& context, TableReader& table, ProgramSpec&
     if (!program.report.empty() && program.result != PrintedResult::none)
         table.complain("result", "does not go with report, which finds the values of each iteration; give one of them");
     if (!program.prints()) return;
+    if (!program.function.empty())
+        table.complain(program.report.empty() ? "result" : "report",
+                       "is for a command; a function reports itself, or returns the value");
     if (program.result != PrintedResult::none && context.spec.objective.several())
         table.complain("result",
                        "is one value, and the study has several metrics; use report with a named group for each");
@@ -145,13 +163,25 @@ void refuse_unknown_keys(const ParseContext& context, TableReader& table) {
     }
 }
 
+void check_launcher_variables(const ParseContext& context) {
+    const ResourceSpec& resources = context.spec.resources;
+    const bool one_rank = resources.ranks == 1 && resources.ranks_parameter.empty();
+    if (!context.spec.trainable.program->launcher_variables && !one_rank)
+        context.mistakes.value(*context.root.find("trainable")->find("launcher_variables"),
+                               "trainable.launcher_variables",
+                               "false is for trials of one rank: without RANK and WORLD_SIZE the processes of a trial "
+                               "cannot find each other; leave it out, or say resources.ranks = 1");
+}
+
 } // namespace
 
 void parse_program(ParseContext& context, TableReader& table) {
     ProgramSpec& program = context.spec.trainable.program.emplace();
     read_members(table, context.spec, context.trust_trainable);
     for (const char* other : {"builtin", "name"}) table.refuse(other, "is given beside command; give one of them");
-    if (const Node* node = table.table()->find("command"); node->is(Node::Kind::array))
+    if (table.has("python"))
+        parse_function(context, table, program);
+    else if (const Node* node = table.table()->find("command"); node->is(Node::Kind::array))
         table.complain("command", "needs one string, as in \"python3 train.py {args}\", not a list of words");
     else
         program.command = table.string("command").value_or("");
@@ -176,7 +206,12 @@ void parse_program(ParseContext& context, TableReader& table) {
 void check_command(ParseContext& context) {
     if (!context.spec.trainable.program || context.trust_trainable) return;
     const Node* table = context.root.find("trainable");
-    const Node* node = table == nullptr ? nullptr : table->find("command");
+    const bool is_function = !context.spec.trainable.program->function.empty();
+    const Node* node = table == nullptr ? nullptr : table->find(is_function ? "python" : "command");
+    if (is_function && context.paths.command)
+        if (const std::string why = context.paths.command(*context.spec.trainable.program); !why.empty())
+            context.mistakes.value(*node, "trainable.python", why);
+    if (is_function) return check_launcher_variables(context);
     if (node == nullptr || !node->is(Node::Kind::string)) return;
     const std::string key = "trainable.command";
     std::vector<std::string> found;
@@ -190,12 +225,7 @@ void check_command(ParseContext& context) {
         std::ranges::find(placeholders, "args") == placeholders.end())
         context.mistakes.value(*table->find("flags"), "trainable.flags",
                                "says how {args} writes booleans, but the command has no {args}");
-    const ResourceSpec& resources = context.spec.resources;
-    const bool one_rank = resources.ranks == 1 && resources.ranks_parameter.empty();
-    if (!context.spec.trainable.program->launcher_variables && !one_rank)
-        context.mistakes.value(*table->find("launcher_variables"), "trainable.launcher_variables",
-                               "false is for trials of one rank: without RANK and WORLD_SIZE the processes of a trial "
-                               "cannot find each other; leave it out, or say resources.ranks = 1");
+    check_launcher_variables(context);
     if (!context.names_are_known) return;
     std::vector<std::string> known = CommandTemplate::reserved();
     for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));

@@ -106,9 +106,9 @@ void parse_options(ParseContext& context, const Node& table, const std::string& 
 
 /// A program under another key than `command`. Returns whether there is one.
 bool refuse_other_command(TableReader& table) {
-    constexpr std::string_view words[] = {"cmd",        "script",      "program", "run",  "exec",
-                                          "executable", "entrypoint",  "main",    "file", "path",
-                                          "python",     "entry_point", "target",  "args", "argv"};
+    constexpr std::string_view words[] = {"cmd",         "script",     "program", "run",  "exec",
+                                          "executable",  "entrypoint", "main",    "file", "path",
+                                          "entry_point", "target",     "args",    "argv"};
     if (table.table() == nullptr) return false;
     for (const auto& [key, node] : table.table()->members) {
         const bool known = std::ranges::find(words, key) != std::end(words);
@@ -131,18 +131,18 @@ std::string file_problem(const ParseContext& context, const OptionInfo& option, 
 
 void parse_trainable(ParseContext& context) {
     TableReader table = context.reader("trainable");
-    if (table.has("command")) return parse_program(context, table);
+    if (table.has("command") || table.has("python")) return parse_program(context, table);
     const bool has_builtin = table.has("builtin");
     const bool has_name = table.has("name");
     if (has_builtin && has_name) {
         table.refuse("name", "is given beside builtin; give one of them");
     } else if (!has_builtin && !has_name && !table.is_wrong()) {
         if (!refuse_other_command(table))
-            context.mistakes.missing(
-                table.table(), "trainable.builtin",
-                "missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "
-                "trainable that this program registers; known: " +
-                    base::join(names_of(context.known.trainables)));
+            context.mistakes.missing(table.table(), "trainable.builtin",
+                                     "missing; builtin = \"...\", command = \"...\" of a program, python = "
+                                     "\"FILE:FUNCTION\", or name = \"...\" of a "
+                                     "trainable that this program registers; known: " +
+                                         base::join(names_of(context.known.trainables)));
     }
     const std::string key = has_builtin ? "builtin" : "name";
     if (const auto name = table.string(key)) {

@@ -188,6 +188,30 @@ std::string exploit_line(base::Iteration iteration, base::AttemptId attempt, con
     return text_of(line) + "\n";
 }
 
+std::string fork_request(const std::vector<std::string>& environment, const std::string& directory) {
+    Json variables = Json::object();
+    for (const std::string& entry : environment) {
+        const auto equals = entry.find('=');
+        if (equals != std::string::npos) variables[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
+    // Bytes that are not UTF-8 cannot travel in JSON; no variable of ranktune has any.
+    return Json{{"environment", variables}, {"directory", directory}}.dump(-1, ' ', false,
+                                                                           Json::error_handler_t::replace) +
+           "\n";
+}
+
+Forked parse_forked(std::string_view line) {
+    const Json answer = Json::parse(line, nullptr, false);
+    if (!answer.is_object() || !answer.contains("pid"))
+        throw base::FormatError("a fork server answered " + shown(line) + ", which is no message of ranktune");
+    return {answer["pid"].get<std::int64_t>(), answer.value("error", std::string())};
+}
+
+bool is_ready_message(std::string_view line) {
+    const Json message = Json::parse(line, nullptr, false);
+    return message.is_object() && message.value("ready", false);
+}
+
 std::string configuration_json(const space::Configuration& configuration) {
     return text_of(json_of(configuration)) + "\n";
 }

@@ -61,6 +61,18 @@ using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramDone, Pr
 [[nodiscard]] std::string exploit_line(base::Iteration iteration, base::AttemptId attempt,
                                        const std::string& checkpoint, const space::Configuration& configuration);
 
+/// What a fork server is asked for, with its newline: a process with this environment (`NAME=value`) in this directory.
+[[nodiscard]] std::string fork_request(const std::vector<std::string>& environment, const std::string& directory);
+/// The answer to it.
+struct Forked {
+    std::int64_t pid = 0; ///< 0: it could not
+    std::string error;
+};
+/// Throws base::FormatError.
+[[nodiscard]] Forked parse_forked(std::string_view line);
+/// Whether a fork server says that it can be asked.
+[[nodiscard]] bool is_ready_message(std::string_view line);
+
 /// The configuration as JSON: nested names as nested objects.
 [[nodiscard]] std::string configuration_json(const space::Configuration& configuration);
 

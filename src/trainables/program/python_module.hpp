@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// tools/python/ranktune.py, which Python programs import, compiled into ranktune.
+// What Python programs import, compiled into ranktune: tools/python/ranktune.py.
 
 #include <cstddef>
 #include <span>
@@ -8,5 +8,7 @@
 namespace ranktune::trainables {
 
 [[nodiscard]] std::span<const std::byte> python_module();
+/// tools/python/ranktune_function.py, which calls the function of a study.
+[[nodiscard]] std::span<const std::byte> python_function();
 
 } // namespace ranktune::trainables

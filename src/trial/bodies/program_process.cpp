@@ -32,6 +32,12 @@ void ProgramProcess::start(const std::vector<std::string>& words, const std::vec
         term_grace);
 }
 
+void ProgramProcess::start(process::ForkServer& interpreter, const std::vector<std::string>& environment,
+                           const std::string& directory, process::Child::Clock::duration term_grace) {
+    child_ = std::make_unique<process::Child>(
+        interpreter, environment, directory, [this](std::string_view line) { print(line); }, term_grace);
+}
+
 void ProgramProcess::end_output() {
     output_.finish();
     output_.begin_again();

@@ -185,14 +185,45 @@ void ProgramBody::start_process(const std::string& checkpoint) {
     meet(facts);
     facts.trial_folder = trial_folder_;
     const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
+    if (!program().function.empty() && !program().fresh)
+        return process_->start(interpreter(environment), environment, works_in_, term_grace());
     if (leads() && program().prints()) printed_ = std::make_shared<PrintedReports>(program(), setting_.spec->objective);
     process_->start(words(), environment, works_in_, term_grace(), [printed = printed_](std::string_view line) {
         if (printed) printed->line(line);
     });
 }
 
+/// The interpreter of this rank, which has imported the file of the function. The first attempt pays for the imports.
+process::ForkServer& ProgramBody::interpreter(const std::vector<std::string>& environment) {
+    auto& kept = spare_.interpreter;
+    if (kept && !kept->is_alive()) kept.reset();
+    if (!kept)
+        kept =
+            std::make_unique<process::ForkServer>(words(), environment, study::common_directory(program()),
+                                                  [output = setting_.program->output, trial = assignment_.start.trial](
+                                                      std::string_view line) { output(trial, line); });
+    try {
+        kept->wait_until_ready([this] {
+            port_.progressed();
+            if (port_.abort_flag().load()) throw ddp::Aborted("the trial was told to give up");
+            return true;
+        });
+    } catch (...) {
+        kept.reset();
+        throw;
+    }
+    return *kept;
+}
+
 /// The command. If the trial works in a folder of its own, names of files in it are those above that folder.
 std::vector<std::string> ProgramBody::words() const {
+    if (!program().function.empty()) {
+        const studydir::StudyDirectory directory{setting_.program->directory};
+        std::vector<std::string> call = {study::interpreter_of(program()), directory.python_function(),
+                                         program().function};
+        if (program().fresh) call.emplace_back("--fresh");
+        return call;
+    }
     auto words = study::CommandTemplate(program()).expand(
         {configuration_, config_path(), setting_.spec->max_iterations, assignment_.start.trial, trial_folder_});
     if (!study::works_apart(program()) || program().shell) return words;

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Python function as a trial: imported once on each rank, called in a process of its own for each attempt.
+#include <algorithm>
+#include <csignal>
+#include <set>
+#include <sstream>
+
+#include "trainables/program/python_module.hpp"
+#include "trial/program_fixture.hpp"
+
+namespace ranktune::testing::python_function_test {
+namespace {
+
+using study::Verb;
+
+void write(const std::string& path, std::span<const std::byte> bytes) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+struct Functions : Programs {
+    Functions(int ranks, const std::string& text, const std::string& name = "train") : Programs(ranks, "") {
+        write(home.path() + "/python/ranktune.py", trainables::python_module());
+        write(home.path() + "/python/ranktune_function.py", trainables::python_function());
+        std::ofstream(home.path() + "/train.py") << "import os, sys, ranktune\nprint('imported', os.getpid())\n"
+                                                 << text;
+        study::ProgramSpec& program = *cluster.spec().trainable.program;
+        program.command.clear();
+        program.function = home.path() + "/train.py:" + name;
+        program.interpreter = "/usr/bin/python3";
+        cluster.configuration.set("lr", 0.5);
+    }
+    /// What followed `word` in lines that begin with it.
+    [[nodiscard]] std::vector<std::string> said(const std::string& word) {
+        std::vector<std::string> found;
+        std::istringstream lines(printed());
+        for (std::string line; std::getline(lines, line);)
+            if (line.starts_with(word + " ")) found.push_back(line.substr(word.size() + 1));
+        return found;
+    }
+};
+
+constexpr const char* counting = R"(
+def train(config):
+    start = int(open(ranktune.checkpoint()).read()) if ranktune.checkpoint() else 0
+    print("process", os.getpid(), os.getppid(), "lr", config.lr, "from", start)
+    def save(folder):
+        with open(os.path.join(folder, "count"), "w") as file:
+            file.write(str(i + 1))
+        return "count"
+    for i in range(start, 27):
+        ranktune.report(score=config.lr * (i + 1), checkpoint=save)
+)";
+
+} // namespace
+
+TEST_CASE("a function is called in a process of its own; its file is imported once on each rank", "[trial]") {
+    Functions functions(2, counting);
+    std::set<std::string> processes;
+    std::optional<study::CheckpointRef> saved;
+    for (const base::Iteration until : {3U, 5U}) {
+        if (saved)
+            functions.cluster.prepare(2, until, *saved);
+        else
+            functions.cluster.prepare(2, until);
+        const auto logs = functions.cluster.run_until(until);
+        check_outcomes(logs, AttemptOutcome::paused);
+        CHECK(logs[0].reports.back().metrics ==
+              std::vector<study::NamedMetric>{{"score", 0.5 * static_cast<double>(until)}});
+        saved = logs[0].saved.at(0);
+    }
+    CHECK(functions.said("imported").size() == 2);
+    const auto all = functions.said("process");
+    REQUIRE(all.size() == 4);
+    CHECK(std::ranges::count_if(all, [](const auto& line) { return line.ends_with("lr 0.5 from 3"); }) == 2);
+    for (const std::string& line : all) {
+        processes.insert(line.substr(0, line.find(' ')));
+        // The worker is the parent, so that its end, and signals, are those of any program.
+        CHECK(line.find(" " + std::to_string(::getpid()) + " ") != std::string::npos);
+    }
+    CHECK(processes.size() == 4);
+    CHECK(functions.scratch_is_empty());
+}
+
+TEST_CASE("what a function returns is its only report; it may be given the trial", "[trial]") {
+    const auto [text, value] = GENERATE(table<std::string, double>({
+        {"def train(config):\n    return 2 * config.lr\n", 1.0},
+        {"def train(trial):\n    return {'score': trial.config.lr + trial.iteration, 'more': trial.number}\n", 0.5},
+        {"def train():\n    return ranktune.config().lr\n", 0.5},
+        {"def train(config):\n    ranktune.report(score=7)\n    return 8\n", 7.0},
+    }));
+    INFO(text);
+    Functions functions(1, text);
+    functions.cluster.prepare(1, 1);
+    const auto logs = functions.cluster.run_until(1000);
+    check_outcomes(logs, AttemptOutcome::finished);
+    REQUIRE(logs[0].reports.size() == 1);
+    CHECK(logs[0].reports[0].metrics[0] == study::NamedMetric{"score", value});
+}
+
+TEST_CASE("a function that fails in any way fails its attempt alone", "[trial]") {
+    const auto [body, why] = GENERATE(table<std::string, std::string>({
+        {"raise ValueError('no data')", "at iteration 1: ValueError: no data (train.py:5)"},
+        {"sys.exit('out of luck')", "out of luck"},
+        {"os.kill(os.getpid(), 11)", "killed by signal 11"},
+        {"os._exit(3)", "exit code 3"},
+        {"pass", "without a single report"},
+    }));
+    INFO(body);
+    Functions functions(
+        1, "def train(config):\n    if config.lr == 0.5:\n        " + body + "\n    else:\n        return config.lr\n");
+    functions.cluster.prepare(1, 1);
+    CHECK(blame(functions.cluster.run_until(1000)).find(why) != std::string::npos);
+    functions.cluster.configuration.set("lr", 0.25); // the next attempt, in the same interpreter
+    functions.cluster.prepare(1, 1);
+    check_outcomes(functions.cluster.run_until(1000), AttemptOutcome::finished);
+    CHECK(functions.said("imported").size() == 1);
+}
+
+TEST_CASE("a file that cannot be imported, or has no such function, fails the attempt with the reason", "[trial]") {
+    Functions broken(1, "import nothing_of_this_name\n");
+    broken.cluster.prepare(1, 1);
+    const std::string why = blame(broken.cluster.run_until(1000));
+    CHECK(why.find("while it imported the file: exit code 1") != std::string::npos);
+    CHECK(why.find("No module named 'nothing_of_this_name'") != std::string::npos);
+
+    Functions other(1, "def main(config):\n    pass\n");
+    other.cluster.prepare(1, 1);
+    CHECK(blame(other.cluster.run_until(1000)).find("has no function 'train'") != std::string::npos);
+}
+
+TEST_CASE("an interpreter that was killed is started again; fresh starts one for each attempt", "[trial]") {
+    Functions functions(1, "def train(config):\n    print('parent', " + std::string("os.getpid())\n    return 1\n"));
+    functions.cluster.prepare(1, 1);
+    check_outcomes(functions.cluster.run_until(1000), AttemptOutcome::finished);
+    ::kill(static_cast<pid_t>(std::stol(functions.said("imported").at(0))), SIGKILL);
+    functions.cluster.prepare(1, 1);
+    const auto logs = functions.cluster.run_until(1000);
+    // Killed before it was asked, or while: then ranktune could not set the attempt up, and the next one works.
+    if (logs[0].ended->outcome != AttemptOutcome::finished) {
+        functions.cluster.prepare(1, 1);
+        check_outcomes(functions.cluster.run_until(1000), AttemptOutcome::finished);
+    }
+    CHECK(functions.said("imported").size() == 2);
+
+    Functions fresh(1, counting);
+    fresh.cluster.spec().trainable.program->fresh = true;
+    for (int i = 1; i <= 2; ++i) {
+        fresh.cluster.prepare(1, 1);
+        check_outcomes(fresh.cluster.run_until(1), AttemptOutcome::paused);
+        CHECK(fresh.said("imported").size() == static_cast<std::size_t>(i));
+    }
+}
+
+TEST_CASE("a verdict ends a function, and an abandoned one is killed with all that it started", "[trial]") {
+    Functions functions(1,
+                        "import subprocess\ndef train(config):\n    subprocess.Popen(['sleep', '1000'])\n"
+                        "    ranktune.report(score=1)\n    print('waits', os.getpid(), flush=True)\n"
+                        "    import time\n    time.sleep(1000)\n");
+    functions.cluster.prepare(1, 5);
+    functions.cluster.start();
+    while (functions.said("waits").empty()) functions.cluster.pump([](const auto&) {});
+    functions.cluster.thread(0).abandon();
+    while (!functions.cluster.all_ended()) functions.cluster.pump([](const auto&) {});
+    check_outcomes(functions.cluster.logs, AttemptOutcome::lost);
+    const auto pid = static_cast<pid_t>(std::stol(functions.said("waits").at(0)));
+    CHECK(::kill(pid, 0) != 0);
+}
+
+} // namespace ranktune::testing::python_function_test

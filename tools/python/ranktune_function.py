@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls the function of a study's `[trainable] python = "train.py:train"`. ranktune starts it, never by hand:
+
+    python3 ranktune_function.py /path/train.py:train           serves: forks a process for each attempt
+    python3 ranktune_function.py /path/train.py:train --fresh   one attempt, in this process
+
+Serving, it imports the file once, and then forks: an attempt begins with all imports done, in a process of its own, which
+may raise, exit, leak or crash as any program may. Each request on the control descriptor is a line of JSON, with the
+standard output, standard error and control descriptor of the new process beside it; the answer has the number of that
+process, whose parent is the worker (a subreaper). The protocol: docs/reference/program-protocol.md of ranktune.
+
+Standard library only, Python 3.9 or newer.
+"""
+
+import atexit
+import ctypes
+import importlib.util
+import inspect
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from typing import Any, Callable, Dict, List, Mapping
+
+_CONTROL = int(os.environ.pop("RANKTUNE_FD", "3"))  # `import ranktune` must not take it for that of an attempt
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_libc = ctypes.CDLL(None)
+
+import ranktune  # noqa: E402  after the variable is gone
+
+
+class Trial:
+    """What a function `train(trial)` is given; everything of ranktune.context() is an attribute, too."""
+
+    def __init__(self) -> None:
+        self.config = ranktune.config()
+
+    report = staticmethod(ranktune.report)
+
+    @property
+    def checkpoint(self) -> Any:
+        """Path of the checkpoint (file or folder) to go on from; None: start afresh."""
+        return ranktune.checkpoint()
+
+    @property
+    def number(self) -> Any:
+        """From 0."""
+        return ranktune.context().trial
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(ranktune.context(), name)
+
+
+def load(target: str) -> Callable[..., Any]:
+    """The function `train` of "/path/train.py:train"."""
+    path, _, name = target.rpartition(":")
+    folder, module_name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
+    sys.path.insert(0, folder)
+    sys.argv = [path]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        sys.exit(f"ranktune: '{path}' has no function '{name}' ([trainable] python)")
+    return function
+
+
+def call(function: Callable[..., Any]) -> None:
+    """Calls it with the configuration, or with the trial if it names its parameter so. What it returns is a report, if
+    it has made none: a number, or a dict of metrics."""
+    names = list(inspect.signature(function).parameters)
+    given = [] if not names else [Trial() if names[0] == "trial" else ranktune.config()]
+    result = function(*given)
+    if result is None or ranktune.has_reported():
+        return
+    ranktune.report(result if isinstance(result, Mapping) else {ranktune.context().metric: result}, exit=False)
+
+
+def run(function: Callable[..., Any]) -> int:
+    """Calls it as the main program of a process would be; returns the exit code."""
+    try:
+        call(function)
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
+            return error.code or 0
+        print(error.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        return 1
+    return 0
+
+
+def end(code: int) -> None:
+    """What the interpreter does at its end, but for what only frees memory."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        traceback.print_exc()
+        code = code or 1
+    os._exit(code)
+
+
+def become(request: Mapping[str, Any], descriptors: List[int], parent: int) -> None:
+    """This process becomes that of an attempt."""
+    while os.getppid() == parent:  # until then the signal would come from its end
+        pass
+    _libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    for number, descriptor in zip((1, 2, _CONTROL), descriptors):
+        os.dup2(descriptor, number)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["directory"])
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()  # as in a new process; `random` does so itself
+    ranktune.begin_attempt()
+
+
+def fork(function: Callable[..., Any], request: Mapping[str, Any], descriptors: List[int]) -> int:
+    """Starts the process of an attempt and returns its number. A process between ends at once, so that the worker, which
+    adopts orphans, is the parent."""
+    reading, writing = os.pipe()
+    between = os.fork()
+    if between == 0:
+        parent = os.getpid()
+        if os.fork() != 0:
+            os._exit(0)
+        os.setpgid(0, 0)
+        os.write(writing, b"%d" % os.getpid())
+        os.close(writing)
+        os.close(reading)
+        code = 1
+        try:
+            become(request, descriptors, parent)
+            code = run(function)
+        finally:
+            end(code)
+    os.close(writing)
+    os.waitpid(between, 0)
+    number = os.read(reading, 32)
+    os.close(reading)
+    return int(number or 0)
+
+
+def serve(function: Callable[..., Any]) -> None:
+    link = socket.socket(fileno=_CONTROL)
+    link.setblocking(True)
+    link.set_inheritable(False)
+    sys.stdout.flush()
+    link.sendall(b'{"ready": true}\n')
+    received, descriptors = b"", []
+    while True:
+        part, more, _, _ = socket.recv_fds(link, 1 << 16, 3)
+        if not part:
+            return
+        received += part
+        descriptors += more
+        if not received.endswith(b"\n"):
+            continue
+        answer: Dict[str, Any] = {"pid": 0}
+        try:
+            answer["pid"] = fork(function, json.loads(received), descriptors)
+        except OSError as error:
+            answer["error"] = str(error)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        received, descriptors = b"", []
+        link.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def main() -> None:
+    target, *options = sys.argv[1:]
+    if "--fresh" in options:
+        os.environ["RANKTUNE_FD"] = str(_CONTROL)
+        ranktune.begin_attempt()
+        end(run(load(target)))
+    serve(load(target))
+
+
+if __name__ == "__main__":
+    main()
