@@ -153,7 +153,46 @@ class WithTheProgram(unittest.TestCase):
         elsewhere = ranktune.run(STUDY, directory="else where", workers=1, show=False)
         self.assertEqual((elsewhere.directory, len(elsewhere.trials)), ("else where", 6))
 
+    def test_a_function_is_tuned_from_a_script_and_from_within_another_function(self):
+        pathlib.Path("tune.py").write_text(
+            "import ranktune\n"
+            "def train(config):\n"
+            "    return (config.x - 1) ** 2\n"
+            'if __name__ == "__main__":\n'
+            '    study = ranktune.run(train, metric="loss", mode="min", num_trials=12, space={"x": "uniform(-3, 3)"},\n'
+            '                         workers=2, show=False)\n'
+            "    print(study.best.best, len(study.trials))\n")
+        environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
+        done = subprocess.run([sys.executable, "tune.py"], env=environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        best, trials = done.stdout.split()
+        self.assertLess(float(best), 1.0)
+        self.assertEqual(trials, "12")
+
+        def steps(trial):
+            import math
+            for i in range(3):
+                trial.report(score=math.sin(trial.config.x) + i)
+
+        study = ranktune.run(steps, name="inner", metric="score", mode="max", num_trials=4, max_iterations=3, scheduler="asha",
+                             space={"x": "uniform(0, 1)"}, workers=2, show=False)
+        self.assertEqual(len(study.trials), 4)
+        self.assertEqual(study.best.iterations, 3)
+        self.assertTrue(pathlib.Path("inner_function.py").read_text().startswith("def steps(trial):\n    import math\n"))
+
+    def test_a_script_that_runs_a_study_when_it_is_imported_is_told(self):
+        pathlib.Path("tune.py").write_text(
+            "import ranktune\n"
+            "def train(config):\n"
+            "    return config.x\n"
+            'ranktune.run(train, metric="loss", mode="min", num_trials=2, space={"x": "uniform(0, 1)"}, workers=1)\n')
+        environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
+        done = subprocess.run([sys.executable, "tune.py"], env=environment, capture_output=True, text=True, timeout=120)
+        self.assertIn('put it below `if __name__ == "__main__":`', " ".join((done.stdout + done.stderr).split()))
+
     def test_mistakes_are_told(self):
+        with self.assertRaisesRegex(TypeError, "which are for a function"):
+            ranktune.run(STUDY, metric="loss")
         with self.assertRaisesRegex(ranktune.RanktuneError, "(?s)2 mistakes in tiny.toml.*space.lr"):
             ranktune.run({**STUDY, "space": {"lr": "loguniform(0, 1)"}, "scheduler": {"type": "ahsa"}}, show=False)
         with self.assertRaisesRegex(ranktune.RanktuneError, "holds no study"):

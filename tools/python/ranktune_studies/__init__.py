@@ -12,9 +12,13 @@ these names, too.
     })
     print(study.best)
     study.table()                       # a pandas.DataFrame where pandas is installed
+
+A function is tuned without a study file:
+
+    study = ranktune.run(train, metric="loss", mode="min", num_trials=50, space={"lr": "loguniform(1e-4, 1.0)"})
 """
-from .launching import run, write_study
+from .launching import function_study, run, write_study
 from .reading import RanktuneError, Study, Trial
 from .toml import dumps
 
-__all__ = ["RanktuneError", "Study", "Trial", "dumps", "run", "write_study"]
+__all__ = ["RanktuneError", "Study", "Trial", "dumps", "function_study", "run", "write_study"]

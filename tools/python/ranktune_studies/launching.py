@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Describes a study as a dict, and runs it."""
+import inspect
 import os
 import pathlib
-from typing import Any, List, Mapping, Optional, Union
+import sys
+import textwrap
+from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 
 from .reading import RanktuneError, Study, ranktune_output
 from .toml import dumps
 
-__all__ = ["run", "write_study"]
+__all__ = ["function_study", "run", "write_study"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -32,11 +35,17 @@ def write_study(study: Mapping[str, Any], path: Optional[Path] = None) -> pathli
     return file
 
 
-def run(study: Union[Mapping[str, Any], Path], *overrides: str, directory: Optional[Path] = None,
-        workers: Optional[int] = None, program: Optional[str] = None, show: bool = True) -> Study:
+def run(study: Union[Mapping[str, Any], Path, Callable[..., Any]], *overrides: str, directory: Optional[Path] = None,
+        workers: Optional[int] = None, program: Optional[str] = None, show: bool = True, **keys: Any) -> Study:
     """Runs a study on this machine, or goes on with it, and returns it.
 
-    study     -- a dict, which is written as <study.name>.toml first; or a study file, or the directory of a study
+        def train(config):
+            return (config.x - 1) ** 2
+
+        run(train, metric="loss", mode="min", num_trials=50, space={"x": "uniform(-3, 3)"})
+
+    study     -- a function to tune, with `keys`: see function_study(); or a dict, which is written as <study.name>.toml
+                 first; or a study file, or the directory of a study
     overrides -- keys to change: "study.num_trials=120"
     directory -- of the study; default: ./<study.name>
     workers   -- ranks that train; default: as many as fit
@@ -45,6 +54,10 @@ def run(study: Union[Mapping[str, Any], Path], *overrides: str, directory: Optio
 
     Raises RanktuneError when the study ends with another exit code than 0: with mistakes in it, all of them together.
     """
+    if callable(study):
+        study = function_study(study, **keys)
+    elif keys:
+        raise TypeError(f"run() got {', '.join(keys)}, which are for a function; a study says them itself")
     if isinstance(study, Mapping):
         place = os.fspath(directory) if directory is not None else _name(study)
         study = write_study(study)
@@ -61,6 +74,47 @@ def run(study: Union[Mapping[str, Any], Path], *overrides: str, directory: Optio
         words.append("--quiet")
     ranktune_output(words, program, show)
     return Study(place, program=program)
+
+
+def function_study(function: Callable[..., Any], *, space: Mapping[str, Any], name: Optional[str] = None,
+                   scheduler: Any = None, searcher: Any = None, **keys: Any) -> Dict[str, Any]:
+    """The study of a function, as a dict: `function(config)` or `function(trial)` is called for each trial.
+
+    space     -- hyper-parameters: {"lr": "loguniform(1e-5, 0.1)", "units": [32, 64]}
+    name      -- default: the function's
+    scheduler, searcher -- "asha", or a dict with options: {"type": "asha", "eta": 4}
+    keys      -- keys of [study] (metric, mode, num_trials, max_iterations, seed, ...; max_iterations is 1 by default),
+                 and whole tables as dicts (resources, stop, failure, checkpoint, trainable, ...)
+
+    A function of a notebook is written to <name>_function.py: it imports what it uses.
+    """
+    if os.environ.get("RANKTUNE_STUDY"):
+        raise RanktuneError('run() was called while a trial imported its file: put it below `if __name__ == "__main__":`')
+    name = name or function.__name__
+    tables = {key: value for key, value in keys.items() if isinstance(value, Mapping)}
+    study = {key: value for key, value in keys.items() if key not in tables}
+    for key, value in (("searcher", searcher), ("scheduler", scheduler)):
+        if value is not None:
+            tables[key] = value if isinstance(value, Mapping) else {"type": value}
+    trainable = {"python": _place_of(function, name), "interpreter": sys.executable, **tables.pop("trainable", {})}
+    return {"study": {"name": name, "max_iterations": 1, **study}, "trainable": trainable, "space": dict(space), **tables}
+
+
+def _place_of(function: Callable[..., Any], name: str) -> str:
+    """"/path/train.py:train"; a function that lies in no file, or within another function, gets a file."""
+    file = inspect.getsourcefile(function) or ""
+    if "." not in function.__qualname__ and file.endswith(".py") and os.path.exists(file):
+        return f"{os.path.abspath(file)}:{function.__name__}"
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except OSError:
+        raise RanktuneError(f"the source of {function!r} is not known: write it to a file, and give "
+                            'trainable={"python": "FILE:FUNCTION"}') from None
+    if not source.startswith("def "):
+        raise RanktuneError(f"{function!r} is no plain function (def ...): define one that calls it")
+    path = pathlib.Path(f"{name}_function.py").absolute()
+    path.write_text(source, encoding="utf-8")
+    return f"{path}:{function.__name__}"
 
 
 def _name(study: Mapping[str, Any]) -> str:
