@@ -94,6 +94,7 @@ struct PrintedValues::Pattern {
             groups.push_back(
                 {static_cast<std::uint32_t>(entry[0] << 8U | entry[1]), reinterpret_cast<const char*>(entry + 2)});
         }
+        std::ranges::sort(groups, {}, &Group::number);
         if (!groups.empty()) return;
         if (objective.several())
             throw base::UsageError("'" + base::printable(text) +

@@ -12,8 +12,8 @@
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "studydir/journal_extent.hpp"
 #include "studydir/study_directory.hpp"
-#include "tuner/rules/limits.hpp"
 #include "tuner/resume.hpp"
+#include "tuner/rules/limits.hpp"
 #include "tuner/state.hpp"
 
 namespace ranktune::studydir {

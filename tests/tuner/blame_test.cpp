@@ -483,7 +483,8 @@ TEST_CASE("A trial that saves its state, or throws, is no suspect; other ends do
     for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(last_attempt_outcome); ++code) {
         const auto outcome = static_cast<AttemptOutcome>(code);
         const bool clears = outcome == AttemptOutcome::paused || outcome == AttemptOutcome::failed ||
-                            outcome == AttemptOutcome::disturbed || outcome == AttemptOutcome::oversized;
+                            outcome == AttemptOutcome::disturbed || outcome == AttemptOutcome::oversized ||
+                            outcome == AttemptOutcome::resized;
         INFO(name(outcome));
         Scene s;
         s.add(TrialPhase::running);

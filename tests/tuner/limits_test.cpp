@@ -11,7 +11,8 @@ using testing::SmallCore;
 
 /// Trials end by themselves after a report.
 SmallCore study_with(const std::string& limits, const std::string& more = "") {
-    SmallCore core(small_study("num_trials = 20\nmax_iterations = 9\n" + more, "[stop.study]\n" + limits));
+    SmallCore core(small_study("num_trials = 20\nmax_iterations = 9\n" + more,
+                               "[stop.study]\n" + limits + "[failure]\ntolerate = 1\n"));
     core.began({"n0", "n1"});
     return core;
 }
@@ -39,13 +40,13 @@ TEST_CASE("a study that has reached its target stops, and running trials end", "
     CHECK_FALSE(core.state().draining);
     core.report(1, 2, 0.9);
     REQUIRE(core.state().draining);
-    const auto* drain = core.record<study::DrainBegan>();
-    CHECK(drain->reason == Reason::target_reached);
-    CHECK(drain->why == "the target is reached (stop.study.target): trial #1 has 0.9 at iteration 2");
+    const study::DrainBegan drain = *core.record<study::DrainBegan>();
+    CHECK(drain.reason == Reason::target_reached);
+    CHECK(drain.why == "the target is reached (stop.study.target): trial #1 has 0.9 at iteration 2");
     CHECK(core.commands().size() == 2); // both groups are told to end
     wind_down(core);
     CHECK(core.state().end_reason == Reason::target_reached);
-    CHECK(core.state().end_message == drain->why);
+    CHECK(core.state().end_message == drain.why);
     CHECK(core.trial(0).phase == TrialPhase::stopped);
     CHECK(core.trial(0).closed_by == Reason::target_reached);
 }

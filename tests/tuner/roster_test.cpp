@@ -44,7 +44,7 @@ TEST_CASE("the roles of a trial's ranks are recorded, sent, and sent again by a 
 
 TEST_CASE("a group that gives its ranks back to get others costs its trial nothing, and schedulers see nothing",
           "[tuner]") {
-    SmallCore core(spec_of("[scheduler]\ntype = \"asha\"\n"));
+    SmallCore core(spec_of(""));
     core.began({"n0"});
     core.report(0, 1, 0.5);
     const Verdict before = core.trial(0).verdict;

@@ -28,8 +28,8 @@ enum class Later : std::uint8_t {
 struct Limits {
     std::int64_t least = 0;
     std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    double low = -1e300;
-    double high = 1e300;
+    double low = -std::numeric_limits<double>::infinity();
+    double high = std::numeric_limits<double>::infinity();
     bool above = false;        ///< `low` itself is too small
     base::Duration shortest{}; ///< of a duration; zero: longer than zero
     std::string_view why = {}; ///< the reason for `shortest`
