@@ -429,6 +429,53 @@ class Printed(Case):
         self.assertGreater(len(self.exported("tiny")["trials"]), made)
 
 
+FUNCTION = """[study]
+name = "tiny"
+metric = "score"
+mode = "max"
+num_trials = 12
+max_iterations = 3
+[trainable]
+python = "train.py:train"
+[space]
+x = "uniform(0, 1)"
+"""
+
+
+class Functions(Case):
+    """Python functions as trials."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("f.toml", FUNCTION)
+        self.write("train.py", "import os, ranktune\nprint('imported by', os.getpid())\ndef train(config):\n"
+                               "    for i in range(3):\n        ranktune.report(score=config.x * (i + 1))\n")
+
+    def test_a_function_is_tuned_and_its_file_is_imported_once_on_each_worker(self):
+        self.ranktune("run", "f.toml", "--local", "2", "-q")
+        best = json.loads(self.ranktune("best", "tiny", "--json")[0])["best"]
+        self.assertAlmostEqual(best["value"], 3 * best["configuration"]["x"])
+        self.assertEqual(len(self.exported("tiny")["trials"]), 12)
+        self.assertEqual(len(set(re.findall(r"imported by (\d+)", self.ranktune("logs", "tiny")[0]))), 2)
+        self.assertRegex(in_one_line(self.ranktune("best", "tiny")[0]), r"train\.py:train\(x=0\.")
+        self.assertIn("train.py:train(x=", self.ranktune("run", "f.toml", "--dry-run", "--fresh")[0])
+
+    def test_what_is_not_there_is_told_before_anything_starts(self):
+        for python, words in (("nothing.py:train", "there is no file '"), ("train.py:main", "has no function 'main'"),
+                              ("train.py", "needs a file and one of its functions"), ("train:train", "needs a file and one of")):
+            self.write("g.toml", FUNCTION.replace("train.py:train", python))
+            self.assertIn(words, in_one_line(self.ranktune("run", "g.toml", code=2)[1]))
+        self.write("g.toml", FUNCTION.replace('train"', 'train"\ninterpreter = "/no/python"'))
+        self.assertIn("there is no Python '/no/python'", in_one_line(self.ranktune("validate", "g.toml", code=2)[1]))
+        self.write("g.toml", FUNCTION.replace('train"', 'train"\nshell = true'))
+        self.assertIn("does not go with python", in_one_line(self.ranktune("validate", "g.toml", code=2)[1]))
+
+    def test_a_function_that_fails_says_where(self):
+        self.write("train.py", "def train(config):\n    raise ValueError('no data')\n")
+        out = in_one_line(self.ranktune("run", "f.toml", "--local", "2", code=4)[0])
+        self.assertIn("at iteration 1: ValueError: no data (train.py:2)", out)
+
+
 class Start(Case):
     def test_init_names_what_it_made(self):
         for kind in ("digits", "program", "printed"):

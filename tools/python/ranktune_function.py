@@ -14,6 +14,7 @@ Standard library only, Python 3.9 or newer.
 
 import atexit
 import ctypes
+import gc
 import importlib.util
 import inspect
 import json
@@ -158,6 +159,7 @@ def serve(function: Callable[..., Any]) -> None:
     link.setblocking(True)
     link.set_inheritable(False)
     sys.stdout.flush()
+    gc.freeze()  # what is there now: a collection in a fork would copy its pages
     link.sendall(b'{"ready": true}\n')
     received, descriptors = b"", []
     while True:
