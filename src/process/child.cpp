@@ -57,6 +57,8 @@ Pair make_socket() {
     return {storage::FileDescriptor(ends[0]), storage::FileDescriptor(ends[1])};
 }
 
+constexpr int longest_send_ms = 60'000;
+
 /// The last state of a line with carriage returns (progress bars), as a terminal would show it.
 std::string_view as_shown(std::string_view line) {
     while (line.ends_with('\r')) line.remove_suffix(1);
@@ -141,7 +143,7 @@ bool Child::read_stream(Stream& stream) {
         if (size == 0) stream.fd.reset();
         any = true;
         stream.partial.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-        take_lines(stream, size == 0);
+        take_lines(stream, false); // a line without an end: when the program has ended (drain)
     }
     return any;
 }
@@ -164,7 +166,9 @@ void Child::write_line(Stream& stream, std::string_view line) {
     if (storage::names_refusal(line)) refusal_ = line.substr(0, last_bytes);
     auto& last = stream.last;
     auto& bytes = stream.kept;
-    last.emplace_back(line.substr(0, last_bytes));
+    // The beginning of an error says most, the end of other output.
+    last.emplace_back(&stream == &out_ && line.size() > last_bytes ? line.substr(line.size() - last_bytes)
+                                                                   : line.substr(0, last_bytes));
     bytes += last.back().size();
     while (last.size() > last_lines || (bytes > last_bytes && last.size() > 1)) {
         bytes -= last.front().size();
@@ -215,12 +219,13 @@ std::optional<std::string> Child::line_within(Clock::duration patience) {
 
 void Child::send_with(std::string_view line, std::span<const int> descriptors) {
     alignas(cmsghdr) char space[CMSG_SPACE(8 * sizeof(int))] = {};
-    for (bool first = true; !line.empty(); first = false) {
+    bool handed = false; // the descriptors go with the first bytes
+    while (!line.empty() && control_) {
         iovec bytes{const_cast<char*>(line.data()), line.size()};
         msghdr message{};
         message.msg_iov = &bytes;
         message.msg_iovlen = 1;
-        if (first) { // the descriptors come with the first bytes
+        if (!handed) {
             message.msg_control = space;
             message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
             cmsghdr* header = CMSG_FIRSTHDR(&message);
@@ -229,10 +234,15 @@ void Child::send_with(std::string_view line, std::span<const int> descriptors) {
             header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
             std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
         }
-        const ssize_t size = control_ ? sendmsg(control_.get(), &message, MSG_NOSIGNAL) : -1;
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0) return; // it has ended, which the next read shows
-        line.remove_prefix(static_cast<std::size_t>(size));
+        const ssize_t size = sendmsg(control_.get(), &message, MSG_NOSIGNAL);
+        if (size >= 0) {
+            handed = true;
+            line.remove_prefix(static_cast<std::size_t>(size));
+            continue;
+        }
+        if (errno == EINTR) continue;
+        pollfd room{control_.get(), POLLOUT, 0};
+        if (errno != EAGAIN || poll(&room, 1, longest_send_ms) <= 0) return; // it has ended, or hangs: no answer comes
     }
 }
 
@@ -288,6 +298,7 @@ void Child::drain() {
     for (int turn = 0; turn < 1000 && (control_ || out_.fd || error_.fd); ++turn)
         if (!take_in()) break;
     for (Stream* stream : {&out_, &error_}) {
+        ends_within_line_ = ends_within_line_ || !stream->partial.empty();
         take_lines(*stream, true);
         stream->fd.reset();
     }

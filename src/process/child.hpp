@@ -78,6 +78,8 @@ class Child {
     [[nodiscard]] std::string last_words() const { return error_.tail(); }
     /// The last lines of its standard output.
     [[nodiscard]] std::string last_output() const { return out_.tail(); }
+    /// Whether the last line of a stream had no end: of a program that was killed it may lack a part.
+    [[nodiscard]] bool ends_within_line() const { return ends_within_line_; }
     /// The last line of either stream that names an error of storage (storage::names_refusal); empty: none.
     [[nodiscard]] const std::string& refusal() const { return refusal_; }
     /// Returns it, and forgets it.
@@ -114,6 +116,7 @@ class Child {
     Stream out_;
     Stream error_;
     std::string refusal_;
+    bool ends_within_line_ = false;
     storage::FileDescriptor pidfd_; ///< empty on kernels without pidfd
     pid_t pid_ = -1;
     trainables::LineBuffer messages_;

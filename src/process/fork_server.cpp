@@ -35,17 +35,19 @@ void ForkServer::wait_until_ready(const std::function<bool()>& goes_on) {
 
 bool ForkServer::is_alive() {
     interpreter_.wait(std::chrono::nanoseconds(0));
-    return !interpreter_.exited();
+    return !broken_ && !interpreter_.exited();
 }
 
 pid_t ForkServer::fork(const std::vector<std::string>& environment, const std::string& directory,
                        const SpawnDescriptors& descriptors) {
+    broken_ = true;
     const int handed[] = {descriptors.out, descriptors.error, descriptors.control};
     interpreter_.send_with(trainables::fork_request(environment, directory), handed);
     // Called while no other program of this process can begin or end: the interpreter's end is noticed later.
     const auto line = interpreter_.line_within(longest_fork);
     if (!line) throw SetUpError("the interpreter that starts the processes of the function has ended, or hangs");
     const auto answer = trainables::parse_forked(*line);
+    broken_ = false;
     if (answer.pid <= 0) throw SetUpError("the interpreter cannot start the function's process: " + answer.error);
     return static_cast<pid_t>(answer.pid);
 }

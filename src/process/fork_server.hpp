@@ -32,6 +32,7 @@ class ForkServer {
 
   private:
     bool ready_ = false;
+    bool broken_ = false; ///< a request had no answer: a later one may get that answer
     Child interpreter_;
 };
 

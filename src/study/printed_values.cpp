@@ -116,9 +116,14 @@ PrintedValues::PrintedValues(std::span<const std::string> patterns, const Object
         const bool has = std::ranges::any_of(patterns_, [&](const auto& pattern) {
             return std::ranges::find(pattern->groups, metric, &Pattern::Group::metric) != pattern->groups.end();
         });
-        if (!has)
-            throw base::UsageError("no group is named '" + metric + "', a metric of the study, as in (?P<" + metric +
-                                   ">[-+.0-9eE]+)");
+        if (has) continue;
+        const bool may_name =
+            std::ranges::all_of(metric, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+        throw base::UsageError(
+            "no group finds '" + base::printable(metric) + "', a metric of the study" +
+            (may_name
+                 ? ": name one, as in (?P<" + metric + ">[-+.0-9eE]+)"
+                 : ", which is no name of a group: only a pattern without named groups can find it, as study.metric"));
     }
 }
 

@@ -345,8 +345,13 @@ void apply_one(Core& core, const study::TrialClosed& r) {
     t.ended = r.at;
     if (!r.failure.empty()) t.failure = r.failure;
     core.state.blame.closed(r.trial, t, r.phase, core.state.reports > 0);
+    const std::optional<TrialId> best = core.state.best;
     close(core, r.trial, r.phase, r.reason, r.a, r.b);
-    if (r.phase != TrialPhase::failed && !core.state.leads(r.trial)) ++core.state.since_better;
+    if (core.state.best != best) core.state.since_better = 0; // by the mean of repetitions
+    // (What the end of the study closes has not ended by itself.)
+    if (r.phase == TrialPhase::failed || core.state.draining || r.reason == Reason::not_promoted) return;
+    ++core.state.ended_well;
+    if (!core.state.leads(r.trial)) ++core.state.since_better;
 }
 
 void apply_one(Core& core, const study::RankLost& r) {

@@ -19,8 +19,8 @@ void stop_at_limit(const Core& core, Round& round) {
 }
 
 void follow(const Core& core, const study::Reported& r, Round& round) {
-    stop_at_limit(core, round); // the last task: what follows from the report comes first
     if (core.state.placement.free() > 0 || core.admission->keeps_the_line()) round.push(Fill{});
+    stop_at_limit(core, round); // before anything else is admitted or started
     if (r.verdict.reason == Reason::missing_metric && !core.state.scored)
         round.push(
             Drain{Reason::missing_metric, words::missing_metric(r.trial, core.spec.objective, metric_names(core, r))});

@@ -45,6 +45,7 @@ struct State {
     std::uint64_t iterations = 0;    ///< trained in all, repeated ones included
     std::uint64_t interruptions = 0; ///< starts that ended with attempts running, and losses of ranks, once per host
     std::uint64_t since_better = 0;  ///< trials that have ended without failing since the best value last improved
+    std::uint64_t ended_well = 0;    ///< trials that have ended without failing before the study drained
     bool scored = false;             ///< a report that counts had the study's metric
     std::optional<TrialId> best; ///< trial with the best (first) objective so far, ties to the lower id; best_by_mean
     std::optional<Nearest> nearest; ///< for views, of a study whose best is nothing

@@ -35,7 +35,7 @@ template <class Archive, class S>
 void state_fields(Archive& archive, S& s) {
     const auto each = [&archive](auto&... field) { (archive(field), ...); };
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.reports, s.records, s.iterations,
-         s.interruptions, s.since_better, s.scored, s.best, s.nearest, s.suggested);
+         s.interruptions, s.since_better, s.ended_well, s.scored, s.best, s.nearest, s.suggested);
     Tickets::fields(archive, s.tickets);
     each(s.draining, s.drain_began, s.drain_reason, s.drain_message, s.drain_by, s.ended, s.outcome, s.end_reason,
          s.end_message, s.deterministic_until, s.simulation);

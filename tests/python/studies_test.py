@@ -178,7 +178,10 @@ class WithTheProgram(unittest.TestCase):
                              space={"x": "uniform(0, 1)"}, workers=2, show=False)
         self.assertEqual(len(study.trials), 4)
         self.assertEqual(study.best.iterations, 3)
-        self.assertTrue(pathlib.Path("inner_function.py").read_text().startswith("def steps(trial):\n    import math\n"))
+        self.assertTrue(pathlib.Path("inner_function.py").read_text().split("\n", 1)[1].startswith("def steps(trial):\n    import math\n"))
+        pathlib.Path("mine.toml").write_text("[study]\n")
+        with self.assertRaisesRegex(ranktune.RanktuneError, "mine.toml' exists"):
+            ranktune.run(steps, name="mine", metric="score", mode="max", num_trials=4, space={"x": [1, 2]})
 
     def test_a_script_that_runs_a_study_when_it_is_imported_is_told(self):
         pathlib.Path("tune.py").write_text(

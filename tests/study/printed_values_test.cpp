@@ -77,7 +77,11 @@ TEST_CASE("a pattern that cannot give the metrics of the study is refused", "[st
     CHECK(refusal({"loss: (\\S+"}) ==
           "'loss: (\\S+' is no regular expression: missing closing parenthesis, at character 11");
     CHECK(refusal({"loss: \\S+"}).find("has no group: put the value into parentheses") != std::string::npos);
-    CHECK(refusal({"(?P<acc>\\S+)"}) == "no group is named 'loss', a metric of the study, as in (?P<loss>[-+.0-9eE]+)");
+    CHECK(refusal({"(?P<acc>\\S+)"}) ==
+          "no group finds 'loss', a metric of the study: name one, as in (?P<loss>[-+.0-9eE]+)");
+    const Objective slash{"val/loss", Mode::min};
+    CHECK(refusal({"(?P<loss>\\S+)"}, slash).find("only a pattern without named groups") != std::string::npos);
+    CHECK(refusal({"(\\S+)"}, slash) == "");
     Objective two = loss;
     two.others = {{"time", Mode::min}};
     CHECK(refusal({"(\\d+)"}, two).find("name its groups, as in (?P<loss>") != std::string::npos);

@@ -31,7 +31,7 @@ while :; do i=$((i + 1)); echo "score: $i"; sleep 0.01; done
 
 TEST_CASE("each line that matches is a report", "[trial]") {
     Printing programs(1, counting, {"score: (\\S+)"});
-    programs.cluster.prepare(1, 1);
+    programs.cluster.prepare(1, 1000);
     const auto logs = programs.cluster.run_until(1000);
     check_outcomes(logs, AttemptOutcome::finished);
     REQUIRE(logs[0].reports.size() == 3);
@@ -56,7 +56,7 @@ TEST_CASE("a verdict ends a program that only prints by a signal, on all ranks a
 
 TEST_CASE("a program that fails has failed, whatever it printed", "[trial]") {
     Printing programs(1, "echo 'score: 0.5'\necho 'out of luck' >&2\nexit 3\n", {"score: (\\S+)"});
-    programs.cluster.prepare(1, 1);
+    programs.cluster.prepare(1, 1000);
     const auto logs = programs.cluster.run_until(1000);
     check_outcomes(logs, AttemptOutcome::failed);
     CHECK(blame(logs).find("exit code 3: out of luck") != std::string::npos);
@@ -76,7 +76,7 @@ TEST_CASE("the only report of a program can be its last number, or its exit code
     INFO(script);
     Printing programs(1, script, {});
     programs.cluster.spec().trainable.program->result = result;
-    programs.cluster.prepare(1, 1);
+    programs.cluster.prepare(1, 1000);
     const auto logs = programs.cluster.run_until(1000);
     const bool killed = text.find("killed") == 0;
     if (!killed) check_outcomes(logs, outcome);
@@ -94,7 +94,7 @@ TEST_CASE("a program that ends without a report is told how to be heard, beside 
     const bool has_pattern = GENERATE(true, false);
     Printing programs(1, "echo 'accuracy 0.9'\n",
                       has_pattern ? std::vector<std::string>{"score: (\\S+)"} : std::vector<std::string>{});
-    programs.cluster.prepare(1, 1);
+    programs.cluster.prepare(1, 1000);
     const auto logs = programs.cluster.run_until(1000);
     check_outcomes(logs, AttemptOutcome::failed);
     const std::string why = blame(logs);
@@ -107,13 +107,13 @@ TEST_CASE("a program that ends without a report is told how to be heard, beside 
 
 TEST_CASE("what is found must be a number, and comes from one side only", "[trial]") {
     Printing programs(1, "echo 'score: high'\nsleep 0.1\n", {"score: (\\S+)"});
-    programs.cluster.prepare(1, 1);
+    programs.cluster.prepare(1, 1000);
     CHECK(blame(programs.cluster.run_until(1000)).find("is no number; the line: score: high") != std::string::npos);
 
     Programs speaking(1, "report(1.0)\n");
     speaking.cluster.spec().trainable.program->report = {"score: (\\S+)"};
     speaking.cluster.spec().trainable.program->checkpoints = false;
-    speaking.cluster.prepare(1, 1);
+    speaking.cluster.prepare(1, 1000);
     CHECK(blame(speaking.cluster.run_until(1000)).find("makes reports itself: leave out report") != std::string::npos);
 }
 

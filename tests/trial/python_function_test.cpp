@@ -91,7 +91,7 @@ TEST_CASE("what a function returns is its only report; it may be given the trial
     }));
     INFO(text);
     Functions functions(1, text);
-    functions.cluster.prepare(1, 1);
+    functions.cluster.prepare(1, 1000);
     const auto logs = functions.cluster.run_until(1000);
     check_outcomes(logs, AttemptOutcome::finished);
     REQUIRE(logs[0].reports.size() == 1);
@@ -109,36 +109,36 @@ TEST_CASE("a function that fails in any way fails its attempt alone", "[trial]")
     INFO(body);
     Functions functions(
         1, "def train(config):\n    if config.lr == 0.5:\n        " + body + "\n    else:\n        return config.lr\n");
-    functions.cluster.prepare(1, 1);
+    functions.cluster.prepare(1, 1000);
     CHECK(blame(functions.cluster.run_until(1000)).find(why) != std::string::npos);
     functions.cluster.configuration.set("lr", 0.25); // the next attempt, in the same interpreter
-    functions.cluster.prepare(1, 1);
+    functions.cluster.prepare(1, 1000);
     check_outcomes(functions.cluster.run_until(1000), AttemptOutcome::finished);
     CHECK(functions.said("imported").size() == 1);
 }
 
 TEST_CASE("a file that cannot be imported, or has no such function, fails the attempt with the reason", "[trial]") {
     Functions broken(1, "import nothing_of_this_name\n");
-    broken.cluster.prepare(1, 1);
+    broken.cluster.prepare(1, 1000);
     const std::string why = blame(broken.cluster.run_until(1000));
     CHECK(why.find("while it imported the file: exit code 1") != std::string::npos);
     CHECK(why.find("No module named 'nothing_of_this_name'") != std::string::npos);
 
     Functions other(1, "def main(config):\n    pass\n");
-    other.cluster.prepare(1, 1);
+    other.cluster.prepare(1, 1000);
     CHECK(blame(other.cluster.run_until(1000)).find("has no function 'train'") != std::string::npos);
 }
 
 TEST_CASE("an interpreter that was killed is started again; fresh starts one for each attempt", "[trial]") {
     Functions functions(1, "def train(config):\n    print('parent', " + std::string("os.getpid())\n    return 1\n"));
-    functions.cluster.prepare(1, 1);
+    functions.cluster.prepare(1, 1000);
     check_outcomes(functions.cluster.run_until(1000), AttemptOutcome::finished);
     ::kill(static_cast<pid_t>(std::stol(functions.said("imported").at(0))), SIGKILL);
-    functions.cluster.prepare(1, 1);
+    functions.cluster.prepare(1, 1000);
     const auto logs = functions.cluster.run_until(1000);
     // Killed before it was asked, or while: then ranktune could not set the attempt up, and the next one works.
     if (logs[0].ended->outcome != AttemptOutcome::finished) {
-        functions.cluster.prepare(1, 1);
+        functions.cluster.prepare(1, 1000);
         check_outcomes(functions.cluster.run_until(1000), AttemptOutcome::finished);
     }
     CHECK(functions.said("imported").size() == 2);

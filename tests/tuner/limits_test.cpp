@@ -99,13 +99,34 @@ TEST_CASE("a head that comes after the limit stops at once", "[tuner]") {
 
 TEST_CASE("in a deterministic study nothing counts after the report that reached the limit", "[tuner]") {
     SmallCore core = study_with("target = 0.9\n", "deterministic = true\nmax_concurrent = 2\n");
+    const bool late = GENERATE(true, false); // the report of the other trial
+    if (!late) core.report(1, 1, 0.99);
     core.report(0, 1, 0.95); // its turn
     REQUIRE(core.state().draining);
-    core.report(1, 1, 0.99);
+    if (late) core.report(1, 1, 0.99);
     CHECK(core.state().best == TrialId{0});
     wind_down(core);
     CHECK(core.state().best == TrialId{0});
+    CHECK(core.state().reports == 1);
     CHECK_FALSE(core.state().deterministic_until);
+}
+
+TEST_CASE("what the end of the study closes does not count", "[tuner]") {
+    SmallCore core(small_study("num_trials = 20\nmax_iterations = 9\n",
+                               "[scheduler]\ntype = \"asha\"\nfirst_rung = 1\n[stop.study]\ntrials_ok = 1\n"));
+    core.began({"n0"});
+    for (std::uint32_t id = 0; id < 3; ++id) { // they wait at the first rung; the best of three is promoted
+        core.report(id, 1, 0.1 * (id + 1));
+        core.saved(id, 1);
+        core.over(id, AttemptOutcome::paused);
+    }
+    for (int turn = 0; turn < 20 && !core.state().ended; ++turn)
+        for (std::uint32_t id = 0; id < core.state().trials.size(); ++id)
+            if (core.trial(id).attempt.live) core.over(id, AttemptOutcome::finished);
+    REQUIRE(core.state().ended);
+    CHECK(core.state().end_reason == Reason::enough_trials);
+    CHECK(core.state().in(TrialPhase::stopped) >= 2);
+    CHECK(core.state().ended_well == 1);
 }
 
 TEST_CASE("with another limit there is more to do", "[tuner]") {

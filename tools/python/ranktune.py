@@ -145,6 +145,7 @@ def config(**defaults: Any) -> Config:
     >>> config(lr=0.1, optimizer={"name": "adam"}).lr
     0.1
     """
+    _need_attempt("config")
     _limit_device_memory()
     path = os.environ.get("RANKTUNE_CONFIG")
     values = _config or {}
@@ -158,12 +159,14 @@ def config(**defaults: Any) -> Config:
 def checkpoint() -> Optional[str]:
     """Path of the checkpoint (file or folder) to resume from, saved at context().iteration; None when the trial starts from
     scratch."""
+    _need_attempt("checkpoint")
     _unread.discard("checkpoint")
     return os.environ.get("RANKTUNE_CHECKPOINT") or None
 
 
 def context() -> Context:
     """Trial, attempt, iteration, rank and the like; a new object at each call."""
+    _need_attempt("context")
     return Context()
 
 
@@ -191,6 +194,7 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     the metrics, nothing is saved, and the answer is True.
     """
     global _reports
+    _need_attempt("report")
     _limit_device_memory()
     rank = _number_of("RANK", 0)
     if metrics is not None and not hasattr(metrics, "keys"):
@@ -254,6 +258,7 @@ _reports = 0  # made by this process in this attempt
 _config: Optional[Mapping[str, Any]] = None  # since an exploit; before it, in the file
 _unread: Set[str] = set()  # of the last Exploit: "config", "checkpoint"
 _link: Optional["_Link"] = None
+_between = False  # see between_attempts()
 _forked = False
 _limited = False  # the memory of a shared GPU
 _told: Optional[BaseException] = None  # ranktune knows that this exception ends the process
@@ -714,6 +719,18 @@ _next_hook = sys.excepthook
 def has_reported() -> bool:
     """Whether this process has made a report in this attempt. For ranktune_function.py."""
     return _reports > 0 or (_link is not None and _link.ended is not None)
+
+
+def between_attempts(are: bool) -> None:
+    """While a file is imported for all attempts, none of them has begun. For ranktune_function.py."""
+    global _between
+    _between = are
+
+
+def _need_attempt(what: str) -> None:
+    if _between:
+        raise RuntimeError(f"ranktune.{what}() was called while the file was imported, once for all trials: call it within the "
+                           "function, or say fresh = true in [trainable]")
 
 
 def begin_attempt() -> None:

@@ -15,10 +15,12 @@ Standard library only, Python 3.9 or newer.
 import atexit
 import ctypes
 import gc
+import importlib
 import importlib.util
 import inspect
 import json
 import os
+import random
 import signal
 import socket
 import sys
@@ -55,6 +57,19 @@ class Trial:
         return getattr(ranktune.context(), name)
 
 
+_OF_AN_ATTEMPT = ("ATTEMPT", "CHECKPOINT", "CHECKPOINT_DIR", "CONFIG", "ITERATION", "SEED", "TRIAL")
+
+
+def load_for_all(target: str) -> Callable[..., Any]:
+    """The same, for all attempts: while the file is imported there is none, which ranktune.config() and the like say."""
+    for name in _OF_AN_ATTEMPT:
+        os.environ.pop("RANKTUNE_" + name, None)
+    ranktune.between_attempts(True)
+    function = load(target)
+    ranktune.between_attempts(False)
+    return function
+
+
 def load(target: str) -> Callable[..., Any]:
     """The function `train` of "/path/train.py:train"."""
     path, _, name = target.rpartition(":")
@@ -78,6 +93,8 @@ def call(function: Callable[..., Any]) -> None:
     names = list(inspect.signature(function).parameters)
     given = [] if not names else [Trial() if names[0] == "trial" else ranktune.config()]
     result = function(*given)
+    if inspect.iscoroutine(result):
+        result = importlib.import_module("asyncio").run(result)
     if result is None or ranktune.has_reported():
         return
     ranktune.report(result if isinstance(result, Mapping) else {ranktune.context().metric: result}, exit=False)
@@ -120,23 +137,31 @@ def become(request: Mapping[str, Any], descriptors: List[int], parent: int) -> N
         os.dup2(descriptor, number)
     for descriptor in descriptors:
         os.close(descriptor)
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    os.chdir(request["directory"])
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()  # as in a new process; `random` does so itself
+    os.environb.clear()
+    os.environb.update({_bytes(name): _bytes(value) for name, value in request["environment"].items()})
+    os.chdir(_bytes(request["directory"]))
     ranktune.begin_attempt()
+
+
+def _bytes(text: str) -> bytes:
+    """A code point for each byte: the environment may hold any."""
+    return text.encode("latin-1")
 
 
 def fork(function: Callable[..., Any], request: Mapping[str, Any], descriptors: List[int]) -> int:
     """Starts the process of an attempt and returns its number. A process between ends at once, so that the worker, which
     adopts orphans, is the parent."""
     reading, writing = os.pipe()
+    random_state = random.getstate()  # which a fork changes: an attempt begins with what the import left
     between = os.fork()
     if between == 0:
         parent = os.getpid()
-        if os.fork() != 0:
-            os._exit(0)
+        try:
+            if os.fork() != 0:
+                os._exit(0)
+            random.setstate(random_state)
+        except OSError:
+            os._exit(1)
         os.setpgid(0, 0)
         os.write(writing, b"%d" % os.getpid())
         os.close(writing)
@@ -145,8 +170,9 @@ def fork(function: Callable[..., Any], request: Mapping[str, Any], descriptors: 
         try:
             become(request, descriptors, parent)
             code = run(function)
-        finally:
-            end(code)
+        except BaseException:
+            traceback.print_exc()
+        end(code)
     os.close(writing)
     os.waitpid(between, 0)
     number = os.read(reading, 32)
@@ -173,6 +199,8 @@ def serve(function: Callable[..., Any]) -> None:
         answer: Dict[str, Any] = {"pid": 0}
         try:
             answer["pid"] = fork(function, json.loads(received), descriptors)
+            if answer["pid"] == 0:
+                answer["error"] = "there is no process to be had (memory, or ulimit -u)"
         except OSError as error:
             answer["error"] = str(error)
         for descriptor in descriptors:
@@ -187,7 +215,7 @@ def main() -> None:
         os.environ["RANKTUNE_FD"] = str(_CONTROL)
         ranktune.begin_attempt()
         end(run(load(target)))
-    serve(load(target))
+    serve(load_for_all(target))
 
 
 if __name__ == "__main__":

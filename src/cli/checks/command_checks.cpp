@@ -144,14 +144,11 @@ std::string missing_script(const ProgramSpec& program, const WrittenWord& word) 
     return "";
 }
 
-/// Whether a line of the file defines it, or imports it.
-bool defines(const fs::path& path, const std::string& function) {
+/// Whether the file may define it, or import it: it has the word.
+bool mentions(const fs::path& path, const std::string& function) {
     std::ifstream file(path);
-    const std::regex definition("^(async )?def +" + function + "\\b|^(class +)?" + function +
-                                "\\b|^(from|import)\\b.*\\b" + function + "\\b");
-    for (std::string line; std::getline(file, line);)
-        if (std::regex_search(line, definition)) return true;
-    return false;
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return std::regex_search(text, std::regex("\\b" + function + "\\b")) || text.find("import *") != std::string::npos;
 }
 
 std::string missing_function(const ProgramSpec& program) {
@@ -160,7 +157,7 @@ std::string missing_function(const ProgramSpec& program) {
     const std::string name = program.function.substr(colon + 1);
     if (access(path.c_str(), R_OK) != 0)
         return fmt::format("there is no file '{}' {} that this user may read", path.string(), on_this_machine);
-    if (!defines(path, name)) return fmt::format("'{}' has no function '{}'", path.string(), name);
+    if (!mentions(path, name)) return fmt::format("'{}' has no function '{}'", path.string(), name);
     const std::string interpreter = study::interpreter_of(program);
     const bool is_path = interpreter.find('/') != std::string::npos;
     if (is_path ? access(interpreter.c_str(), X_OK) == 0

@@ -40,7 +40,8 @@ class LogLines {
     LogLines(const std::string& directory, std::optional<std::regex> only)
         : folder_(std::filesystem::path(directory) / "logs"), only_(std::move(only)) {}
 
-    void print() {
+    /// `all`: nobody writes to them any more, so a line without an end is one, too.
+    void print(bool all) {
         if (!std::filesystem::is_directory(folder_)) return;
         std::vector<std::filesystem::path> files;
         for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -48,17 +49,17 @@ class LogLines {
             if (entry.path().extension() == ".log" && entry.is_regular_file(error)) files.push_back(entry.path());
         }
         std::ranges::sort(files);
-        for (const auto& file : files) print(file);
+        for (const auto& file : files) print(file, all);
         std::cout << std::flush;
     }
 
   private:
-    void print(const std::filesystem::path& file) {
+    void print(const std::filesystem::path& file, bool all) {
         std::ifstream in(file, std::ios::binary);
         std::streamoff& read = read_[file.filename().string()];
         in.seekg(read);
         for (std::string line; std::getline(in, line);) {
-            if (in.eof()) break; // still being written
+            if (in.eof() && !all) break; // still being written
             read += static_cast<std::streamoff>(line.size()) + 1;
             if (!only_ || std::regex_search(line, *only_))
                 std::cout << shown(file.filename().string()) << ": " << shown(line) << "\n";
@@ -115,10 +116,10 @@ int logs(const LogsArguments& arguments) {
         only.emplace(fmt::format(R"((^|[ \[#])(trial=|#){}([ .\]:]|$))", id.value()));
     }
     LogLines lines(directory, std::move(only));
-    lines.print();
+    lines.print(!arguments.follow);
     while (arguments.follow && std::cout) {
         const bool over = is_over(study, directory);
-        lines.print();
+        lines.print(over);
         if (over) break;
         std::this_thread::sleep_for(follow_pause);
     }

@@ -71,7 +71,11 @@ std::string other_limit(const tuner::State& state, const study::StudySpec& spec)
 
 /// `command`, which runs the study, with the option that retries failed trials.
 std::string again(const tuner::Tuner& tuner, const std::string& command, const std::string& option) {
-    return command + " " + option + (out_of_time(tuner.state()) ? " " + more_time(tuner.spec()) : "");
+    const tuner::State& state = tuner.state();
+    const bool by_count = tuner::is_limit(state.end_reason) && state.end_reason != study::Reason::study_time &&
+                          state.end_reason != study::Reason::target_reached;
+    return command + " " + option + (out_of_time(state) ? " " + more_time(tuner.spec()) : "") +
+           (by_count ? " " + other_limit(state, tuner.spec()) : "");
 }
 
 bool failed_ones_saved(const tuner::State& state) {
@@ -234,7 +238,8 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
         steps.push_back(run_step(going_on(files.directory, {more_time(spec)}),
                                  "more time: the budget counts from the first start"));
     } else if (tuner::is_limit(state.end_reason)) {
-        if (state.end_reason != study::Reason::target_reached) // only the user knows what would be better
+        const bool more_to_make = state.trials.size() < spec.num_trials;
+        if (more_to_make && state.end_reason != study::Reason::target_reached) // only the user knows what is better
             steps.push_back(
                 run_step(going_on(files.directory, {other_limit(state, spec)}), "goes on to another limit"));
     } else if (state.best && more > spec.num_trials) {

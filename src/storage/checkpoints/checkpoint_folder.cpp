@@ -426,11 +426,16 @@ void set_aside(FileSystem& files, const std::string& study_directory, const std:
 std::string CheckpointStore::locate(const study::CheckpointRef& checkpoint) {
     const std::string folder = directory_ + "/" + checkpoint.path;
     const std::string manifest_path = folder + "/" + manifest_name;
-    std::string text = files_.exists(manifest_path) ? read_text(files_, manifest_path) : std::string();
+    const bool there = files_.exists(manifest_path);
+    std::string text = there ? read_text(files_, manifest_path) : std::string();
     if (text.starts_with(set_aside_title))
         throw DamageError("'" + folder + "' was set aside: " + text.substr(set_aside_title.size()));
     // A loss of power may take the manifest, never the files: if they give the journal's digest, nothing is lost.
-    if (base::digest_of(text) != checkpoint.digest) text = manifest_of(files_, folder, checkpoint.iteration);
+    if (base::digest_of(text) != checkpoint.digest) {
+        const std::string made = manifest_of(files_, folder, checkpoint.iteration);
+        if (made.empty() && !there) text = read_text(files_, manifest_path); // nothing is there: throws
+        text = made;
+    }
     if (base::digest_of(text) != checkpoint.digest)
         throw DamageError("'" + folder + "' is not the checkpoint that the journal names: the digests differ");
     const Manifest manifest = parse_manifest(text, manifest_path);

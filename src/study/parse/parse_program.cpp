@@ -90,8 +90,9 @@ void parse_flags(TableReader& table, ProgramSpec& program) {
 
 /// `python = "train.py:train"`, with the path made absolute.
 void parse_function(const ParseContext& context, TableReader& table, ProgramSpec& program) {
-    for (const char* other : {"command", "shell", "flags"})
+    for (const char* other : {"command", "flags"})
         table.refuse(other, "does not go with python, which names a function; give one of them");
+    if (program.shell) table.refuse("shell", "does not go with python, which names a function");
     const std::string given = table.string("python").value_or("");
     const auto colon = given.rfind(':');
     const std::string path = given.substr(0, std::min(colon, given.size()));
@@ -100,7 +101,11 @@ void parse_function(const ParseContext& context, TableReader& table, ProgramSpec
         return table.complain(
             "python", "needs a file and one of its functions, as in \"train.py:train\", not " + in_quotes(given));
     const OptionInfo file{.name = "python", .kind = OptionInfo::Kind::path, .description = ""};
-    program.function = resolved(file, space::Value(path), context.directory).as_string() + ":" + name;
+    const auto absolute = [&](const std::string& given_path) {
+        return resolved(file, space::Value(given_path), context.directory).as_string();
+    };
+    program.function = absolute(path) + ":" + name;
+    if (program.interpreter.find('/') != std::string::npos) program.interpreter = absolute(program.interpreter);
 }
 
 constexpr Word<PrintedResult> results[] = {{"last-number", PrintedResult::last_number},
@@ -126,10 +131,15 @@ void parse_printed(const ParseContext& context, TableReader& table, ProgramSpec&
         table.complain("checkpoints",
                        "true does not go with report and result: a program that only prints cannot be told to save");
     program.checkpoints = false;
+}
+
+/// After parse_constraints: they need values, too.
+void check_report(const ParseContext& context) {
+    const ProgramSpec& program = *context.spec.trainable.program;
     try {
         if (!program.report.empty()) PrintedValues(program.report, context.spec.objective);
     } catch (const base::UsageError& error) {
-        table.complain("report", error.what());
+        context.mistakes.value(*context.root.find("trainable")->find("report"), "trainable.report", error.what());
     }
 }
 
@@ -179,6 +189,10 @@ void parse_program(ParseContext& context, TableReader& table) {
     ProgramSpec& program = context.spec.trainable.program.emplace();
     read_members(table, context.spec, context.trust_trainable);
     for (const char* other : {"builtin", "name"}) table.refuse(other, "is given beside command; give one of them");
+    if (!table.has("python")) {
+        if (!program.interpreter.empty()) table.refuse("interpreter", "is for python = \"FILE:FUNCTION\"");
+        if (program.fresh) table.refuse("fresh", "is for python = \"FILE:FUNCTION\"");
+    }
     if (table.has("python"))
         parse_function(context, table, program);
     else if (const Node* node = table.table()->find("command"); node->is(Node::Kind::array))
@@ -205,6 +219,7 @@ void parse_program(ParseContext& context, TableReader& table) {
 /// Call after parse_space: the placeholders of the command are hyper-parameters.
 void check_command(ParseContext& context) {
     if (!context.spec.trainable.program || context.trust_trainable) return;
+    check_report(context);
     const Node* table = context.root.find("trainable");
     const bool is_function = !context.spec.trainable.program->function.empty();
     const Node* node = table == nullptr ? nullptr : table->find(is_function ? "python" : "command");

@@ -52,7 +52,9 @@ void parse_study_stop(ParseContext& context, const Node& node) {
     StudySpec& spec = context.spec;
     read_members(table, spec, context.trust_trainable);
     if (const auto time = table.duration("time")) {
-        if (spec.time_budget) table.refuse("time", "is study.time_budget, which is given, too; give one of them");
+        const bool set_later = !table.take("time")->override_by.empty(); // the file may name it study.time_budget
+        if (spec.time_budget && !set_later)
+            table.refuse("time", "is study.time_budget, which is given, too; give one of them");
         if (spec.deterministic)
             table.refuse("time",
                          "does not go with study.deterministic: what a study does in a given time depends on "

@@ -189,15 +189,27 @@ std::string exploit_line(base::Iteration iteration, base::AttemptId attempt, con
 }
 
 std::string fork_request(const std::vector<std::string>& environment, const std::string& directory) {
+    // Each byte as a code point: JSON has no other text than UTF-8, the environment may have any.
+    const auto in_json = [](std::string_view bytes) {
+        std::string text;
+        for (const char c : bytes) {
+            const auto byte = static_cast<unsigned char>(c);
+            if (byte < 0x80) {
+                text += c;
+            } else {
+                text += static_cast<char>(0xC0U | byte >> 6U);
+                text += static_cast<char>(0x80U | (byte & 0x3FU));
+            }
+        }
+        return text;
+    };
     Json variables = Json::object();
     for (const std::string& entry : environment) {
         const auto equals = entry.find('=');
-        if (equals != std::string::npos) variables[entry.substr(0, equals)] = entry.substr(equals + 1);
+        if (equals != std::string::npos)
+            variables[in_json(std::string_view(entry).substr(0, equals))] = in_json(entry.substr(equals + 1));
     }
-    // Bytes that are not UTF-8 cannot travel in JSON; no variable of ranktune has any.
-    return Json{{"environment", variables}, {"directory", directory}}.dump(-1, ' ', false,
-                                                                           Json::error_handler_t::replace) +
-           "\n";
+    return Json{{"environment", variables}, {"directory", in_json(directory)}}.dump() + "\n";
 }
 
 Forked parse_forked(std::string_view line) {

@@ -14,11 +14,22 @@ PrintedReports::PrintedReports(const study::ProgramSpec& program, const study::O
 
 void PrintedReports::line(std::string_view text) {
     if (!values_ || !mistake_.empty()) return;
+    last_ = Last::nothing;
     try {
-        if (auto values = values_->line(text)) reports_.push_back(*std::move(values));
+        if (auto values = values_->line(text)) {
+            reports_.push_back(*std::move(values));
+            last_ = Last::report;
+        }
     } catch (const base::Error& error) {
         mistake_ = error.what();
+        last_ = Last::mistake;
     }
+}
+
+void PrintedReports::forget_last_line() {
+    if (last_ == Last::report && !reports_.empty()) reports_.pop_back();
+    if (last_ == Last::mistake) mistake_.clear();
+    last_ = Last::nothing;
 }
 
 std::optional<trainables::Metrics> PrintedReports::next() {

@@ -2,6 +2,7 @@
 #pragma once
 // The reports of a program that only prints.
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ class PrintedReports {
 
     /// A line that the program printed. Never throws.
     void line(std::string_view text);
+    /// What the last line gave does not count: it was cut.
+    void forget_last_line();
     /// The next report that its lines made. Throws base::Error when a line had something else than a number.
     [[nodiscard]] std::optional<trainables::Metrics> next();
     /// The one report that `result` makes of the end of the process, once. Throws base::Error: it printed no number.
@@ -32,6 +35,7 @@ class PrintedReports {
     std::optional<study::PrintedValues> values_;
     std::deque<trainables::Metrics> reports_;
     std::string mistake_;
+    enum class Last : std::uint8_t { nothing, report, mistake } last_ = Last::nothing; ///< what the last line gave
     bool over_ = false;
 };
 

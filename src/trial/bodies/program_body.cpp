@@ -80,8 +80,11 @@ void ProgramBody::take_printed() {
         report.metrics = std::move(metrics);
         reported(std::move(report));
     };
+    if (told_to_end_) return; // all results are in
+    const auto& exit = child().exited();
+    if (exit && exit->signal != 0 && child().ends_within_line()) printed_->forget_last_line();
     while (auto metrics = printed_->next()) made(*std::move(metrics));
-    if (child().exited() && !told_to_end_)
+    if (exit)
         if (auto metrics = printed_->at_end(child())) made(*std::move(metrics));
 }
 

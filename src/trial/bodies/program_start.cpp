@@ -14,6 +14,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
 #include "storage/unique_handle.hpp"
 #include "studydir/study_directory.hpp"
 #include "studydir/trial_folder.hpp"
@@ -202,9 +203,17 @@ process::ForkServer& ProgramBody::interpreter(const std::vector<std::string>& en
             std::make_unique<process::ForkServer>(words(), environment, study::common_directory(program()),
                                                   [output = setting_.program->output, trial = assignment_.start.trial](
                                                       std::string_view line) { output(trial, line); });
+    const auto& limits = setting_.spec->failure;
     try {
-        kept->wait_until_ready([this] {
+        kept->wait_until_ready([this, &limits, since = Clock::now()] {
             port_.progressed();
+            const auto passed = Clock::now() - since;
+            const std::string what = "the import of the function's file took longer than ";
+            if (limits.iteration_timeout && passed >= *limits.iteration_timeout)
+                throw base::Error(what + study::duration_text(*limits.iteration_timeout) +
+                                  " (failure.iteration_timeout)");
+            if (limits.report_timeout && passed >= *limits.report_timeout)
+                throw DisturbedError(what + study::duration_text(*limits.report_timeout) + " (failure.report_timeout)");
             if (port_.abort_flag().load()) throw ddp::Aborted("the trial was told to give up");
             return true;
         });

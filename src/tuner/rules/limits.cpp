@@ -28,10 +28,9 @@ std::optional<StudyLimit> limit_reached(const State& state, const study::StudySp
         return StudyLimit{Reason::iterations_used, "all trials together have reported " +
                                                        std::to_string(state.reports) +
                                                        " iterations (stop.study.iterations)"};
-    const std::uint64_t well = state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
-    if (stop.trials_ok && well >= *stop.trials_ok)
+    if (stop.trials_ok && state.ended_well >= *stop.trials_ok)
         return StudyLimit{Reason::enough_trials,
-                          std::to_string(well) + " trials have ended well (stop.study.trials_ok)"};
+                          std::to_string(state.ended_well) + " trials have ended well (stop.study.trials_ok)"};
     return std::nullopt;
 }
 

@@ -13,6 +13,7 @@ from .toml import dumps
 __all__ = ["function_study", "run", "write_study"]
 
 Path = Union[str, "os.PathLike[str]"]
+_MARK = "# Written by ranktune.run(), which may replace it."
 
 
 def write_study(study: Mapping[str, Any], path: Optional[Path] = None) -> pathlib.Path:
@@ -56,9 +57,15 @@ def run(study: Union[Mapping[str, Any], Path, Callable[..., Any]], *overrides: s
     """
     if callable(study):
         study = function_study(study, **keys)
+        file = pathlib.Path(f"{_name(study)}.toml")
+        _refuse_others(file)
+        place = os.fspath(directory) if directory is not None else _name(study)
+        write_study(study)
+        file.write_text(f"{_MARK}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
+        study = file
     elif keys:
         raise TypeError(f"run() got {', '.join(keys)}, which are for a function; a study says them itself")
-    if isinstance(study, Mapping):
+    elif isinstance(study, Mapping):
         place = os.fspath(directory) if directory is not None else _name(study)
         study = write_study(study)
     elif directory is not None:
@@ -102,7 +109,9 @@ def function_study(function: Callable[..., Any], *, space: Mapping[str, Any], na
 
 def _place_of(function: Callable[..., Any], name: str) -> str:
     """"/path/train.py:train"; a function that lies in no file, or within another function, gets a file."""
-    file = inspect.getsourcefile(function) or ""
+    if not inspect.isfunction(function):
+        raise RanktuneError(f"{function!r} is no plain function (def ...): define one that calls it")
+    file = getattr(sys.modules.get(function.__module__), "__file__", None) or ""  # not that of a decorator
     if "." not in function.__qualname__ and file.endswith(".py") and os.path.exists(file):
         return f"{os.path.abspath(file)}:{function.__name__}"
     try:
@@ -113,8 +122,15 @@ def _place_of(function: Callable[..., Any], name: str) -> str:
     if not source.startswith("def "):
         raise RanktuneError(f"{function!r} is no plain function (def ...): define one that calls it")
     path = pathlib.Path(f"{name}_function.py").absolute()
-    path.write_text(source, encoding="utf-8")
+    _refuse_others(path)
+    path.write_text(f"{_MARK}\n{source}", encoding="utf-8")
     return f"{path}:{function.__name__}"
+
+
+def _refuse_others(path: pathlib.Path) -> None:
+    """Files of the user stay."""
+    if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(_MARK):
+        raise RanktuneError(f"'{path}' exists, and is not of ranktune.run(): give the study another name=...")
 
 
 def _name(study: Mapping[str, Any]) -> str:
