@@ -161,7 +161,8 @@ TEST_CASE("mistakes of [trainable]", "[study]") {
         {"name = 3\n", "8:8 trainable.name: needs a string, not an integer (3); put it in quotes: \"3\""},
         {"builtin = \"curve\"\nname = \"curve\"\n", "9:1 trainable.name: is given beside builtin; give one of them"},
         {"x = 1\n",
-         "7:1 trainable.builtin: missing; builtin = \"...\", command = \"...\" of a program, or name = \"...\" of a "
+         "7:1 trainable.builtin: missing; builtin = \"...\", command = \"...\" of a program, python = "
+         "\"FILE:FUNCTION\", or name = \"...\" of a "
          "trainable that this program registers; known: mlp, curve, sleeper"},
         {"builtin = \"mlp\"\n", "7:1 trainable.data: missing; a path: HDF5 file"},
         {"builtin = \"mlp\"\ndata = 3\n", "9:8 trainable.data: the option takes a path, not 3"},
@@ -498,7 +499,7 @@ TEST_CASE("mistakes of [stop]", "[study]") {
         {"[stop.plateau]\nresults = 1\n", "14:11 stop.plateau.results: needs an integer from 2 to 10000, not 1"},
         {"[stop.plateau]\nstd = 0\n", "14:7 stop.plateau.std: needs a number > 0"},
         {"[stop.plateau]\nstd = -0.1\n", "14:7 stop.plateau.std: needs a number >= 0, not -0.1"},
-        {"[stop.study]\ntarget = \"high\"\n", "14:10 stop.study.target: needs a number, not a string"},
+        {"[stop.study]\ntarget = \"high\"\n", "14:10 stop.study.target: needs a number, not a string (\"high\")"},
         {"[stop.study]\nno_better_in = 0\n", "14:16 stop.study.no_better_in: needs an integer >= 1, not 0"},
         {"[stop.study]\ntrials = 5\n", "14:1 stop.study.trials: unknown key; did you mean 'trials_ok'?"},
         {"[stop.plateau]\nmetric = \"x\"\n",

@@ -335,17 +335,17 @@ TEST_CASE("a domain without quotes is reported with its position and a correctio
 }
 
 TEST_CASE("an empty file lacks everything that is required", "[study]") {
-    CHECK(mistakes("") ==
-          std::vector<std::string>{
-              "0:0 study.name: missing; a short name, which is also the folder of the results",
-              "0:0 study.metric: missing; the name of the metric to optimise",
-              "0:0 study.mode: missing; \"min\" or \"max\"",
-              "0:0 study.max_iterations: missing; the ceiling of iterations that a trial may train",
-              "0:0 trainable.builtin: missing; builtin = \"...\", command = \"...\" of a program, or name = "
-              "\"...\" of a trainable that this program registers; known: mlp, curve, sleeper",
-              "0:0 study.num_trials: missing; the number of configurations to try (a grid search can "
-              "leave it out)",
-          });
+    CHECK(mistakes("") == std::vector<std::string>{
+                              "0:0 study.name: missing; a short name, which is also the folder of the results",
+                              "0:0 study.metric: missing; the name of the metric to optimise",
+                              "0:0 study.mode: missing; \"min\" or \"max\"",
+                              "0:0 study.max_iterations: missing; the ceiling of iterations that a trial may train",
+                              "0:0 trainable.builtin: missing; builtin = \"...\", command = \"...\" of a program, "
+                              "python = \"FILE:FUNCTION\", or name = "
+                              "\"...\" of a trainable that this program registers; known: mlp, curve, sleeper",
+                              "0:0 study.num_trials: missing; the number of configurations to try (a grid search can "
+                              "leave it out)",
+                          });
 }
 
 TEST_CASE("a resolved study is read without knowing its trainable", "[study]") {

@@ -19,7 +19,7 @@ struct Printing : Programs {
 };
 
 constexpr const char* counting = R"(
-for i in 1 2 3; do echo "starting $i"; echo "score: 0.$i"; done
+for i in 1 2 3; do echo "starting $i"; echo "score: $i.5"; done
 )";
 /// Goes on until it is ended.
 constexpr const char* endless = R"(
@@ -37,10 +37,9 @@ TEST_CASE("each line that matches is a report", "[trial]") {
     REQUIRE(logs[0].reports.size() == 3);
     for (std::size_t i = 0; i < 3; ++i) {
         CHECK(logs[0].reports[i].iteration == i + 1);
-        CHECK(logs[0].reports[i].metrics ==
-              std::vector<study::NamedMetric>{{"score", 0.1 * static_cast<double>(i + 1)}});
+        CHECK(logs[0].reports[i].metrics == std::vector<study::NamedMetric>{{"score", static_cast<double>(i) + 1.5}});
     }
-    CHECK(programs.printed().find("starting 3\nscore: 0.3\n") != std::string::npos);
+    CHECK(programs.printed().find("starting 3\nscore: 3.5\n") != std::string::npos);
     CHECK(programs.scratch_is_empty());
 }
 
