@@ -26,7 +26,7 @@ import socket
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 _CONTROL = int(os.environ.pop("RANKTUNE_FD", "3"))  # `import ranktune` must not take it for that of an attempt
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
@@ -87,11 +87,14 @@ def load(target: str) -> Callable[..., Any]:
     return function
 
 
-def call(function: Callable[..., Any]) -> None:
+def parameter_of(function: Callable[..., Any]) -> Optional[str]:
+    return next(iter(inspect.signature(function).parameters), None)
+
+
+def call(function: Callable[..., Any], parameter: Optional[str]) -> None:
     """Calls it with the configuration, or with the trial if it names its parameter so. What it returns is a report, if
     it has made none: a number, or a dict of metrics."""
-    names = list(inspect.signature(function).parameters)
-    given = [] if not names else [Trial() if names[0] == "trial" else ranktune.config()]
+    given = [] if parameter is None else [Trial() if parameter == "trial" else ranktune.config()]
     result = function(*given)
     if inspect.iscoroutine(result):
         result = importlib.import_module("asyncio").run(result)
@@ -100,10 +103,10 @@ def call(function: Callable[..., Any]) -> None:
     ranktune.report(result if isinstance(result, Mapping) else {ranktune.context().metric: result}, exit=False)
 
 
-def run(function: Callable[..., Any]) -> int:
+def run(function: Callable[..., Any], parameter: Optional[str]) -> int:
     """Calls it as the main program of a process would be; returns the exit code."""
     try:
-        call(function)
+        call(function, parameter)
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
             return error.code or 0
@@ -128,7 +131,15 @@ def end(code: int) -> None:
     os._exit(code)
 
 
-def become(request: Mapping[str, Any], descriptors: List[int], parent: int) -> None:
+def changes_of(request: Mapping[str, Any]) -> Dict[bytes, Optional[bytes]]:
+    """What is different in the environment of an attempt; None: it has no such variable."""
+    wanted = {_bytes(name): _bytes(value) for name, value in request["environment"].items()}
+    changes: Dict[bytes, Optional[bytes]] = {name: None for name in os.environb if name not in wanted}
+    changes.update((name, value) for name, value in wanted.items() if os.environb.get(name) != value)
+    return changes
+
+
+def become(changes: Mapping[bytes, Optional[bytes]], directory: bytes, descriptors: List[int], parent: int) -> None:
     """This process becomes that of an attempt."""
     while os.getppid() == parent:  # until then the signal would come from its end
         pass
@@ -137,9 +148,12 @@ def become(request: Mapping[str, Any], descriptors: List[int], parent: int) -> N
         os.dup2(descriptor, number)
     for descriptor in descriptors:
         os.close(descriptor)
-    os.environb.clear()
-    os.environb.update({_bytes(name): _bytes(value) for name, value in request["environment"].items()})
-    os.chdir(_bytes(request["directory"]))
+    for name, value in changes.items():
+        if value is None:
+            del os.environb[name]
+        else:
+            os.environb[name] = value
+    os.chdir(directory)
     ranktune.begin_attempt()
 
 
@@ -148,9 +162,11 @@ def _bytes(text: str) -> bytes:
     return text.encode("latin-1")
 
 
-def fork(function: Callable[..., Any], request: Mapping[str, Any], descriptors: List[int]) -> int:
+def fork(function: Callable[..., Any], parameter: Optional[str], request: Mapping[str, Any],
+         descriptors: List[int]) -> int:
     """Starts the process of an attempt and returns its number. A process between ends at once, so that the worker, which
     adopts orphans, is the parent."""
+    changes, directory = changes_of(request), _bytes(request["directory"])
     reading, writing = os.pipe()
     random_state = random.getstate()  # which a fork changes: an attempt begins with what the import left
     between = os.fork()
@@ -168,8 +184,8 @@ def fork(function: Callable[..., Any], request: Mapping[str, Any], descriptors: 
         os.close(reading)
         code = 1
         try:
-            become(request, descriptors, parent)
-            code = run(function)
+            become(changes, directory, descriptors, parent)
+            code = run(function, parameter)
         except BaseException:
             traceback.print_exc()
         end(code)
@@ -185,6 +201,7 @@ def serve(function: Callable[..., Any]) -> None:
     link.setblocking(True)
     link.set_inheritable(False)
     sys.stdout.flush()
+    parameter = parameter_of(function)
     gc.freeze()  # what is there now: a collection in a fork would copy its pages
     link.sendall(b'{"ready": true}\n')
     received, descriptors = b"", []
@@ -198,7 +215,7 @@ def serve(function: Callable[..., Any]) -> None:
             continue
         answer: Dict[str, Any] = {"pid": 0}
         try:
-            answer["pid"] = fork(function, json.loads(received), descriptors)
+            answer["pid"] = fork(function, parameter, json.loads(received), descriptors)
             if answer["pid"] == 0:
                 answer["error"] = "there is no process to be had (memory, or ulimit -u)"
         except OSError as error:
@@ -214,7 +231,8 @@ def main() -> None:
     if "--fresh" in options:
         os.environ["RANKTUNE_FD"] = str(_CONTROL)
         ranktune.begin_attempt()
-        end(run(load(target)))
+        function = load(target)
+        end(run(function, parameter_of(function)))
     serve(load_for_all(target))
 
 
