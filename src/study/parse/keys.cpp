@@ -59,8 +59,8 @@ constexpr KeyRow all_keys[] = {
         "A program in any language, started once per rank of a trial. Split into words as a shell does, run without a "
         "shell."),
     own("trainable.python", may, "`\"FILE:FUNCTION\"`", "none",
-        "A Python function, `\"train.py:train\"`, called for each attempt with the configuration, or with the trial if "
-        "its parameter is called `trial`. The file is imported once."),
+        "A Python function, `\"train.py:train\"`, called for each attempt with the configuration, or the trial if its "
+        "parameter is called `trial`. Imported once."),
     of<&ProgramSpec::interpreter>("trainable.interpreter", may, {},
                                   "The Python of `python`: a program on PATH, or a path.", "\"python3\""),
     of<&ProgramSpec::fresh>("trainable.fresh", may, {},
