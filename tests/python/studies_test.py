@@ -174,7 +174,8 @@ class WithTheProgram(unittest.TestCase):
             for i in range(3):
                 trial.report(score=math.sin(trial.config.x) + i)
 
-        study = ranktune.run(steps, name="inner", metric="score", mode="max", num_trials=4, max_iterations=3, scheduler="asha",
+        study = ranktune.run(steps, name="inner", metric="score", mode="max", num_trials=4, max_iterations=3,
+                             scheduler={"type": "asha", "variant": "stop"},
                              space={"x": "uniform(0, 1)"}, workers=2, show=False)
         self.assertEqual(len(study.trials), 4)
         self.assertEqual(study.best.iterations, 3)
