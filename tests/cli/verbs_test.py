@@ -457,7 +457,7 @@ class Functions(Case):
         self.assertAlmostEqual(best["value"], 3 * best["configuration"]["x"])
         self.assertEqual(len(self.exported("tiny")["trials"]), 12)
         self.assertEqual(len(set(re.findall(r"imported by (\d+)", self.ranktune("logs", "tiny")[0]))), 2)
-        self.assertIn("train.py:train(x=", self.ranktune("run", "f.toml", "--dry-run", "--fresh")[0])
+        self.assertIn("train.py:train(x=", self.ranktune("run", "f.toml", "--dry-run", "-o", "other")[0])
 
     def test_what_is_not_there_is_told_before_anything_starts(self):
         for python, words in (("nothing.py:train", "there is no file '"), ("train.py:main", "has no function 'main'"),
