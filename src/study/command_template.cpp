@@ -50,7 +50,7 @@ constexpr std::string_view for_python = ":py";
 constexpr std::string_view python_arguments = "args:py";
 
 bool is_hydra(std::string_view name) { return name == "args_hydra" || name == "args_plain"; }
-bool is_list(std::string_view name) { return name == "args" || name == python_arguments || is_hydra(name); }
+bool stands_for_words(std::string_view name) { return name == "args" || name == python_arguments || is_hydra(name); }
 
 /// The hyper-parameter, or reserved name, that a placeholder stands for.
 std::string_view name_in(std::string_view placeholder) {
@@ -265,8 +265,8 @@ class CommandTemplate::Reader {
 
     void end_word() {
         if (!in_word_) return;
-        const auto list =
-            std::ranges::find_if(word_, [](const Piece& piece) { return piece.placeholder && is_list(piece.text); });
+        const auto list = std::ranges::find_if(
+            word_, [](const Piece& piece) { return piece.placeholder && stands_for_words(piece.text); });
         if (!shell_ && list != word_.end() && word_.size() > 1)
             complain("{" + list->text + "} stands for several words, so it must be a word of its own");
         words_.push_back(std::move(word_));
@@ -340,7 +340,7 @@ std::vector<std::string> CommandTemplate::expand(const CommandValues& values) co
                 complete = false;
             } else if (shell_) {
                 text += shell_text(*filling);
-            } else if (is_list(piece.text)) {
+            } else if (stands_for_words(piece.text)) {
                 result.insert(result.end(), filling->begin(), filling->end());
                 complete = false; // the word is only the placeholder
             } else {

@@ -35,6 +35,7 @@ struct Limits {
     std::string_view why = {}; ///< the reason for `shortest`
 };
 
+inline constexpr std::int64_t most_trials = std::numeric_limits<std::int32_t>::max();
 inline constexpr Word<Bind> bind_words[] = {{"auto", Bind::automatic}, {"cores", Bind::cores}, {"none", Bind::none}};
 
 /// `meaning`, and what KeyInfo has beside it. A key whose value is that of one member (`read` is not null) needs no

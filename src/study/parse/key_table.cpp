@@ -92,11 +92,11 @@ constexpr Foreign foreign[] = {
 };
 
 /// Keys and tables that this version does not support, with advice.
-struct Later {
+struct Advised {
     View key;
     View advice;
 };
-constexpr Later later[] = {
+constexpr Advised unsupported[] = {
     {"trainable.protocol", "a program is started by ranktune, once per rank and trial"},
     {"resources.gpus_per_rank", "a rank has one GPU; write gpus = N for N ranks with one each"},
     {"resources.memory", "ranks are placed without looking at memory"},
@@ -107,7 +107,7 @@ constexpr Later later[] = {
 };
 
 /// Keys that users expect, and where what they mean stands.
-constexpr Later misplaced[] = {
+constexpr Advised misplaced[] = {
     {"study.searcher", "is given as type under [searcher]"},
     {"study.scheduler", "is given as type under [scheduler]"},
     {"searcher.name", "is given as type under [searcher]"},
@@ -134,10 +134,10 @@ std::string other_name_text(View table, View tool, View ours) {
     return "is " + std::string(tool) + "'s name; here: " + std::string(same_table ? last_part(ours) : ours);
 }
 
-std::string explain_later(View dotted) {
-    for (const Later& entry : misplaced)
+std::string advice_on(View dotted) {
+    for (const Advised& entry : misplaced)
         if (entry.key == dotted) return std::string(entry.advice);
-    for (const Later& entry : later)
+    for (const Advised& entry : unsupported)
         if (entry.key == dotted) return "is not supported by this version: " + std::string(entry.advice);
     return "";
 }
@@ -213,7 +213,7 @@ std::vector<View> KeyTable::same_name_elsewhere(View key) const {
 /// A key of a later version, or of another tool; empty: neither. `table` is empty for a key outside all tables.
 std::string KeyTable::explain_other(View table, View key) const {
     if (!of_study_) return "";
-    if (std::string text = explain_later(joined(table, key)); !text.empty()) return text;
+    if (std::string text = advice_on(joined(table, key)); !text.empty()) return text;
     return explain_foreign(table, key);
 }
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <deque>
 #include <iterator>
-#include <limits>
 #include <vector>
 
 #include "study/parse/key_rows.hpp"
@@ -19,7 +18,6 @@ using enum Later;
 
 /// No bound that a user should think of.
 constexpr std::int64_t many = 1'000'000;
-constexpr std::int64_t most_trials = std::numeric_limits<std::int32_t>::max();
 /// Three heartbeats, which ranks send each second (HeadOptions::heartbeat_interval): with fewer, a rank that is
 /// slightly late would count as dead.
 constexpr base::Duration three_heartbeats = std::chrono::seconds(3);

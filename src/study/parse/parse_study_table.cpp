@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // [study]: what is optimised and how much may be spent on it.
 #include <algorithm>
-#include <limits>
 
 #include "ranktune/base/text.hpp"
 #include "study/parse/key_rows.hpp"
@@ -12,7 +11,6 @@ namespace {
 
 constexpr Word<Mode> modes[] = {{name(Mode::min), Mode::min}, {name(Mode::max), Mode::max}};
 
-constexpr std::int64_t most_trials = std::numeric_limits<std::int32_t>::max();
 constexpr std::uint32_t most_slots = 100'000;
 
 constexpr std::size_t longest_name = 100;
