@@ -20,8 +20,9 @@ ForkServer::ForkServer(const std::vector<std::string>& words, const std::vector<
                        const std::string& directory, Child::Output output)
     : interpreter_(words, environment, directory, std::move(output)) {}
 
-void ForkServer::wait_until_ready(const std::function<bool()>& goes_on) {
-    while (!ready_ && goes_on()) {
+void ForkServer::wait_until_ready(const std::function<void()>& each_turn) {
+    while (!ready_) {
+        each_turn();
         interpreter_.wait(turn);
         while (const auto line = interpreter_.next_line()) ready_ = ready_ || trainables::is_ready_message(*line);
         if (!interpreter_.exited()) continue;

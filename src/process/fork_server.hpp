@@ -20,9 +20,9 @@ class ForkServer {
     ForkServer(const std::vector<std::string>& words, const std::vector<std::string>& environment,
                const std::string& directory, Child::Output output);
 
-    /// Waits until it has imported the user's file; `goes_on` is called often, and ends the wait when it returns false.
+    /// Waits until it has imported the user's file; `each_turn` is called often; what it throws ends the wait.
     /// Throws base::Error when the interpreter has ended: with its last words, such as the exception of the import.
-    void wait_until_ready(const std::function<bool()>& goes_on);
+    void wait_until_ready(const std::function<void()>& each_turn);
     /// Whether it can fork.
     [[nodiscard]] bool is_alive();
     /// Starts a process, which is a child of this process and leads a group of its own, and returns its number. Throws

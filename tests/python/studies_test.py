@@ -153,8 +153,14 @@ class WithTheProgram(unittest.TestCase):
         elsewhere = ranktune.run(STUDY, directory="else where", workers=1, show=False)
         self.assertEqual((elsewhere.directory, len(elsewhere.trials)), ("else where", 6))
 
+    @staticmethod
+    def run_script(text):
+        pathlib.Path("tune.py").write_text(text)
+        environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
+        return subprocess.run([sys.executable, "tune.py"], env=environment, capture_output=True, text=True, timeout=120)
+
     def test_a_function_is_tuned_from_a_script_and_from_within_another_function(self):
-        pathlib.Path("tune.py").write_text(
+        done = self.run_script(
             "import ranktune\n"
             "def train(config):\n"
             "    return (config.x - 1) ** 2\n"
@@ -162,8 +168,6 @@ class WithTheProgram(unittest.TestCase):
             '    study = ranktune.run(train, metric="loss", mode="min", num_trials=12, space={"x": "uniform(-3, 3)"},\n'
             '                         workers=2, show=False)\n'
             "    print(study.best.best, len(study.trials))\n")
-        environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
-        done = subprocess.run([sys.executable, "tune.py"], env=environment, capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         best, trials = done.stdout.split()
         self.assertLess(float(best), 1.0)
@@ -185,13 +189,11 @@ class WithTheProgram(unittest.TestCase):
             ranktune.run(steps, name="mine", metric="score", mode="max", num_trials=4, space={"x": [1, 2]})
 
     def test_a_script_that_runs_a_study_when_it_is_imported_is_told(self):
-        pathlib.Path("tune.py").write_text(
+        done = self.run_script(
             "import ranktune\n"
             "def train(config):\n"
             "    return config.x\n"
             'ranktune.run(train, metric="loss", mode="min", num_trials=2, space={"x": "uniform(0, 1)"}, workers=1)\n')
-        environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
-        done = subprocess.run([sys.executable, "tune.py"], env=environment, capture_output=True, text=True, timeout=120)
         self.assertIn('put it below `if __name__ == "__main__":`', " ".join((done.stdout + done.stderr).split()))
 
     def test_mistakes_are_told(self):

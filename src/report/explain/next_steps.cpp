@@ -56,7 +56,8 @@ std::string more_time(const study::StudySpec& spec) {
     return "study.time_budget=" + study::duration_text(2 * spec.time_budget.value_or(std::chrono::hours(1)));
 }
 
-/// The override that gives a study more to do that has reached a limit of [stop.study].
+/// The override that gives a study more to do that has counted up to a limit of [stop.study]; empty: it ended
+/// otherwise.
 std::string other_limit(const tuner::State& state, const study::StudySpec& spec) {
     const study::StudyStop& stop = spec.stop.study;
     switch (state.end_reason) {
@@ -64,18 +65,19 @@ std::string other_limit(const tuner::State& state, const study::StudySpec& spec)
             return fmt::format("stop.study.no_better_in={}", 2 * stop.no_better_in.value_or(1));
         case study::Reason::iterations_used:
             return fmt::format("stop.study.iterations={}", 2 * stop.iterations.value_or(1));
-        default:
+        case study::Reason::enough_trials:
             return fmt::format("stop.study.trials_ok={}", 2 * stop.trials_ok.value_or(1));
+        default: // of a target only the user knows what is better
+            return "";
     }
 }
 
 /// `command`, which runs the study, with the option that retries failed trials.
 std::string again(const tuner::Tuner& tuner, const std::string& command, const std::string& option) {
     const tuner::State& state = tuner.state();
-    const bool by_count = tuner::is_limit(state.end_reason) && state.end_reason != study::Reason::study_time &&
-                          state.end_reason != study::Reason::target_reached;
+    const std::string limit = other_limit(state, tuner.spec());
     return command + " " + option + (out_of_time(state) ? " " + more_time(tuner.spec()) : "") +
-           (by_count ? " " + other_limit(state, tuner.spec()) : "");
+           (limit.empty() ? "" : " " + limit);
 }
 
 bool failed_ones_saved(const tuner::State& state) {
@@ -238,10 +240,9 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
         steps.push_back(run_step(going_on(files.directory, {more_time(spec)}),
                                  "more time: the budget counts from the first start"));
     } else if (tuner::is_limit(state.end_reason)) {
-        const bool more_to_make = state.trials.size() < spec.num_trials;
-        if (more_to_make && state.end_reason != study::Reason::target_reached) // only the user knows what is better
-            steps.push_back(
-                run_step(going_on(files.directory, {other_limit(state, spec)}), "goes on to another limit"));
+        const std::string limit = other_limit(state, spec);
+        if (state.trials.size() < spec.num_trials && !limit.empty())
+            steps.push_back(run_step(going_on(files.directory, {limit}), "goes on to another limit"));
     } else if (state.best && more > spec.num_trials) {
         steps.push_back(run_step(going_on(files.directory, {fmt::format("study.num_trials={}", more)}),
                                  fmt::format("{} more", more - state.trials.size())));

@@ -108,6 +108,15 @@ void parse_function(const ParseContext& context, TableReader& table, ProgramSpec
     if (program.interpreter.find('/') != std::string::npos) program.interpreter = absolute(program.interpreter);
 }
 
+void parse_command(TableReader& table, ProgramSpec& program) {
+    if (!program.interpreter.empty()) table.refuse("interpreter", "is for python = \"FILE:FUNCTION\"");
+    if (program.fresh) table.refuse("fresh", "is for python = \"FILE:FUNCTION\"");
+    if (table.table()->find("command")->is(Node::Kind::array))
+        table.complain("command", "needs one string, as in \"python3 train.py {args}\", not a list of words");
+    else
+        program.command = table.string("command").value_or("");
+}
+
 constexpr Word<PrintedResult> results[] = {{"last-number", PrintedResult::last_number},
                                            {"exit-code", PrintedResult::exit_code}};
 
@@ -189,16 +198,10 @@ void parse_program(ParseContext& context, TableReader& table) {
     ProgramSpec& program = context.spec.trainable.program.emplace();
     read_members(table, context.spec, context.trust_trainable);
     for (const char* other : {"builtin", "name"}) table.refuse(other, "is given beside command; give one of them");
-    if (!table.has("python")) {
-        if (!program.interpreter.empty()) table.refuse("interpreter", "is for python = \"FILE:FUNCTION\"");
-        if (program.fresh) table.refuse("fresh", "is for python = \"FILE:FUNCTION\"");
-    }
     if (table.has("python"))
         parse_function(context, table, program);
-    else if (const Node* node = table.table()->find("command"); node->is(Node::Kind::array))
-        table.complain("command", "needs one string, as in \"python3 train.py {args}\", not a list of words");
     else
-        program.command = table.string("command").value_or("");
+        parse_command(table, program);
     parse_flags(table, program);
     parse_printed(context, table, program);
     parse_directory(context, table, program);

@@ -215,7 +215,6 @@ process::ForkServer& ProgramBody::interpreter(const std::vector<std::string>& en
             if (limits.report_timeout && passed >= *limits.report_timeout)
                 throw DisturbedError(what + study::duration_text(*limits.report_timeout) + " (failure.report_timeout)");
             if (port_.abort_flag().load()) throw ddp::Aborted("the trial was told to give up");
-            return true;
         });
     } catch (...) {
         kept.reset();

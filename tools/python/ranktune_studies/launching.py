@@ -28,8 +28,10 @@ def write_study(study: Mapping[str, Any], path: Optional[Path] = None) -> pathli
     """
     if path is None:
         path = f"{_name(study)}.toml"
-    file = pathlib.Path(path)
-    text = dumps(study)  # before anything is written: it may refuse
+    return _replace(pathlib.Path(path), dumps(study))
+
+
+def _replace(file: pathlib.Path, text: str) -> pathlib.Path:
     temporary = file.with_name(file.name + ".tmp")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, file)
@@ -57,23 +59,20 @@ def run(study: Union[Mapping[str, Any], Path, Callable[..., Any]], *overrides: s
     """
     if callable(study):
         study = function_study(study, **keys)
-        file = pathlib.Path(f"{_name(study)}.toml")
+        place = _name(study)
+        file = pathlib.Path(f"{place}.toml")
         _refuse_others(file)
-        place = os.fspath(directory) if directory is not None else _name(study)
-        write_study(study)
-        file.write_text(f"{_MARK}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
-        study = file
+        study = _replace(file, f"{_MARK}\n{dumps(study)}")
     elif keys:
         raise TypeError(f"run() got {', '.join(keys)}, which are for a function; a study says them itself")
     elif isinstance(study, Mapping):
-        place = os.fspath(directory) if directory is not None else _name(study)
+        place = _name(study)
         study = write_study(study)
-    elif directory is not None:
-        place = os.fspath(directory)
     else:
         place = os.fspath(study)  # ranktune takes a study file where it takes a directory
     words: List[str] = ["run", os.fspath(study), *overrides]
     if directory is not None:
+        place = os.fspath(directory)
         words += ["-o", place]
     if workers is not None:
         words += ["--local", str(workers)]
@@ -123,7 +122,7 @@ def _place_of(function: Callable[..., Any], name: str) -> str:
         raise RanktuneError(f"{function!r} is no plain function (def ...): define one that calls it")
     path = pathlib.Path(f"{name}_function.py").absolute()
     _refuse_others(path)
-    path.write_text(f"{_MARK}\n{source}", encoding="utf-8")
+    _replace(path, f"{_MARK}\n{source}")
     return f"{path}:{function.__name__}"
 
 
