@@ -23,6 +23,7 @@ using searchers::Observation;
 std::string as_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Json json_of(const space::Value& value) {
+    if (value.is_none()) return nullptr;
     if (value.is_bool()) return value.as_bool();
     if (value.is_int()) return value.as_int();
     if (value.is_double()) return value.as_double();
@@ -116,6 +117,7 @@ std::string beginning_of(std::string_view text) {
 }
 
 space::Value value_from(const Json& json) {
+    if (json.is_null()) return space::Value::none();
     if (json.is_boolean()) return json.get<bool>();
     if (json.is_number_integer()) {
         if (json.is_number_unsigned() &&
@@ -186,6 +188,8 @@ std::string study_line(const searchers::ExternalSetting& setting) {
         if (parameter.condition) one["when"] = parameter.condition->text();
         study["space"].push_back(std::move(one));
     }
+    for (const space::Rule& rule : setting.space.rules())
+        study[rule.forbids ? "forbid" : "require"].push_back(rule.condition.text());
     Json line = Json::object();
     line["protocol"] = 1;
     line["study"] = std::move(study);
@@ -232,7 +236,7 @@ space::Configuration read_answer(std::string_view line, std::uint64_t ticket, co
     if (!config.is_object()) throw base::FormatError("has a \"config\" that is no object");
     const space::Configuration standard =
         space.decode(std::vector<double>(space.dimensions(), 0.5), ticket); // for grids and constants
-    return space.assemble([&](std::size_t i) -> space::Value {
+    space::Configuration answered = space.assemble([&](std::size_t i) -> space::Value {
         const space::Parameter& parameter = space.parameters()[i];
         const auto given = config.find(parameter.name);
         if (given == config.end()) return value_left_out(parameter, standard, config, space);
@@ -242,6 +246,9 @@ space::Configuration read_answer(std::string_view line, std::uint64_t ticket, co
                                     ", which is no value of " + space::text(parameter.domain));
         return value;
     });
+    if (const space::Rule* broken = space.broken_by(answered))
+        throw base::FormatError("suggests " + answered.text() + ", which breaks " + broken->text());
+    return answered;
 }
 
 } // namespace ranktune::external

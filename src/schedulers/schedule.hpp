@@ -13,6 +13,7 @@
 #include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
+#include "ranktune/study/spec.hpp"
 #include "schedulers/saved_state.hpp"
 
 namespace ranktune::schedulers {
@@ -38,6 +39,7 @@ class Schedule final : public Scheduler {
     [[nodiscard]] Work next(const Pool& pool) const override;
     [[nodiscard]] std::optional<Exploit> exploit_at(const Promotion& promotion) const override;
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
+    void study_changed(const study::StudySpec& spec) override { space_ = spec.space; }
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
     void restore(study::Decoder& in) override;

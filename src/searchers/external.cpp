@@ -21,7 +21,7 @@ namespace {
 space::Configuration spread_point(const space::SearchSpace& space, const std::optional<models::Sobol>& sequence,
                                   std::uint64_t seed, std::uint64_t index) {
     const auto number = static_cast<std::uint32_t>(index);
-    return sequence ? space.decode(sequence->point(number), index) : space.sample(seed, base::TrialId{number});
+    return sequence ? space.spread(sequence->point(number), index, seed) : space.sample(seed, base::TrialId{number});
 }
 
 std::optional<models::Sobol> sequence_of(const space::SearchSpace& space, std::uint64_t seed) {

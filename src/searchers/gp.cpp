@@ -50,7 +50,7 @@ struct GpSearcher::Shared {
     /// While there is no model.
     Suggestion beginning(std::uint64_t ticket, std::span<const space::Configuration> open) const {
         base::RngStream random(seed, base::Purpose::suggest, static_cast<std::uint32_t>(ticket), 2);
-        auto point = own.decode(first.point(static_cast<std::uint32_t>(ticket)), ticket);
+        auto point = own.spread(first.point(static_cast<std::uint32_t>(ticket)), ticket, other_seed(seed));
         return {model.tried().or_another(std::move(point), random, open), model.why_none()};
     }
 
@@ -71,8 +71,8 @@ GpSearcher::GpSearcher(const space::SearchSpace& space, std::uint64_t seed, cons
       startup_(options.startup) {}
 
 std::optional<space::Configuration> GpSearcher::suggest(std::uint64_t index, const Observations& seen) const {
-    return stopgap(space_.decode(stopgaps_.point(static_cast<std::uint32_t>(index)), index), seed_, index, seen, tried_,
-                   tickets_);
+    return stopgap(space_.spread(stopgaps_.point(static_cast<std::uint32_t>(index)), index, seed_), seed_, index, seen,
+                   tried_, tickets_);
 }
 
 Searcher::Preparation GpSearcher::prepare(std::uint64_t ticket, Observations seen) const {

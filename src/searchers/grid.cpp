@@ -23,7 +23,7 @@ study::SearcherInfo describe_grid() {
 }
 
 std::uint64_t GridSearcher::number_of(std::uint64_t index) const {
-    std::uint64_t number = index;
+    std::uint64_t number = index - std::min(index, first_);
     for (const std::uint64_t each : left_out_) {
         if (each > number) break;
         ++number;
@@ -34,28 +34,37 @@ std::uint64_t GridSearcher::number_of(std::uint64_t index) const {
 void GridSearcher::apply(const study::Record& record) {
     const auto* created = std::get_if<study::TrialCreated>(&record);
     if (created == nullptr || created->origin.kind == study::Origin::Kind::repeat) return;
-    if (created->origin.kind == study::Origin::Kind::searcher) {
-        // Studies of earlier versions left nothing out: they go on behind what they have suggested.
-        if (!left_out_.empty())
-            if (const auto number = points_.find(created->configuration))
-                if (*number < number_of(created->origin.index))
-                    left_out_.erase(left_out_.begin(), std::ranges::upper_bound(left_out_, *number));
-        suggested_ = created->origin.index + 1;
-        return;
-    }
     const auto number = points_.find(created->configuration);
-    if (!number || *number < number_of(suggested_)) return; // its turn has been
-    left_out_.insert(std::ranges::lower_bound(left_out_, *number), *number);
+    if (created->origin.kind == study::Origin::Kind::searcher) {
+        const std::uint64_t index = created->origin.index;
+        if (number && *number != number_of(index)) { // the space has grown since
+            std::vector<std::uint64_t> had;
+            for (std::uint64_t each = first_; each < index; ++each) had.push_back(number_of(each));
+            first_ = index + 1;
+            for (const std::uint64_t each : had) leave_out(each);
+            leave_out(*number);
+        }
+        suggested_ = index + 1;
+    } else if (number && *number >= number_of(suggested_)) { // its turn is to come
+        leave_out(*number);
+    }
+}
+
+void GridSearcher::leave_out(std::uint64_t number) {
+    const auto at = std::ranges::lower_bound(left_out_, number);
+    if (at == left_out_.end() || *at != number) left_out_.insert(at, number);
 }
 
 void GridSearcher::snapshot(study::Encoder& out) const {
     out.varint(suggested_);
+    out.varint(first_);
     out.varint(left_out_.size());
     for (const std::uint64_t each : left_out_) out.varint(each);
 }
 
 void GridSearcher::restore(study::Decoder& in) {
     suggested_ = in.varint();
+    first_ = in.varint();
     left_out_.assign(in.count(), 0);
     for (std::uint64_t& each : left_out_) each = in.varint();
     if (!std::ranges::is_sorted(left_out_))

@@ -11,8 +11,9 @@ namespace ranktune::searchers {
 
 /// Suggestion i is configuration i of the `Enumeration`: all domains crossed in file order, the last fastest; lists,
 /// grids, integer ranges and quantised floats count. Points that others have asked for before their turn came (start
-/// points, points that users added) are left out. After the last one the search ends, however many trials the study
-/// asks for (Ray Tune repeats the whole grid instead).
+/// points, points that users added) are left out. Where the space has grown, all that have had a trial are left out,
+/// and the next suggestion is the first of the others. After the last one the search ends, however many trials the
+/// study asks for (Ray Tune repeats the whole grid instead).
 class GridSearcher final : public Searcher {
   public:
     /// `space` must outlive it. Throws base::UsageError naming the continuous parameters.
@@ -31,9 +32,11 @@ class GridSearcher final : public Searcher {
   private:
     /// Of suggestion `index` in the enumeration.
     [[nodiscard]] std::uint64_t number_of(std::uint64_t index) const;
+    void leave_out(std::uint64_t number);
 
     space::Enumeration points_;
     std::uint64_t suggested_ = 0;         ///< suggestions that trials have taken
+    std::uint64_t first_ = 0;             ///< suggestion that is the first configuration not left out
     std::vector<std::uint64_t> left_out_; ///< numbers of points that are no suggestions, ascending
 };
 

@@ -50,11 +50,11 @@ std::vector<std::uint32_t> SmallSpace::positions(std::uint64_t number) const {
     return at;
 }
 
-/// Takes all numbers of equal configurations but one: its absent parameters have their first value, and its lists the
-/// first of equal values.
+/// Takes what breaks a rule, and all numbers of equal configurations but one: its absent parameters have their first
+/// value, and its lists the first of equal values.
 void SmallSpace::take_copies() {
     std::vector<std::vector<bool>> again(counts_.size()); // whether a value equals an earlier one of its list
-    bool copies = false;
+    bool copies = !space_.rules().empty();
     for (std::size_t i = 0; i < counts_.size(); ++i) {
         const Parameter& parameter = space_.parameters()[i];
         copies = copies || parameter.condition.has_value();
@@ -72,13 +72,15 @@ void SmallSpace::take_copies() {
     for (std::uint64_t number = 0; copies && number < size(); ++number) {
         std::vector<std::uint32_t> left = positions(number);
         bool copy = false;
-        (void)space_.assemble([&](std::size_t i) {
+        const space::Configuration configuration = space_.assemble([&](std::size_t i) {
             const std::uint32_t position = std::exchange(left[i], 0);
             copy = copy || again[i][position];
             return space::value_at(space_.parameters()[i].domain, position);
         });
         // Positions that were not read belong to absent parameters.
-        if (copy || std::ranges::any_of(left, [](std::uint32_t each) { return each != 0; })) take(number);
+        if (copy || std::ranges::any_of(left, [](std::uint32_t each) { return each != 0; }) ||
+            space_.broken_by(configuration) != nullptr)
+            take(number);
     }
 }
 

@@ -22,10 +22,10 @@ std::size_t checked_dimensions(const space::SearchSpace& space) {
 } // namespace
 
 SobolSearcher::SobolSearcher(const space::SearchSpace& space, std::uint64_t seed, bool scramble)
-    : space_(space), sequence_(checked_dimensions(space), scramble ? std::optional(seed) : std::nullopt) {}
+    : space_(space), seed_(seed), sequence_(checked_dimensions(space), scramble ? std::optional(seed) : std::nullopt) {}
 
 std::optional<space::Configuration> SobolSearcher::suggest(std::uint64_t index, const Observations&) const {
-    return space_.decode(sequence_.point(index), index);
+    return space_.spread(sequence_.point(index), index, seed_);
 }
 
 study::SearcherInfo describe_sobol() {

@@ -22,6 +22,7 @@ class SobolSearcher final : public StatelessSearcher {
 
   private:
     const space::SearchSpace& space_;
+    std::uint64_t seed_;
     models::Sobol sequence_;
 };
 

@@ -26,7 +26,7 @@ TpeSearcher::TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, co
 std::optional<space::Configuration> TpeSearcher::suggest(std::uint64_t index, const Observations& seen) const {
     const auto number = static_cast<std::uint32_t>(index);
     auto point =
-        sequence_ ? space_.decode(sequence_->point(number), index) : space_.sample(seed_, base::TrialId{number});
+        sequence_ ? space_.spread(sequence_->point(number), index, seed_) : space_.sample(seed_, base::TrialId{number});
     return stopgap(std::move(point), seed_, index, seen, tried_, tickets_);
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
@@ -241,6 +242,21 @@ bool in_order(const std::vector<Value>& values) {
 Value decode(const Domain& domain, double unit) {
     assert(unit >= 0.0 && unit < 1.0);
     return std::visit([&](const auto& d) { return decode_in(d, unit); }, domain);
+}
+
+Value drawn(const Domain& domain, double unit) {
+    const auto* choice = std::get_if<Choice>(&domain);
+    if (choice == nullptr || choice->weights.empty()) return decode(domain, unit);
+    double left = unit * std::accumulate(choice->weights.begin(), choice->weights.end(), 0.0);
+    std::size_t last = 0; // of weight > 0: what is left can round to the whole
+    for (std::size_t i = 0; i < choice->weights.size(); ++i) {
+        const double weight = choice->weights[i];
+        if (weight <= 0.0) continue;
+        last = i;
+        if (left < weight) break;
+        left -= weight;
+    }
+    return choice->values[last];
 }
 
 double encode(const Domain& domain, const Value& value) {

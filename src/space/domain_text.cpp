@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ranktune/space/domain.hpp"
 #include "space/arithmetic.hpp"
@@ -45,7 +46,8 @@ std::string text_of(const Normal& d) {
 }
 
 std::string text_of(const Choice& d) {
-    return d.ordered == in_order(d.values) ? Value(d.values).literal() : full_text(d);
+    const bool plain = d.ordered == in_order(d.values) && d.weights.empty();
+    return plain ? Value(d.values).literal() : full_text(d);
 }
 std::string text_of(const Grid& d) { return call("grid", {d.values}); }
 std::string text_of(const Constant& d) { return d.value.literal(); }
@@ -104,14 +106,28 @@ std::string problem_of_list(const std::vector<Value>& values) {
     if (std::any_of(values.begin(), values.end(), holds_nan)) return "must not hold nan";
     return "";
 }
-std::string problem_of(const Choice& d) { return problem_of_list(d.values); }
+std::string problem_of(const Choice& d) {
+    if (std::string why = problem_of_list(d.values); !why.empty() || d.weights.empty()) return why;
+    if (d.weights.size() != d.values.size())
+        return "needs one weight for each value: " + std::to_string(d.weights.size()) + " weights, " +
+               std::to_string(d.values.size()) + " values";
+    const auto is_weight = [](double weight) { return std::isfinite(weight) && weight >= 0.0; };
+    const double sum = std::accumulate(d.weights.begin(), d.weights.end(), 0.0);
+    if (!std::ranges::all_of(d.weights, is_weight) || !(sum > 0.0) || !std::isfinite(sum))
+        return "needs finite weights >= 0 that are not all 0";
+    return "";
+}
 std::string problem_of(const Grid& d) { return problem_of_list(d.values); }
 std::string problem_of(const Constant& d) { return holds_nan(d.value) ? "must not be nan" : ""; }
 
 } // namespace
 
 std::string full_text(const Choice& choice) {
-    return "choice(" + Value(choice.values).literal() + ", ordered=" + (choice.ordered ? "true)" : "false)");
+    const std::string weights =
+        choice.weights.empty()
+            ? ")"
+            : ", weights=" + Value(Value::List(choice.weights.begin(), choice.weights.end())).literal() + ")";
+    return "choice(" + Value(choice.values).literal() + ", ordered=" + (choice.ordered ? "true" : "false") + weights;
 }
 
 std::string text(const Domain& domain) {

@@ -40,7 +40,7 @@ std::optional<std::uint64_t> position_of(const Domain& domain, const Value& valu
 
 Enumeration::Enumeration(const SearchSpace& space) : space_(space) {
     std::string continuous;
-    bool conditions = false;
+    bool conditions = !space.rules().empty();
     for (const Parameter& parameter : space.parameters()) {
         const auto count = cardinality(parameter.domain);
         if (!count) continuous += (continuous.empty() ? "" : ", ") + parameter.name + " = " + text(parameter.domain);
@@ -55,7 +55,7 @@ Enumeration::Enumeration(const SearchSpace& space) : space_(space) {
             continuous);
     if (!conditions) return;
     if (size_ > most_points_with_conditions)
-        throw base::UsageError("a grid of a space with conditions can have at most " +
+        throw base::UsageError("a grid of a space with conditions or rules can have at most " +
                                std::to_string(most_points_with_conditions) + " points, this one has " +
                                std::to_string(size_));
     collect_distinct();
@@ -73,13 +73,15 @@ std::vector<std::uint64_t> Enumeration::positions(std::uint64_t point) const {
 void Enumeration::collect_distinct() {
     for (std::uint64_t point = 0; point < size_; ++point) {
         std::vector<std::uint64_t> left = positions(point);
-        (void)space_.assemble([&](std::size_t i) {
+        const Configuration configuration = space_.assemble([&](std::size_t i) {
             const std::uint64_t position = left[i];
             left[i] = 0;
             return value_at(space_.parameters()[i].domain, position);
         });
         // Positions that were not read belong to absent parameters.
-        if (std::all_of(left.begin(), left.end(), [](std::uint64_t p) { return p == 0; })) distinct_.push_back(point);
+        if (std::all_of(left.begin(), left.end(), [](std::uint64_t p) { return p == 0; }) &&
+            space_.broken_by(configuration) == nullptr)
+            distinct_.push_back(point);
     }
     size_ = distinct_.size();
 }

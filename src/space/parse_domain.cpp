@@ -11,6 +11,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/space/domain.hpp"
 #include "space/scanner.hpp"
+#include "space/syntax_error.hpp"
 
 namespace ranktune::space {
 namespace {
@@ -43,7 +44,7 @@ constexpr std::array<Signature, 14> signatures = {{
     {"qlograndint", {"lower", "upper", "q", "base"}, 3, "lower, upper, q, base=10"},
     {"stepuniform", {"lower", "upper", "step"}, 3, "lower, upper, step"},
     {"steprandint", {"lower", "upper", "step"}, 3, "lower, upper, step"},
-    {"choice", {"categories", "ordered"}, 1, "list, ordered=..."},
+    {"choice", {"categories", "ordered", "weights"}, 1, "list, ordered=..., weights=[...]"},
     {"grid", {"values"}, 1, "list"},
 }};
 
@@ -58,7 +59,10 @@ const Signature* find_signature(std::string_view name) {
     if (name == "grid_search" || name == "tune.grid_search")
         throw base::UsageError(shown + ": it is Ray Tune's name; here: grid");
     if (name == "sample_from" || name == "tune.sample_from")
-        throw base::UsageError(shown + ": a study file holds no functions; a parameter can have a condition");
+        throw base::UsageError(
+            shown +
+            ": a study file holds no functions; a bound may depend on other parameters, and a parameter can have a "
+            "condition");
     std::array<std::string_view, signatures.size()> names;
     std::transform(signatures.begin(), signatures.end(), names.begin(), [](const Signature& s) { return s.name; });
     // `tune.uniform`, `ray.tune.uniform`: the part after the last dot was meant.
@@ -71,7 +75,8 @@ const Signature* find_signature(std::string_view name) {
 /// The arguments of one call, by position in the signature.
 class Arguments {
   public:
-    explicit Arguments(const Signature& signature) : signature_(signature) {}
+    /// `dependent`: bounds may be arithmetic.
+    Arguments(const Signature& signature, bool dependent) : signature_(signature), dependent_(dependent) {}
 
     void read(Scanner& in) {
         std::size_t given = 0;
@@ -79,10 +84,11 @@ class Arguments {
         while (!in.take(")")) {
             if (const std::string_view name = argument_name(in); !name.empty()) {
                 named = true;
-                put(name, in.literal(true));
+                put(name, value_of(in, name));
             } else {
                 if (named) in.fail("a named argument after a named one");
-                Value value = in.literal(true);
+                const bool known = given < signature_.most();
+                Value value = value_of(in, known ? signature_.arguments[given] : std::string_view());
                 if (given < signature_.most()) values_[given] = std::move(value);
                 ++given;
             }
@@ -116,13 +122,56 @@ class Arguments {
         return values_[position]->as_list();
     }
 
+    /// Empty: not given.
+    [[nodiscard]] std::vector<double> numbers(std::size_t position) const {
+        std::vector<double> numbers;
+        if (!values_[position]) return numbers;
+        for (const Value& value : list(position)) {
+            if (!value.is_number()) wrong_kind(position, "a list of numbers");
+            numbers.push_back(value.as_double());
+        }
+        if (numbers.empty()) wrong_kind(position, "one number for each value");
+        return numbers;
+    }
+
     [[nodiscard]] bool boolean(std::size_t position, bool otherwise) const {
         if (!values_[position]) return otherwise;
         if (!values_[position]->is_bool()) wrong_kind(position, "true or false");
         return values_[position]->as_bool();
     }
 
+    /// What stands for a bound, and its arithmetic.
+    struct Bound {
+        std::string_view argument;
+        std::string sum;
+    };
+    [[nodiscard]] const std::vector<Bound>& bounds() const { return bounds_; }
+    void set_bound(const Bound& bound, Value value) {
+        const auto at = std::ranges::find(signature_.arguments, bound.argument);
+        values_[static_cast<std::size_t>(at - signature_.arguments.begin())] = std::move(value);
+    }
+
   private:
+    /// A literal, or, where the argument is a bound, arithmetic, for which `set_bound` is to give a value.
+    Value value_of(Scanner& in, std::string_view argument) {
+        if (!dependent_ || (argument != "lower" && argument != "upper")) return in.literal(true);
+        Scanner ahead = in;
+        const std::string sum(base::trimmed(ahead.argument()));
+        Scanner alone(sum);
+        try {
+            Value value = alone.literal(true);
+            if (alone.at_end()) {
+                in = ahead;
+                return value;
+            }
+        } catch (const SyntaxError&) {
+            if (sum.empty()) return in.literal(true);
+        }
+        in = ahead;
+        bounds_.push_back({argument, sum});
+        return 0;
+    }
+
     /// Consumes a name with its sign, `q=`; empty if a value comes next.
     [[nodiscard]] std::string_view argument_name(Scanner& in) const {
         const std::string_view word = in.peek_name();
@@ -169,7 +218,9 @@ class Arguments {
     }
 
     const Signature& signature_;
+    bool dependent_;
     std::array<std::optional<Value>, 4> values_;
+    std::vector<Bound> bounds_;
 };
 
 /// 0 stands for "no quantum" in FloatRange and Normal, so an explicit 0 must be refused here.
@@ -231,7 +282,8 @@ Domain stepped_range(const Signature& signature, const Arguments& arguments) {
 Domain build(const Signature& signature, const Arguments& arguments) {
     const std::string_view name = signature.name;
     check_base(signature, arguments);
-    if (name == "choice") return Choice{arguments.list(0), arguments.boolean(1, in_order(arguments.list(0)))};
+    if (name == "choice")
+        return Choice{arguments.list(0), arguments.boolean(1, in_order(arguments.list(0))), arguments.numbers(2)};
     if (name == "grid") return Grid{arguments.list(0)};
     if (name.starts_with("step")) return stepped_range(signature, arguments);
     const bool quantised = name.starts_with('q');
@@ -243,20 +295,59 @@ Domain build(const Signature& signature, const Arguments& arguments) {
 
 } // namespace
 
-Domain parse_domain(const std::string& call) {
+namespace {
+
+bool is_of_integers(const Signature& signature) { return signature.name.ends_with("randint"); }
+
+/// Ranges without a quantum end before their upper bound.
+bool ends_before(const Signature& signature) {
+    return signature.name == "uniform" || signature.name == "loguniform" || signature.name == "randint" ||
+           signature.name == "lograndint";
+}
+
+/// The widest bounds.
+void widen(const Signature& signature, Arguments& arguments, const Condition::RangeOf& range_of) {
+    for (const Arguments::Bound& bound : arguments.bounds()) {
+        const Condition::Range range = Condition::range(bound.sum, range_of);
+        const bool lower = bound.argument == "lower";
+        if (is_of_integers(signature))
+            arguments.set_bound(bound, lower
+                                           ? std::ceil(range.low)
+                                           : (ends_before(signature) ? std::ceil(range.high) : std::floor(range.high)));
+        else
+            arguments.set_bound(bound, lower ? range.low : range.high);
+    }
+}
+
+DependentDomain parsed(const std::string& call, const std::string& own, const Condition::RangeOf* range_of) {
     Scanner in(call);
     const std::string_view name = in.name();
     if (name.empty()) in.fail("the name of a domain");
     const Signature* const signature = find_signature(name);
     if (signature == nullptr) unknown_name(name);
     in.expect("(");
-    Arguments arguments(*signature);
+    Arguments arguments(*signature, range_of != nullptr);
     arguments.read(in);
     if (!in.at_end()) in.fail("nothing more");
-    Domain domain = build(*signature, arguments);
-    if (const std::string why = problem(domain); !why.empty())
+    if (range_of != nullptr) widen(*signature, arguments, *range_of);
+    DependentDomain dependent{build(*signature, arguments), {}};
+    if (const std::string why = problem(dependent.domain); !why.empty())
         throw base::UsageError(std::string(signature->name) + " " + why);
-    return domain;
+    for (const Arguments::Bound& bound : arguments.bounds())
+        dependent.requirements.push_back(own +
+                                         (bound.argument == "lower" ? " >= ("
+                                          : ends_before(*signature) ? " < ("
+                                                                    : " <= (") +
+                                         bound.sum + ")");
+    return dependent;
+}
+
+} // namespace
+
+Domain parse_domain(const std::string& call) { return parsed(call, "", nullptr).domain; }
+
+DependentDomain parse_domain(const std::string& call, const std::string& name, const Condition::RangeOf& range_of) {
+    return parsed(call, name, &range_of);
 }
 
 bool looks_like_call(const std::string& text) {

@@ -93,6 +93,17 @@ std::string_view Scanner::name() {
     return found;
 }
 
+std::string_view Scanner::argument() {
+    skip_space();
+    const std::size_t begin = at_;
+    for (int open = 0; at_ < text_.size(); ++at_) {
+        const char c = text_[at_];
+        if (open == 0 && (c == ',' || c == ')')) break;
+        open += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+    }
+    return text_.substr(begin, at_ - begin);
+}
+
 std::size_t Scanner::column() {
     skip_space();
     return column_at(text_, at_);
@@ -122,8 +133,13 @@ Value Scanner::literal(bool lists) {
     const std::string_view word = peek_name();
     if (word == "inf" || word == "nan") return number();
     if (word == "true" || word == "false") return name() == "true";
+    if (word == "None") {
+        (void)name();
+        return Value::none();
+    }
     if (word == "True" || word == "False") fail("a value (write true or false in lower case)");
-    fail(lists ? "a number, a string in quotes, true, false or a list" : "a number, a string in quotes, true or false");
+    fail(lists ? "a number, a string in quotes, true, false, None or a list"
+               : "a number, a string in quotes, true, false or None");
 }
 
 Value Scanner::number() {

@@ -29,9 +29,12 @@ class Scanner {
     std::string_view name();
     /// The same without consuming it.
     [[nodiscard]] std::string_view peek_name();
-    /// Number, quoted string, true or false; with `lists` also a list of literals in square brackets. Double quotes
-    /// allow the escapes of TOML (\" \\ \n \t \r \b \f \uXXXX), single quotes none.
+    /// Number, quoted string, true, false or None; with `lists` also a list of literals in square brackets. Double
+    /// quotes allow the escapes of TOML (\" \\ \n \t \r \b \f \uXXXX), single quotes none.
     [[nodiscard]] Value literal(bool lists);
+
+    /// Consumes the text up to a comma or a closing bracket that belongs to no bracket in it.
+    [[nodiscard]] std::string_view argument();
 
     [[noreturn]] void fail(std::string_view expected);
     /// Column of the next token, counted from 1 in characters, not bytes.

@@ -49,8 +49,8 @@ std::vector<std::vector<std::size_t>> needs_of(const std::vector<Parameter>& par
 }
 
 /// File order, except that parameters mentioned by a condition come before the parameter that has it.
-std::vector<std::size_t> order_of(const std::vector<Parameter>& parameters, const Positions& positions) {
-    const auto needs = needs_of(parameters, positions);
+std::vector<std::size_t> order_of(const std::vector<Parameter>& parameters,
+                                  const std::vector<std::vector<std::size_t>>& needs) {
     std::vector<std::size_t> order;
     std::vector<bool> placed(parameters.size(), false);
     while (order.size() < parameters.size()) {
@@ -73,19 +73,23 @@ std::vector<std::size_t> order_of(const std::vector<Parameter>& parameters, cons
 
 } // namespace
 
-SearchSpace::SearchSpace(std::vector<Parameter> parameters) : parameters_(std::move(parameters)) {
+SearchSpace::SearchSpace(std::vector<Parameter> parameters, std::vector<Rule> rules)
+    : parameters_(std::move(parameters)), rules_(std::move(rules)) {
     for (const Parameter& parameter : parameters_) {
         if (const std::string why = problem(parameter.domain); !why.empty())
             throw base::UsageError(parameter.name + " = " + text(parameter.domain) + ": " + why);
+        coordinate_.push_back(dimensions_);
         if (has_coordinate(parameter.domain)) ++dimensions_;
         if (const auto* grid = std::get_if<Grid>(&parameter.domain))
             grid_size_ = saturating_product(grid_size_, grid->values.size());
     }
-    order_ = order_of(parameters_, positions_of(parameters_));
+    needs_ = needs_of(parameters_, positions_of(parameters_));
+    order_ = order_of(parameters_, needs_);
     conditional_ = std::ranges::any_of(parameters_, [](const Parameter& p) { return p.condition.has_value(); });
     Configuration::Names names;
     for (const Parameter& parameter : parameters_) names.push_back(parameter.name);
     names_ = std::make_shared<const Configuration::Names>(std::move(names));
+    if (!rules_.empty()) find_allowed();
 }
 
 const Parameter* SearchSpace::find(std::string_view name) const {
@@ -94,13 +98,17 @@ const Parameter* SearchSpace::find(std::string_view name) const {
     return at == parameters_.end() ? nullptr : &*at;
 }
 
-bool SearchSpace::exists(std::size_t i, const std::vector<std::optional<Value>>& values) const {
+bool SearchSpace::exists(std::size_t i, const Values& values) const {
     if (!parameters_[i].condition) return true;
-    return parameters_[i].condition->holds([&](std::string_view name) -> const Value* {
-        const auto at = std::ranges::find(*names_, name) - names_->begin();
-        const auto& value = values[static_cast<std::size_t>(at)]; // the constructor refuses unknown names
-        return value ? &*value : nullptr;
-    });
+    std::vector<const Value*> room;
+    return parameters_[i].condition->holds(values_at(needs_[i], values, room));
+}
+
+std::span<const Value*> SearchSpace::values_at(const std::vector<std::size_t>& positions, const Values& values,
+                                               std::vector<const Value*>& room) {
+    room.clear();
+    for (const std::size_t at : positions) room.push_back(values[at] ? &*values[at] : nullptr);
+    return room;
 }
 
 Configuration SearchSpace::of_present(std::vector<std::optional<Value>> values) const {
@@ -110,19 +118,22 @@ Configuration SearchSpace::of_present(std::vector<std::optional<Value>> values) 
     return Configuration(std::move(entries));
 }
 
-namespace {
-
-/// Reads the mixed-radix number of a grid point: position of each Grid domain, the last one fastest.
-std::vector<std::size_t> grid_positions(const std::vector<Parameter>& parameters, std::uint64_t point) {
-    std::vector<std::size_t> at(parameters.size(), 0);
-    for (std::size_t i = parameters.size(); i-- > 0;) {
-        const auto* grid = std::get_if<Grid>(&parameters[i].domain);
-        if (grid == nullptr) continue;
-        at[i] = static_cast<std::size_t>(point % grid->values.size());
-        point /= grid->values.size();
+std::string SearchSpace::why_outside(const Configuration& configuration) const {
+    for (const Configuration::Entry entry : configuration.entries()) {
+        const Parameter* const parameter = find(entry.name);
+        if (parameter == nullptr) return "'" + entry.name + "' is not in the space";
+        if (!space::contains(parameter->domain, entry.value))
+            return entry.name + " = " + entry.value.literal() + " is not in " + space::text(parameter->domain);
     }
-    return at;
+    for (const Parameter& parameter : parameters_) {
+        const bool wanted = !parameter.condition || parameter.condition->holds(configuration);
+        if (wanted != configuration.contains(parameter.name))
+            return (wanted ? "there is no value of '" : "there is a value of '") + parameter.name + "'";
+    }
+    return {};
 }
+
+namespace {
 
 /// A position in [0, 1) has 53 bits, so in a longer range it reaches only every second, fourth, ... integer.
 std::optional<Value> drawn_in_full(const Domain& domain, base::RngStream& stream) {
@@ -141,22 +152,41 @@ std::optional<Value> drawn_in_full(const Domain& domain, base::RngStream& stream
 
 } // namespace
 
+std::vector<std::size_t> SearchSpace::grid_positions(std::uint64_t point) const {
+    std::vector<std::size_t> at(parameters_.size(), 0);
+    for (std::size_t i = parameters_.size(); i-- > 0;) {
+        const auto* grid = std::get_if<Grid>(&parameters_[i].domain);
+        if (grid == nullptr) continue;
+        at[i] = static_cast<std::size_t>(point % grid->values.size());
+        point /= grid->values.size();
+    }
+    return at;
+}
+
 Configuration SearchSpace::sample(std::uint64_t seed, base::TrialId trial) const {
+    constexpr std::uint32_t most_draws = 32;
+    for (std::uint32_t draw = 0; draw < most_draws; ++draw)
+        if (auto configuration = drawn(seed, trial, draw); broken_by(configuration) == nullptr) return configuration;
+    return walked(seed, trial);
+}
+
+Configuration SearchSpace::drawn(std::uint64_t seed, base::TrialId trial, std::uint32_t draw) const {
+    const std::size_t first = draw * parameters_.size();
     std::vector<std::size_t> grids;
-    if (grid_size_ > 1) grids = grid_positions(parameters_, trial.value());
+    if (grid_size_ > 1) grids = grid_positions(trial.value());
     return assemble([&](std::size_t i) -> Value {
         const Domain& domain = parameters_[i].domain;
         if (const auto* grid = std::get_if<Grid>(&domain)) return grid->values[grids.empty() ? 0 : grids[i]];
-        base::RngStream stream(seed, base::Purpose::sample, trial.value(), static_cast<std::uint32_t>(i));
+        base::RngStream stream(seed, base::Purpose::sample, trial.value(), static_cast<std::uint32_t>(first + i));
         if (auto value = drawn_in_full(domain, stream)) return *std::move(value);
-        return space::decode(domain, stream.uniform());
+        return space::drawn(domain, stream.uniform());
     });
 }
 
-Configuration SearchSpace::decode(std::span<const double> unit, std::uint64_t grid_point) const {
+Configuration SearchSpace::at(std::span<const double> unit, std::uint64_t grid_point) const {
     assert(unit.size() == dimensions_);
     std::vector<std::size_t> grids;
-    if (grid_size_ > 1) grids = grid_positions(parameters_, grid_point);
+    if (grid_size_ > 1) grids = grid_positions(grid_point);
     std::vector<double> positions(parameters_.size(), 0.0);
     std::size_t next = 0;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -167,6 +197,18 @@ Configuration SearchSpace::decode(std::span<const double> unit, std::uint64_t gr
         if (const auto* grid = std::get_if<Grid>(&domain)) return grid->values[grids.empty() ? 0 : grids[i]];
         return space::decode(domain, positions[i]);
     });
+}
+
+bool operator==(const SearchSpace& a, const SearchSpace& b) {
+    const auto same_parameter = [](const Parameter& p, const Parameter& q) {
+        const auto text = [](const Parameter& each) { return each.condition ? each.condition->text() : std::string(); };
+        return p.name == q.name && p.domain == q.domain && text(p) == text(q);
+    };
+    const auto same_rule = [](const Rule& p, const Rule& q) {
+        return p.forbids == q.forbids && p.condition.text() == q.condition.text();
+    };
+    return std::ranges::equal(a.parameters_, b.parameters_, same_parameter) &&
+           std::ranges::equal(a.rules_, b.rules_, same_rule);
 }
 
 std::uint64_t SearchSpace::grid_point(const Configuration& configuration) const {

@@ -87,7 +87,7 @@ const Value::List& Value::as_list() const {
 }
 
 std::string_view Value::kind() const {
-    constexpr std::array<std::string_view, 5> kinds = {"bool", "integer", "float", "string", "list"};
+    constexpr std::array<std::string_view, 6> kinds = {"bool", "integer", "float", "string", "list", "none"};
     return kinds[data_.index()];
 }
 
@@ -98,6 +98,7 @@ std::string Value::text() const {
 }
 
 std::string Value::literal() const {
+    if (is_none()) return "None";
     if (is_bool()) return std::get<bool>(data_) ? "true" : "false";
     if (is_int()) return int_text(std::get<std::int64_t>(data_));
     if (is_double()) return float_text(std::get<double>(data_));

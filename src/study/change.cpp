@@ -70,6 +70,7 @@ bool may_change(std::string_view key, const StudySpec& before, const StudySpec& 
     // The number of slots determines the order of a deterministic study.
     if (before.deterministic && key == "study.max_concurrent") return false;
     if ((starts(key, "trainable.") || starts(key, "inputs.")) && may_move(key, before, after)) return true;
+    if (starts(key, "space.")) return true; // where every configuration so far lies in the new space
     const KeyRow* row = find_row(key);
     return row != nullptr && row->later != Later::fixed;
 }
@@ -126,6 +127,7 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     spec.num_trials = later.num_trials;
     spec.stop = later.stop;
     spec.checkpoint = later.checkpoint;
+    if (!(spec.space == later.space)) spec.space = later.space; // searchers point into it
     // A wrong command line can be corrected.
     if (spec.trainable.program && later.trainable.program) {
         spec.trainable.program->command = later.trainable.program->command;

@@ -126,6 +126,7 @@ std::string hydra_quoted(const std::string& text) {
 std::string hydra_text(const space::Value& value) {
     if (value.is_string())
         return is_plain_for_hydra(value.as_string()) ? value.as_string() : hydra_quoted(value.as_string());
+    if (value.is_none()) return "null";
     if (!value.is_list()) return value.text();
     std::string items;
     for (const space::Value& item : value.as_list()) items += (items.empty() ? "" : ",") + hydra_text(item);
@@ -140,13 +141,15 @@ std::vector<std::string> hydra_arguments(const space::Configuration& configurati
 
 std::vector<std::string> python_like_arguments(const space::Configuration& configuration) {
     std::vector<std::string> words;
-    for (const auto& [name, value] : configuration.entries()) words.push_back("--" + name + "=" + python_text(value));
+    for (const auto& [name, value] : configuration.entries())
+        if (!value.is_none()) words.push_back("--" + name + "=" + python_text(value));
     return words;
 }
 
 std::vector<std::string> arguments(const space::Configuration& configuration, Flags flags) {
     std::vector<std::string> words;
     for (const auto& [name, value] : configuration.entries()) {
+        if (value.is_none()) continue;
         if (flags == Flags::off || !value.is_bool()) {
             words.push_back("--" + name + "=" + value.text());
         } else if (value.as_bool()) {
@@ -171,7 +174,7 @@ std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::stri
     if (name == "folder") return std::vector<std::string>{values.folder};
     const std::string_view parameter = name_in(name);
     const space::Value* value = values.configuration.find(parameter);
-    if (value == nullptr) return std::nullopt;
+    if (value == nullptr || value->is_none()) return std::nullopt;
     return std::vector<std::string>{parameter == name ? value->text() : python_text(*value)};
 }
 
@@ -327,6 +330,7 @@ std::vector<std::string> CommandTemplate::placeholders() const {
 
 std::vector<std::string> CommandTemplate::expand(const CommandValues& values) const {
     std::vector<std::string> result;
+    const Word* option = nullptr; // the word before, if it is one such as `--lr`
     for (const Word& word : words_) {
         std::string text;
         bool complete = true;
@@ -347,7 +351,13 @@ std::vector<std::string> CommandTemplate::expand(const CommandValues& values) co
                 text += filling->front();
             }
         }
-        if (complete || shell_) result.push_back(std::move(text));
+        if (complete || shell_)
+            result.push_back(std::move(text));
+        else if (option != nullptr && word.size() == 1 && !stands_for_words(word.front().text))
+            result.pop_back(); // an option goes with its value
+        const bool is_option = word.size() == 1 && !word.front().placeholder && word.front().text.size() > 1 &&
+                               word.front().text.starts_with('-') && word.front().text != "--";
+        option = is_option ? &word : nullptr;
     }
     if (shell_) return {"/bin/sh", "-c", result.front()};
     return result;

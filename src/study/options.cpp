@@ -24,6 +24,7 @@ bool within(const OptionInfo& option, double value) {
 }
 
 bool suits(const OptionInfo& option, const space::Value& value) {
+    if (value.is_none()) return !option.required; // as if it were not given
     switch (option.kind) {
         case OptionInfo::Kind::boolean:
             return value.is_bool();

@@ -148,25 +148,34 @@ bool reads_as_bound(const space::Parameter& parameter, const std::set<std::strin
     return plain && dot != std::string::npos && range_like.contains(parameter.name.substr(0, dot));
 }
 
+bool holds_none(const space::Value& value) {
+    return value.is_none() || (value.is_list() && std::ranges::any_of(value.as_list(), holds_none));
+}
+
 std::string parameter_text(const space::Parameter& parameter, const std::set<std::string>& range_like) {
     const auto* constant = std::get_if<space::Constant>(&parameter.domain);
     const auto* choice = std::get_if<space::Choice>(&parameter.domain);
     // A plain string under the name `condition` would be the condition of the table.
-    const bool is_named_condition = parameter.name == "condition" || parameter.name.ends_with(".condition");
+    const bool is_named_condition = parameter.name == "condition" || parameter.name.ends_with(".condition") ||
+                                    parameter.name == "require" || parameter.name == "forbid";
     std::string value;
-    if (constant != nullptr) {
+    if (constant != nullptr && constant->value.is_none()) {
+        value = text_of(std::string("grid([None])")); // TOML has no such constant
+    } else if (constant != nullptr) {
         value = text_of(constant->value);
     } else if (choice != nullptr) {
-        // A plain list is one without an order here: see parse_space.cpp.
-        const bool says_order = choice->ordered || space::in_order(choice->values);
-        value = says_order ? text_of(space::full_text(*choice)) : text_of(space::Value(choice->values));
+        // A plain list is one without an order here: see space_reader.cpp.
+        const bool is_call = choice->ordered || space::in_order(choice->values) || !choice->weights.empty() ||
+                             holds_none(choice->values);
+        value = is_call ? text_of(space::full_text(*choice)) : text_of(space::Value(choice->values));
     } else {
         value = text_of(space::text(parameter.domain));
     }
     if (!parameter.condition && !is_named_condition && !reads_as_bound(parameter, range_like) &&
         (constant == nullptr || !needs_long_form(constant->value)) && (choice == nullptr || !needs_long_form(*choice)))
         return value;
-    std::string text = std::string("{ ") + (constant != nullptr ? "value" : "domain") + " = " + value;
+    const bool is_value = constant != nullptr && !constant->value.is_none();
+    std::string text = std::string("{ ") + (is_value ? "value" : "domain") + " = " + value;
     if (parameter.condition) text += ", condition = " + text_of(parameter.condition->text());
     return text + " }";
 }
@@ -187,6 +196,12 @@ std::string bounds_text(const space::Domain& domain) {
 
 void write_space(const StudySpec& spec, bool with_bounds, Writer& out) {
     out.table("space");
+    for (const bool forbids : {false, true}) {
+        std::vector<std::string> rules;
+        for (const space::Rule& rule : spec.space.rules())
+            if (rule.forbids == forbids) rules.push_back(rule.condition.text());
+        if (!rules.empty()) out.line(forbids ? "forbid" : "require", list_of(rules));
+    }
     const auto range_like = range_like_tables(spec.space);
     for (const space::Parameter& parameter : spec.space.parameters())
         out.line(parameter.name, parameter_text(parameter, range_like),

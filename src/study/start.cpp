@@ -48,6 +48,12 @@ std::vector<StartProblem> start_problems(const space::Configuration& point, cons
                 {name, false, "does not exist at this point; its condition is " + parameter->condition->text()});
         }
     }
+    if (problems.empty() && !space.rules().empty() && !point.empty() && !space.pinned(point)) {
+        const space::Rule* broken = space.broken_by(point);
+        problems.push_back({(*point.entries().begin()).name, true,
+                            broken != nullptr ? "this point breaks " + broken->text()
+                                              : "no values of the other hyper-parameters keep the rules of [space]"});
+    }
     return problems;
 }
 

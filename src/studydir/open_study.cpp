@@ -67,16 +67,41 @@ std::string fewer_trials_text(std::size_t created, std::uint32_t before, const s
            " on the command line";
 }
 
+/// Which configuration of the study does not lie in the space, and why; empty: all do.
+std::string outside(const tuner::Tuner& tuner, const space::SearchSpace& space) {
+    const auto& trials = tuner.state().trials;
+    for (std::uint32_t i = 0; i < trials.size(); ++i)
+        if (const std::string why = space.why_outside(trials[i].configuration); !why.empty())
+            return "trial " + std::to_string(i) + ": " + why;
+    try {
+        static_cast<void>(tuner.state().observations.moved(tuner.spec().space, space));
+        return {};
+    } catch (const base::UsageError& error) {
+        return std::string("a configuration that the searcher knows: ") + error.what();
+    }
+}
+
 void refuse_changes(storage::FileSystem& files, const OpenedStudy& opened, const study::StudySpec& spec,
                     const std::string& directory) {
     std::string text;
     for (const auto& change : opened.changes)
         if (!change.may_change) text += change_text(change);
+    const bool longer = std::ranges::any_of(opened.changes, [&](const study::KeyChange& change) {
+        return change.key == "study.max_iterations" && spec.max_iterations > opened.tuner->spec().max_iterations;
+    });
+    if (const std::string why = outside(*opened.tuner, spec.space); text.empty() && !why.empty()) {
+        for (const auto& change : opened.changes)
+            if (change.key.starts_with("space.")) text += change_text(change);
+        text += "\n[space] can grow, but every configuration so far has to lie in it: " + why;
+    }
     if (!text.empty())
-        throw base::UsageError("the study in '" + directory + "' began with another study file; nothing was started" +
-                               text +
-                               "\nResults before and after such a change cannot be compared. Undo it, or keep both: "
-                               "-o ANOTHER_DIRECTORY, or --fresh, which moves the old directory aside");
+        throw base::UsageError(
+            "the study in '" + directory + "' began with another study file; nothing was started" + text +
+            "\nResults before and after such a change cannot be compared. Undo it, or keep both: "
+            "-o ANOTHER_DIRECTORY, or --fresh, which moves the old directory aside" +
+            (longer ? ". Longer training for the best three trials: ranktune extend " + study::shell_text({directory}) +
+                          " best 3 --max-iterations " + std::to_string(spec.max_iterations)
+                    : ""));
     const auto created = opened.tuner->state().trials.size();
     if (spec.num_trials < created)
         throw base::UsageError(fewer_trials_text(created, opened.tuner->spec().num_trials, spec, directory,
@@ -121,7 +146,7 @@ study::StudySpec with_its_lists(const tuner::Tuner& tuner, study::StudySpec spec
         if (choice == nullptr || before == nullptr || !space::in_order(choice->values)) continue;
         if (before->domain == space::Domain(space::Choice{choice->values, false})) choice->ordered = false;
     }
-    spec.space = space::SearchSpace(std::move(parameters));
+    spec.space = space::SearchSpace(std::move(parameters), spec.space.rules());
     return spec;
 }
 

@@ -20,18 +20,13 @@ inline void require(bool holds, const std::string& rule) {
 }
 
 /// Whether the configuration is in the space: each parameter is present exactly if its condition holds, with a value
-/// from its domain, in file order, and nothing else.
+/// from its domain, in file order, and nothing else, and it keeps the rules.
 [[nodiscard]] inline bool lies_in(const space::SearchSpace& space, const space::Configuration& configuration) {
-    std::size_t next = 0;
-    for (const space::Parameter& p : space.parameters()) {
-        const bool active = !p.condition || p.condition->holds(configuration);
-        if (active != configuration.contains(p.name)) return false;
-        if (!active) continue;
-        if (next == configuration.entries().size() || configuration.entries()[next].name != p.name) return false;
-        if (!space::contains(p.domain, configuration.entries()[next].value)) return false;
-        ++next;
-    }
-    return next == configuration.entries().size();
+    std::size_t next = 0; // in file order
+    for (const space::Parameter& p : space.parameters())
+        if (next < configuration.size() && configuration.entries()[next].name == p.name) ++next;
+    return next == configuration.size() && space.why_outside(configuration).empty() &&
+           space.broken_by(configuration) == nullptr;
 }
 
 /// Collects the rules that an algorithm breaks: each once, with the settings that broke it first.

@@ -316,6 +316,29 @@ void check_conditions(Maker& make) {
     require(with > 0 && without > 0, "of 40 suggestions some have a conditional parameter and some have not");
 }
 
+void check_rules(Maker& make) {
+    study::StudySpec spec = make.rich();
+    const auto rule = [](const std::string& text, bool forbids) {
+        return space::Rule{space::Condition::parse(text), forbids};
+    };
+    std::vector<space::Rule> rules = {rule("batch * depth <= 320", false),
+                                      rule("opt.momentum + depth / 10 < 1.7", false),
+                                      rule("layers == 2 and batch == 64", true)};
+    if (make.continuous() && !make.only_numbers()) rules.push_back(rule("lr < 0.001 and noise > 0", true));
+    spec.space = space::SearchSpace(spec.space.parameters(), std::move(rules));
+    Life life = make(spec);
+    for (std::uint32_t trial = 0; trial < trials; ++trial) {
+        const Suggestion suggestion = life.suggest(trial);
+        if (!suggestion) break;
+        require(lies_in(spec.space, *suggestion), "a suggestion keeps the rules of the space");
+        life.live(trial, trial + 1);
+        if (life.searcher().prepares_ahead(4, life.seen()) == 0) continue;
+        const auto view = life.seen().first(life.seen().size());
+        require(lies_in(spec.space, life.searcher().prepare(trial, view)().configuration),
+                "a prepared suggestion keeps the rules of the space");
+    }
+}
+
 // ---- records
 
 void check_odd_values(Maker& make) {
@@ -413,8 +436,8 @@ std::vector<std::string> check_searcher(const study::SearcherInfo& info, const s
         const std::string where = info.name + settings_text(settings);
         Maker make(info, settings);
         for (const auto check : {check_twice, check_instances, check_exhaustion, check_independence, check_preparation,
-                                 check_single_values, check_empty_space, check_conditions, check_odd_values,
-                                 check_snapshot, check_replay, check_earlier, check_words})
+                                 check_single_values, check_empty_space, check_conditions, check_rules,
+                                 check_odd_values, check_snapshot, check_replay, check_earlier, check_words})
             broken.look(where, [&] { check(make); });
         broken.look(where, [&] { check_resolved(make, settings.empty()); });
     }

@@ -9,6 +9,7 @@
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
+#include "searchers/built_in.hpp"
 #include "tuner/apply.hpp"
 #include "tuner/decide.hpp"
 #include "tuner/rules/causes.hpp"
@@ -385,6 +386,17 @@ void apply_one(Core& core, const study::StudyEnded& r) {
     core.state.end_message = r.message;
 }
 
+/// What was learned so far stays, in the coordinates of the new space; the searcher begins anew with it.
+void take_space(Core& core, const space::SearchSpace& before) {
+    core.state.observations = core.state.observations.moved(before, core.spec.space);
+    core.searcher = Owned(searchers::make_searcher(core.spec));
+    for (std::uint32_t i = 0; i < core.state.trials.size(); ++i) {
+        const Trial& t = trial(core, TrialId{i});
+        core.searcher->apply(study::TrialCreated{TrialId{i}, core.state.now, t.wanted_ranks, t.bracket, t.target,
+                                                 t.origin, t.configuration});
+    }
+}
+
 void apply_one(Core& core, const study::StudyChanged& r) {
     // A study keeps its algorithms.
     const study::StudySpec later = study::parse_resolved_study(
@@ -393,10 +405,12 @@ void apply_one(Core& core, const study::StudyChanged& r) {
     const bool decides = study::changes_what_is_decided(changes);
     for (const auto& change : changes) core.state.requests.forget(change.key); // the study file has the last word
     if (decides) lose_determinism(core);
+    const space::SearchSpace before = core.spec.space;
     study::take_over(core.spec, later);
+    if (!(before == core.spec.space)) take_space(core, before);
     // Journals of earlier versions do not say so.
     if (!core.spec.checkpoint.supported) core.state.pace.set_stretch(trained_up_to(core, nullptr));
-    core.scheduler->set_num_trials(core.spec.num_trials);
+    core.scheduler->study_changed(core.spec);
     core.state.retention.list_all(core.state.trials, core.spec);
     core.state.blame.forget_row();
     if (!decides) return; // only places of files or intervals changed: no effect on trials

@@ -46,15 +46,16 @@ bool can_create(const Core& core) {
 space::Configuration completed(const Core& core, const space::Configuration& given) {
     const TrialId trial{static_cast<std::uint32_t>(core.state.trials.size())};
     std::optional<space::Configuration> suggested;
-    return core.spec.space.assemble([&](std::size_t i) -> space::Value {
+    const space::Configuration whole = core.spec.space.assemble([&](std::size_t i) -> space::Value {
         const space::Parameter& parameter = core.spec.space.parameters()[i];
         if (const space::Value* value = given.find(parameter.name)) return *value;
         if (!suggested) suggested = core.searcher->suggest(core.state.suggested, core.state.observations);
         if (suggested)
             if (const space::Value* value = suggested->find(parameter.name)) return *value;
         base::RngStream random(core.spec.seed, base::Purpose::sample, trial.value(), static_cast<std::uint32_t>(i));
-        return space::decode(parameter.domain, random.uniform());
+        return space::drawn(parameter.domain, random.uniform());
     });
+    return core.spec.space.nearest(whole, given).value_or(whole); // points with no such were refused
 }
 
 schedulers::Pool pool(const Core& core) {

@@ -99,7 +99,7 @@ void steer_spec(Core& core, const std::string& resolved) {
     lose_determinism(core);
     study::take_over(core.spec, later);
     if (!core.spec.checkpoint.supported) core.state.pace.set_stretch(trained_up_to(core, nullptr));
-    core.scheduler->set_num_trials(core.spec.num_trials);
+    core.scheduler->study_changed(core.spec);
     if (!stops) return;
     for (std::uint32_t i = 0; i < core.state.trials.size(); ++i)
         trial(core, TrialId{i}).window.clear(); // of the old rule

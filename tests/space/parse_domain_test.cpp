@@ -104,7 +104,8 @@ TEST_CASE("an unknown name is answered with the nearest one", "[space]") {
     CHECK(refusal("tune.uniform(1, 2)") == "unknown domain 'tune.uniform'; did you mean 'uniform'?");
     CHECK(refusal("grid_search([1])") == "unknown domain 'grid_search': it is Ray Tune's name; here: grid");
     CHECK(refusal("sample_from(x)") ==
-          "unknown domain 'sample_from': a study file holds no functions; a parameter can have a condition");
+          "unknown domain 'sample_from': a study file holds no functions; a bound may depend on other parameters, and "
+          "a parameter can have a condition");
     CHECK(refusal("f(1)") ==
           "unknown domain 'f'; known: uniform, quniform, loguniform, qloguniform, randn, qrandn, randint, qrandint, "
           "lograndint, qlograndint, stepuniform, steprandint, choice, grid");
@@ -120,7 +121,7 @@ TEST_CASE("number and kind of arguments are checked", "[space]") {
           "randint: upper must be a 64-bit integer, got the float 9.223372036854776e+18");
     CHECK(refusal("randint(0, true)") == "randint: upper must be a 64-bit integer, got the bool true");
     CHECK(refusal("choice(1)") == "choice: categories must be one list, as in [1, 2, 3], got the integer 1");
-    CHECK(refusal("choice(1, 2, 3)") == "choice takes 1 to 2 arguments (list, ordered=...), got 3");
+    CHECK(refusal("choice(1, 2, 3)") == "choice: categories must be one list, as in [1, 2, 3], got the integer 1");
     CHECK(refusal("grid([1], [2])") == "grid takes 1 argument (list), got 2");
     CHECK(refusal("choice([1], ordered=1)") == "choice: ordered must be true or false, got the integer 1");
 }
@@ -140,7 +141,7 @@ TEST_CASE("text that is no call is refused with its column", "[space]") {
     CHECK(refusal("uniform(1 2)") == "expected ',' or ')' at column 11, found '2'");
     CHECK(refusal("uniform(1, 2) * 3") == "expected nothing more at column 15, found '*'");
     CHECK(refusal("uniform(1, two)") ==
-          "expected a number, a string in quotes, true, false or a list at column 12, found 'two'");
+          "expected a number, a string in quotes, true, false, None or a list at column 12, found 'two'");
     CHECK(refusal("uniform(1, 2..5)") == "expected a number at column 12, found '2..5'");
     CHECK(refusal("choice(['a)") == "expected a string that ends with the quote it began with at column 9, found '''");
     CHECK(refusal("choice([\"\\q\"])") ==

@@ -220,7 +220,7 @@ TEST_CASE("an enumeration refuses continuous domains by name, and conditions on 
           "quantised one for lr = loguniform(0.0001, 1.0), x = qrandn(0.0, 1.0, 0.5)");
     const SearchSpace huge({parameter("a", parse_domain("randint(0, 2000000)")), parameter("b", Choice{{1}}, "a > 5")});
     CHECK(refusal([&] { (void)Enumeration(huge); }) ==
-          "a grid of a space with conditions can have at most 262144 points, this one has 2000000");
+          "a grid of a space with conditions or rules can have at most 262144 points, this one has 2000000");
 }
 
 } // namespace search_space_test

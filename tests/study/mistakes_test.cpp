@@ -276,7 +276,7 @@ TEST_CASE("mistakes of [space], whatever the trainable", "[study]") {
         {"a = [1, nan]\n", "10:9 space.a: nan is not a value"},
         {"a = nan\n", "10:5 space.a: nan is not a value"},
         {"a = 2024-01-01\n", "10:5 space.a: needs a boolean, number, string or list, not a date or time"},
-        {"a = [{ b = 1 }]\n", "10:6 space.a: needs a boolean, number, string or list, not a table"},
+        {"a = [[{ b = 1 }]]\n", "10:7 space.a: needs a boolean, number, string or list, not a table"},
         {"\"a.b\" = 1\n",
          "10:1 space.a.b: a name has letters, digits, '_' and '-', begins with a letter or '_', and is at most 100 "
          "long"},

@@ -93,7 +93,8 @@ TEST_CASE("a misspelt key of the long form is no hyper-parameter", "[study]") {
          "11:8 space.lr.domian: unknown key; did you mean 'domain'?; a hyper-parameter of this name is written "
          "domian = { value = ... } or { domain = ... }"},
         {"lr = { domain = [1, 2], when = \"a > 0\" }\n",
-         "11:25 space.lr.when: unknown key beside 'domain', which goes with 'condition' alone; a hyper-parameter "
+         "11:25 space.lr.when: unknown key beside 'domain', which goes with 'condition' and 'weights' alone; a "
+         "hyper-parameter "
          "called "
          "domain is written domain = { domain = ... }"},
         {"[space.sgd]\ncondtion = \"a > 0\"\nmomentum = 0.9\n",

@@ -47,6 +47,12 @@ class SmallCore {
         core_->warm_start(earlier, out);
         take(out);
     }
+    /// A start with another study file.
+    void change(const std::string& resolved) {
+        Output out;
+        core_->change(resolved, "test", now_, out);
+        take(out);
+    }
     /// A new head with one worker on each of these hosts.
     void began(const std::vector<std::string>& hosts, std::optional<study::JobDeath> death = {}) {
         study::Began began{incarnation_ = incarnation_.next(), {}, "2026-11-20T14:02:11Z", std::move(death)};

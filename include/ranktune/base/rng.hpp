@@ -23,6 +23,7 @@ enum class Purpose : std::uint32_t {
     exploit = 10,   ///< whom a trial takes over from; draw = its ready point
     explore = 11,   ///< and with which hyper-parameters; draw = its ready point
     suggest = 12,   ///< suggestions of searchers that learn; trial = number of the suggestion
+    rules = 13,     ///< where the rules of a space are kept; walks of its samples
 };
 
 /// Purposes from here on belong to users of the library; no version of ranktune uses them.

@@ -149,8 +149,8 @@ class Scheduler {
         static const std::vector<base::TrialId> none;
         return none;
     }
-    /// study.num_trials has changed.
-    virtual void set_num_trials(std::uint32_t) {}
+    /// `num_trials` or the space of the study has changed. (Every configuration so far lies in the space.)
+    virtual void study_changed(const study::StudySpec&) {}
     virtual void snapshot(study::Encoder& out) const = 0;
     /// Into a scheduler made for the same study. Throws base::FormatError for damage, another version or other rungs.
     virtual void restore(study::Decoder& in) = 0;

@@ -100,6 +100,8 @@ class Observations {
     [[nodiscard]] std::size_t dimensions() const { return dimensions_; }
     /// The table as it was when it had `lines` lines.
     [[nodiscard]] Observations first(std::size_t lines) const;
+    /// The same lines with coordinates of another space. Throws base::UsageError for a point that does not lie in it.
+    [[nodiscard]] Observations moved(const space::SearchSpace& from, const space::SearchSpace& to) const;
     /// Whether this is the same table as `earlier`, a copy or a view of it, with at least as many lines. O(1). Tables
     /// that were restored are tables of their own. A searcher that has read `earlier` need not read its lines again.
     [[nodiscard]] bool continues(const Observations& earlier) const { return lines_.continues(earlier.lines_); }

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "ranktune/space/condition.hpp"
 #include "ranktune/space/value.hpp"
 
 namespace ranktune::space {
@@ -53,9 +54,12 @@ struct Normal {
 /// One of a list, uniformly. `ordered`: neighbours are alike (searchers and PBT may use it; sampling does not). Where a
 /// study file does not say it, a list has the order of its numbers (`in_order`): models see their positions, which is
 /// the logarithm where ratios are equal.
+/// `weights`: random samples and the first points of searchers take value i in proportion to weights[i]; models learn
+/// from results alone. Empty: all alike.
 struct Choice {
     std::vector<Value> values;
     bool ordered = false;
+    std::vector<double> weights = {};
     friend bool operator==(const Choice&, const Choice&) = default;
 };
 
@@ -72,7 +76,7 @@ struct Constant {
 
 /// Whether values are two and more numbers that only rise, or only fall.
 [[nodiscard]] bool in_order(const std::vector<Value>& values);
-/// `choice([...], ordered=...)`, where `text` leaves out what need not be said.
+/// `choice([...], ordered=..., weights=[...])`, where `text` leaves out what need not be said.
 [[nodiscard]] std::string full_text(const Choice& choice);
 
 using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant>;
@@ -88,6 +92,8 @@ using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant
 /// gives the domain's distribution. Grid gives its first value (see SearchSpace), Constant its only one. Never leaves
 /// the domain's bounds.
 [[nodiscard]] Value decode(const Domain& domain, double unit);
+/// The same with regard to the weights of a choice, which have no place in its coordinate.
+[[nodiscard]] Value drawn(const Domain& domain, double unit);
 /// A position in [0, 1) that decodes to `value` again (the middle of its interval where the domain is finite): exactly
 /// for every value of a finite domain of up to 2^50 values (log: 2^40), to rounding for continuous ones. Throws
 /// base::UsageError when the value lies outside the domain.
@@ -114,10 +120,19 @@ using Domain = std::variant<FloatRange, IntRange, Normal, Choice, Grid, Constant
 /// qlograndint choice grid; and stepuniform, steprandint. Lower bounds are inclusive, upper bounds exclusive for
 /// randint and lograndint. The
 /// logarithmic ones accept `base`, which has no effect: the distribution does not depend on it. `choice` and `grid`
-/// take one list; `ordered` is the one further argument of `choice` (default: in_order). Throws base::UsageError,
-/// without a location, for an unknown name (with the nearest one), a wrong number or kind of arguments, or a `problem`
-/// of the result.
+/// take one list; `choice` also `ordered` (default: in_order) and `weights` (one for each value). Throws
+/// base::UsageError, without a location, for an unknown name (with the nearest one), a wrong number or kind of
+/// arguments, or a `problem` of the result.
 [[nodiscard]] Domain parse_domain(const std::string& call);
+/// A domain with bounds that depend on other parameters, such as `randint(1, 2 * layers)`: the domain with the widest
+/// bounds, and what the parameter keeps: `units < (2 * layers)`.
+struct DependentDomain {
+    Domain domain;
+    std::vector<std::string> requirements;
+};
+/// The same for a parameter of this name, whose bounds may be arithmetic (Condition) on parameters with a `range_of`.
+[[nodiscard]] DependentDomain parse_domain(const std::string& call, const std::string& name,
+                                           const Condition::RangeOf& range_of);
 /// Whether a string of a study file is meant as a call: a name followed by a bracketed argument list, or a known name
 /// followed by an opening bracket.
 [[nodiscard]] bool looks_like_call(const std::string& text);

@@ -12,16 +12,17 @@ namespace ranktune::space {
 
 /// The cross product of all domains in file order, the last parameter fastest. Values of lists come in their order, of
 /// integers and quantised floats ascending. With conditions, configurations that differ in absent parameters only are
-/// listed once.
+/// listed once; those that break a rule are left out.
 ///
 ///   a in [1, 2], b in ['x', 'y']  ->  {1, x} {1, y} {2, x} {2, y}
 class Enumeration {
   public:
-    /// The largest cross product allowed for a space with conditions: the constructor visits every point.
+    /// The largest cross product allowed for a space with conditions or rules: the constructor visits every point.
     static constexpr std::uint64_t most_points_with_conditions = std::uint64_t{1} << 18;
 
     /// Throws base::UsageError naming every continuous parameter (uniform, loguniform, randn, qrandn: give them a
-    /// quantum, a list or a grid), or for a space with conditions that has too many points. `space` must outlive it.
+    /// quantum, a list or a grid), or for a space with conditions or rules that has too many points. `space` must
+    /// outlive it.
     explicit Enumeration(const SearchSpace& space);
 
     /// Number of configurations. Saturates at 2^63.

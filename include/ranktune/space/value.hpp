@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The value of a hyper-parameter: bool, integer, float, string or a list of these.
+// The value of a hyper-parameter: bool, integer, float, string, a list of these, or none.
 
 #include <cstdint>
 #include <memory>
@@ -28,6 +28,14 @@ class Value {
     Value(List value) // NOLINT(google-explicit-constructor)
         : data_(Shared<List>(std::move(value))) {}
 
+    /// Nothing: a trainable or program that gets it goes on as if the parameter were not there, Python gets None.
+    [[nodiscard]] static Value none() {
+        Value value;
+        value.data_ = std::monostate();
+        return value;
+    }
+
+    [[nodiscard]] bool is_none() const { return std::holds_alternative<std::monostate>(data_); }
     [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
     [[nodiscard]] bool is_int() const { return std::holds_alternative<std::int64_t>(data_); }
     [[nodiscard]] bool is_double() const { return std::holds_alternative<double>(data_); }
@@ -43,12 +51,13 @@ class Value {
     [[nodiscard]] const std::string& as_string() const;
     [[nodiscard]] const List& as_list() const;
 
-    /// "bool", "integer", "float", "string" or "list".
+    /// "bool", "integer", "float", "string", "list" or "none".
     [[nodiscard]] std::string_view kind() const;
     /// For people and for command lines: the shortest text that reads back as the same value; strings without quotes,
-    /// lists as `[128,64]`.
+    /// lists as `[128,64]`, `None`.
     [[nodiscard]] std::string text() const;
-    /// As a literal of a study file: `0.5`, `'adam'`, `[128, 64]`. Valid TOML, and what `parse_domain` reads.
+    /// As a literal of a study file: `0.5`, `'adam'`, `[128, 64]`, `None`. What `parse_domain` reads, and, but for
+    /// `None`, valid TOML.
     [[nodiscard]] std::string literal() const;
 
     /// Same kind and same value: 1 and 1.0 differ.
@@ -65,7 +74,7 @@ class Value {
         friend bool operator==(const Shared& a, const Shared& b) { return *a.at == *b.at; }
         std::shared_ptr<const T> at;
     };
-    std::variant<bool, std::int64_t, double, Shared<std::string>, Shared<List>> data_;
+    std::variant<bool, std::int64_t, double, Shared<std::string>, Shared<List>, std::monostate> data_;
 };
 
 /// Shortest decimal text that reads back as `value`, with a decimal point or an exponent (outside 1e-4 <= |value| <

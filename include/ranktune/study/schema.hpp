@@ -137,7 +137,7 @@ void put(BasicEncoder<Sink>& out, const T& value) {
 
 // ---- writing what is special
 
-enum class ValueTag : std::uint8_t { no = 0, yes = 1, integer = 2, real = 3, string = 4, list = 5 };
+enum class ValueTag : std::uint8_t { no = 0, yes = 1, integer = 2, real = 3, string = 4, list = 5, none = 6 };
 
 /// The numbers of a verdict are mostly 0 or small integers (rungs, places, counts): two bits encode the form of each.
 enum CompactForm : unsigned { compact_zero = 0, compact_integer = 1, compact_double = 2 };
@@ -180,6 +180,8 @@ void put(BasicEncoder<Sink>& out, const space::Value& value) {
     } else if (value.is_string()) {
         tag(ValueTag::string);
         out.string(value.as_string());
+    } else if (value.is_none()) {
+        tag(ValueTag::none);
     } else {
         tag(ValueTag::list);
         out.varint(value.as_list().size());

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/spec.hpp"
 #include "schedulers/checks.hpp"
 
 namespace ranktune::schedulers {
@@ -343,7 +344,8 @@ bool AshaPromote::out_of_reach(base::TrialId trial) const {
     return study::better(here.within_reach.top(), {at.score, trial});
 }
 
-void AshaPromote::set_num_trials(std::uint32_t num_trials) {
+void AshaPromote::study_changed(const study::StudySpec& spec) {
+    const std::uint32_t num_trials = spec.num_trials;
     options_.num_trials = num_trials;
     for (Rung& each : rungs_) rebuild_reach(each);
 }

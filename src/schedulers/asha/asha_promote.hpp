@@ -64,7 +64,7 @@ class AshaPromote final : public Scheduler {
     [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
     [[nodiscard]] bool out_of_reach(base::TrialId trial) const override;
     [[nodiscard]] const std::vector<base::TrialId>& fell_out() const override { return fell_out_; }
-    void set_num_trials(std::uint32_t num_trials) override;
+    void study_changed(const study::StudySpec& spec) override;
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
     void restore(study::Decoder& in) override;

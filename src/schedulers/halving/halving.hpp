@@ -11,6 +11,7 @@
 
 #include "ranktune/schedulers/objective_reader.hpp"
 #include "ranktune/schedulers/scheduler.hpp"
+#include "ranktune/study/spec.hpp"
 #include "schedulers/halving/bracket_table.hpp"
 #include "schedulers/rungs/ranking.hpp"
 
@@ -53,7 +54,7 @@ class Halving final : public Scheduler {
     [[nodiscard]] bool out_of_reach(base::TrialId trial) const override;
     [[nodiscard]] bool holds_up_others(base::TrialId trial) const override;
     [[nodiscard]] const std::vector<base::TrialId>& fell_out() const override { return fell_out_; }
-    void set_num_trials(std::uint32_t num_trials) override { options_.num_trials = num_trials; }
+    void study_changed(const study::StudySpec& spec) override { options_.num_trials = spec.num_trials; }
     void apply(const study::Record& record) override;
     void snapshot(study::Encoder& out) const override;
     void restore(study::Decoder& in) override;

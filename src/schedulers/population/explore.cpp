@@ -18,7 +18,7 @@ using space::Value;
 
 Value drawn(const Domain& domain, base::RngStream& random) {
     if (const auto* grid = std::get_if<space::Grid>(&domain)) return grid->values[random.below(grid->values.size())];
-    return space::decode(domain, random.uniform());
+    return space::drawn(domain, random.uniform());
 }
 
 /// The evenly spaced value nearest to `wanted`, at least one step from `value` if the domain has such a value.
@@ -87,7 +87,7 @@ space::Configuration explored(const space::SearchSpace& space, const space::Conf
                               const std::vector<study::Explored>& rules, double resample, const std::string& kept,
                               const space::Configuration& own, base::RngStream& random) {
     const auto& parameters = space.parameters();
-    return space.assemble([&](std::size_t i) -> Value {
+    const space::Configuration changed = space.assemble([&](std::size_t i) -> Value {
         const space::Parameter& parameter = parameters[i];
         if (parameter.name == kept)
             if (const Value* value = own.find(kept)) return *value;
@@ -98,6 +98,9 @@ space::Configuration explored(const space::SearchSpace& space, const space::Conf
         if (random.uniform() < resample) return drawn(parameter.domain, random);
         return explored(parameter.domain, *before, rule->factors, random);
     });
+    space::Configuration fixed;
+    if (const Value* value = own.find(kept)) fixed.set(kept, *value);
+    return space.nearest(changed, fixed).value_or(own);
 }
 
 } // namespace ranktune::schedulers

@@ -15,6 +15,7 @@
 #include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
+#include "ranktune/study/spec.hpp"
 #include "schedulers/rungs/ranking.hpp"
 #include "schedulers/saved_state.hpp"
 
@@ -98,7 +99,10 @@ class Population final : public Scheduler {
     [[nodiscard]] std::optional<base::TrialId> next_verdict(base::Iteration barrier) const override;
     [[nodiscard]] std::vector<base::TrialId> to_save(base::Iteration barrier) const override;
     void apply(const study::Record& record) override;
-    void set_num_trials(std::uint32_t members) override { options_.members = members; }
+    void study_changed(const study::StudySpec& spec) override {
+        options_.members = spec.num_trials;
+        space_ = spec.space;
+    }
     void snapshot(study::Encoder& out) const override;
     void restore(study::Decoder& in) override;
     void check_invariants() const override;

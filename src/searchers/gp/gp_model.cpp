@@ -75,6 +75,7 @@ GpModel::GpModel(const space::SearchSpace& space, std::uint64_t seed, const GpOp
       data_(options.startup, options.max_iterations > 1),
       tried_(space_, true),
       limits_(std::vector<bool>{}) {
+    plain_ = space_.rules().empty();
     for (const space::Parameter& parameter : space_.parameters()) plain_ = plain_ && !parameter.condition;
     for (std::size_t j = 0; j < axes_.size(); ++j) {
         if (axes_[j].values == 1) continue;
@@ -442,7 +443,8 @@ std::vector<GpModel::Candidate> GpModel::candidates(std::uint64_t ticket, base::
     const std::size_t count = candidates_for(outcomes_.front().surface.process.size());
     for (std::size_t i = 0; i < count; ++i) {
         Point point(axes_.size());
-        for (double& each : point) each = random.uniform();
+        for (int tries = 0; tries == 0 || (tries < 4 && !space_.allows(point, ticket)); ++tries)
+            for (double& each : point) each = random.uniform();
         all.push_back({canonical(std::move(point), ticket)});
     }
     for (std::size_t i = 0; i < count / 4; ++i) {

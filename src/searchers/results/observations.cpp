@@ -109,6 +109,30 @@ void Observations::paused(base::TrialId trial, base::Iteration iteration) {
                       Observation::no_one});
 }
 
+Observations Observations::moved(const space::SearchSpace& from, const space::SearchSpace& to) const {
+    const space::SearchSpace plain(from.parameters()); // points of earlier studies may break its rules
+    Observations moved(to.dimensions());
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+        const Observation& line = lines_[i];
+        switch (line.kind) {
+            case Observation::Kind::asked:
+                moved.asked(line.trial, line.iteration, to,
+                            configuration_at(plain, point(line.point), grid_point(line.point)));
+                break;
+            case Observation::Kind::reported:
+                moved.reported(line.trial, line.iteration, line.score, distances(i));
+                break;
+            case Observation::Kind::paused:
+                moved.paused(line.trial, line.iteration);
+                break;
+            case Observation::Kind::over:
+                moved.over(line.trial, line.iteration, line.phase);
+                break;
+        }
+    }
+    return moved;
+}
+
 void Observations::snapshot(study::Encoder& out) const {
     out.varint(dimensions_);
     out.varint(lines_.size());

@@ -60,8 +60,11 @@ TpeModel::TpeModel(space::SearchSpace space, std::uint64_t seed, const TpeOption
       options_(options),
       results_(enough_to_start(options.n_startup_trials), LargestBudget::Violators::ordered),
       tried_(space_) {
+    uneven_ = !space_.rules().empty();
     for (const space::Parameter& parameter : space_.parameters()) {
         if (!space::has_coordinate(parameter.domain)) continue;
+        const auto* choice = std::get_if<space::Choice>(&parameter.domain);
+        uneven_ = uneven_ || (choice != nullptr && !choice->weights.empty());
         if (auto column = column_of(parameter.domain)) {
             columns_.push_back(std::move(*column));
             coordinate_of_.push_back(depth_.size());
@@ -78,6 +81,7 @@ TpeModel::TpeModel(space::SearchSpace space, std::uint64_t seed, const TpeOption
 TpeModel::Point TpeModel::whole(std::span<const double> columns, std::uint64_t ticket) const {
     Point point(depth_.size(), 0.5);
     for (std::size_t j = 0; j < columns.size(); ++j) point[coordinate_of_[j]] = columns[j];
+    if (!space_.rules().empty()) return coordinates_of(space_, space_.decode(point, ticket));
     if (levels_ == 0) return point;
     const space::Configuration configuration = space_.decode(point, ticket);
     const auto entries = configuration.entries();
@@ -188,7 +192,9 @@ TpeModel::Pick TpeModel::pick(const Asked& asked, base::RngStream& random) {
 
 TpeModel::Point TpeModel::startup(std::uint64_t ticket, base::RngStream& random) const {
     if (!sequence_) return random_point(ticket, random);
-    return whole(columns_of(sequence_->point(static_cast<std::uint32_t>(ticket))), ticket);
+    const std::vector<double> point = sequence_->point(static_cast<std::uint32_t>(ticket));
+    if (!uneven_) return whole(columns_of(point), ticket);
+    return coordinates_of(space_, space_.spread(point, ticket, startup_seed(seed_)));
 }
 
 TpeModel::Point TpeModel::random_point(std::uint64_t ticket, base::RngStream& random) const {

@@ -93,6 +93,7 @@ class TpeModel {
     std::vector<std::size_t> coordinate_of_; ///< of each column
     std::vector<std::size_t> depth_;         ///< of each coordinate: how many conditions lie above it
     std::size_t levels_ = 0;                 ///< largest depth
+    bool uneven_ = false;                    ///< has weights or rules: first points by SearchSpace::spread
     std::optional<models::Sobol> sequence_;
 
     // What was read of the table.

@@ -22,6 +22,8 @@ space::Value value_in(Decoder& in, int depth) {
     switch (static_cast<ValueTag>(tag)) {
         case ValueTag::no:
             return false;
+        case ValueTag::none:
+            return space::Value::none();
         case ValueTag::yes:
             return true;
         case ValueTag::integer:

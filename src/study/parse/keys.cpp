@@ -267,9 +267,11 @@ constexpr TableInfo all_tables[] = {
      "[trainable]\ncommand = \"python3 train.py --epochs={iterations} {args}\"\nenv = { OMP_NUM_THREADS = \"4\" }\n"
      "checkpoints = true\n"},
     {"resources", "What one trial gets.", "[resources]\nranks = 2\ncpus_per_rank = 4\n"},
-    {"space", "The hyper-parameters: a domain, a list of choices, or a constant each.",
+    {"space",
+     "The hyper-parameters: a domain, a list of choices, or a constant each. `require` and `forbid`: what every "
+     "configuration keeps.",
      "[space]\nlr = \"loguniform(1e-4, 1.0)\"\nmomentum = \"uniform(0.5, 0.99)\"\nbatch_size = [32, 64, 128]\n"
-     "nesterov = { domain = [true, false], condition = \"momentum > 0.8\" }\n"},
+     "nesterov = { domain = [true, false], condition = \"momentum > 0.8\" }\nrequire = \"batch_size * lr <= 64\"\n"},
     {"searcher", "The source of configurations.", "[searcher]\ntype = \"tpe\"\n\n[[searcher.start]]\nlr = 0.01\n"},
     {"scheduler", "Which trials go on, and which pause or stop.",
      "[scheduler]\ntype = \"pbt\"\ninterval = 5\n\n[scheduler.explore]\nlr = \"perturb\"\nmomentum = \"resample\"\n"},

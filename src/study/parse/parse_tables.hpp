@@ -11,7 +11,7 @@
 
 #include "ranktune/study/parse.hpp"
 #include "study/parse/checker.hpp"
-#include "study/parse/condition_checks.hpp"
+#include "study/parse/space/condition_checks.hpp"
 
 namespace ranktune::study {
 
@@ -40,6 +40,7 @@ struct ParseContext {
     bool space_is_valid = false;                ///< spec.space is built
     bool names_are_known = false;               ///< `entries` has every name in [space]
     std::vector<SpaceEntry> entries{};          ///< of [space], right or wrong
+    std::vector<space::Rule> rules{};           ///< of [space]
     std::vector<std::string> condition_names{}; ///< parameters that conditions mention, or other keys may mean
     std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
 

@@ -136,8 +136,10 @@ std::string key_is_fixed(const std::string& key, bool later) {
     if (later)
         return key + " changes with the next start only: ranktune stop, then ranktune run with " + key + "=..." +
                settable;
+    const std::string longer =
+        key == "study.max_iterations" ? "; longer training for some trials: ranktune extend" : "";
     return key + " cannot change in a study that has begun, because results depend on it; " +
-           "another study can have it: ranktune run STUDY_FILE " + key + "=... -o DIRECTORY" + settable;
+           "another study can have it: ranktune run STUDY_FILE " + key + "=... -o DIRECTORY" + longer + settable;
 }
 
 } // namespace ranktune::tuner::words

@@ -28,7 +28,23 @@ def write_study(study: Mapping[str, Any], path: Optional[Path] = None) -> pathli
     """
     if path is None:
         path = f"{_name(study)}.toml"
-    return _replace(pathlib.Path(path), dumps(study))
+    return _replace(pathlib.Path(path), dumps(_without_none(study)))
+
+
+def _without_none(study: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Lists of [space] with None as calls, for TOML has no None.
+
+    >>> _without_none({"space": {"clip": [None, 1.0, "a"], "n": {"domain": [None, 1], "condition": "clip != None"}}})
+    {'space': {'clip': 'choice([None, 1.0, "a"])', 'n': {'domain': 'choice([None, 1])', 'condition': 'clip != None'}}}
+    """
+    def spelled(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: spelled(each) for key, each in value.items()}
+        if isinstance(value, (list, tuple)) and any(each is None for each in value):
+            return f"choice([{', '.join('None' if each is None else dumps({'x': each})[4:-1] for each in value)}])"
+        return value
+
+    return {key: spelled(table) if key == "space" else table for key, table in study.items()}
 
 
 def _replace(file: pathlib.Path, text: str) -> pathlib.Path:

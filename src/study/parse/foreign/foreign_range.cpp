@@ -481,7 +481,7 @@ bool is_long_form(const Node& node) {
     if (!node.is(Node::Kind::table)) return false;
     if (node.find("domain") == nullptr && node.find("value") == nullptr) return false;
     return std::ranges::all_of(node.members, [](const auto& member) {
-        return member.key == "domain" || member.key == "value" || member.key == "condition";
+        return member.key == "domain" || member.key == "value" || member.key == "condition" || member.key == "weights";
     });
 }
 

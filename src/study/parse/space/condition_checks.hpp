@@ -50,6 +50,7 @@ class ConditionChecks {
     void add_unreadable(std::string_view text, Conditions& to);
     void add_entry(SpaceEntry entry);
     [[nodiscard]] const std::vector<SpaceEntry>& entries() const { return entries_; }
+    [[nodiscard]] SpaceEntry& entry(std::size_t position) { return entries_[position]; }
 
     /// Reports each mistake at its condition. `names`: gets all parameters that conditions mention. `trusted`: the
     /// study has begun already; do not check whether conditions can hold.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "study/parse/condition_checks.hpp"
+#include "study/parse/space/condition_checks.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,6 +20,25 @@ std::string known_text(const std::string& name, std::vector<std::string> known) 
     if (std::string near = base::suggestion(name, known); !near.empty()) return near;
     if (known.empty()) return " (there is no other)";
     return " (known: " + base::join_some(std::move(known), most_names) + ")";
+}
+
+/// For a name on the right side of a comparison, which may have been meant as a text.
+std::string quotes_hint(std::string_view condition, std::string_view name) {
+    const std::string_view left = condition.substr(0, std::min(condition.find(name), condition.size()));
+    const auto before = left.find_last_not_of(' ');
+    const bool compared =
+        before != std::string_view::npos && std::string_view("=<>").find(left[before]) != std::string_view::npos;
+    return compared ? "; a text is written in quotes" : "";
+}
+
+/// Whether arithmetic can use some value of the domain.
+bool has_number(const space::Domain& domain) {
+    const auto* choice = std::get_if<space::Choice>(&domain);
+    const auto* grid = std::get_if<space::Grid>(&domain);
+    const auto* constant = std::get_if<space::Constant>(&domain);
+    if (choice != nullptr) return std::ranges::any_of(choice->values, &space::Value::is_number);
+    if (grid != nullptr) return std::ranges::any_of(grid->values, &space::Value::is_number);
+    return constant == nullptr || constant->value.is_number();
 }
 
 /// All nodes that can be reached from `from`; `from` itself only if it is on a cycle.
@@ -96,9 +115,16 @@ void ConditionChecks::check_names(Mistakes& mistakes, std::vector<std::string>& 
         for (const std::string& name : each.condition.names()) {
             names.push_back(name);
             if (may_name_parameter(entries_, name)) continue;
-            mistakes.value(
-                *each.node, each.key,
-                "unknown parameter '" + name + "'" + known_text(name, known) + ":  " + in_quotes(each.node->text));
+            mistakes.value(*each.node, each.key,
+                           "unknown parameter '" + name + "'" + known_text(name, known) +
+                               quotes_hint(each.condition.text(), name) + ":  " + in_quotes(each.condition.text()));
+        }
+        for (const std::string& name : each.condition.numbers()) {
+            const SpaceEntry* entry = find(name);
+            if (entry == nullptr || !entry->domain || has_number(*entry->domain)) continue;
+            mistakes.value(*each.node, each.key,
+                           "'" + name + "' is no number: it is drawn from " + space::text(*entry->domain) + ":  " +
+                               in_quotes(each.condition.text()));
         }
     }
 }
@@ -144,7 +170,7 @@ void ConditionChecks::tell_circle(Mistakes& mistakes, const std::vector<std::siz
                                                 "' itself; it may mention other parameters only"
                                           : "conditions that wait for each other: " + base::join(names) +
                                                 "; one of them has to do without the others") +
-                           ":  " + in_quotes(at.node->text));
+                           ":  " + in_quotes(at.condition.text()));
         return;
     }
 }
@@ -157,6 +183,9 @@ bool ConditionChecks::possible(const space::Condition& condition) const {
     std::uint64_t combinations = 1;
     for (const std::string& name : names) {
         const space::Domain* domain = drawn(name);
+        const auto& numbers = condition.numbers();
+        if (domain != nullptr && !has_number(*domain) && std::ranges::find(numbers, name) != numbers.end())
+            return true; // which has been said
         const auto count = domain == nullptr ? std::nullopt : space::cardinality(*domain);
         if (!count || *count > most_combinations) return true;
         auto& of_name = values.emplace_back();
@@ -193,9 +222,9 @@ std::string ConditionChecks::drawn_from(const space::Condition& condition) const
 
 void ConditionChecks::tell_impossible(Mistakes& mistakes, std::size_t part, const std::string& why) const {
     const Written& at = written_[part];
-    mistakes.value(
-        *at.node, at.key,
-        why + ": " + drawn_from(at.condition) + "; compare with values that can be:  " + in_quotes(at.node->text));
+    mistakes.value(*at.node, at.key,
+                   why + ": " + drawn_from(at.condition) +
+                       "; compare with values that can be:  " + in_quotes(at.condition.text()));
 }
 
 void ConditionChecks::check_possible(Mistakes& mistakes) const {
