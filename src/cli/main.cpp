@@ -111,7 +111,8 @@ class App {
         const int code = verb_();
         const auto called = [this](const char* name) { return app_.got_subcommand(name); };
         const bool has_effects = called("submit") || called("stop") || called("init") || called("checkpoint") ||
-                                 called("simulate") || called("report") || called("reference") || steering_.called();
+                                 called("simulate") || called("report") || called("reference") || called("note") ||
+                                 called("extend") || steering_.called();
         return checked_output(code, runs_study_ || has_effects);
     }
 

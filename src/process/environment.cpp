@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/environment.hpp"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,12 @@ base::Variables environment_variables() {
 std::string environment_variable(const std::string& name) {
     const char* value = std::getenv(name.c_str());
     return value != nullptr ? value : "";
+}
+
+std::string user_at_host() {
+    const passwd* user = ::getpwuid(::geteuid());
+    const std::string name = user == nullptr ? std::to_string(::geteuid()) : std::string(user->pw_name);
+    return name + "@" + host_name();
 }
 
 std::string host_name() {

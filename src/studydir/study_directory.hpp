@@ -45,6 +45,9 @@ struct StudyDirectory {
     [[nodiscard]] std::string python() const { return path + "/python"; }
     [[nodiscard]] std::string python_module() const { return python() + "/ranktune.py"; }
     [[nodiscard]] std::string python_function() const { return python() + "/ranktune_function.py"; }
+    [[nodiscard]] std::string notes_file() const { return path + "/notes"; }
+    /// What trials on this host say: nodes do not append to one file, which NFS would mix up.
+    [[nodiscard]] std::string notes_of_host(const std::string& host) const { return logs() + "/notes-" + host; }
     [[nodiscard]] std::string stop_file() const { return path + "/stop"; }
     [[nodiscard]] std::string control() const { return path + "/control"; }
     /// Written by `ranktune submit`: the job script, and the numbers of the submitted jobs.

@@ -35,7 +35,7 @@ void Options::check(const study::OptionInfo& option, double value) const {
 
 double Options::number(std::string_view name, double fallback) const {
     const space::Value* value = configuration_.find(name);
-    if (value == nullptr) return fallback;
+    if (value == nullptr || value->is_none()) return fallback;
     if (!value->is_number()) wrong(info_, name, "a number is wanted, not a " + std::string(value->kind()));
     const double result = value->as_double();
     check(option(name), result);
@@ -44,7 +44,7 @@ double Options::number(std::string_view name, double fallback) const {
 
 std::int64_t Options::integer(std::string_view name, std::int64_t fallback) const {
     const space::Value* value = configuration_.find(name);
-    if (value == nullptr) return fallback;
+    if (value == nullptr || value->is_none()) return fallback;
     if (!value->is_int()) wrong(info_, name, "an integer is wanted, not a " + std::string(value->kind()));
     check(option(name), static_cast<double>(value->as_int()));
     return value->as_int();
@@ -52,14 +52,14 @@ std::int64_t Options::integer(std::string_view name, std::int64_t fallback) cons
 
 bool Options::flag(std::string_view name, bool fallback) const {
     const space::Value* value = configuration_.find(name);
-    if (value == nullptr) return fallback;
+    if (value == nullptr || value->is_none()) return fallback;
     if (!value->is_bool()) wrong(info_, name, "true or false is wanted, not a " + std::string(value->kind()));
     return value->as_bool();
 }
 
 std::string Options::text(std::string_view name, const std::string& fallback) const {
     const space::Value* value = configuration_.find(name);
-    if (value == nullptr) return fallback;
+    if (value == nullptr || value->is_none()) return fallback;
     if (!value->is_string()) wrong(info_, name, "a string is wanted, not a " + std::string(value->kind()));
     const std::vector<std::string>& accepted = option(name).accepted;
     if (!accepted.empty() && std::find(accepted.begin(), accepted.end(), value->as_string()) == accepted.end()) {
@@ -72,7 +72,7 @@ std::string Options::text(std::string_view name, const std::string& fallback) co
 
 std::vector<std::int64_t> Options::integers(std::string_view name, const std::vector<std::int64_t>& fallback) const {
     const space::Value* value = configuration_.find(name);
-    if (value == nullptr) return fallback;
+    if (value == nullptr || value->is_none()) return fallback;
     const space::Value::List list = value->is_list() ? value->as_list() : space::Value::List{*value};
     std::vector<std::int64_t> result;
     for (const space::Value& member : list) {

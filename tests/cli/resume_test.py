@@ -253,9 +253,15 @@ class Resume(Long):
         self.assertIn("study.num_trials: 6 trials have been created in 'tiny' already, so it cannot be 5. To go on with the study as "
                       "it is: ranktune run tiny; with its study file: num_trials = 6 under [study] there, or study.num_trials=6 on the "
                       "command line (exit 2)\n", err)
-        self.write(text=(self.cwd / "tiny.toml").read_text().replace("1e-3, 1.0", "1e-2, 1.0"))
+        text = (self.cwd / "tiny.toml").read_text()
+        self.write(text=text.replace("1e-3, 1.0", "0.9, 1.0"))
         _, err = self.run_tiny(code=2)
-        self.assertIn('space.lr   "loguniform(0.001, 1.0)" -> "loguniform(0.01, 1.0)"', err)
+        self.assertIn('space.lr   "loguniform(0.001, 1.0)" -> "loguniform(0.9, 1.0)"', err)
+        self.assertRegex(err, r"\[space\] can grow, but every configuration so far has to lie in it: trial \d: lr = \S+ is not in")
+        self.write(text=text.replace("1e-3, 1.0", "1e-4, 2.0"))
+        out, _ = self.run_tiny("study.num_trials=9")
+        self.assertIn('changed   space.lr "loguniform(0.001, 1.0)" -> "loguniform(0.0001, 2.0)" (taken over)\n', out)
+        self.ranktune("replay", "tiny", "--verify")
 
     def test_a_study_keeps_its_searcher_when_the_file_names_none(self):
         def searcher():

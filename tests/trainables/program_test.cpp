@@ -322,8 +322,8 @@ TEST_CASE("invalid lines are refused, and the error shows their beginning", "[tr
     CHECK(mistake("{}") == "a message without 'report', 'checkpoint', 'checkpoint_done', 'failed' or 'log': '{}'");
     CHECK(mistake(R"({"report": 3})") == "'report' is not an object: '3'");
     CHECK(mistake(R"({"report": {}, "pending": -1})") == "'pending' is not a number from 0: '-1'");
-    CHECK(mistake(R"({"report": {"a": "good"}})") ==
-          "the metric 'a' of a report is neither a number nor a boolean: '\"good\"'");
+    CHECK(mistake(R"({"report": {"a": [1]}})") ==
+          "the metric 'a' of a report is neither a number, a boolean nor a text: '[1]'");
     CHECK(mistake(R"({"checkpoint": 3})") == "'checkpoint' is not a string: '3'");
     CHECK(mistake("\x01" + std::string(200, 'x')) == "a line that is no message: '?" + std::string(79, 'x') + "...'");
 }

@@ -176,7 +176,8 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     and gets the same answer. Only the metrics and the checkpoint path of rank 0 are used; other ranks may call report()
     without arguments.
 
-    metrics, more -- numbers, or one-element tensors and arrays; NaN and infinity are allowed.
+    metrics, more -- numbers, or one-element tensors and arrays; NaN and infinity are allowed. Texts become notes of the
+                     trial: report(loss=0.1, note="warm-up is over").
     checkpoint    -- state of this iteration, to resume from: either the path of a file or folder that is complete when
                      report() is called (rank 0's counts), or a function f(folder) that saves below `folder`. The
                      function is called only when the state is needed, and then on every rank: only rank 0 should write,
@@ -593,8 +594,8 @@ def _merged(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> Config:
     return merged
 
 
-def _number(name: str, value: Any) -> Union[bool, int, float]:
-    """`value` as a JSON number or boolean."""
+def _number(name: str, value: Any) -> Union[bool, int, float, str]:
+    """`value` as a JSON number, boolean or text."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"the name of a metric is a string, not {name!r}")
     if isinstance(value, bool):
@@ -608,6 +609,8 @@ def _number(name: str, value: Any) -> Union[bool, int, float]:
             value = value.item()
             if isinstance(value, (bool, int, float)):
                 return _number(name, value)
+        if isinstance(value, str) and name != os.environ.get("RANKTUNE_METRIC"):
+            return value
         if isinstance(value, (str, bytes)):
             raise TypeError
         return float(value)

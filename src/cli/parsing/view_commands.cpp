@@ -27,6 +27,8 @@ void ViewCommands::add(CLI::App& app) {
     add_logs(app);
     add_export(app);
     add_checkpoint(app);
+    add_note(app);
+    add_extend(app);
 }
 
 void ViewCommands::add_ls(CLI::App& app) {
@@ -154,6 +156,45 @@ void ViewCommands::add_export(CLI::App& app) {
         verb_ = [this] {
             export_.directory = directory_of(export_.directory);
             return export_study(export_);
+        };
+    });
+}
+
+void ViewCommands::add_extend(CLI::App& app) {
+    auto* verb = app.add_subcommand("extend", "Longer training for some trials, as a study of their own");
+    add_study(verb, study_);
+    verb->add_option("TRIAL", extend_.trials, "Numbers of trials; or best, or best 3: the three best")
+        ->required()
+        ->type_name("")
+        ->check(trial_or_best());
+    verb->add_option("--max-iterations", extend_.max_iterations, "Up to which iteration they are trained")
+        ->required()
+        ->type_name("N")
+        ->transform(whole_number(1, "a number of iterations"));
+    verb->add_option("-o,--output", extend_.output, "Directory of the new study (default: STUDY-extended)")
+        ->type_name("DIR")
+        ->check(no_empty_path());
+    verb->callback([this] {
+        verb_ = [this] {
+            extend_.directory = directory_of(study_);
+            return extend(extend_);
+        };
+    });
+}
+
+void ViewCommands::add_note(CLI::App& app) {
+    auto* verb = app.add_subcommand("note", "Write a note or a tag to a trial, or show its notes");
+    add_study(verb, study_);
+    add_trial(verb, note_.trial);
+    verb->add_option("TEXT", note_.text, "The note")->type_name("");
+    verb->add_option("-t,--tag", note_.tags, "A tag to put on, for `status --filter \"'NAME' in tags\"`")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
+    verb->add_option("--untag", note_.untag, "A tag to take off")->type_name("NAME")->allow_extra_args(false);
+    verb->callback([this] {
+        verb_ = [this] {
+            note_.directory = directory_of(study_);
+            return note(note_);
         };
     });
 }

@@ -33,6 +33,8 @@ class ViewCommands {
     void add_logs(CLI::App& app);
     void add_export(CLI::App& app);
     void add_checkpoint(CLI::App& app);
+    void add_note(CLI::App& app);
+    void add_extend(CLI::App& app);
 
     std::function<int()>& verb_;
     std::string study_; ///< STUDY
@@ -47,6 +49,8 @@ class ViewCommands {
     ServeArguments serve_;
     ExportArguments export_;
     CheckpointArguments checkpoint_;
+    NoteArguments note_;
+    ExtendArguments extend_;
     std::string checkpoint_format_ = "safetensors";
 };
 

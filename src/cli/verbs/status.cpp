@@ -47,7 +47,10 @@ report::TableRequest request_of(const StatusArguments& arguments) {
 /// The head of the screen and its table.
 std::string screen_of(report::FollowedStudy& study, const report::TableRequest& request, const report::Live& live,
                       const report::Style& style) {
-    const report::TrialTable table(study.tuner(), request, live.interrupted, style);
+    const studydir::Notes notes = studydir::Notes::read(storage::posix_file_system(), {live.directory});
+    report::TableRequest with_notes = request;
+    with_notes.notes = &notes;
+    const report::TrialTable table(study.tuner(), with_notes, live.interrupted, style);
     const report::LastMetrics none;
     return report::live_head(study.tuner(), live, style) +
            table.text(table.needs_metrics() ? study.metrics() : none, live.directory) +

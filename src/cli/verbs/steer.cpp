@@ -6,9 +6,6 @@
 #include <string>
 #include <thread>
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include "cli/study_input.hpp"
@@ -35,13 +32,7 @@ using namespace std::chrono_literals;
 constexpr auto answer_patience = 15s;
 constexpr auto answer_pause = 50ms;
 
-std::string who_asks() {
-    const passwd* user = ::getpwuid(::geteuid());
-    const std::string name = user == nullptr ? std::to_string(::geteuid()) : std::string(user->pw_name);
-    return name + "@" + process::host_name();
-}
-
-/// The space never changes, so any resolved file of the study will do.
+/// The space changes at starts only.
 study::StudySpec spec_of(storage::FileSystem& files, const std::string& directory) {
     return study::parse_resolved_study(studydir::resolved_file_of(files, directory), directory + "/resolved.toml",
                                        algorithms::known_algorithms());
@@ -109,7 +100,7 @@ int steer(const SteerArguments& arguments) {
     const std::string& directory = arguments.directory;
     report::require_study(files, directory);
     refuse_finished(files, directory);
-    study::SteeringFile request{who_asks(), {}};
+    study::SteeringFile request{process::user_at_host(), {}};
     study::Steering& ask = request.ask;
     ask.request = studydir::random_request();
     ask.verb = arguments.verb;

@@ -41,6 +41,21 @@ struct Invocation {
     std::vector<std::string> arguments; ///< as given, without the program
 };
 
+struct ExtendArguments {
+    std::string directory;
+    std::vector<std::string> trials; ///< digits; or "best", or "best" and how many
+    std::uint32_t max_iterations = 0;
+    std::string output; ///< empty: <directory>-extended
+};
+
+struct NoteArguments {
+    std::string directory;
+    std::string trial;              ///< digits, or "best"
+    std::string text;               ///< empty: none
+    std::vector<std::string> tags;  ///< to put on
+    std::vector<std::string> untag; ///< to take off
+};
+
 struct CheckpointArguments {
     std::string directory;
     std::string trial;  ///< digits, or "best"
@@ -135,6 +150,9 @@ int doctor(const std::string& directory, Format format, bool clean);
 int support(const std::string& directory, const std::string& output);
 
 int extract_checkpoint(const CheckpointArguments& arguments);
+int extend(const ExtendArguments& arguments);
+/// Adds what is given; otherwise shows what there is.
+int note(const NoteArguments& arguments);
 
 // ---- The verbs whose text comes from the program's own tables.
 

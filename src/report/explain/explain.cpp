@@ -160,6 +160,19 @@ std::uint64_t free_ranks(const StudyView& view, study::WorkerKind kind = study::
     return all - std::min(all, held);
 }
 
+/// "note      2026-11-29 ada@login1: looks overfitted"
+std::string notes_explained(const TrialView& trial, const Style& style) {
+    std::string text;
+    if (!trial.tags.empty()) text += prose("tags", base::join(trial.tags), style);
+    for (const studydir::Note& note : trial.notes) {
+        const bool by_itself = note.who == studydir::trial_itself;
+        const std::string who = by_itself ? std::string("the trial") : printable(note.who);
+        text += prose("note", note.time.substr(0, 10) + " " + who + ": " + unbroken(printable(first_line(note.text))),
+                      style);
+    }
+    return text;
+}
+
 std::string waiting_text(const StudyView& view, const TrialView& trial) {
     using study::WorkerKind;
     std::uint64_t waiting = 0;
@@ -300,6 +313,7 @@ std::string explanation(const StudyView& view, study::TrialId trial, const std::
             others_explained(view, trial, style, sources) + attempts_explained(view, trial, style, sources);
     const std::string& message = view.trials[trial.value()].message;
     if (!message.empty()) text += prose("message", unbroken(printable(first_line(message))), style);
+    text += notes_explained(view.trials[trial.value()], style);
     text += prose("now",
                   now_text(view, trial, directory, is_run && view.simulated.empty()) +
                       sources({view.trials[trial.value()].closed}),

@@ -159,6 +159,9 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     if (repeats > 1) trial["repeats_of"] = tuner::first_repeat(id, repeats).value();
     trial["checkpoints"] = checkpoints;
     trial["attempts"] = runs;
+    if (const auto tags = study.notes.tags(id); !tags.empty()) trial["tags"] = tags;
+    for (const studydir::Note& note : study.notes.of(id))
+        if (!note.text.empty()) trial["notes"].push_back({{"time", note.time}, {"who", note.who}, {"note", note.text}});
     trial["created"] = seconds(t.created);
     trial["start"] = attempts.empty() ? Json(nullptr) : Json(seconds(t.started));
     trial["end"] = closed ? Json(seconds(t.ended)) : Json(nullptr);
@@ -226,6 +229,7 @@ void write_header(std::ostream& out, std::vector<std::string> columns, const std
 } // namespace
 
 nlohmann::ordered_json json_of(const space::Value& value) {
+    if (value.is_none()) return nullptr;
     if (value.is_bool()) return value.as_bool();
     if (value.is_int()) return value.as_int();
     if (value.is_double()) return number(value.as_double());

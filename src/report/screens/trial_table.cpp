@@ -67,8 +67,15 @@ bool comes_before(const space::Value& a, const space::Value& b) {
     return kind(a) < kind(b);
 }
 
+std::string newest_note(const studydir::Notes& notes, TrialId trial) {
+    std::string text;
+    for (const studydir::Note& note : notes.of(trial))
+        if (!note.text.empty()) text = note.text;
+    return text;
+}
+
 /// The fields that every study has.
-std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
+std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted, const studydir::Notes* notes) {
     const auto* state = &tuner.state();
     const bool program = tuner.spec().trainable.program.has_value();
     const auto trial = [state](TrialId id) -> const Trial& { return state->trial(id); };
@@ -116,6 +123,16 @@ std::vector<Field> own_fields(const tuner::Tuner& tuner, bool interrupted) {
     words("took_over", [](const Trial& t) { return takeover_text(t); });
     fields.back().title = "took over";
     fields.back().limit = two_numbers;
+    if (notes == nullptr) return fields;
+    fields.push_back({"tags", [=](TrialId id) { return base::join(notes->tags(id)); },
+                      [=](TrialId id) -> std::optional<space::Value> {
+                          space::Value::List tags;
+                          for (std::string& tag : notes->tags(id)) tags.emplace_back(std::move(tag));
+                          return space::Value(std::move(tags));
+                      },
+                      true});
+    fields.push_back({"note", [=](TrialId id) { return newest_note(*notes, id); },
+                      [=](TrialId id) { return std::optional<space::Value>(newest_note(*notes, id)); }, true});
     return fields;
 }
 
@@ -144,7 +161,7 @@ Field parameter_field(const tuner::State* state, const std::string& name) {
 } // namespace
 
 TrialTable::TrialTable(const tuner::Tuner& tuner, const TableRequest& request, bool interrupted, const Style& style)
-    : tuner_(tuner), request_(request), style_(style), own_(own_fields(tuner, interrupted)) {
+    : tuner_(tuner), request_(request), style_(style), own_(own_fields(tuner, interrupted, request.notes)) {
     add_metrics();
     for (const auto& parameter : tuner_.spec().space.parameters())
         parameters_.push_back(parameter_field(&tuner_.state(), parameter.name));

@@ -13,6 +13,7 @@
 #include "report/screens/text_table.hpp"
 #include "report/view/last_metrics.hpp"
 #include "report/view/trial_filter.hpp"
+#include "studydir/notes.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {
@@ -25,8 +26,9 @@ struct TableRequest {
     std::string sort = {};                 ///< a name, or NAME:desc; empty: running trials first, then by the metric
     std::string filter = {};               ///< a condition (TrialFilter); empty: all trials
     std::size_t max_rows = 20;
-    bool offers = false;       ///< tells below the table how to see more columns
-    bool wide_metrics = false; ///< metrics beside the objective, too, where there is room
+    bool offers = false;                    ///< tells below the table how to see more columns
+    const studydir::Notes* notes = nullptr; ///< outlives the table; null: there are none
+    bool wide_metrics = false;              ///< metrics beside the objective, too, where there is room
 };
 
 class TrialTable {

@@ -23,7 +23,10 @@ class FollowedHistory {
 
     [[nodiscard]] const tuner::Tuner& tuner() const { return *study_.tuner; }
     [[nodiscard]] const storage::JournalSummary& journal() const { return follower_->read(); }
-    [[nodiscard]] StudyView view() const { return study_view(study_, history_); }
+    [[nodiscard]] StudyView view() {
+        study_.notes = studydir::Notes::read(files_, {directory_});
+        return study_view(study_, history_);
+    }
 
   private:
     void load();

@@ -57,6 +57,7 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
         if (history != nullptr) history->add(record, number, grown.tuner());
     });
     loaded.tuner = grown.take();
+    loaded.notes = studydir::Notes::read(files, {directory});
     if (!loaded.tuner) throw base::UsageError("the study in '" + directory + "' has not begun: its journal is empty");
     return loaded;
 }

@@ -12,6 +12,7 @@
 #include "report/view/history.hpp"
 #include "report/view/origins.hpp"
 #include "storage/journal/journal.hpp"
+#include "studydir/notes.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {
@@ -37,6 +38,7 @@ struct LoadedStudy {
     std::vector<std::vector<study::RankInfo>> workers; ///< by incarnation, from 1
     std::vector<std::string> began;                    ///< wall time of each incarnation
     Origins origins;
+    studydir::Notes notes;
 
     /// Adds a record with its number to starts, ranks, workers, began and origins; the tuner is not changed.
     void add(const study::Record& record, std::uint64_t number);

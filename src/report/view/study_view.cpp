@@ -297,6 +297,11 @@ StudyView view_without_curves(const LoadedStudy& study, const History& history) 
     view.trials.reserve(trials.size());
     for (std::uint32_t i = 0; i < trials.size(); ++i)
         view.trials.push_back(trial_view(trials[i], study::TrialId{i}, history));
+    for (std::uint32_t i = 0; i < trials.size(); ++i) {
+        view.trials[i].tags = study.notes.tags(study::TrialId{i});
+        std::ranges::copy_if(study.notes.of(study::TrialId{i}), std::back_inserter(view.trials[i].notes),
+                             [](const studydir::Note& note) { return !note.text.empty(); });
+    }
     view.origins = study.origins;
     view.best_steps = history.best();
     view.starts = history.starts();

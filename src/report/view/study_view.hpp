@@ -45,6 +45,8 @@ struct TrialView {
     space::Configuration configuration;      ///< of its best report
     std::vector<GenerationView> generations; ///< oldest first; empty: it took over no state
     std::vector<CurvePoint> curve;
+    std::vector<std::string> tags;
+    std::vector<studydir::Note> notes; ///< without tags, the oldest first
 };
 
 /// Weights that a trial trained from one of its iterations to another (lineage.hpp), as a value.

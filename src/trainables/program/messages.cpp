@@ -50,18 +50,19 @@ std::string quote_non_finite(std::string_view line) {
     return out;
 }
 
-double metric_value(const std::string& name, const Json& value) {
-    if (value.is_number()) return value.get<double>();
-    if (value.is_boolean()) return value.get<bool>() ? 1.0 : 0.0;
-    if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
-    if (value.is_string()) {
-        const auto& text = value.get_ref<const std::string&>();
-        if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
-        if (text == "Infinity") return std::numeric_limits<double>::infinity();
-        if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
-    }
-    throw base::FormatError("the metric '" + name +
-                            "' of a report is neither a number nor a boolean: " + shown(value.dump()));
+void take_value(const std::string& name, const Json& value, ProgramReport& report) {
+    const auto number = [&](double metric) { report.metrics.emplace_back(name, metric); };
+    if (value.is_number()) return number(value.get<double>());
+    if (value.is_boolean()) return number(value.get<bool>() ? 1.0 : 0.0);
+    if (value.is_null()) return number(std::numeric_limits<double>::quiet_NaN());
+    if (!value.is_string())
+        throw base::FormatError("the metric '" + name +
+                                "' of a report is neither a number, a boolean nor a text: " + shown(value.dump()));
+    const auto& text = value.get_ref<const std::string&>();
+    if (text == "NaN") return number(std::numeric_limits<double>::quiet_NaN());
+    if (text == "Infinity") return number(std::numeric_limits<double>::infinity());
+    if (text == "-Infinity") return number(-std::numeric_limits<double>::infinity());
+    report.texts.emplace_back(name, text);
 }
 
 std::string text_of(const Json& value, const char* what) {
@@ -79,8 +80,7 @@ ProgramReport parse_report(const Json& message, std::vector<std::string>& unknow
     for (const auto& [key, value] : message.items()) {
         if (key == "report") {
             if (!value.is_object()) throw base::FormatError("'report' is not an object: " + shown(value.dump()));
-            for (const auto& [name, metric] : value.items())
-                report.metrics.emplace_back(name, metric_value(name, metric));
+            for (const auto& [name, metric] : value.items()) take_value(name, metric, report);
         } else if (key == "checkpoint") {
             if (!value.is_null()) report.checkpoint = text_of(value, "checkpoint");
         } else if (key == "pending") {
@@ -112,6 +112,7 @@ void add_nested(Json& at, std::string_view name, const Json& value) {
 }
 
 Json json_of(const space::Value& value) {
+    if (value.is_none()) return nullptr;
     if (value.is_bool()) return value.as_bool();
     if (value.is_int()) return value.as_int();
     if (value.is_double()) return value.as_double();

@@ -18,10 +18,11 @@ namespace ranktune::trainables {
 /// An iteration is complete on this rank.
 struct ProgramReport {
     Metrics metrics;
-    std::optional<std::string> checkpoint; ///< state after this iteration, saved already or `pending`
-    std::optional<std::uint64_t> pending;  ///< this rank's part is being written; ProgramDone with this number follows
-    bool can_save = false;                 ///< the program saves when it is told to pause
-    bool can_go_on = false;                ///< told to save, it can also go on afterwards
+    std::vector<std::pair<std::string, std::string>> texts; ///< side values that are no numbers, by name
+    std::optional<std::string> checkpoint;                  ///< state after this iteration, saved already or `pending`
+    std::optional<std::uint64_t> pending; ///< this rank's part is being written; ProgramDone with this number follows
+    bool can_save = false;                ///< the program saves when it is told to pause
+    bool can_go_on = false;               ///< told to save, it can also go on afterwards
     bool exploits =
         false; ///< told to exploit, the program goes on in the same process, with the state that it is given
     std::optional<base::Iteration> iteration; ///< by the program's count

@@ -105,6 +105,7 @@ class ProgramBody final : public TrialBody {
     void take_printed();
     void on_message(trainables::ProgramReport report);
     void reported(trainables::ProgramReport report);
+    void keep_texts(const std::vector<std::pair<std::string, std::string>>& texts);
     void on_message(trainables::ProgramSaved saved);
     void on_message(trainables::ProgramDone done);
     void on_message(trainables::ProgramFailed failed);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// extend: longer training for some trials, as a study of their own.
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "cli/checks/missing_records.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "cli/version.hpp"
+#include "ranktune/base/error.hpp"
+#include "report/explain/next_steps.hpp"
+#include "report/view/load.hpp"
+#include "studydir/extension.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+/// The trials with a result, the best first.
+std::vector<base::TrialId> by_result(const tuner::Tuner& tuner) {
+    const auto& trials = tuner.state().trials;
+    std::vector<base::TrialId> ids;
+    for (std::uint32_t i = 0; i < trials.size(); ++i)
+        if (trials[i].reported && std::isfinite(trials[i].best)) ids.emplace_back(i);
+    const study::Mode mode = tuner.spec().objective.mode;
+    std::ranges::sort(ids, [&](base::TrialId a, base::TrialId b) {
+        return study::better({study::score(trials[a.value()].best, mode), a},
+                             {study::score(trials[b.value()].best, mode), b});
+    });
+    return ids;
+}
+
+/// `best`, `best 3`, or numbers.
+std::vector<base::TrialId> wanted_trials(const tuner::Tuner& tuner, const ExtendArguments& arguments) {
+    const auto& words = arguments.trials;
+    if (words[0] == "best" && words.size() <= 2) {
+        const std::size_t count = words.size() == 2 ? std::stoul(words[1]) : 1;
+        std::vector<base::TrialId> ids = by_result(tuner);
+        if (count == 0 || ids.size() < count)
+            throw base::UsageError(fmt::format("best {}: {} of the study have a result", count, ids.size()));
+        ids.resize(count);
+        return ids;
+    }
+    std::vector<base::TrialId> ids;
+    for (const std::string& word : words) {
+        if (word == "best") throw base::UsageError("give numbers of trials, or best, or best and how many of the best");
+        const base::TrialId id = report::trial_named(tuner.state(), word, arguments.directory);
+        if (std::ranges::find(ids, id) != ids.end()) throw base::UsageError("trial #" + word + " is given twice");
+        ids.push_back(id);
+    }
+    return ids;
+}
+
+} // namespace
+
+int extend(const ExtendArguments& arguments) {
+    auto& files = storage::posix_file_system();
+    const MissingRecords missing(arguments.directory);
+    const report::LoadedStudy study = report::load_state(files, arguments.directory);
+    missing.tell(study.journal);
+    studydir::ExtensionRequest request;
+    request.from = std::filesystem::absolute(arguments.directory).lexically_normal().string();
+    if (request.from.ends_with('/')) request.from.pop_back();
+    request.to = std::filesystem::absolute(arguments.output.empty() ? request.from + "-extended" : arguments.output)
+                     .lexically_normal()
+                     .string();
+    request.name = study.tuner->spec().name + "-extended";
+    request.trials = wanted_trials(*study.tuner, arguments);
+    request.max_iterations = arguments.max_iterations;
+    request.version = version();
+    const auto trials = studydir::extend_study(files, *study.tuner, request);
+    for (std::uint32_t i = 0; i < trials.size(); ++i) {
+        const auto& each = trials[i];
+        if (each.iteration > 0)
+            std::cout << fmt::format("trial #{} goes on as #{} from iteration {} to {}\n", each.was.value(), i,
+                                     each.iteration, request.max_iterations);
+        else
+            std::cout << fmt::format(
+                "trial #{} begins again as #{}, for no checkpoint of it was kept ([checkpoint] of "
+                "the study file says which are)\n",
+                each.was.value(), i);
+    }
+    const std::string to = arguments.output.empty() ? arguments.directory + "-extended" : arguments.output;
+    std::cout << fmt::format("made {}. To train: {}\n", to, report::going_on(to));
+    return 0;
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "studydir/notes.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/utf8.hpp"
+
+namespace ranktune::studydir {
+namespace {
+
+using Json = nlohmann::json;
+
+std::optional<Note> note_in(const std::string& line) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("trial") || !json["trial"].is_number_unsigned()) return {};
+    const auto text = [&](const char* key) {
+        return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
+    };
+    Note note{text("time"), text("who"), base::TrialId{json["trial"].get<std::uint32_t>()}};
+    note.text = text("note");
+    note.tag = text("tag");
+    note.off = json.value("off", false);
+    if (note.text.empty() == note.tag.empty()) return {};
+    return note;
+}
+
+[[noreturn]] void note_failed(const char* what, const std::string& path) {
+    throw base::IoError(what, path, std::error_code(errno, std::generic_category()));
+}
+
+void require_note(const Note& note) {
+    constexpr std::string_view in_tags = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/";
+    if (note.tag.empty() && note.text.empty()) throw base::UsageError("the note is empty: say something");
+    if (note.text.size() > longest_note)
+        throw base::UsageError("the note has " + std::to_string(note.text.size()) + " bytes; at most " +
+                               std::to_string(longest_note));
+    if (note.tag.size() > longest_tag || note.tag.find_first_not_of(in_tags) != std::string::npos)
+        throw base::UsageError("the tag '" + note.tag +
+                               "' has more than letters, digits, _ - . : and /, or more than " +
+                               std::to_string(longest_tag) + " of them");
+}
+
+} // namespace
+
+Notes Notes::read(storage::FileSystem& files, const StudyDirectory& directory) {
+    Notes notes;
+    notes.add(files, directory.notes_file());
+    for (const std::string& name : files.list(directory.logs()))
+        if (name.starts_with("notes-")) notes.add(files, directory.logs() + "/" + name);
+    return notes;
+}
+
+void Notes::add(storage::FileSystem& files, const std::string& path) {
+    if (!files.exists(path)) return;
+    constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20U;
+    const std::string text = storage::read_text(files, path, most_bytes);
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        auto note = note_in(text.substr(begin, end - begin));
+        begin = end + 1;
+        if (!note) continue;
+        auto& own = by_trial_[note->trial];
+        const auto same = [&](const Note& other) { return other.who == note->who && other.text == note->text; };
+        if (note->who != trial_itself || std::ranges::none_of(own, same)) own.push_back(*std::move(note));
+    }
+}
+
+const std::vector<Note>& Notes::of(base::TrialId trial) const {
+    static const std::vector<Note> none;
+    const auto found = by_trial_.find(trial);
+    return found == by_trial_.end() ? none : found->second;
+}
+
+std::vector<std::string> Notes::tags(base::TrialId trial) const {
+    std::set<std::string> tags;
+    for (const Note& note : of(trial)) {
+        if (note.tag.empty()) continue;
+        if (note.off)
+            tags.erase(note.tag);
+        else
+            tags.insert(note.tag);
+    }
+    return {tags.begin(), tags.end()};
+}
+
+void append_note(const std::string& path, const Note& note) {
+    require_note(note);
+    Json json{{"time", note.time}, {"who", base::as_utf8(note.who)}, {"trial", note.trial.value()}};
+    if (!note.text.empty()) json["note"] = base::as_utf8(note.text);
+    if (!note.tag.empty()) json["tag"] = note.tag;
+    if (note.off) json["off"] = true;
+    const std::string line = json.dump() + "\n";
+    const storage::FileDescriptor file(
+        ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!file) note_failed("cannot write", path);
+    // A line that an earlier writer left without an end must not take this one with it.
+    char last = '\n';
+    const off_t size = ::lseek(file.get(), 0, SEEK_END);
+    if (size > 0) {
+        const storage::FileDescriptor reader(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        if (reader && ::pread(reader.get(), &last, 1, size - 1) != 1) last = '\n';
+    }
+    const std::string whole = last == '\n' ? line : "\n" + line;
+    if (::write(file.get(), whole.data(), whole.size()) != static_cast<ssize_t>(whole.size()))
+        note_failed("cannot write", path);
+    if (::fdatasync(file.get()) != 0) note_failed("cannot sync", path);
+}
+
+} // namespace ranktune::studydir
