@@ -1,16 +1,20 @@
 // A page of `ranktune serve` follows its study: events name new versions, and the page is built again from new data. Not while somebody
 // has selected something in it: then a button says that there is more.
 
-function followStudy(store, rebuild) {
+// Of `ranktune serve`; null in a report.
+function livePlaces() {
   const meta = document.querySelector('meta[name="ranktune-live"]');
-  if (!meta) return;
-  let shown = Number(meta.dataset.version);
+  return meta && meta.dataset;
+}
+
+function followStudy(places, store, rebuild) {
+  let shown = Number(places.version);
   let newest = shown;
   let busy = false;
   const text = element("span", { role: "status" }, "live");
   const button = element("button", { type: "button", id: "show-news", hidden: true, click: () => update() }, "Show");
   const bar = element("div", { id: "live" }, text, " ", button);
-  document.body.prepend(bar);
+  document.body.prepend(bar, steering.node);
 
   const say = (words, offers) => {
     text.textContent = words;
@@ -21,7 +25,7 @@ function followStudy(store, rebuild) {
     busy = true;
     try {
       const version = newest;
-      const response = await fetch(meta.dataset.data);
+      const response = await fetch(places.data);
       if (!response.ok) throw new Error(response.statusText);
       document.getElementById("data").textContent = await response.text();
       const place = window.scrollY;
@@ -36,6 +40,7 @@ function followStudy(store, rebuild) {
     busy = false;
   }
   const follow = (version) => {
+    steering.refresh();
     newest = version;
     if (version === shown) return;
     const { selected, picked } = store();
@@ -43,7 +48,7 @@ function followStudy(store, rebuild) {
     else update();
   };
   const connect = () => {
-    const events = new EventSource(meta.dataset.events);
+    const events = new EventSource(places.events);
     events.onmessage = (event) => follow(Number(event.data));
     events.onerror = () => {
       say("not connected: the page shows what was known last", false);
