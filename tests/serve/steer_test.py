@@ -312,6 +312,7 @@ class Controls(Steer):
         self.assertEqual(self.post({"verb": "cancel", "trial": 2}), (200, "accepted  cancel trial #2"))
         self.wait_until(lambda: self.json("export", "one")["trials"][2]["state"] == "stopped", "the end of trial 2")
         self.assertEqual(self.post({"verb": "resume", "trial": 0}), (200, "accepted  resume trial #0"))
+        self.wait_until(lambda: self.live()["waiting"] == 1, "its wait for ranks")
         self.assertEqual(self.post({"verb": "cancel", "trial": 1}), (200, "accepted  cancel trial #1"))
         self.wait_until(lambda: self.trial(0) is not None and self.trial(0)["state"] == "running", "the trial that was resumed")
         self.assertEqual(self.post({"verb": "add", "settings": ["lr=0.25"]})[1], "accepted  add 1 trial: lr=0.25")
@@ -357,7 +358,7 @@ class Controls(Steer):
             self.wait_until(lambda: len(self.asked("one")) == 4, "the requests")
             status, words = self.post({"verb": "resume", "trial": 0})
             self.assertTrue(status == 503 and "earlier requests wait" in words or answers, words)  # (or one of them has waited for 15 s)
-            self.assertEqual(self.live()["all"], 2)
+            self.assertEqual(self.live()["on_ranks"], 2)
             self.assertEqual(self.get(self.port, f"/{self.token}/study/0")[0].status, 200)
         finally:
             os.kill(pid, signal.SIGCONT)
@@ -372,15 +373,27 @@ class InABrowser(Steer):
         return f'#live-trials li[data-trial="{trial}"]'
 
     def press(self, selector, text):
-        """A click on the button with this text, where a finger can meet it on a narrow screen."""
-        found = f"[...document.querySelectorAll({json.dumps(selector + ' button')})].findIndex(each => each.textContent === {json.dumps(text)})"
-        self.browser.wait_for(f"{found} >= 0", seconds=SECONDS)
-        left, top, width, height = self.browser.place(selector + " button", self.browser.run(found))
+        """A click on the button with this text, where a finger meets it and nothing else. In one step: rows may move meanwhile."""
+        found = f"[...document.querySelectorAll({json.dumps(selector + ' button')})].find(each => each.textContent === {json.dumps(text)})"
+        self.browser.wait_for(found, seconds=SECONDS)
+        left, right, height, met = self.browser.run(f"""(() => {{
+          const button = {found};
+          button.scrollIntoView({{block: "center"}});
+          const box = button.getBoundingClientRect();
+          const met = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2) === button;
+          button.focus();
+          button.click();
+          return [box.left, box.right, box.height, met];
+        }})()""")
+        self.assertTrue(met, f"something covers {text}")
         self.assertGreaterEqual(left, 0)
-        self.assertLessEqual(left + width, self.browser.run("innerWidth"))
+        self.assertLessEqual(right, self.browser.run("innerWidth"))
         if self.width < 600:
             self.assertGreaterEqual(height, 44, text)
-        self.browser.click(selector + " button", self.browser.run(found))
+
+    def pick_a_trial(self):
+        """A click on the first row of the table, as often as the page is built anew before it takes effect."""
+        self.browser.wait_for("(document.querySelector('#trials tbody tr').click(), document.querySelector('[aria-label=\"One trial\"] h3') !== null)", seconds=SECONDS)
 
     def says(self, words):
         self.browser.wait_for(f"document.querySelector('#said pre').textContent.includes({json.dumps(words)})", seconds=SECONDS)
@@ -421,6 +434,7 @@ class InABrowser(Steer):
             self.picture("paused")
             self.press(self.row(0), "Resume")
             self.says("accepted  resume trial #0")
+            self.shows(self.row(0), "#0 waits for ranks")
             # What ends work is asked twice, and No is what Enter and Escape choose.
             self.press(self.row(1), "Cancel")
             self.shows(self.row(1), "Cancel trial 1? It ends for good.")
@@ -439,7 +453,8 @@ class InABrowser(Steer):
             self.press("#steer > .controls", "Add a trial")
             self.press("#add-trial", "Add it")
             self.says("add: give at least one value")
-            browser.click("#add-trial input")
+            browser.run("document.querySelector('#add-trial input').focus()")
+            self.assertEqual(browser.run("document.activeElement.name"), "lr")
             browser.type("7")
             self.press("#add-trial", "Add it")
             self.says("lr: 7.0 is no value of loguniform(0.0001, 1.0)")
@@ -462,7 +477,7 @@ class InABrowser(Steer):
             self.press("#trial-log", "Close")
             self.assertTrue(browser.run("document.getElementById('trial-log').hidden"))
             # The same controls stand beside a trial that is picked in the table; one that has ended has its log.
-            browser.click("#trials tbody tr")
+            self.pick_a_trial()
             picked = browser.run("document.querySelector('[aria-label=\"One trial\"] h3').textContent.match(/#(\\d+)/)[1]")
             self.press('[aria-label="One trial"] .buttons', "Log")
             self.shows("#trial-log pre", f"trial #{picked}: ")
@@ -497,7 +512,7 @@ class InABrowser(Steer):
             browser.wait_for("document.documentElement?.dataset.ready === 'yes'")
             self.shows("#steer .warning", "No controls: the study in ")
             self.assertEqual(browser.run("[...document.querySelectorAll('#steer button')].filter(each => each.offsetParent !== null).length"), 0)
-            browser.click("#trials tbody tr")
+            self.pick_a_trial()
             self.assertEqual(browser.run("[...document.querySelectorAll('[aria-label=\"One trial\"] .buttons button')].map(each => each.textContent)"), ["Log"])
             self.press('[aria-label="One trial"] .buttons', "Log")
             self.shows("#trial-log pre", "finished")

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -22,6 +23,7 @@ using LiveJson = nlohmann::ordered_json;
 std::string_view doing(const tuner::Trial& trial, bool runs) {
     if (trial.attempt.live && !runs) return "interrupted";
     if (trial.on_hold) return trial.attempt.live ? "pausing" : "paused by a user";
+    if (!trial.attempt.live) return "waits for ranks";
     if (trial.phase != study::TrialPhase::running || trial.verdict.verb == study::Verb::stop) return "ending";
     return trial.attempt.silent ? "starting" : "running";
 }
@@ -50,10 +52,33 @@ LiveJson live_trial(const tuner::State& state, study::TrialId id, bool runs, dou
     return json;
 }
 
+/// The trials of the panel: on ranks, paused by a user, waiting to go on.
+struct Shown {
+    std::vector<study::TrialId> on_ranks;
+    std::vector<study::TrialId> held;
+    std::vector<study::TrialId> waiting;
+};
+
+Shown shown_of(const tuner::State& state) {
+    Shown shown;
+    for (std::uint32_t i = 0; i < state.trials.size() && !state.ended; ++i) {
+        const tuner::Trial& trial = state.trial(study::TrialId{i});
+        const bool waits = trial.phase == study::TrialPhase::waiting && trial.attempt.id.value() != 0;
+        if (trial.attempt.live)
+            shown.on_ranks.emplace_back(i);
+        else if (trial.on_hold)
+            shown.held.emplace_back(i);
+        else if (waits)
+            shown.waiting.emplace_back(i);
+    }
+    return shown;
+}
+
 } // namespace
 
 std::string live_data(const tuner::Tuner& tuner, const Standing& standing, double now) {
     const tuner::State& state = tuner.state();
+    const Shown shown = shown_of(state);
     const std::chrono::system_clock::time_point wall{
         std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::duration<double>(now))};
     LiveJson json = {{"standing", base::escaped(standing.text)},
@@ -62,16 +87,14 @@ std::string live_data(const tuner::Tuner& tuner, const Standing& standing, doubl
                      {"stopping", standing.runs ? base::escaped(stopping_text(state, wall)) : std::string()},
                      {"metric", base::escaped(tuner.spec().objective.metric)},
                      {"most", tuner.spec().max_iterations},
-                     {"all", 0},
+                     {"on_ranks", shown.on_ranks.size()},
+                     {"held", shown.held.size()},
+                     {"waiting", shown.waiting.size()},
                      {"trials", LiveJson::array()}};
-    std::size_t all = 0;
-    for (std::uint32_t i = 0; i < state.trials.size() && !state.ended; ++i) {
-        const study::TrialId id{i};
-        const tuner::Trial& trial = state.trial(id);
-        if (!trial.attempt.live && !trial.on_hold) continue;
-        if (++all <= most_live_trials) json["trials"].push_back(live_trial(state, id, standing.runs, now));
-    }
-    json["all"] = all;
+    for (const auto* ids : {&shown.on_ranks, &shown.held, &shown.waiting})
+        for (const study::TrialId id : *ids)
+            if (json["trials"].size() < most_live_trials)
+                json["trials"].push_back(live_trial(state, id, standing.runs, now));
     return json.dump(-1, ' ', false, LiveJson::error_handler_t::replace);
 }
 

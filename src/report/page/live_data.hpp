@@ -19,8 +19,8 @@ struct Standing {
     std::string closed; ///< why nobody can steer it from here; empty: it can be steered
 };
 
-/// JSON: how the study stands, and each trial that holds ranks or that a user has paused. `now`: seconds since 1970.
-/// Read by src/report/page/steer.js.
+/// JSON: how the study stands, and the trials that hold ranks, that a user has paused, or that have begun and wait for
+/// ranks, in this order. `now`: seconds since 1970. Read by src/report/page/steer.js.
 [[nodiscard]] std::string live_data(const tuner::Tuner& tuner, const Standing& standing, double now);
 
 } // namespace ranktune::report

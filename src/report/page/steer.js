@@ -48,7 +48,7 @@ function agoText(seconds) {
   return seconds < 60 ? `${Math.round(seconds)} s ago` : `${durationText(seconds)} ago`;
 }
 
-// One trial that holds ranks, or that a user has paused.
+// One trial that holds ranks, or waits to go on.
 class LiveRow {
   constructor(panel, trial) {
     this.panel = panel;
@@ -133,7 +133,9 @@ class SteerPanel {
   show(live) {
     this.live = live;
     this.since = performance.now();
-    this.state.textContent = `${live.all === 0 ? "No trial is on ranks" : countText(live.all, "trial")} · ${live.standing}`;
+    const counts = [[live.on_ranks, "on ranks"], [live.held, "paused by a user"], [live.waiting, "waiting for ranks"]];
+    const count = counts.filter(([number], i) => i === 0 || number > 0).map(([number, words], i) => (i === 0 ? `${countText(number, "trial")} ${words}` : `${number.toLocaleString("en")} ${words}`)).join(", ");
+    this.state.textContent = `${count} · ${live.standing}`;
     const notes = [live.closed && `No controls: ${live.closed}.`, live.stopping, !live.closed && !live.runs && "Nothing runs now: requests take effect when the study goes on."];
     this.note.textContent = notes.filter((each) => each).join(" ");
     this.note.hidden = this.note.textContent === "";
@@ -141,7 +143,8 @@ class SteerPanel {
     this.showRows(live);
     this.study.update();
     if (this.detail) this.detail.update();
-    this.more.textContent = live.all > live.trials.length ? `and ${(live.all - live.trials.length).toLocaleString("en")} more: click a trial in the table for its controls` : "";
+    const more = live.on_ranks + live.held + live.waiting - live.trials.length;
+    this.more.textContent = more > 0 ? `and ${more.toLocaleString("en")} more: click a trial in the table for its controls` : "";
     this.tick();
   }
 
@@ -157,10 +160,12 @@ class SteerPanel {
       row.node.remove();
       this.rows.delete(trial);
     }
+    const focused = document.activeElement;
     rows.forEach((row, i) => {
       this.rows.set(row.trial, row);
       if (this.list.children[i] !== row.node) this.list.insertBefore(row.node, this.list.children[i] || null);
     });
+    if (focused !== document.activeElement && this.list.contains(focused)) focused.focus({ preventScroll: true }); // a row that moves loses it
   }
 
   tick() {
