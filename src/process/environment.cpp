@@ -33,10 +33,12 @@ std::string environment_variable(const std::string& name) {
     return value != nullptr ? value : "";
 }
 
-std::string user_at_host() {
-    const passwd* user = ::getpwuid(::geteuid());
-    const std::string name = user == nullptr ? std::to_string(::geteuid()) : std::string(user->pw_name);
-    return name + "@" + host_name();
+const std::string& user_at_host() {
+    static const std::string who = [] {
+        const passwd* user = ::getpwuid(::geteuid());
+        return (user == nullptr ? std::to_string(::geteuid()) : std::string(user->pw_name)) + "@" + host_name();
+    }();
+    return who;
 }
 
 std::string host_name() {

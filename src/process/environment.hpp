@@ -18,8 +18,8 @@ namespace ranktune::process {
 
 /// This node's name: SLURMD_NODENAME (several nodes of a test bed may share a host name), otherwise the host name.
 [[nodiscard]] std::string host_name();
-/// "ada@login1"
-[[nodiscard]] std::string user_at_host();
+/// "ada@login1". Looked up once: getpwuid is not for several threads.
+[[nodiscard]] const std::string& user_at_host();
 /// Memory that the processes of this job may use on this node, in bytes: the node's, or the limit of the process's
 /// control group (version 2) if that is less.
 [[nodiscard]] std::uint64_t memory_bytes();

@@ -2,8 +2,9 @@
 #pragma once
 // An HTTP server for pages on this machine: one thread has all connections, a few others call the handler.
 //
-// It knows GET, and closes a connection after its reply. Only a whole head gets a thread, so connections that are open
-// and say little cost a descriptor each: where there are too many, the one that has waited longest makes room.
+// It knows GET and POST, and closes a connection after its reply. Only a whole request gets a thread, so connections
+// that are open and say little cost a descriptor each: where there are too many, the one that has waited longest makes
+// room.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +16,17 @@
 
 namespace ranktune::serve {
 
+inline constexpr std::size_t most_body_bytes = std::size_t{64} << 10U;
+
 struct Request {
-    std::string path; ///< "/study/0", without the query
-    std::string host; ///< the header Host
+    bool post = false;        ///< else GET
+    std::string path;         ///< "/study/0", without the query
+    std::string host;         ///< the header Host
+    std::string origin;       ///< Origin: which page asks, as the browser says; empty: not sent, as for the next three
+    std::string fetch_site;   ///< Sec-Fetch-Site: that page beside this server
+    std::string content_type; ///< Content-Type
+    std::string steer;        ///< X-Ranktune-Steer
+    std::string body;         ///< of POST
 };
 
 struct Reply {
@@ -36,7 +45,7 @@ struct Reply {
 class Handler {
   public:
     virtual ~Handler() = default;
-    [[nodiscard]] virtual Reply get(const Request& request) = 0;
+    [[nodiscard]] virtual Reply reply(const Request& request) = 0;
     /// The version of a study, above 0; 0: not known now.
     [[nodiscard]] virtual std::uint64_t version(std::size_t study) = 0;
 };
@@ -46,9 +55,10 @@ class Handler {
 [[noreturn]] void serve_http(Handler& handler, std::uint16_t port,
                              const std::function<void(std::uint16_t port)>& listening);
 
-/// The request of a whole head; a refusal where it is none that a browser sends to a server of pages.
+/// The request of a whole head, without its body; a refusal where it is none that a browser sends to a server of pages.
 struct ReadHead {
     Request request;
+    std::size_t body_bytes = 0; ///< that follow the head
     std::optional<Reply> refusal;
 };
 [[nodiscard]] ReadHead read_head(std::string_view head);

@@ -38,7 +38,7 @@ constexpr std::size_t most_event_readers = 128;
 constexpr std::size_t most_accepted = 64; // in one round
 constexpr std::size_t most_head_bytes = std::size_t{16} << 10U;
 constexpr std::size_t handler_threads = 8; // a study of a slow file system holds one
-constexpr auto head_patience = 10s;        // for a whole head
+constexpr auto head_patience = 10s;        // for a whole head, and for a whole body
 constexpr auto reply_patience = 60s;       // for a part of the reply to be taken
 constexpr auto end_patience = 2s;          // for the end of the connection after the reply
 constexpr auto news_period = 200ms;        // between two looks for a new version
@@ -55,6 +55,9 @@ std::string_view reason(int status) {
                                                                    {403, "Forbidden"},
                                                                    {404, "Not Found"},
                                                                    {405, "Method Not Allowed"},
+                                                                   {409, "Conflict"},
+                                                                   {411, "Length Required"},
+                                                                   {413, "Content Too Large"},
                                                                    {431, "Request Header Fields Too Large"},
                                                                    {503, "Service Unavailable"}};
     const auto* const found = std::ranges::find(reasons, status, &std::pair<int, std::string_view>::first);
@@ -71,7 +74,7 @@ std::string head_of(const Reply& reply) {
         add("Content-Length", std::to_string(reply.body ? reply.body->size() : 0));
     }
     if (!reply.location.empty()) add("Location", reply.location);
-    if (reply.status == 405) add("Allow", "GET");
+    if (reply.status == 405) add("Allow", "GET, POST");
     add("Cache-Control", "no-store");
     add("Connection", "close");
     add("Referrer-Policy", "no-referrer"); // the address is the secret
@@ -143,8 +146,9 @@ class Workers {
 };
 
 struct Connection {
-    /// What is waited for: the head, the handler, the peer that takes the reply, new versions, the peer's end.
-    enum class Awaits { head, handler, taking, versions, end };
+    /// What is waited for: the head, the body, the handler, the peer that takes the reply, new versions, the peer's
+    /// end.
+    enum class Awaits { head, body, handler, taking, versions, end };
 
     explicit Connection(storage::FileDescriptor its) : socket(std::move(its)) {}
 
@@ -152,6 +156,7 @@ struct Connection {
     Awaits awaits = Awaits::head;
     Clock::time_point until = Clock::now() + head_patience;
     std::string received;
+    ReadHead head;                           ///< once it is whole
     std::string text;                        ///< to be sent, before the body
     std::shared_ptr<const std::string> body; ///< null: none
     std::size_t sent = 0;                    ///< of both
@@ -165,7 +170,9 @@ struct Connection {
         return static_cast<short>(POLLIN | (unsent() > 0 ? POLLOUT : 0));
     }
     /// Nothing is lost when it is closed: it has not asked yet, or has its reply.
-    [[nodiscard]] bool can_make_room() const { return awaits == Awaits::head || awaits == Awaits::end; }
+    [[nodiscard]] bool can_make_room() const {
+        return awaits == Awaits::head || awaits == Awaits::body || awaits == Awaits::end;
+    }
 };
 
 class Server {
@@ -247,8 +254,11 @@ class Server {
         const ssize_t size = ::recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
         if (size < 0) return errno == EAGAIN || errno == EINTR;
         if (size == 0) return false;
+        const std::string_view received(bytes.data(), static_cast<std::size_t>(size));
         if (connection.awaits == Connection::Awaits::head)
-            take_head(id, connection, std::string_view(bytes.data(), static_cast<std::size_t>(size)));
+            take_head(id, connection, received);
+        else if (connection.awaits == Connection::Awaits::body)
+            take_body(id, connection, received);
         return true;
     }
 
@@ -261,14 +271,25 @@ class Server {
         if (std::min(end, head.size()) > most_head_bytes)
             return answer(connection, text_reply(431, "the head of a request has at most 16 KiB"));
         if (end == std::string::npos) return;
-        ReadHead read = read_head(std::string_view(head).substr(0, end));
-        if (read.refusal) return answer(connection, *read.refusal);
+        connection.head = read_head(std::string_view(head).substr(0, end));
+        if (connection.head.refusal) return answer(connection, *connection.head.refusal);
+        head.erase(0, end + empty_line.size());
+        connection.awaits = Connection::Awaits::body;
+        connection.until = Clock::now() + head_patience;
+        take_body(id, connection, {});
+    }
+
+    void take_body(Id id, Connection& connection, std::string_view bytes) {
+        connection.received += bytes;
+        if (connection.received.size() < connection.head.body_bytes) return;
+        connection.received.resize(connection.head.body_bytes);
+        connection.head.request.body = std::move(connection.received);
         connection.awaits = Connection::Awaits::handler;
         connection.until = Clock::time_point::max();
-        workers_.add([this, id, request = std::move(read.request)]() -> Workers::Then {
+        workers_.add([this, id, request = std::move(connection.head.request)]() -> Workers::Then {
             Reply reply;
             try {
-                reply = handler_.get(request);
+                reply = handler_.reply(request);
             } catch (const std::exception& error) {
                 reply = text_reply(500, error.what());
             }

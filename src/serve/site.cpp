@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <random>
 #include <sstream>
 #include <utility>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "report/page/page.hpp"
 #include "report/screens/study_list.hpp"
 #include "report/screens/text.hpp"
@@ -21,6 +23,8 @@ namespace {
 constexpr auto look_period = std::chrono::seconds(1);
 /// Looking and making pages may take a twentieth of a core.
 constexpr int sparing = 20;
+/// A head may take seconds to answer; half of the threads stay free for pages.
+constexpr unsigned most_steering = 4;
 
 std::optional<std::size_t> index_of(std::string_view digits) {
     std::size_t index = 0;
@@ -96,9 +100,10 @@ void ServedStudy::look() {
     note_cost(begin);
 }
 
-std::string ServedStudy::standing() const {
-    const std::string standing = options_.standing(study_->tuner().state(), directory_);
-    return trouble_.empty() ? standing : standing + "; " + trouble_;
+report::Standing ServedStudy::standing() const {
+    report::Standing standing = options_.standing(study_->tuner().state(), directory_);
+    if (!trouble_.empty()) standing.text += "; " + trouble_;
+    return standing;
 }
 
 std::uint64_t ServedStudy::version() {
@@ -108,7 +113,7 @@ std::uint64_t ServedStudy::version() {
 }
 
 report::PageStudy ServedStudy::page_study() {
-    return {study_->view(), directory_, standing(), report::surroundings_of(files_, directory_)};
+    return {study_->view(), directory_, standing().text, report::surroundings_of(files_, directory_)};
 }
 
 std::pair<std::shared_ptr<const std::string>, std::uint64_t> ServedStudy::data() {
@@ -124,36 +129,61 @@ std::pair<std::shared_ptr<const std::string>, std::uint64_t> ServedStudy::data()
     return {data_, data_version_};
 }
 
-std::string ServedStudy::page(std::size_t index) {
+std::string ServedStudy::page(std::size_t index, const std::string& secret) {
     const std::lock_guard lock(mutex_);
     look();
     std::ostringstream out;
     const report::PageStudy one[] = {page_study()};
     report::write_page(one, made_now(), out);
     std::string page = std::move(out).str();
-    const std::string number = std::to_string(index);
+    std::string places = " data-version=\"" + std::to_string(version_) + "\"";
+    for (const char* kind : {"data", "events", "live", "log"})
+        places += std::string(" data-") + kind + "=\"../" + kind + "/" + std::to_string(index) + "\"";
+    if (!secret.empty())
+        places += " data-steer=\"../steer/" + std::to_string(index) + "\" data-secret=\"" + secret + "\"";
     replace_once(page, "default-src 'none';", "default-src 'none'; connect-src 'self';");
     replace_once(page, "<meta name=\"generator\"",
-                 "<meta name=\"ranktune-live\" data-data=\"../data/" + number + "\" data-events=\"../events/" + number +
-                     "\" data-version=\"" + std::to_string(version_) + "\">\n<meta name=\"generator\"");
+                 "<meta name=\"ranktune-live\"" + places + ">\n<meta name=\"generator\"");
     return page;
+}
+
+std::string ServedStudy::live() {
+    const std::lock_guard lock(mutex_);
+    look();
+    const auto begin = Clock::now();
+    if (live_version_ == version_ && begin < next_live_) return live_;
+    live_ = report::live_data(study_->tuner(), standing(), seconds_now());
+    live_version_ = version_;
+    next_live_ = Clock::now() + (Clock::now() - begin) * sparing;
+    return live_;
+}
+
+std::string ServedStudy::log(study::TrialId trial) {
+    const std::lock_guard lock(log_mutex_);
+    const auto begin = Clock::now();
+    if (logged_ == trial && begin < next_log_) return log_;
+    logged_.reset();
+    log_ = options_.log(directory_, trial);
+    logged_ = trial;
+    next_log_ = Clock::now() + (Clock::now() - begin) * sparing;
+    return log_;
 }
 
 std::vector<std::string> ServedStudy::row() {
     const std::lock_guard lock(mutex_);
     look();
     const report::ListedStudy study = report::listed(study_->tuner(), directory_);
-    return {directory_,
-            standing(),
-            std::to_string(study.done) + " of " + std::to_string(study.num_trials),
-            study.metrics,
-            report::best_of(study),
-            report::age_text(study, seconds_now())};
+    return {
+        directory_,    standing().text,        std::to_string(study.done) + " of " + std::to_string(study.num_trials),
+        study.metrics, report::best_of(study), report::age_text(study, seconds_now())};
 }
 
 // ---- all of them
 
-Site::Site(storage::FileSystem& files, SiteOptions options) : files_(files), options_(std::move(options)) { scan(); }
+Site::Site(storage::FileSystem& files, SiteOptions options) : files_(files), options_(std::move(options)) {
+    if (options_.steer) secret_ = random_token();
+    scan();
+}
 
 std::size_t Site::scan() {
     const auto found = options_.directories();
@@ -197,9 +227,9 @@ Reply Site::list() {
     return reply;
 }
 
-Reply Site::get(const Request& request) {
+Reply Site::reply(const Request& request) {
     if (!is_local(request.host)) return text_reply(403, "this page is for 127.0.0.1 and localhost alone");
-    if (request.path == "/favicon.ico") { // browsers ask for one, with or without the token
+    if (request.path == "/favicon.ico" && !request.post) { // browsers ask for one, with or without the token
         Reply none;
         none.status = 204;
         return none;
@@ -209,9 +239,48 @@ Reply Site::get(const Request& request) {
     if (!is_same(token, options_.token))
         return text_reply(403, "open the whole address that `ranktune serve` has printed");
     try {
-        return page(path.substr(1 + token.size()));
+        return request.post ? steer(path.substr(1 + token.size()), request) : page(path.substr(1 + token.size()));
     } catch (const base::Error& error) { // a journal that was removed or damaged
         return text_reply(500, error.what());
+    }
+}
+
+std::string Site::suspicion(const Request& request) const {
+    if (!request.fetch_site.empty() && request.fetch_site != "same-origin") return "Sec-Fetch-Site is not same-origin";
+    if (request.origin != "http://" + request.host) return "Origin is not this server";
+    const std::string_view type = request.content_type;
+    if (base::trimmed(type.substr(0, type.find(';'))) != "application/json")
+        return "Content-Type is not application/json";
+    if (!is_same(request.steer, secret_)) return "X-Ranktune-Steer is not that of a page of this server";
+    return {};
+}
+
+Reply Site::steer(std::string_view path, const Request& request) {
+    const auto slash = path.rfind('/');
+    if (path.substr(0, slash) != "/steer")
+        return text_reply(404, "nothing was changed: there is nothing to steer here");
+    if (!options_.steer)
+        return text_reply(403, "nothing was changed: this `ranktune serve` was started with --read-only");
+    if (const std::string why = suspicion(request); !why.empty())
+        return text_reply(403, "nothing was changed, because only the page of this server may steer: " + why +
+                                   ". Reload the page, and try again there");
+    const auto index = index_of(path.substr(slash + 1));
+    ServedStudy* const study = index ? at(*index) : nullptr;
+    if (study == nullptr) return text_reply(404, "there is no such study");
+    struct Place {
+        std::atomic<unsigned>& taken;
+        const bool free = ++taken <= most_steering;
+        ~Place() { --taken; }
+    } const place{steering_};
+    if (!place.free)
+        return text_reply(503,
+                          "nothing was changed: earlier requests wait for their answers. Try again in some seconds");
+    try {
+        return text_reply(200, options_.steer(study->directory(), request.body));
+    } catch (const base::FormatError& error) {
+        return text_reply(400, std::string("nothing was changed: ") + error.what());
+    } catch (const base::UsageError& error) {
+        return text_reply(409, error.what());
     }
 }
 
@@ -219,13 +288,26 @@ Reply Site::page(std::string_view path) {
     // Pages name each other by relative paths: a page that somebody saves and passes on has no token.
     if (path.empty()) return redirection("/" + options_.token + "/");
     if (path == "/") return scan() > 1 ? list() : redirection("study/0");
-    const auto slash = path.rfind('/');
-    const auto index = index_of(path.substr(slash + 1));
+    const auto end = std::min(path.find('/', 1), path.size());
+    const std::string_view kind = path.substr(0, end);
+    const std::string_view rest = path.substr(std::min(end + 1, path.size()));
+    const auto log = kind == "/log" ? rest.find('/') : std::string_view::npos;
+    const auto index = index_of(rest.substr(0, log));
     ServedStudy* const study = index ? at(*index) : nullptr;
-    const std::string_view kind = path.substr(0, slash);
     Reply reply;
     if (study != nullptr && kind == "/study") {
-        reply.body = std::make_shared<const std::string>(study->page(*index));
+        reply.body = std::make_shared<const std::string>(study->page(*index, secret_));
+    } else if (study != nullptr && kind == "/live") {
+        reply.type = "application/json";
+        reply.body = std::make_shared<const std::string>(study->live());
+    } else if (study != nullptr && log != std::string_view::npos) {
+        const auto trial = index_of(rest.substr(log + 1));
+        if (!trial || *trial > std::numeric_limits<std::uint32_t>::max()) return text_reply(404, "this is no trial");
+        try {
+            return text_reply(200, study->log(study::TrialId{static_cast<std::uint32_t>(*trial)}));
+        } catch (const base::UsageError& error) {
+            return text_reply(404, error.what());
+        }
     } else if (study != nullptr && kind == "/data") {
         reply.type = "application/json";
         reply.body = study->data().first;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The live pages of studies, without a network: requests in, replies out. Only reads study directories.
+// The live pages of studies, without a network: requests in, replies out. Reads study directories; what steers a study
+// is done by the functions that it is given.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/page/live_data.hpp"
 #include "report/page/page_data.hpp"
 #include "report/view/followed_history.hpp"
 #include "serve/http.hpp"
@@ -22,10 +25,14 @@ struct SiteOptions {
     /// Directories of studies, as the user typed them; one at least. Called again for each list: folders gain studies.
     std::function<std::vector<std::string>()> directories;
     std::string token; ///< the first part of every path; without it nothing is shown
-    /// How a study stands, in words: "run by pid 4711 on n0".
-    std::function<std::string(const tuner::State&, const std::string& directory)> standing;
+    std::function<report::Standing(const tuner::State&, const std::string& directory)> standing;
     /// What is missing of a journal, in words: called before it is read, and what it returns with what was read.
     std::function<std::function<std::string(const storage::JournalSummary&)>(const std::string& directory)> missing;
+    /// The last part of what a trial did and said.
+    std::function<std::string(const std::string& directory, study::TrialId trial)> log;
+    /// Does what a page asks for (`request`: JSON), and returns what there is to say. Throws base::FormatError when it
+    /// is no request, and base::UsageError with the reason when it is refused. Null: pages have no controls.
+    std::function<std::string(const std::string& directory, const std::string& request)> steer;
 };
 
 /// One study. Readers share what was read and made: ten cost as much as one.
@@ -38,8 +45,13 @@ class ServedStudy {
     [[nodiscard]] std::uint64_t version();
     /// The data of the page (report/page/page_data.hpp), and their version.
     [[nodiscard]] std::pair<std::shared_ptr<const std::string>, std::uint64_t> data();
-    /// The page with its data. It follows the study through ../data/INDEX and ../events/INDEX.
-    [[nodiscard]] std::string page(std::size_t index);
+    /// The page with its data. It follows the study through ../data/INDEX and ../events/INDEX. `secret`: with which it
+    /// may steer; empty: it may not.
+    [[nodiscard]] std::string page(std::size_t index, const std::string& secret);
+    /// report::live_data, of now or of a moment ago.
+    [[nodiscard]] std::string live();
+    /// SiteOptions::log, asked for again only after a while if that takes long.
+    [[nodiscard]] std::string log(study::TrialId trial);
     /// A row of the list: directory, state, trials done, metric, best value, age.
     [[nodiscard]] std::vector<std::string> row();
     [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -49,7 +61,7 @@ class ServedStudy {
     void look();
     void note_cost(Clock::time_point begin);
     [[nodiscard]] report::PageStudy page_study();
-    [[nodiscard]] std::string standing() const;
+    [[nodiscard]] report::Standing standing() const;
 
     storage::FileSystem& files_;
     const SiteOptions& options_;
@@ -61,6 +73,14 @@ class ServedStudy {
     std::shared_ptr<const std::string> data_; ///< null: none
     std::uint64_t data_version_ = 0;
     Clock::time_point next_look_{};
+    std::string live_;
+    std::uint64_t live_version_ = 0;
+    Clock::time_point next_live_{};
+
+    std::mutex log_mutex_; ///< of what follows: pages do not wait for logs
+    std::optional<study::TrialId> logged_;
+    std::string log_; ///< of that trial
+    Clock::time_point next_log_{};
 };
 
 /// Thread-safe.
@@ -68,12 +88,15 @@ class Site final : public Handler {
   public:
     Site(storage::FileSystem& files, SiteOptions options);
 
-    [[nodiscard]] Reply get(const Request& request) override;
+    [[nodiscard]] Reply reply(const Request& request) override;
     [[nodiscard]] std::uint64_t version(std::size_t study) override;
 
   private:
     /// `path` without the token.
     [[nodiscard]] Reply page(std::string_view path);
+    [[nodiscard]] Reply steer(std::string_view path, const Request& request);
+    /// Why a request is not one of a page of this server; empty: it is.
+    [[nodiscard]] std::string suspicion(const Request& request) const;
     [[nodiscard]] Reply list();
     /// Null: no study has this index.
     [[nodiscard]] ServedStudy* at(std::size_t index);
@@ -82,7 +105,9 @@ class Site final : public Handler {
 
     storage::FileSystem& files_;
     SiteOptions options_;
-    std::mutex mutex_;                                  ///< of `studies_`; the studies have locks of their own
+    std::string secret_;                ///< in pages, for requests that steer: who has seen an address has not seen it
+    std::atomic<unsigned> steering_{0}; ///< requests that wait for a head
+    std::mutex mutex_;                  ///< of `studies_`; the studies have locks of their own
     std::vector<std::unique_ptr<ServedStudy>> studies_; ///< only grows
 };
 

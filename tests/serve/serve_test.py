@@ -13,73 +13,14 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 import urllib.request
 
-PROGRAM, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
-sys.path.insert(0, str(ROOT / "tests/report"))
-from browser import Browser, find_browser  # noqa: E402
+from served import PROGRAM, Browser, Served, find_browser
 
-STUDY = """[study]
-name = "{name}"
-metric = "score"
-mode = "max"
-num_trials = {trials}
-max_iterations = 9
-seed = 4
-[trainable]
-builtin = "curve"
-seconds = {seconds}
-[space]
-lr = "loguniform(1e-4, 1.0)"
-a = "uniform(-1, 1)"
-[scheduler]
-type = "asha"
-"""
-
-
-class Serve(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="ranktune-serve-")
-        self.cwd = pathlib.Path(folder.name)
-        self.addCleanup(folder.cleanup)
-
-    def start(self, *words):
-        process = subprocess.Popen([PROGRAM, *words], cwd=self.cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   stdin=subprocess.DEVNULL)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        return process
-
-    def study(self, name, seconds=0.0, trials=40):
-        (self.cwd / f"{name}.toml").write_text(STUDY.format(name=name, seconds=seconds, trials=trials))
-        return ["run", f"{name}.toml", "--local", "2"]
-
-    def finished(self, name):
-        done = subprocess.run([PROGRAM, *self.study(name)], cwd=self.cwd, capture_output=True, text=True, timeout=200)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-
-    def serve(self, *directories):
-        """The port and the token."""
-        process = self.server = self.start("serve", *directories)
-        text = process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/$", text)
-        if not found:
-            self.fail(text + process.stdout.read())
-        self.assertIn(f"ssh -L {found[1]}:127.0.0.1:{found[1]} ", process.stdout.readline())
-        return int(found[1]), found[2]
-
-    def get(self, port, path, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        body = answer.read().decode()
-        connection.close()
-        return answer, body
-
+class Serve(Served):
     def test_only_who_has_the_token_and_asks_this_machine_sees_anything(self):
         self.finished("one")
         port, token = self.serve("one")
@@ -135,7 +76,7 @@ class Serve(unittest.TestCase):
             seen = browser.run(rows)
             browser.wait_for(f"{rows} > {seen}", seconds=120)
             browser.wait_for("document.querySelectorAll('main h1').length === 1")
-            self.assertRegex(browser.run("document.getElementById('now').textContent"), r"of about [\d,]+ iterations .*left.*On ranks now: #\d+ \(")
+            self.assertRegex(browser.run("document.getElementById('now').textContent"), r"of about [\d,]+ iterations .*left")
             # A new page is drawn before it takes the place of the old one: in no frame is the first chart empty.
             browser.run("(() => { window.blank = 0; const look = () => { blank += !document.querySelector('#page .chart .axis'); "
                         "requestAnimationFrame(look); }; look(); return 0; })()")
@@ -277,21 +218,11 @@ class Serve(unittest.TestCase):
         for each in slow:
             self.assertEqual(self.ending(each), b"")
 
-    def ending(self, connection):
-        """What arrives until the server ends the connection."""
-        received = b""
-        try:
-            while part := connection.recv(1 << 16):
-                received += part
-        except ConnectionResetError:
-            pass
-        return received
-
     def test_what_is_no_request_is_refused(self):
         self.finished("one")
         port, token = self.serve("one")
         path = f"/{token}/study/0"
-        for text, status in ((f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n", 405),
+        for text, status in ((f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n", 405),
                              (f"GET {path}\r\n\r\n", 400),
                              (f"GET {path} HTTP/2\r\n\r\n", 400),
                              (f"GET http://localhost{path} HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),

@@ -117,6 +117,7 @@ void ViewCommands::add_serve(CLI::App& app) {
         ->type_name("N")
         ->transform(whole_number(0, "a port"))
         ->check(CLI::Range(0, 65535));
+    verb->add_flag("--read-only", serve_.read_only, "Pages without controls: whoever has the address can only look");
     verb->callback([this] {
         verb_ = [this] {
             if (serve_.directories.empty()) serve_.directories.emplace_back(".");

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <regex>
+#include <sstream>
 #include <thread>
 
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/explain/life.hpp"
+#include "report/explain/next_steps.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/followed_study.hpp"
@@ -31,17 +34,49 @@ namespace {
 
 constexpr auto follow_pause = std::chrono::milliseconds(500);
 
-/// Output of a program could hold escape sequences, which a terminal would execute; a file gets it unchanged.
-std::string shown(const std::string& text) { return isatty(STDOUT_FILENO) != 0 ? report::escaped(text) : text; }
+/// How much of a log a page shows, and how much of the logs of all hosts is searched for it.
+constexpr std::size_t most_shown_bytes = std::size_t{64} << 10U;
+constexpr std::uint64_t most_searched_bytes = std::uint64_t{32} << 20U;
+
+/// Where lines go.
+struct LogOutput {
+    std::ostream& out;
+    bool screen; ///< it would obey escape sequences in the output of a program; a file gets them unchanged
+    bool wraps;
+    report::Style style;
+
+    [[nodiscard]] std::string shown(const std::string& text) const { return screen ? report::escaped(text) : text; }
+};
+
+LogOutput standard_output() {
+    const bool terminal = isatty(STDOUT_FILENO) != 0;
+    return {std::cout, terminal, terminal, detect_terminal().style};
+}
+
+/// Which lines are of a trial.
+class LinesOf {
+  public:
+    explicit LinesOf(base::TrialId trial)
+        : digits_(std::to_string(trial.value())),
+          pattern_(fmt::format(R"((^|[ \[#])(trial=|#){}([ .\]:]|$))", digits_)) {}
+    [[nodiscard]] bool operator()(const std::string& line) const {
+        return line.find(digits_) != std::string::npos && std::regex_search(line, pattern_);
+    }
+
+  private:
+    std::string digits_; ///< most lines lack them, which is seen in a tenth of the time
+    std::regex pattern_;
+};
 
 /// The lines that the logs of a study have got since the last call.
 class LogLines {
   public:
-    LogLines(const std::string& directory, std::optional<std::regex> only)
-        : folder_(std::filesystem::path(directory) / "logs"), only_(std::move(only)) {}
+    LogLines(const std::string& directory, std::optional<LinesOf> only, const LogOutput& to)
+        : folder_(std::filesystem::path(directory) / "logs"), only_(std::move(only)), to_(to) {}
 
-    /// `all`: nobody writes to them any more, so a line without an end is one, too.
-    void print(bool all) {
+    /// `all`: nobody writes to them any more, so a line without an end is one, too. `newest`: so many bytes, the last
+    /// ones of each file.
+    void print(bool all, std::uint64_t newest = std::numeric_limits<std::uint64_t>::max()) {
         if (!std::filesystem::is_directory(folder_)) return;
         std::vector<std::filesystem::path> files;
         for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -49,8 +84,14 @@ class LogLines {
             if (entry.path().extension() == ".log" && entry.is_regular_file(error)) files.push_back(entry.path());
         }
         std::ranges::sort(files);
-        for (const auto& file : files) print(file, all);
-        std::cout << std::flush;
+        for (const auto& file : files) {
+            std::error_code error;
+            const std::uint64_t size = std::filesystem::file_size(file, error);
+            const std::uint64_t part = newest / files.size();
+            if (!error && size > part) read_[file.filename().string()] = static_cast<std::streamoff>(size - part);
+            print(file, all);
+        }
+        to_.out << std::flush;
     }
 
   private:
@@ -61,34 +102,33 @@ class LogLines {
         for (std::string line; std::getline(in, line);) {
             if (in.eof() && !all) break; // still being written
             read += static_cast<std::streamoff>(line.size()) + 1;
-            if (!only_ || std::regex_search(line, *only_))
-                std::cout << shown(file.filename().string()) << ": " << shown(line) << "\n";
+            if (!only_ || (*only_)(line))
+                to_.out << to_.shown(file.filename().string()) << ": " << to_.shown(line) << "\n";
         }
     }
 
     std::filesystem::path folder_;
-    std::optional<std::regex> only_;
+    std::optional<LinesOf> only_;
+    const LogOutput& to_;
     std::map<std::string, std::streamoff> read_; ///< bytes
 };
 
 /// What the journal says of a trial.
-void print_life(const tuner::Tuner& tuner, base::TrialId id, const std::string& directory) {
-    const bool terminal = isatty(STDOUT_FILENO) != 0;
+void print_life(const tuner::Tuner& tuner, base::TrialId id, const std::string& directory, const LogOutput& to) {
     const auto& state = tuner.state().trial(id);
-    const report::Style style = detect_terminal().style;
     if (const auto mark = report::simulated_text(tuner.state()); !mark.empty())
-        std::cout << report::paragraph(mark, style);
-    std::cout << report::paragraph(
-        fmt::format("trial #{}: {}, iteration {}", id.value(), study::name(state.phase), state.iteration), style);
+        to.out << report::paragraph(mark, to.style);
+    to.out << report::paragraph(
+        fmt::format("trial #{}: {}, iteration {}", id.value(), study::name(state.phase), state.iteration), to.style);
     for (const auto& line :
          report::life_of(storage::posix_file_system(), directory, id, tuner.spec().objective.metric)) {
         // Wrap lines for a terminal only: in a file they are searched.
-        const std::string text = shown(line);
-        std::cout << (terminal
-                          ? report::prose(text.substr(0, report::label_width), text.substr(report::label_width), style)
-                          : text + "\n");
+        const std::string text = to.shown(line);
+        to.out << (to.wraps
+                       ? report::prose(text.substr(0, report::label_width), text.substr(report::label_width), to.style)
+                       : text + "\n");
     }
-    if (!state.failure.empty()) std::cout << "message: " << shown(study::describe(state.failure)) << "\n";
+    if (!state.failure.empty()) to.out << "message: " << to.shown(study::describe(state.failure)) << "\n";
 }
 
 /// Whether nobody writes to the logs any more.
@@ -109,13 +149,14 @@ int logs(const LogsArguments& arguments) {
     const MissingRecords missing(directory);
     report::FollowedStudy study(storage::posix_file_system(), directory);
     missing.tell(study.journal());
-    std::optional<std::regex> only;
+    const LogOutput to = standard_output();
+    std::optional<LinesOf> only;
     if (!arguments.trial.empty()) {
         const base::TrialId id = report::trial_named(study.tuner().state(), arguments.trial, directory);
-        print_life(study.tuner(), id, directory);
-        only.emplace(fmt::format(R"((^|[ \[#])(trial=|#){}([ .\]:]|$))", id.value()));
+        print_life(study.tuner(), id, directory, to);
+        only.emplace(id);
     }
-    LogLines lines(directory, std::move(only));
+    LogLines lines(directory, std::move(only), to);
     lines.print(!arguments.follow);
     while (arguments.follow && std::cout) {
         const bool over = is_over(study, directory);
@@ -124,6 +165,21 @@ int logs(const LogsArguments& arguments) {
         std::this_thread::sleep_for(follow_pause);
     }
     return 0;
+}
+
+std::string log_of(const std::string& directory, base::TrialId trial) {
+    const auto study = report::load_state(storage::posix_file_system(), directory);
+    const base::TrialId id = report::trial_named(study.tuner->state(), std::to_string(trial.value()), directory);
+    std::ostringstream out;
+    const LogOutput to{out, true, false, {.width = most_shown_bytes}};
+    print_life(*study.tuner, id, directory, to);
+    LogLines(directory, LinesOf(id), to).print(true, most_searched_bytes);
+    const std::string text = std::move(out).str();
+    if (text.size() <= most_shown_bytes) return text;
+    const std::size_t cut = text.size() - most_shown_bytes;
+    const std::size_t line = text.find('\n', cut);
+    return "the last 64 KiB; all of it: " + report::command_text({"logs", directory, std::to_string(id.value())}) +
+           "\n" + text.substr(line == std::string::npos ? cut : line + 1);
 }
 
 } // namespace ranktune::cli

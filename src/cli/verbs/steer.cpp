@@ -38,11 +38,12 @@ study::StudySpec spec_of(storage::FileSystem& files, const std::string& director
                                        algorithms::known_algorithms());
 }
 
-void refuse_finished(storage::FileSystem& files, const std::string& directory) {
+/// Empty: it is not finished.
+std::string finished_text(storage::FileSystem& files, const std::string& directory) {
     const auto outcome = studydir::read_outcome(files, {directory});
-    if (!outcome || outcome->cause != studydir::EndCause::over) return;
-    throw base::UsageError("the study in '" + directory + "' is finished. More trials: " + report::going_on(directory) +
-                           " study.num_trials=N");
+    if (!outcome || outcome->cause != studydir::EndCause::over) return {};
+    return "the study in '" + directory + "' is finished. More trials: " + report::going_on(directory) +
+           " study.num_trials=N";
 }
 
 bool is_run(storage::FileSystem& files, const std::string& directory) {
@@ -76,30 +77,28 @@ std::string remark_of(const study::Steering& ask) {
     return "the study keeps it, also after a restart; a study file with another value overrules it\n";
 }
 
-int wait_for_answer(storage::FileSystem& files, const std::string& directory, const std::string& name,
-                    const study::Steering& ask) {
+std::string wait_for_answer(storage::FileSystem& files, const std::string& directory, const std::string& name,
+                            const study::Steering& ask) {
     for (const auto until = std::chrono::steady_clock::now() + answer_patience;
          std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(answer_pause)) {
         const auto answer = studydir::take_answer(files, {directory}, name);
         if (!answer) continue;
         if (!answer->accepted) throw base::UsageError(study::describe(ask) + ": refused, " + answer->words);
-        std::cout << report::escaped("accepted  " + answer->words) << "\n" << remark_of(ask);
-        return 0;
+        return report::escaped("accepted  " + answer->words) + "\n" + remark_of(ask);
     }
-    std::cout << "asked, but the head has not answered within " << answer_patience.count()
-              << " s: it may be starting or ending, or its file system is slow. The request stays, and takes effect "
-                 "once; what happened: ranktune status "
-              << report::escaped(study::shell_text({directory})) << "\n";
-    return 0;
+    return fmt::format(
+        "asked, but the head has not answered within {} s: it may be starting or ending, or its file "
+        "system is slow. The request stays, and takes effect once; what happened: ranktune status {}\n",
+        answer_patience.count(), report::escaped(study::shell_text({directory})));
 }
 
 } // namespace
 
-int steer(const SteerArguments& arguments) {
+std::string ask_of_head(const SteerArguments& arguments) {
     auto& files = storage::posix_file_system();
     const std::string& directory = arguments.directory;
     report::require_study(files, directory);
-    refuse_finished(files, directory);
+    if (std::string why = finished_text(files, directory); !why.empty()) throw base::UsageError(why);
     study::SteeringFile request{process::user_at_host(), {}};
     study::Steering& ask = request.ask;
     ask.request = studydir::random_request();
@@ -119,10 +118,20 @@ int steer(const SteerArguments& arguments) {
     }
     const std::string name = studydir::ask_of_study(files, {directory}, request);
     if (runs) return wait_for_answer(files, directory, name, ask);
-    std::cout << report::escaped("noted     " + study::describe(ask)) << "\n"
-              << "nothing runs there now: it takes effect when the study goes on: "
-              << report::escaped(report::going_on(directory)) << "\n";
+    return report::escaped("noted     " + study::describe(ask)) +
+           "\nnothing runs there now: it takes effect when the study goes on: " +
+           report::escaped(report::going_on(directory)) + "\n";
+}
+
+int steer(const SteerArguments& arguments) {
+    std::cout << ask_of_head(arguments);
     return 0;
+}
+
+std::string why_not_steered(const std::string& directory) {
+    auto& files = storage::posix_file_system();
+    if (!files.is_own(directory)) return "only the owner of a study may steer it";
+    return finished_text(files, directory);
 }
 
 } // namespace ranktune::cli

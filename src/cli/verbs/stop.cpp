@@ -68,7 +68,7 @@ std::string stopping_already(const report::LoadedStudy& study, const storage::Le
 
 } // namespace
 
-int stop(const std::string& directory) {
+std::string ask_to_stop(const std::string& directory) {
     auto& files = storage::posix_file_system();
     const auto holder = storage::read_lease(files, directory);
     if (!holder) nobody_runs(files, directory);
@@ -78,13 +78,15 @@ int stop(const std::string& directory) {
     if (storage::judge(*holder, me, storage::process_start) == storage::LeaseState::stale)
         head_is_dead(files, directory, *holder);
     if (const auto study = readable_state(files, directory);
-        study && study->tuner->state().draining && !study->tuner->state().ended) {
-        std::cout << report::escaped(stopping_already(*study, *holder));
-        return 0;
-    }
-    std::cout << "asked " << report::escaped(describe(*holder))
-              << " to stop: running trials checkpoint at their next report\nthen      "
-              << report::escaped(report::going_on(directory)) << "  # goes on\n";
+        study && study->tuner->state().draining && !study->tuner->state().ended)
+        return report::escaped(stopping_already(*study, *holder));
+    return "asked " + report::escaped(describe(*holder)) +
+           " to stop: running trials checkpoint at their next report\nthen      " +
+           report::escaped(report::going_on(directory)) + "  # goes on\n";
+}
+
+int stop(const std::string& directory) {
+    std::cout << ask_to_stop(directory);
     return 0;
 }
 

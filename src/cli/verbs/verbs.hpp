@@ -115,6 +115,8 @@ int init(const InitArguments& arguments);
 /// Prints the searchers and schedulers that a study file may name; `markdown`: as Markdown tables.
 int algorithms(bool markdown);
 int stop(const std::string& directory);
+/// What `stop` does; returns what it prints.
+[[nodiscard]] std::string ask_to_stop(const std::string& directory);
 struct ReplayArguments {
     std::string directory;
     bool verify = false;
@@ -174,5 +176,9 @@ struct SteerArguments {
 /// Leaves a request for the head and waits for its answer. A study that is not run takes the request when it goes on.
 /// Throws base::UsageError with the reason when the request is refused.
 int steer(const SteerArguments& arguments);
+/// What `steer` does; returns what it prints. Called by several threads.
+[[nodiscard]] std::string ask_of_head(const SteerArguments& arguments);
+/// Why this user cannot steer the study, also later; empty: it can be tried.
+[[nodiscard]] std::string why_not_steered(const std::string& directory);
 
 } // namespace ranktune::cli

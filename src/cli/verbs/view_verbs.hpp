@@ -33,10 +33,13 @@ struct LogsArguments {
     bool follow = false;
 };
 int logs(const LogsArguments& arguments);
+/// The last part of what `logs` prints of a trial, for a page. Throws base::UsageError when there is no such trial.
+[[nodiscard]] std::string log_of(const std::string& directory, base::TrialId trial);
 
 struct ServeArguments {
     std::vector<std::string> directories; ///< of studies
     std::uint16_t port = 0;               ///< 0: any free one
+    bool read_only = false;               ///< pages have no controls
 };
 /// Serves live pages on 127.0.0.1 until it is ended.
 int serve_pages(const ServeArguments& arguments);

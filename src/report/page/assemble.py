@@ -13,7 +13,7 @@ import sys
 
 # In this order: later ones use earlier ones.
 SCRIPTS = ["data", "words", "dom", "store", "chart", "panel", "summary", "curves", "parallel", "importance", "front", "rungs", "lineage", "timeline",
-           "table", "about", "live", "main"]
+           "table", "about", "steer", "live", "main"]
 
 
 def digest(text):

@@ -88,6 +88,8 @@ function buildPage() {
 }
 
 function showPage() {
+  const places = livePlaces();
+  if (places) steering = new SteerPanel(places);
   buildPage();
   // Paper is white, whatever the screen is.
   const forPaper = (printing) => {
@@ -99,7 +101,7 @@ function showPage() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Panel.all.forEach((panel) => panel.redraw()));
   performance.mark("ready");
   document.documentElement.dataset.ready = "yes"; // tests wait for it
-  followStudy(() => currentStore, buildPage);
+  if (places) followStudy(places, () => currentStore, buildPage);
 }
 
 showPage();

@@ -27,7 +27,7 @@ function nowPart(parent, study) {
   parent.append(element("div", { id: "now" },
     element("div", { class: "progress", role: "img", "aria-label": `${shareText(done)} done` }, bar),
     element("p", {}, `${progress.done.toLocaleString("en")} of about ${countText(progress.expected, "iteration")} (${shareText(done)})${left}`),
-    element("p", {}, all.length === 0 ? "No trial runs now." : `On ranks now: ${names}${all.length > most ? ` and ${all.length - most} more` : ""}.`)));
+    steering ? null : element("p", {}, all.length === 0 ? "No trial runs now." : `On ranks now: ${names}${all.length > most ? ` and ${all.length - most} more` : ""}.`)));
 }
 
 function copyBox(study) {

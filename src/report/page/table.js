@@ -146,7 +146,10 @@ class TrialTable {
   showTrial() {
     const t = this.store.picked;
     this.detail.replaceChildren();
-    if (t !== NO_TRIAL) this.detail.append(...trialLife(this.study, t, () => this.store.pick(NO_TRIAL)));
+    if (t === NO_TRIAL) return;
+    const life = trialLife(this.study, t, () => this.store.pick(NO_TRIAL));
+    if (steering) life.splice(1, 0, steering.pickedButtons(t, ["finished", "stopped", "failed"].includes(this.study.trials.group[t])));
+    this.detail.append(...life);
   }
 }
 
