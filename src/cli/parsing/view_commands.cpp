@@ -73,8 +73,9 @@ void ViewCommands::add_explain(CLI::App& app) {
     add_study(verb, study_);
     add_trial(verb, trial_)->required(false);
     verb->add_flag("--records", explain_records_, "Of a trial: the records of the journal that each line rests on");
+    add_text_or_json(verb, format_);
     verb->callback(
-        [this] { verb_ = [this] { return explain_trial(directory_of(study_), trial_, explain_records_); }; });
+        [this] { verb_ = [this] { return explain_trial(directory_of(study_), trial_, explain_records_, format_); }; });
 }
 
 void ViewCommands::add_report(CLI::App& app) {

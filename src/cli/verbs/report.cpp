@@ -4,11 +4,15 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <ostream>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/checks/missing_records.hpp"
 #include "cli/study_summary.hpp"
@@ -16,6 +20,8 @@
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+#include "ranktune/base/utf8.hpp"
 #include "report/explain/explain.hpp"
 #include "report/page/page.hpp"
 #include "report/screens/text.hpp"
@@ -48,9 +54,31 @@ report::PageStudy page_study(const std::string& directory, bool& incomplete) {
             report::surroundings_of(storage::posix_file_system(), directory)};
 }
 
+/// The sentences by their labels; of a study also the time of its ranks, which the screen shows as a table between
+/// blank lines.
+std::string as_json(const std::string& screen, const report::StudyView& view, std::optional<study::TrialId> trial) {
+    nlohmann::ordered_json json{{"study", base::as_utf8(view.name)},
+                                {"trial", trial ? nlohmann::ordered_json(trial->value()) : nullptr},
+                                {"lines", nlohmann::ordered_json::array()}};
+    std::istringstream lines(screen);
+    int part = 0;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.empty()) ++part;
+        if (line.empty() || part == 1) continue;
+        const std::size_t label = std::min(report::label_width, line.size());
+        json["lines"].push_back({{"what", base::trimmed(std::string_view(line).substr(0, label))},
+                                 {"text", base::as_utf8(line.substr(label))}});
+    }
+    if (!trial)
+        for (std::size_t i = 0; i < view.cost.spent_s.size(); ++i)
+            json["rank_seconds"][std::string(report::spent_words(static_cast<report::Spent>(i)))] =
+                view.cost.spent_s[i];
+    return json.dump(2) + "\n";
+}
+
 } // namespace
 
-int explain_trial(const std::string& directory, const std::string& word, bool records) {
+int explain_trial(const std::string& directory, const std::string& word, bool records, Format format) {
     if (records && word.empty())
         throw base::UsageError("--records is for one trial: give its number, or best, behind '" + directory + "'");
     const MissingRecords missing(directory);
@@ -59,9 +87,12 @@ int explain_trial(const std::string& directory, const std::string& word, bool re
     const auto& state = study.tuner->state();
     missing.tell(study.journal);
     const bool is_run = !state.ended && !standing_of(state, directory).interrupted;
+    const bool json = format == Format::json;
+    const report::Style style = json ? report::Style{.width = std::size_t{1} << 30U} : detect_terminal().style;
     if (word.empty()) {
-        std::cout << report::study_explanation(report::study_view(study, std::move(history)), directory, is_run,
-                                               detect_terminal().style);
+        const report::StudyView view = report::study_view(study, std::move(history));
+        const std::string screen = report::study_explanation(view, directory, is_run, style);
+        std::cout << (json ? as_json(screen, view, {}) : screen);
         return 0;
     }
     const auto trial = report::trial_named(state, word, directory);
@@ -71,7 +102,8 @@ int explain_trial(const std::string& directory, const std::string& word, bool re
     const study::TrialId first = repeats ? study::TrialId(static_cast<std::uint32_t>(origin.index)) : trial;
     if (state.trial(first).origin.kind == study::Origin::Kind::searcher)
         view.origins.tell(first, report::basis_of(storage::posix_file_system(), directory, first));
-    std::cout << report::explanation(view, trial, directory, is_run, detect_terminal().style, records);
+    const std::string screen = report::explanation(view, trial, directory, is_run, style, records);
+    std::cout << (json ? as_json(screen, view, trial) : screen);
     return 0;
 }
 

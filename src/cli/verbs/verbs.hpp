@@ -130,7 +130,7 @@ int best(const std::string& directory, Format format);
 /// Writes an HTML file; returns 1 if a journal's newest records are missing, else 0.
 int report_page(const ReportArguments& arguments);
 /// `trial`: digits, or "best"; empty: the study as a whole. `records`: name the records that each line rests on.
-int explain_trial(const std::string& directory, const std::string& trial, bool records);
+int explain_trial(const std::string& directory, const std::string& trial, bool records, Format format);
 
 struct SimulateArguments {
     std::string study;

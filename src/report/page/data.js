@@ -79,6 +79,8 @@ function decodeStudy(raw, phases) {
                      length: seconds(raw.attempts.length), outcome: raw.attempts.outcome.map((n) => raw.texts[n]),
                      message: raw.attempts.message.map((n) => raw.texts[n]) };
   study.generations = Object.assign({}, raw.generations, { values: raw.generations.values.map(numbers) });
+  study.trials.tags = new Map((raw.notes || []).map(([t, tags]) => [t, tags]));
+  study.trials.notes = new Map((raw.notes || []).map(([t, , notes]) => [t, notes]));
   study.rank = byRank(study.trials, study.sign, study.best);
   return study;
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/export/export.hpp"
@@ -281,6 +282,7 @@ class StudyJson {
         for (const std::string& each : view_.failures) json["failures"].push_back(base::escaped(each));
         if (!view_.others.empty()) add_objectives(json);
         if (view_.best) json["copies"] = copies();
+        add_notes(json);
         return json;
     }
 
@@ -288,6 +290,20 @@ class StudyJson {
         return {{"done", view_.training.iterations + view_.training.again},
                 {"expected", view_.expected},
                 {"left", view_.left_s ? rounded(*view_.left_s) : Json(nullptr)}};
+    }
+
+    /// [trial, tags, notes] of those that have some.
+    void add_notes(Json& json) const {
+        for (std::size_t i = 0; i < view_.trials.size(); ++i) {
+            const TrialView& trial = view_.trials[i];
+            if (trial.tags.empty() && trial.notes.empty()) continue;
+            Json notes = Json::array();
+            for (const studydir::Note& note : trial.notes)
+                notes.push_back(base::escaped(note.time.substr(0, 10) + " " +
+                                              (note.who == studydir::trial_itself ? "the trial" : note.who) + ": " +
+                                              note.text));
+            json["notes"].push_back({i, base::join(trial.tags), std::move(notes)});
+        }
     }
 
     void add_objectives(Json& json) const {

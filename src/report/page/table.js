@@ -6,18 +6,22 @@ function searchFilter(study, text) {
   return conditions.length === 0 ? null : (t) => conditions.every((holds) => holds(t));
 }
 
+function noteText(trials, t) {
+  return [trials.tags.get(t), ...(trials.notes.get(t) || [])].filter((each) => each).join("; ");
+}
+
 function conditionOf(study, word) {
   const comparison = /^(.+?)(<=|>=|!=|=|<|>)(.+)$/.exec(word);
   const column = comparison && columnNamed(study, comparison[1]);
   if (column) return compared(column, comparison[2], comparison[3]);
   const wanted = word.toLowerCase();
   const { trials } = study;
-  return (t) => `#${t}` === wanted || `${trials.phase[t]} ${trials.why[t]} ${trials.message[t]} ${trials.origin[t]}`.toLowerCase().includes(wanted);
+  return (t) => `#${t}` === wanted || `${trials.phase[t]} ${trials.why[t]} ${trials.message[t]} ${trials.origin[t]} ${noteText(trials, t)}`.toLowerCase().includes(wanted);
 }
 
 // Names of columns, each with one meaning, as in the tables of the terminal: a hyper-parameter that is called like a fact of
 // every trial is parameter.NAME, a metric that is called like a hyper-parameter metric.NAME.
-const factNames = ["trial", "state", "iterations", "attempts", "seconds", "bracket", "best", "time", "why"];
+const factNames = ["trial", "state", "iterations", "attempts", "seconds", "bracket", "best", "time", "why", "notes"];
 const parameterTitle = (parameter) => (factNames.includes(parameter.name) ? `parameter.${parameter.name}` : parameter.name);
 const metricTitle = (study) => (factNames.includes(study.metric) || study.parameters.some((parameter) => parameter.name === study.metric) ? `metric.${study.metric}` : study.metric);
 
@@ -69,6 +73,7 @@ class TrialTable {
     study.parameters.forEach((parameter, p) => columns.push({ name: parameterTitle(parameter), isNumber: !parameter.values, value: (t) => trials.values[p][t], text: (t) => parameterText(parameter, trials.values[p][t]) }));
     columns.push(number("time", (t) => trials.seconds[t], (t) => durationText(trials.seconds[t])), number("attempts", (t) => trials.attempts[t]),
       { name: "why", value: (t) => trials.why[t], text: (t) => [trials.why[t], trials.message[t].split("\n")[0]].filter((each) => each).join(": ") });
+    if (trials.notes.size > 0) columns.push({ name: "notes", value: (t) => noteText(trials, t), text: (t) => noteText(trials, t) });
     return columns;
   }
 
@@ -174,6 +179,8 @@ function trialLife(study, t, close) {
   const nodes = [element("h3", {}, `Trial ${trialText(study, t)} `, element("button", { type: "button", click: close }, "Close")),
     element("p", {}, `${study.metric} ${metricText(trials.best[t])} at iteration ${trials.bestIteration[t]}; ${GROUP_WORDS[trials.group[t]]}${trials.why[t] ? `: ${trials.why[t]}` : ""}`)];
   if (trials.message[t]) nodes.push(element("pre", {}, trials.message[t]));
+  if (trials.tags.get(t)) nodes.push(element("p", {}, `Tags: ${trials.tags.get(t)}`));
+  for (const note of trials.notes.get(t) || []) nodes.push(element("p", {}, note));
   nodes.push(element("p", { class: "mono" }, study.parameters.map((parameter, p) => `${parameter.name}=${parameterText(parameter, trials.values[p][t])}`).join("  ")), table(["#at", "event"], rows));
   return nodes;
 }
