@@ -46,11 +46,13 @@
 #include "simulate/faults.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/outside.hpp"
 #include "studydir/finished_study.hpp"
 #include "studydir/last_end.hpp"
 #include "studydir/lone_reports.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
+#include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -148,9 +150,15 @@ std::optional<base::Duration> time_to_failure(const simulate::FaultModel& faults
     return std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
 }
 
+/// Throws for a study whose trials no rank can run.
+void refuse_outside(const study::StudySpec& spec, const std::string& directory) {
+    if (is_outside(spec)) throw base::UsageError(trainables::driven_from_outside(directory));
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
+    refuse_outside(input.spec, directory);
     refuse_directory(directory, arguments.study, input, arguments.fresh);
     // Open the study first: a finished one needs no ranks.
     const auto opened =
@@ -289,6 +297,7 @@ class RunScreens {
         StudyInput input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers));
         refuse_lonely_head(workers);
         directory_ = directory_for(arguments_, input);
+        refuse_outside(input.spec, directory_);
         refuse_directory(directory_, arguments_.study, input, arguments_.fresh);
         view_.set_directory(directory_);
         options.layout.share_gpus(input.spec.resources.ranks_per_gpu());
