@@ -116,8 +116,9 @@ bool Session::grow() {
     const auto live = state().trials.live_attempts();
     if (state().trials.size() >= spec.num_trials || live < spec.max_concurrent) return false;
     if (live >= most_at_once)
-        throw Refused(std::to_string(live) + " trials are asked for and not told yet, and there is no place for more: "
-                                             "tell one of them first");
+        throw Refused(std::to_string(live) +
+                      " trials are asked for and not told yet, and there is no place for more: "
+                      "tell one of them first");
     study::Steering ask{studydir::random_request(), study::SteerVerb::set, {}, {}, {}};
     ask.settings.push_back("study.max_concurrent=" + std::to_string(live + 1));
     if (!head_->may_be_steered() || !tuner_->objection(ask).empty()) return false;
@@ -275,7 +276,8 @@ void Session::write() { head_->on_tick(clock_->now()); }
 
 void Session::refuse_what_is_not_written() const {
     if (written_ != state().records)
-        throw Refused("the journal cannot be written, so nothing more is recorded: make room, and open the study again");
+        throw Refused(
+            "the journal cannot be written, so nothing more is recorded: make room, and open the study again");
 }
 
 void Session::give_back(Seat& seat, AttemptOutcome outcome, const std::string& failure) {

@@ -2,7 +2,8 @@
 #pragma once
 // Session: the requests of a loop of the user's, and their answers. Lines of JSON, one request each:
 //
-//   {"id": 1, "ask": true}                                          {"id": 1, "trial": 0, "configuration": {"lr": 0.1}, ...}
+//   {"id": 1, "ask": true}                                          {"id": 1, "trial": 0, "configuration": {"lr": 0.1},
+//   ...}
 //   {"id": 2, "report": 0, "iteration": 1, "metrics": {"loss": 2}}  {"id": 2, "stop": false}
 //   {"id": 3, "tell": 0, "metrics": {"loss": 1}}                    {"id": 3}
 //   {"id": 4, "fail": 0, "message": "out of memory"}                {"id": 4}

@@ -426,7 +426,8 @@ class App {
         });
     }
     void add_ask() {
-        auto* verb = app_.add_subcommand("ask", "Hand out trials and take their results, in lines of JSON (for Python)");
+        auto* verb =
+            app_.add_subcommand("ask", "Hand out trials and take their results, in lines of JSON (for Python)");
         verb->group(""); // not in the list
         add_study(verb, run_.study);
         verb->add_option("-o,--output", run_.directory, "Study directory (default: ./<study.name>)")

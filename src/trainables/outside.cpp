@@ -2,15 +2,15 @@
 // The built-in `outside`: trials run in a loop of the user's, which asks for them and tells their results
 // (src/asktell). No rank trains them.
 
-#include "ranktune/base/error.hpp"
 #include "study/outside.hpp"
+#include "ranktune/base/error.hpp"
 #include "trainables/builtin.hpp"
 
 namespace ranktune::trainables {
 
 Registration outside_registration() {
     return {{.name = study::outside_name,
-             .description = "a loop of yours asks for trials and tells their results: `ranktune_studies.create`; "
+             .description = "a loop of yours asks for trials and tells their results: `ranktune.create`; "
                             "further keys are constants of every configuration",
              .can_checkpoint = false,
              .any_option = true,
@@ -21,7 +21,7 @@ Registration outside_registration() {
 
 std::string driven_from_outside(const std::string& directory) {
     return "this study is driven by ask and tell (trainable.builtin = \"outside\"): a loop of yours asks for its "
-           "trials. Go on with it in Python: `ranktune_studies.open_study(\"" +
+           "trials. Go on with it in Python: `ranktune.open_study(\"" +
            directory + "\")`";
 }
 

@@ -160,7 +160,8 @@ TEST_CASE("a trial that is not told goes back to the study, and costs none of it
             CHECK(asked.at("attempt") == start + 1);
         }));
     const auto end = run_asked(toml, directory.path(), [](Loop& loop) {
-        while (loop.ask() >= 0) {}
+        while (loop.ask() >= 0) {
+        }
         CHECK_FALSE(loop.tell(0, 1.0).contains("error"));
         CHECK_FALSE(loop.tell(1, 1.0).contains("error"));
     });
@@ -200,10 +201,11 @@ TEST_CASE("nothing is acknowledged that the journal does not have", "[asktell]")
 
 TEST_CASE("what no loop of the user's can do is refused by its key", "[asktell]") {
     CHECK(refusals(spec_of_text(study_of("max_iterations = 1\nnum_trials = 4\n")), true).empty());
-    const auto why = refusals(spec_of_text(study_of("max_iterations = 1\nnum_trials = 4\nmax_concurrent = 2\n",
-                                                    "[resources]\nranks = 2\n[failure]\nreport_timeout = \"1m\"\n[run]\n"
-                                                    "spares = 1\n")),
-                              true);
+    const auto why =
+        refusals(spec_of_text(study_of("max_iterations = 1\nnum_trials = 4\nmax_concurrent = 2\n",
+                                       "[resources]\nranks = 2\n[failure]\nreport_timeout = \"1m\"\n[run]\n"
+                                       "spares = 1\n")),
+                 true);
     REQUIRE(why.size() == 4);
     const char* const keys[] = {"resources:", "study.max_concurrent:", "run.spares:", "failure:"};
     for (std::size_t i = 0; i < why.size(); ++i) CHECK(why[i].find(keys[i]) == 0);
