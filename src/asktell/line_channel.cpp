@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "process/process_watch.hpp"
+#include "ranktune/base/error.hpp"
 
 namespace ranktune::asktell {
 
@@ -28,6 +29,16 @@ void LineChannel::wait(std::chrono::milliseconds patience) {
         lines_.add({bytes, static_cast<std::size_t>(got)});
     else if (got == 0 || (errno != EINTR && errno != EAGAIN))
         closed_ = true;
+}
+
+std::optional<std::string> LineChannel::next() {
+    if (garbled_) return std::nullopt;
+    try {
+        return lines_.next();
+    } catch (const base::FormatError&) {
+        closed_ = garbled_ = true;
+        throw;
+    }
 }
 
 void LineChannel::write(std::string line) {

@@ -19,8 +19,9 @@ class LineChannel {
 
     /// Waits for input, at most so long (negative: without limit), and reads what is there.
     void wait(std::chrono::milliseconds patience);
-    /// The next complete line, without its newline. Throws base::FormatError when it is too long.
-    [[nodiscard]] std::optional<std::string> next() { return lines_.next(); }
+    /// The next complete line, without its newline. Throws base::FormatError when it is too long, and closes the
+    /// channel: where the next one begins is unknown.
+    [[nodiscard]] std::optional<std::string> next();
     /// Nothing more can come. Complete lines that came before are still to be taken.
     [[nodiscard]] bool closed() const { return closed_; }
     /// Adds the newline. Closes the channel when nobody reads.
@@ -32,6 +33,7 @@ class LineChannel {
     storage::FileDescriptor peer_;
     trainables::LineBuffer lines_;
     bool closed_ = false;
+    bool garbled_ = false;
 };
 
 } // namespace ranktune::asktell

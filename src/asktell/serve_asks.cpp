@@ -63,7 +63,11 @@ class Desk {
 
   private:
     void serve() {
-        while (const auto line = channel_.next()) waiting_.push_back(*line);
+        try {
+            while (const auto line = channel_.next()) waiting_.push_back(*line);
+        } catch (const base::FormatError& error) {
+            channel_.write(nlohmann::ordered_json{{"id", nullptr}, {"error", error.what()}}.dump());
+        }
         while (!waiting_.empty()) {
             const auto answer = session_.answer(waiting_.front());
             if (!answer && !channel_.closed()) return; // answers have the order of requests

@@ -52,7 +52,7 @@ class Asking(unittest.TestCase):
             self.assertEqual((study.name, study.objectives, study.max_iterations), ("digits", [("loss", "min")], 1))
             while trial := study.ask():
                 self.assertEqual((trial.number, trial.attempt, trial.iteration), (len(told), 1, 0))
-                self.assertIn(trial.config["net"]["units"], (32, 64))
+                self.assertIn(trial.config.net.units, (32, 64))
                 told[trial.number] = trial.config["lr"]
                 study.tell(trial, {"loss": trial.config["lr"], "seconds": 3})
                 self.assertEqual(len(study.trials), len(told))  # no trial begins that nobody asked for
@@ -206,9 +206,10 @@ class Asking(unittest.TestCase):
             study.ask()
         with self.assertRaisesRegex(RanktuneError, "there is no directory 'nowhere'"):
             ranktune_studies.open_study("nowhere")
-        code, text = self.records("run digits")
-        self.assertEqual(code, 2)
-        self.assertIn('open_study("digits")', text)
+        for verb in ("run digits", "run --dry-run digits.toml", "submit digits -t 1h --print"):
+            code, text = self.records(verb)
+            self.assertEqual(code, 2, text)
+            self.assertIn('open_study(', text)
 
     def test_another_loop_is_refused_while_one_runs(self):
         study = self.create()
@@ -345,6 +346,11 @@ class Asking(unittest.TestCase):
         self.assertIn("needs the number of a trial", negative["error"])
         self.assertIn("told already", fail["error"])
         self.assertIn("inside each other", deep["error"])
+        loop = subprocess.Popen([PROGRAM, "ask", "digits"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        answers, _ = loop.communicate('{"id": 1, "ask": true}\n' + "x" * (1 << 21))
+        ready, asked, long = map(json.loads, answers.splitlines())
+        self.assertEqual(asked["trial"], 1)
+        self.assertIn("line", long["error"])
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ STUDY = {
 
 class Package(unittest.TestCase):
     def test_doctests(self):
-        for name in ("ranktune", "ranktune_studies.toml", "ranktune_studies.reading", "ranktune_studies.launching"):
+        for name in ("ranktune", "ranktune_studies.toml", "ranktune_studies.reading", "ranktune_studies.launching", "ranktune_studies.asking"):
             result = doctest.testmod(importlib.import_module(name))
             self.assertGreater(result.attempted, 0, name)
             self.assertEqual(result.failed, 0, name)

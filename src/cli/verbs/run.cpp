@@ -46,13 +46,11 @@
 #include "simulate/faults.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/journal/journal.hpp"
-#include "study/outside.hpp"
 #include "studydir/finished_study.hpp"
 #include "studydir/last_end.hpp"
 #include "studydir/lone_reports.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
-#include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -148,11 +146,6 @@ std::optional<base::Duration> time_to_failure(const simulate::FaultModel& faults
     std::mt19937_64 bits(device());
     const double seconds = std::exponential_distribution<double>(1.0 / mean)(bits);
     return std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
-}
-
-/// Throws for a study whose trials no rank can run.
-void refuse_outside(const study::StudySpec& spec, const std::string& directory) {
-    if (is_outside(spec)) throw base::UsageError(trainables::driven_from_outside(directory));
 }
 
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {

@@ -25,7 +25,7 @@ def create(name: str, *, space: Mapping[str, Any], directory: Optional[Path] = N
 
         with create("digits", metric="loss", mode="min", num_trials=50, space={"lr": "loguniform(1e-4, 1)"}) as study:
             while trial := study.ask():
-                study.tell(trial, train(trial.config["lr"]))
+                study.tell(trial, train(trial.config.lr))
             print(study.best)
 
     space, searcher, scheduler, keys -- as for run() with a function. A scheduler needs max_iterations, and trial.report().
@@ -45,17 +45,35 @@ def open_study(directory: Path, *, program: Optional[str] = None) -> "AskedStudy
     return AskedStudy(directory, directory, program)
 
 
+class Config(Dict[str, Any]):
+    """A configuration: a dict whose entries are also attributes. Nested names are nested configurations.
+
+    >>> Config(net=Config(units=32)).net.units
+    32
+    >>> Config(lr=0.1).rl
+    Traceback (most recent call last):
+      ...
+    AttributeError: the configuration has no 'rl'; it has lr
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"the configuration has no '{name}'; it has {', '.join(self)}")
+
+
 class AskedTrial:
     """A trial to run: study.tell() ends it."""
 
     number: int  # from 0
-    config: Dict[str, Any]  # nested names as nested dicts
+    config: Config
     attempt: int  # from 1; more when it was handed out before
     iteration: int  # reported so far
     seed: int
 
     def __init__(self, study: "AskedStudy", facts: Mapping[str, Any]) -> None:
-        self.number, self.config, self.attempt = facts["trial"], facts["configuration"], facts["attempt"]
+        self.number, self.attempt = facts["trial"], facts["attempt"]
+        self.config = _config(facts["configuration"])
         self.iteration, self.seed = facts["iteration"], facts["seed"]
         self._study = study
         self._stop = ""
@@ -230,3 +248,7 @@ class AskedStudy:
         where = getattr(self, "directory", None)
         advice = "" if where is None else f'; what was told is recorded: go on with open_study("{where}")'
         raise RanktuneError((message or f"ranktune ask ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}") + advice)
+
+
+def _config(values: Mapping[str, Any]) -> Config:
+    return Config({name: _config(value) if isinstance(value, dict) else value for name, value in values.items()})
