@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "study/outside.hpp"
-
 namespace ranktune::report {
 namespace {
 
@@ -62,7 +60,7 @@ void RankTime::pass(double until) {
 void RankTime::look(const tuner::Tuner& tuner) {
     const tuner::State& state = tuner.state();
     const study::StudySpec& spec = tuner.spec();
-    idle_ = is_outside(spec) ? 0 : state.placement.free(); // places that nobody asked for are no ranks
+    idle_ = state.placement.free();
     const auto& workers = state.placement.workers();
     const auto spares = std::ranges::count_if(workers, [](const auto& worker) { return worker.alive && worker.spare; });
     dead_ = static_cast<double>(workers.size()) - state.placement.alive() - static_cast<double>(spares);

@@ -109,6 +109,7 @@ class AskedStudy:
     name: str
     objectives: List[Tuple[str, str]]  # [(metric, mode)]
     max_iterations: int
+    reason: str  # why the last ask() had no trial, in words; "": it had one
 
     def __init__(self, file: Path, directory: Path, program: Optional[str]) -> None:
         self._program = ranktune_program(program)
@@ -116,6 +117,7 @@ class AskedStudy:
         self._errors = tempfile.TemporaryFile()  # a pipe would have to be emptied
         self._requests = 0
         self._pid = os.getpid()
+        self.reason = ""
         words = [self._program, "ask", os.fspath(file), "-o", os.fspath(directory)]
         try:  # in a session of its own: Ctrl-C is for the loop
             self._child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
@@ -131,9 +133,10 @@ class AskedStudy:
         self.objectives = [(each["metric"], each["mode"]) for each in facts["objectives"]]
 
     def ask(self) -> Optional[AskedTrial]:
-        """The next trial. Several may be out at once. None: there is none to hand out: the study is over or was stopped
-        (`ended`), or all trials that are left are out."""
+        """The next trial. Several may be out at once. None: there is none to hand out, as the study is over or was stopped
+        (`ended`), or all trials that are left are out; `reason` says so."""
         answer = self._request({"ask": True})
+        self.reason = answer.get("why", "")
         return None if answer["trial"] is None else AskedTrial(self, answer)
 
     def tell(self, trial: Union[AskedTrial, int], value: Optional[Result] = None, *, failed: bool = False,
@@ -202,7 +205,7 @@ class AskedStudy:
         if isinstance(value, Mapping):
             metrics = dict(value)
         elif len(names) == 1:
-            metrics = {names[0]: value}
+            metrics = {names[0]: value}  # type: ignore[dict-item]  # float() says what is wrong
         elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) == len(names):
             metrics = dict(zip(names, value))
         else:
