@@ -202,7 +202,8 @@ void Session::take_report(Seat& seat, std::vector<study::NamedMetric> metrics) {
     write();
     refuse_what_is_not_written();
     if (!seat.verdict) seat.verdict = seat.interrupt;
-    if (state().trial(start.trial).iteration < iteration) {
+    const tuner::Attempt& attempt = state().trial(start.trial).attempt;
+    if (attempt.id != start.attempt || attempt.iteration < iteration) {
         const std::string trial = numbered(start.trial); // which `seat` has no more
         const std::string why = seat.verdict ? in_words(*seat.verdict) : "the study is ending";
         give_back(seat, AttemptOutcome::stopped);

@@ -26,9 +26,10 @@ namespace ranktune::asktell {
 /// Ranks of a start: so many trials can be asked for and not told yet.
 inline constexpr std::uint32_t most_at_once = 256;
 
-/// A trial keeps its rank after its result until the next one is asked for: so that one is suggested from all results,
-/// and none is begun that nobody asks for. In the same way the study's `max_concurrent` begins with 1 and is raised
-/// (record Steered) by an ask that finds all places taken.
+/// A trial that was to stop keeps its rank after its result until the next one is asked for: so that one is suggested
+/// from all results, and none is begun that nobody asks for. (One that fails, or ends before it was to stop, cannot.)
+/// In the same way the study's `max_concurrent` begins with 1 and is raised (record Steered) by an ask that finds all
+/// places taken.
 class Session final : public head::Observer {
   public:
     /// `ranks` must outlive it.

@@ -430,10 +430,12 @@ class App {
             app_.add_subcommand("ask", "Hand out trials and take their results, in lines of JSON (for Python)");
         verb->group(""); // not in the list
         add_study(verb, run_.study);
+        add_overrides(verb, overrides_);
         verb->add_option("-o,--output", run_.directory, "Study directory (default: ./<study.name>)")
             ->type_name("DIR")
             ->check(no_empty_path());
-        verb->callback([this] {
+        verb->callback([this, verb] {
+            run_.overrides = overrides_.in_order(*verb);
             runs_study_ = true;
             verb_ = [this] { return ask(run_); };
         });

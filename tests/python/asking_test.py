@@ -77,6 +77,10 @@ class Asking(unittest.TestCase):
             self.assertEqual(trial.number, 6)
             longer.tell(trial, 0.5)
             self.assertIsNone(longer.ask())
+        with ranktune_studies.open_study("digits", "study.num_trials=8") as longer:
+            self.assertEqual(longer.ask().number, 7)
+        _, text = self.records("status digits")
+        self.assertIn("""python3 -ic 'import ranktune; study = ranktune.open_study("digits")'""", " ".join(text.split()))
 
     def test_with_every_searcher(self):
         for searcher in ("auto", "tpe", "gp", "sobol", "cmaes", "grid"):
@@ -234,6 +238,7 @@ class Asking(unittest.TestCase):
             self.assertEqual([trial.attempt for trial in asked], [2, 2])
             for trial in asked:
                 study.tell(trial, 1.0)
+            self.assertEqual(study.trials[1].best, 1.0)  # not the report of its first attempt
             while trial := study.ask():
                 study.tell(trial, 1.0)
             self.assertTrue(study.ended)

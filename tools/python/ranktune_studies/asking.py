@@ -38,11 +38,14 @@ def create(name: str, *, space: Mapping[str, Any], directory: Optional[Path] = N
     return AskedStudy(write_own_file(study), name if directory is None else directory, program)
 
 
-def open_study(directory: Path, *, program: Optional[str] = None) -> "AskedStudy":
-    """Goes on with a study of create(), by its directory. Trials that were asked for and never told are handed out again."""
+def open_study(directory: Path, *overrides: str, program: Optional[str] = None) -> "AskedStudy":
+    """Goes on with a study of create(), by its directory. Trials that were asked for and never told are handed out again.
+
+    overrides -- keys to change: "study.num_trials=120"
+    """
     if not os.path.isdir(directory):
         raise RanktuneError(f"there is no directory '{os.fspath(directory)}': create() begins a study")
-    return AskedStudy(directory, directory, program)
+    return AskedStudy(directory, directory, program, overrides)
 
 
 class Config(Dict[str, Any]):
@@ -111,14 +114,14 @@ class AskedStudy:
     max_iterations: int
     reason: str  # why the last ask() had no trial, in words; "": it had one
 
-    def __init__(self, file: Path, directory: Path, program: Optional[str]) -> None:
+    def __init__(self, file: Path, directory: Path, program: Optional[str], overrides: Sequence[str] = ()) -> None:
         self._program = ranktune_program(program)
         self._lock = threading.Lock()
         self._errors = tempfile.TemporaryFile()  # a pipe would have to be emptied
         self._requests = 0
         self._pid = os.getpid()
         self.reason = ""
-        words = [self._program, "ask", os.fspath(file), "-o", os.fspath(directory)]
+        words = [self._program, "ask", os.fspath(file), *overrides, "-o", os.fspath(directory)]
         try:  # in a session of its own: Ctrl-C is for the loop
             self._child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
                                            start_new_session=True)
