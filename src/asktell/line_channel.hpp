@@ -24,6 +24,7 @@ class LineChannel {
     [[nodiscard]] std::optional<std::string> next();
     /// Nothing more can come. Complete lines that came before are still to be taken.
     [[nodiscard]] bool closed() const { return closed_; }
+    void close() { closed_ = true; }
     /// Adds the newline. Closes the channel when nobody reads.
     void write(std::string line);
 

@@ -73,6 +73,7 @@ class Desk {
             if (!answer && !channel_.closed()) return; // answers have the order of requests
             waiting_.pop_front();
             if (answer) channel_.write(*answer);
+            if (session_.is_closed()) channel_.close();
         }
     }
     void leave() {

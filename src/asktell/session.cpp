@@ -82,7 +82,11 @@ std::optional<Session::Json> Session::dispatch(const Json& request) {
     if (request.contains("report")) return report(request);
     if (request.contains("tell")) return tell(request);
     if (request.contains("fail")) return fail(request);
-    throw Refused("unknown request; there are ask, report, tell and fail");
+    if (request.contains("close")) {
+        closed_ = true;
+        return Json::object();
+    }
+    throw Refused("unknown request; there are ask, report, tell, fail and close");
 }
 
 // ---- ask
@@ -115,7 +119,7 @@ bool Session::grow() {
     const study::StudySpec& spec = tuner_->spec();
     const auto live = state().trials.live_attempts();
     if (state().trials.size() >= spec.num_trials || live < spec.max_concurrent) return false;
-    if (live >= most_at_once)
+    if (live >= ranks_.seats().size())
         throw Refused(std::to_string(live) +
                       " trials are asked for and not told yet, and there is no place for more: "
                       "tell one of them first");

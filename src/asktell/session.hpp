@@ -7,6 +7,7 @@
 //   {"id": 2, "report": 0, "iteration": 1, "metrics": {"loss": 2}}  {"id": 2, "stop": false}
 //   {"id": 3, "tell": 0, "metrics": {"loss": 1}}                    {"id": 3}
 //   {"id": 4, "fail": 0, "message": "out of memory"}                {"id": 4}
+//   {"id": 5, "close": true}                                        {"id": 5}
 //
 // An answer {"trial": null, "why": ...} says that there is nothing to hand out; {"error": ...}, that nothing was done.
 // What an answer acknowledges is written.
@@ -41,6 +42,8 @@ class Session final : public head::Observer {
     void head_is_gone(const std::string& why);
     /// The answer to a request; nullopt: an ask waits for a suggestion that is being computed: ask again.
     [[nodiscard]] std::optional<std::string> answer(const std::string& line);
+    /// Nothing more will be requested, even if the other end stays open: a fork of the loop may hold it.
+    [[nodiscard]] bool is_closed() const { return closed_; }
     /// In every round: the head's own; signs of life; ranks that need not be kept any more.
     void tend();
     /// Nobody asks any more: the trials that are not told go back to the study.
@@ -77,6 +80,7 @@ class Session final : public head::Observer {
     const process::ProcessClock* clock_ = nullptr;
     std::string why_gone_;
     std::uint64_t written_ = 0; ///< records
+    bool closed_ = false;
     base::StudyTime next_sign_;
     study::Bytes buffer_;
 };

@@ -125,6 +125,17 @@ TEST_CASE("an ask that finds all places taken makes one more", "[asktell]") {
     CHECK(records_in<study::Steered>(directory.path()).size() == 2);
 }
 
+TEST_CASE("more trials than there are ranks are not handed out", "[asktell]") {
+    const TemporaryDirectory directory;
+    static_cast<void>(run_asked(study_of("max_iterations = 1\nnum_trials = 20\n"), directory.path(), [](Loop& loop) {
+        for (int trial = 0; trial < 8; ++trial) CHECK(loop.ask() == trial);
+        const auto refused = loop.say({{"ask", true}}).at("error").get<std::string>();
+        CHECK(refused.find("8 trials are asked for and not told yet") == 0);
+        static_cast<void>(loop.tell(3, 1.0));
+        CHECK(loop.ask() == 8);
+    }));
+}
+
 TEST_CASE("constants of [trainable] are in every configuration", "[asktell]") {
     const TemporaryDirectory directory;
     static_cast<void>(run_asked(study_of("max_iterations = 1\nnum_trials = 1\n"), directory.path(), [](Loop& loop) {

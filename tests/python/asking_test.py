@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Ask and tell: loops of the user's drive a study: asking_test.py SOURCE_ROOT PROGRAM [TEST...]"""
+import concurrent.futures
 import json
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -23,6 +25,10 @@ from ranktune_studies import RanktuneError  # noqa: E402
 SPACE = {"lr": "loguniform(1e-4, 1)", "net": {"units": [32, 64]}}
 RANDOM = {"metric": "loss", "mode": "min", "searcher": "random", "space": SPACE}
 STOPS_EARLY = {"type": "asha", "variant": "stop", "eta": 3}
+
+
+def loss_of(config):
+    return config.lr
 
 
 class Asking(unittest.TestCase):
@@ -125,6 +131,17 @@ class Asking(unittest.TestCase):
             self.assertEqual(sorted(numbers), list(range(40)))
             self.assertTrue(study.ended)
         self.assertIn("verified", self.verify())
+
+    def test_processes_run_the_trials(self):
+        with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
+            with self.create(num_trials=7) as study:
+                while batch := [trial for trial in (study.ask(), study.ask()) if trial is not None]:
+                    for trial, loss in zip(batch, pool.map(loss_of, [trial.config for trial in batch])):
+                        study.tell(trial, loss)
+            self.assertTrue(ranktune.Study("digits").ended)  # although the pool holds the study's pipe
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+            with self.create("unfinished") as study:
+                study.tell(study.ask(), pool.submit(float, 1).result())
 
     def test_reports_stop_trials_early(self):
         with self.create(num_trials=27, max_iterations=9, scheduler=STOPS_EARLY) as study:
@@ -346,7 +363,7 @@ class Asking(unittest.TestCase):
         self.assertEqual(ready["ready"]["name"], "digits")
         self.assertEqual((asked["id"], asked["trial"]), (1, 0))
         self.assertIn("an object of JSON", nonsense["error"])
-        self.assertEqual((dance["id"], dance["error"]), ("x", "unknown request; there are ask, report, tell and fail"))
+        self.assertEqual((dance["id"], dance["error"]), ("x", "unknown request; there are ask, report, tell, fail and close"))
         self.assertEqual(told, {"id": 2})
         self.assertIn("needs the number of a trial", negative["error"])
         self.assertIn("told already", fail["error"])

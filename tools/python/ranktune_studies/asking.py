@@ -136,7 +136,7 @@ class AskedStudy:
         self.objectives = [(each["metric"], each["mode"]) for each in facts["objectives"]]
 
     def ask(self) -> Optional[AskedTrial]:
-        """The next trial. Several may be out at once. None: there is none to hand out, as the study is over or was stopped
+        """The next trial. Several may be out at once, 256 at most. None: there is none to hand out, as the study is over or was stopped
         (`ended`), or all trials that are left are out; `reason` says so."""
         answer = self._request({"ask": True})
         self.reason = answer.get("why", "")
@@ -184,7 +184,10 @@ class AskedStudy:
             return  # a fork: the study is its parent's
         with self._lock:
             assert self._child.stdin is not None and self._child.stdout is not None
-            try:
+            if self._errors.closed:
+                return
+            try:  # a fork of this process may keep the pipe open
+                self._child.stdin.write(b'{"close": true}\n')
                 self._child.stdin.close()
             except BrokenPipeError:
                 pass
