@@ -136,8 +136,8 @@ class AskedStudy:
         self.objectives = [(each["metric"], each["mode"]) for each in facts["objectives"]]
 
     def ask(self) -> Optional[AskedTrial]:
-        """The next trial. Several may be out at once, 256 at most. None: there is none to hand out, as the study is over or was stopped
-        (`ended`), or all trials that are left are out; `reason` says so."""
+        """The next trial. Several may be out at once, 256 at most. None: there is none to hand out, as the study is over or was
+        stopped (`ended`), or all trials that are left are out; `reason` says so."""
         answer = self._request({"ask": True})
         self.reason = answer.get("why", "")
         return None if answer["trial"] is None else AskedTrial(self, answer)
@@ -256,7 +256,8 @@ class AskedStudy:
         message = self._errors.read().decode(errors="replace").strip()
         where = getattr(self, "directory", None)
         advice = "" if where is None else f'; what was told is recorded: go on with open_study("{where}")'
-        raise RanktuneError((message or f"ranktune ask ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}") + advice)
+        ended = f"ranktune ask ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+        raise RanktuneError((message or ended) + advice)
 
 
 def _config(values: Mapping[str, Any]) -> Config:
