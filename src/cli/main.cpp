@@ -77,6 +77,7 @@ class App {
         add_submit();
         add_simulate();
         add_hosts();
+        add_ask();
         add_doctor();
         add_stop_and_replay();
         add_keys_and_reference();
@@ -423,6 +424,21 @@ class App {
         verb->callback([this, verb] {
             simulate_.overrides = overrides_.in_order(*verb);
             verb_ = [this] { return simulate(simulate_); };
+        });
+    }
+    void add_ask() {
+        auto* verb =
+            app_.add_subcommand("ask", "Hand out trials and take their results, in lines of JSON (for Python)");
+        verb->group(""); // not in the list
+        add_study(verb, run_.study);
+        add_overrides(verb, overrides_);
+        verb->add_option("-o,--output", run_.directory, "Study directory (default: ./<study.name>)")
+            ->type_name("DIR")
+            ->check(no_empty_path());
+        verb->callback([this, verb] {
+            run_.overrides = overrides_.in_order(*verb);
+            runs_study_ = true;
+            verb_ = [this] { return ask(run_); };
         });
     }
     void add_hosts() {

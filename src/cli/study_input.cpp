@@ -21,9 +21,11 @@
 #include "ranktune/base/utf8.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
+#include "study/outside.hpp"
 #include "study/parse/toml_tree.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
+#include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -220,6 +222,10 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {
     refuse_file_in_the_way(directory);
     if (fresh) refuse_to_rename(directory, study, input);
+}
+
+void refuse_outside(const study::StudySpec& spec, const std::string& directory) {
+    if (is_outside(spec)) throw base::UsageError(trainables::driven_from_outside(directory));
 }
 
 std::string directory_of(const std::string& study) {

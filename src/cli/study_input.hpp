@@ -48,6 +48,9 @@ struct CommandCheck {
 /// it.
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh);
 
+/// Throws base::UsageError for a study whose trials are asked for and told: no rank can run them.
+void refuse_outside(const study::StudySpec& spec, const std::string& directory);
+
 /// The path made absolute, without "." and "..", and without a trailing slash.
 [[nodiscard]] std::string absolute_directory(const std::string& directory);
 

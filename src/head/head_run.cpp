@@ -254,7 +254,7 @@ void HeadRun::begin_records() {
         log_->write(base::LogLevel::info, "changed",
                     {{"key", change.key}, {"before", change.before}, {"after", change.after}});
     const studydir::LastEnd before = studydir::last_end(files_, directory_.path, opened_);
-    death_ = studydir::death_of_job(before);
+    if (!options_.outside) death_ = studydir::death_of_job(before);
     if (before.trials_ran)
         log_->write(base::LogLevel::info, "last-end",
                     {{"death", death_ ? "yes" : "no"},
@@ -384,6 +384,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
             be_alive(head);
             while (const auto rank = neighbours.ended()) head.on_rank_ended(*rank, clock_->now());
             if (clock_->now() >= dies_at) process::die_on_purpose(*log_, [] {});
+            if (options_.outside) options_.outside(head, tuner(), *clock_);
             desk.attend(head, tuner(), clock_->now());
             if (const auto failed = hooks_->note(); failed && options_.on_note) options_.on_note(*failed);
             const auto news = watch ? watch->news() : std::nullopt;

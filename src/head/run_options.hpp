@@ -60,6 +60,9 @@ struct RunOptions {
     std::string launch;      ///< value of launch_variable, for the file `outcome`
     storage::FileSystem* files = &storage::posix_file_system(); ///< of the head; tests use a faulty one
     Observer* observer = nullptr;
+    /// Trials run outside of all ranks (ask and tell): stands for the ranks, in every round of the loop, and may wait a
+    /// moment for input. No death of a start is blamed on such trials.
+    std::function<void(HeadMachine& head, const tuner::Tuner& tuner, const process::ProcessClock& clock)> outside;
     /// Called on rank 0 when the directory has been read, before anything starts. For a finished study only `on_end`
     /// follows. `moved_to` is the new name of an old directory (--fresh).
     std::function<void(const studydir::OpenedStudy& opened, const std::string& moved_to)> on_open;

@@ -16,6 +16,10 @@ namespace ranktune::trainables {
 [[nodiscard]] Registration mlp_registration();
 /// A model of LibTorch in a shared library of the user's. In a build without LibTorch it says how to get it.
 [[nodiscard]] Registration torch_registration();
+/// Trials that a loop of the user's asks for, outside of all ranks.
+[[nodiscard]] Registration outside_registration();
+/// Why no rank can run the trials of `outside`, and how the study in `directory` goes on.
+[[nodiscard]] std::string driven_from_outside(const std::string& directory);
 /// "LibTorch 1.13.0" as built; empty: this build has none. Loads nothing.
 [[nodiscard]] std::string torch_built_with();
 /// What is missing for the trainable `torch`, and how to get it; empty: nothing.

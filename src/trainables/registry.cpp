@@ -14,7 +14,8 @@ namespace {
 /// Registrations of this process. A deque: references to its elements stay valid.
 struct Registry {
     std::mutex mutex;
-    std::deque<Registration> entries{curve_registration(), mlp_registration(), torch_registration()};
+    std::deque<Registration> entries{curve_registration(), mlp_registration(), outside_registration(),
+                                     torch_registration()};
 
     Registration* find(const std::string& name) {
         const auto found =

@@ -35,7 +35,7 @@ STUDY = {
 
 class Package(unittest.TestCase):
     def test_doctests(self):
-        for name in ("ranktune", "ranktune_studies.toml", "ranktune_studies.reading", "ranktune_studies.launching"):
+        for name in ("ranktune", "ranktune_studies.toml", "ranktune_studies.reading", "ranktune_studies.launching", "ranktune_studies.asking"):
             result = doctest.testmod(importlib.import_module(name))
             self.assertGreater(result.attempted, 0, name)
             self.assertEqual(result.failed, 0, name)
@@ -61,7 +61,8 @@ class Package(unittest.TestCase):
 
     def test_the_module_of_programs_has_its_names(self):
         self.assertIs(ranktune.Study, ranktune_studies.Study)
-        self.assertIs(ranktune.run, ranktune_studies.run)
+        for name in ("run", "create", "open_study"):
+            self.assertIs(getattr(ranktune, name), getattr(ranktune_studies, name))
         with self.assertRaisesRegex(AttributeError, "no attribute 'stduy'"):
             ranktune.stduy
         done = subprocess.run([sys.executable, "-S", "-c", "import sys; sys.path.insert(0, sys.argv[1])\nimport ranktune\nranktune.Study",

@@ -242,8 +242,8 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
 
 
 def __getattr__(name: str) -> Any:
-    """Study, Trial, RanktuneError, run and write_study come from the package, which a trial does not need."""
-    if name not in ("Study", "Trial", "RanktuneError", "run", "write_study"):
+    """These names come from the package, which a trial does not need."""
+    if name not in ("Study", "Trial", "RanktuneError", "create", "open_study", "run", "write_study"):
         raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
     try:
         studies = importlib.import_module("ranktune_studies")

@@ -26,6 +26,7 @@
 #include "report/screens/text.hpp"
 #include "searchers/built_in.hpp"
 #include "storage/file_system.hpp"
+#include "study/outside.hpp"
 #include "trainables/builtin.hpp"
 #include "tuner/tuner.hpp"
 
@@ -176,7 +177,8 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
               << report::start_screen(input.spec, info, style) << earlier_plan(earlier, style)
               << (options.verbose ? disk(input.spec, info_of(input.spec), style) : std::string())
               << room_warning(input.spec, style) << command_warning_lines(input.spec, style)
-              << report::labelled("next", run_line(study, overrides));
+              << report::labelled("next", is_outside(input.spec) ? "ask for its trials in Python: ranktune.create"
+                                                                 : run_line(study, overrides));
     return 0;
 }
 
@@ -184,6 +186,7 @@ int dry_run(const RunArguments& arguments) {
     const RanksHere ranks(arguments);
     const StudyInput input = read_study(arguments.study, arguments.overrides, ranks.check(),
                                         {.looks = ranks.of_this_machine(), .advice = {}});
+    refuse_outside(input.spec, directory_for(arguments, input));
     refuse_directory(directory_for(arguments, input), arguments.study, input, arguments.fresh);
     refuse_crowd(arguments, input.spec);
     auto style = detect_terminal().style;

@@ -151,6 +151,7 @@ std::optional<base::Duration> time_to_failure(const simulate::FaultModel& faults
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
+    refuse_outside(input.spec, directory);
     refuse_directory(directory, arguments.study, input, arguments.fresh);
     // Open the study first: a finished one needs no ranks.
     const auto opened =
@@ -289,6 +290,7 @@ class RunScreens {
         StudyInput input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers));
         refuse_lonely_head(workers);
         directory_ = directory_for(arguments_, input);
+        refuse_outside(input.spec, directory_);
         refuse_directory(directory_, arguments_.study, input, arguments_.fresh);
         view_.set_directory(directory_);
         options.layout.share_gpus(input.spec.resources.ranks_per_gpu());

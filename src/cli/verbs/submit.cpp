@@ -301,6 +301,7 @@ int submit_study(const SubmitArguments& arguments, const Invocation& invocation)
     if (directory.empty()) directory = input.spec.name;
     directory = fs::absolute(directory).lexically_normal().string();
     if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    refuse_outside(input.spec, directory);
     refuse_directory(directory, arguments.study, input, false);
     const auto opened = studydir::open_study(storage::posix_file_system(), directory, input.spec, {});
     if (opened.finished) return say_finished(arguments.study, directory, opened.tuner->state().outcome);

@@ -103,6 +103,8 @@ struct SubmitArguments {
 int hosts();
 int submit(const SubmitArguments& arguments, const Invocation& invocation);
 int run(const RunArguments& arguments, const Invocation& invocation);
+/// Hands out trials and takes their results, in lines of JSON on standard input and output, until input ends.
+int ask(const RunArguments& arguments);
 int dry_run(const RunArguments& arguments);
 int validate(const std::string& study, const std::vector<std::string>& overrides, const ValidateOptions& options);
 struct InitArguments {

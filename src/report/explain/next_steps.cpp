@@ -5,11 +5,15 @@
 #include <limits>
 #include <utility>
 
+#include "base/json_text.hpp"
+#include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/explain/endings.hpp"
 #include "report/explain/plan.hpp"
 #include "storage/file_system.hpp"
+#include "study/outside.hpp"
+#include "study/parse/toml_tree.hpp"
 #include "studydir/study_directory.hpp"
 #include "tuner/rules/limits.hpp"
 
@@ -179,7 +183,29 @@ std::string command_text(std::vector<std::string> words) {
 
 void name_program(std::string name) { this_program() = std::move(name); }
 
+namespace {
+
+/// Its trials are asked for and told.
+bool is_asked(const studydir::StudyDirectory& directory) {
+    try {
+        const study::Node file =
+            study::parse_toml(storage::read_text(storage::posix_file_system(), directory.resolved_file()));
+        const study::Node* trainable = file.find("trainable");
+        const study::Node* name = trainable == nullptr ? nullptr : trainable->find("name");
+        return name != nullptr && name->text == study::outside_name;
+    } catch (const base::Error&) { // no study is there any more
+        return false;
+    }
+}
+
+} // namespace
+
 std::string going_on(const std::string& directory, const std::vector<std::string>& overrides) {
+    if (is_asked({directory})) {
+        std::string arguments = base::json_string(directory);
+        for (const std::string& each : overrides) arguments += ", " + base::json_string(each);
+        return study::shell_text({"python3", "-ic", "import ranktune; study = ranktune.open_study(" + arguments + ")"});
+    }
     auto words = studydir::command_that_goes_on(storage::posix_file_system(), {directory}, this_program());
     words.insert(words.end(), overrides.begin(), overrides.end());
     return study::shell_text(words);

@@ -80,7 +80,7 @@ std::pair<std::string, std::string> split_default(const study::OptionInfo& optio
 
 std::string trainable_section(const study::TrainableInfo& trainable) {
     std::string text = fmt::format("\n## `{}`\n\n{}.\n\n", trainable.name, trainable.description);
-    text += table_head({"option", "takes", "default", "what it does"});
+    if (!trainable.options.empty()) text += table_head({"option", "takes", "default", "what it does"});
     std::string example = fmt::format("[trainable]\nbuiltin = \"{}\"\n", trainable.name);
     for (const study::OptionInfo& option : trainable.options) {
         const auto [meaning, standard] = split_default(option);

@@ -3,13 +3,14 @@
 function aboutPart(parent, study) {
   const part = section(parent, "How it ran");
   const { training, cost } = study;
+  const hasRanks = study.hosts.length > 0; // not where a loop asks for trials
   const rows = [
     ["trainable", study.trainable],
     ["search and scheduler", `${study.searcher}, ${study.scheduler}; seed ${study.seed}`],
     ["ranktune", study.versions.join(", then ")],
-    ["workers", `${countText(study.ranks, "rank")} on ${hostsText(study.hosts)}`],
+    ["workers", hasRanks && `${countText(study.ranks, "rank")} on ${hostsText(study.hosts)}`],
     ["time", `${durationText(study.now)} of study time, ${countText(study.starts.length, "start")}`],
-    ["cost", `${numberText(cost.core_hours)} core-hours${cost.gpu_hours > 0 ? `, ${numberText(cost.gpu_hours)} GPU-hours` : ""} of all workers; ${shareText(cost.held || 0)} of their time held by trials, ${shareText(cost.training || 0)} in iterations that counted, ${shareText(cost.starting || 0)} starting`],
+    ["cost", hasRanks && `${numberText(cost.core_hours)} core-hours${cost.gpu_hours > 0 ? `, ${numberText(cost.gpu_hours)} GPU-hours` : ""} of all workers; ${shareText(cost.held || 0)} of their time held by trials, ${shareText(cost.training || 0)} in iterations that counted, ${shareText(cost.starting || 0)} starting`],
     ["training", trainingText(training)],
     ["directory", study.directory], ["study", study.uuid],
   ];

@@ -274,13 +274,17 @@ std::string cost_html(const PageStudy& study) {
     std::vector<TextRow> rows = {
         {"trainable", view.trainable},
         {"ranktune", base::join(view.versions)},
-        {"workers", fmt::format("{} on {}", counted(view.ranks, "rank"), base::join_some(hosts, 12))},
         {"time", fmt::format("{}, {}", short_duration(view.now_s), counted(view.starts.size(), "start"))},
-        {"cost", fmt::format("{:.1f} core-hours{}; {:.1f} % held by trials, {:.1f} % starting", view.cost.core_hours(),
-                             view.cost.gpu_s > 0.0 ? fmt::format(", {:.1f} GPU-hours", view.cost.gpu_s / 3600.0) : "",
-                             100.0 * view.cost.utilisation(),
-                             100.0 * view.cost.share(view.cost.spent_s[static_cast<std::size_t>(Spent::starting)]))},
         {"training", fmt::format("{} of {}", grouped(training.iterations), counted(training.full, "iteration"))}};
+    if (!hosts.empty()) { // otherwise a loop asked for trials
+        rows.push_back({"workers", fmt::format("{} on {}", counted(view.ranks, "rank"), base::join_some(hosts, 12))});
+        rows.push_back(
+            {"cost",
+             fmt::format("{:.1f} core-hours{}; {:.1f} % held by trials, {:.1f} % starting", view.cost.core_hours(),
+                         view.cost.gpu_s > 0.0 ? fmt::format(", {:.1f} GPU-hours", view.cost.gpu_s / 3600.0) : "",
+                         100.0 * view.cost.utilisation(),
+                         100.0 * view.cost.share(view.cost.spent_s[static_cast<std::size_t>(Spent::starting)]))});
+    }
     for (const Surroundings& start : study.surroundings) {
         std::vector<std::string> parts{start.host, start.job.empty() ? "" : "job " + start.job, start.software,
                                        start.code.empty() ? "" : "code " + start.code};

@@ -22,6 +22,7 @@
 #include "report/screens/simulated.hpp"
 #include "report/view/history.hpp"
 #include "report/view/wall_time.hpp"
+#include "study/outside.hpp"
 #include "tuner/lineage.hpp"
 
 namespace ranktune::report {
@@ -309,14 +310,17 @@ StudyView view_without_curves(const LoadedStudy& study, const History& history) 
     view.versions = history.versions();
     view.rungs = rungs_of(study, history);
     view.attempts = attempts_of(study, history);
-    if (!study.workers.empty()) {
+    const bool has_ranks = !is_outside(study.tuner->spec()); // otherwise they only stand for places
+    if (!study.workers.empty() && has_ranks) {
         view.hosts = hosts_of(study.workers.back());
         view.ranks_with_gpu = static_cast<std::uint64_t>(
             std::ranges::count_if(study.workers.back(), [](const study::RankInfo& rank) { return rank.gpus > 0; }));
     }
-    view.ranks = view.starts.empty() ? 0 : view.starts.back().ranks;
-    view.cost = cost_of(view, study);
-    view.cost.spent_s = history.rank_time().seconds();
+    view.ranks = !has_ranks ? study.tuner->spec().max_concurrent : view.starts.empty() ? 0 : view.starts.back().ranks;
+    if (has_ranks) {
+        view.cost = cost_of(view, study);
+        view.cost.spent_s = history.rank_time().seconds();
+    }
     if (study.tuner->spec().trainable.program) // whose time of training begins with its start
         view.cost.training_s =
             std::min(view.cost.training_s, view.cost.spent_s[static_cast<std::size_t>(Spent::training)]);

@@ -16,9 +16,12 @@ these names, too.
 A function is tuned without a study file:
 
     study = ranktune.run(train, metric="loss", mode="min", num_trials=50, space={"lr": "loguniform(1e-4, 1.0)"})
+
+A loop of yours asks for trials and tells their results: see create().
 """
+from .asking import AskedStudy, AskedTrial, create, open_study
 from .launching import function_study, run, write_study
 from .reading import RanktuneError, Study, Trial
 from .toml import dumps
 
-__all__ = ["RanktuneError", "Study", "Trial", "dumps", "function_study", "run", "write_study"]
+__all__ = ["AskedStudy", "AskedTrial", "RanktuneError", "Study", "Trial", "create", "dumps", "function_study", "open_study", "run", "write_study"]

@@ -13,7 +13,8 @@ from .toml import dumps
 __all__ = ["function_study", "run", "write_study"]
 
 Path = Union[str, "os.PathLike[str]"]
-_MARK = "# Written by ranktune.run(), which may replace it."
+_MARK = "# Written by ranktune in Python, which may replace it."
+_MARKS = (_MARK, "# Written by ranktune.run()")  # the second: of earlier versions
 
 
 def write_study(study: Mapping[str, Any], path: Optional[Path] = None) -> pathlib.Path:
@@ -76,9 +77,7 @@ def run(study: Union[Mapping[str, Any], Path, Callable[..., Any]], *overrides: s
     if callable(study):
         study = function_study(study, **keys)
         place = _name(study)
-        file = pathlib.Path(f"{place}.toml")
-        _refuse_others(file)
-        study = _replace(file, f"{_MARK}\n{dumps(study)}")
+        study = write_own_file(study)
     elif keys:
         raise TypeError(f"run() got {', '.join(keys)}, which are for a function; a study says them itself")
     elif isinstance(study, Mapping):
@@ -98,6 +97,13 @@ def run(study: Union[Mapping[str, Any], Path, Callable[..., Any]], *overrides: s
     return Study(place, program=program)
 
 
+def write_own_file(study: Mapping[str, Any]) -> pathlib.Path:
+    """Writes <study.name>.toml, unless that is a file of the user's."""
+    file = pathlib.Path(f"{_name(study)}.toml")
+    _refuse_others(file)
+    return _replace(file, f"{_MARK}\n{dumps(study)}")
+
+
 def function_study(function: Callable[..., Any], *, space: Mapping[str, Any], name: Optional[str] = None,
                    scheduler: Any = None, searcher: Any = None, **keys: Any) -> Dict[str, Any]:
     """The study of a function, as a dict: `function(config)` or `function(trial)` is called for each trial.
@@ -113,12 +119,19 @@ def function_study(function: Callable[..., Any], *, space: Mapping[str, Any], na
     if os.environ.get("RANKTUNE_STUDY"):
         raise RanktuneError('run() was called while a trial imported its file: put it below `if __name__ == "__main__":`')
     name = name or function.__name__
+    trainable = {"python": _place_of(function, name), "interpreter": sys.executable}
+    return described_study(name, trainable, space, searcher, scheduler, keys)
+
+
+def described_study(name: str, trainable: Mapping[str, Any], space: Mapping[str, Any], searcher: Any, scheduler: Any,
+                    keys: Mapping[str, Any]) -> Dict[str, Any]:
+    """A study file as a dict, from the arguments of function_study()."""
     tables = {key: value for key, value in keys.items() if isinstance(value, Mapping)}
     study = {key: value for key, value in keys.items() if key not in tables}
     for key, value in (("searcher", searcher), ("scheduler", scheduler)):
         if value is not None:
             tables[key] = value if isinstance(value, Mapping) else {"type": value}
-    trainable = {"python": _place_of(function, name), "interpreter": sys.executable, **tables.pop("trainable", {})}
+    trainable = {**trainable, **tables.pop("trainable", {})}
     return {"study": {"name": name, "max_iterations": 1, **study}, "trainable": trainable, "space": dict(space), **tables}
 
 
@@ -144,8 +157,8 @@ def _place_of(function: Callable[..., Any], name: str) -> str:
 
 def _refuse_others(path: pathlib.Path) -> None:
     """Files of the user stay."""
-    if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(_MARK):
-        raise RanktuneError(f"'{path}' exists, and is not of ranktune.run(): give the study another name=...")
+    if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(_MARKS):
+        raise RanktuneError(f"'{path}' exists, and is not of ranktune: give the study another name")
 
 
 def _name(study: Mapping[str, Any]) -> str:

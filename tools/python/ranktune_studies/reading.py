@@ -125,6 +125,14 @@ class Study:
         return f"Study({self.directory!r}: {len(self.trials)} trials{value})"
 
 
+def ranktune_program(program: Optional[str] = None) -> str:
+    """The program `ranktune`. Raises RanktuneError when there is none."""
+    command = program or os.environ.get("RANKTUNE_PROGRAM") or shutil.which("ranktune")
+    if command is None:
+        raise RanktuneError("there is no program 'ranktune' on the PATH; load its module, set RANKTUNE_PROGRAM, or give program=")
+    return command
+
+
 def ranktune_output(words: List[str], program: Optional[str] = None, show: bool = False) -> str:
     """Runs `ranktune WORDS`; returns what it prints, or with `show` prints it and returns "". Raises RanktuneError.
 
@@ -133,9 +141,7 @@ def ranktune_output(words: List[str], program: Optional[str] = None, show: bool 
     ...
     ranktune_studies.reading.RanktuneError: cannot run '/nonexistent/ranktune': No such file or directory
     """
-    command = program or os.environ.get("RANKTUNE_PROGRAM") or shutil.which("ranktune")
-    if command is None:
-        raise RanktuneError("there is no program 'ranktune' on the PATH; load its module, set RANKTUNE_PROGRAM, or give program=")
+    command = ranktune_program(program)
     try:
         done = subprocess.run([command, *words], stdin=subprocess.DEVNULL, stdout=None if show else subprocess.PIPE,
                               stderr=subprocess.PIPE)

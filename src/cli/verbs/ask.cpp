@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// ask: a study without MPI, whose trials somebody else runs.
+
+#include <csignal>
+#include <iostream>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "asktell/serve_asks.hpp"
+#include "cli/study_input.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "cli/version.hpp"
+#include "earlier/earlier_results.hpp"
+#include "process/signals.hpp"
+#include "ranktune/algorithms/registry.hpp"
+#include "storage/journal/journal.hpp"
+
+namespace ranktune::cli {
+
+int ask(const RunArguments& arguments) {
+    process::block_stop_signals();
+    sigset_t pipe; // a reader that has ended is seen by the write
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+    StudyInput input = read_study(arguments.study, arguments.overrides);
+    const std::string directory = directory_for(arguments, input);
+    refuse_directory(directory, arguments.study, input, false);
+    head::RunOptions options;
+    options.version = version();
+    options.build_type = build_type();
+    if (!storage::has_journal(storage::posix_file_system(), directory)) // otherwise the journal has them
+        options.earlier =
+            earlier::read_earlier_results(storage::posix_file_system(), input.spec, algorithms::known_algorithms());
+    options.spec = std::move(input.spec);
+    if (input.directory != directory) options.study_text = std::move(input.text);
+    options.directory = absolute_directory(directory);
+    return asktell::serve_asks(std::move(options), STDIN_FILENO, STDOUT_FILENO, static_cast<std::uint64_t>(getppid()));
+}
+
+} // namespace ranktune::cli
