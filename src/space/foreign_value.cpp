@@ -75,12 +75,13 @@ std::string plain(std::string_view text) {
     return out;
 }
 
+bool means_none(std::string_view text) { return plain(text) == "none" || plain(text) == "null"; }
+
 } // namespace
 
 Value as_meant(const Domain& domain, const Value& value) {
     if (contains(domain, value)) return is_of_floats(domain) ? Value(value.as_double()) : value;
-    if (value.is_string() && plain(value.as_string()) == "none" && contains(domain, Value::none()))
-        return Value::none();
+    if (value.is_string() && means_none(value.as_string()) && contains(domain, Value::none())) return Value::none();
     if (!value.is_number()) return value;
     if (const auto* entries = entries_of(domain)) {
         const auto same = std::ranges::find_if(
@@ -103,7 +104,9 @@ Value as_meant(const Domain& domain, std::string_view text) {
     for (const Value& each : listed) // exactly, before anything that only looks alike
         if (each.text() == text) return each;
     for (const Value& each : listed)
-        if ((each.is_bool() || each.is_list() || each.is_none()) && plain(each.text()) == plain(text)) return each;
+        if ((each.is_bool() || each.is_list()) && plain(each.text()) == plain(text)) return each;
+    for (const Value& each : listed)
+        if (each.is_none() && means_none(text)) return each;
     if (const auto whole = number_in<std::int64_t>(text)) return as_meant(domain, Value(*whole));
     if (const auto number = number_in<double>(text)) return as_meant(domain, Value(*number));
     return std::string(text);

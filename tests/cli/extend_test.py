@@ -118,6 +118,13 @@ class Extending(Case):
         explained, _ = self.ranktune("explain", "s", "1")
         self.assertIn("tags      keep/1, odd\n", explained)
         self.assertIn("the trial: warm", explained)
+        as_json = json.loads(self.ranktune("explain", "s", "1", "--json")[0])
+        self.assertEqual((as_json["schema"], as_json["study"], as_json["trial"]), (1, "s", 1))
+        self.assertIn({"what": "tags", "text": "keep/1, odd"}, as_json["lines"])
+        of_study = json.loads(self.ranktune("explain", "s", "--json")[0])
+        self.assertIsNone(of_study["trial"])
+        self.assertEqual([line["what"] for line in of_study["lines"]][:2], ["study", "now"])
+        self.assertGreater(sum(of_study["rank_seconds"].values()), 0)
         trial = self.exported("s")["trials"][1]
         self.assertEqual(trial["tags"], ["keep/1", "odd"])
         self.assertEqual(sorted(note["note"] for note in trial["notes"]), ["looks odd", "phase: late", "warm"])

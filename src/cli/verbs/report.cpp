@@ -57,7 +57,8 @@ report::PageStudy page_study(const std::string& directory, bool& incomplete) {
 /// The sentences by their labels; of a study also the time of its ranks, which the screen shows as a table between
 /// blank lines.
 std::string as_json(const std::string& screen, const report::StudyView& view, std::optional<study::TrialId> trial) {
-    nlohmann::ordered_json json{{"study", base::as_utf8(view.name)},
+    nlohmann::ordered_json json{{"schema", 1},
+                                {"study", base::as_utf8(view.name)},
                                 {"trial", trial ? nlohmann::ordered_json(trial->value()) : nullptr},
                                 {"lines", nlohmann::ordered_json::array()}};
     std::istringstream lines(screen);
