@@ -260,7 +260,7 @@ class Resume(Long):
         self.assertRegex(err, r"\[space\] can grow, but every configuration so far has to lie in it: trial \d: lr = \S+ is not in")
         self.write(text=text.replace("1e-3, 1.0", "1e-4, 2.0"))
         out, _ = self.run_tiny("study.num_trials=9")
-        self.assertIn('changed   space.lr "loguniform(0.001, 1.0)" -> "loguniform(0.0001, 2.0)" (taken over)\n', out)
+        self.assertIn('space.lr "loguniform(0.001, 1.0)" -> "loguniform(0.0001, 2.0)" (taken over)', " ".join(out.split()))
         self.ranktune("replay", "tiny", "--verify")
 
     def test_a_study_keeps_its_searcher_when_the_file_names_none(self):
