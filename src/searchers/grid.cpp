@@ -34,25 +34,14 @@ std::uint64_t GridSearcher::number_of(std::uint64_t index) const {
 void GridSearcher::apply(const study::Record& record) {
     const auto* created = std::get_if<study::TrialCreated>(&record);
     if (created == nullptr || created->origin.kind == study::Origin::Kind::repeat) return;
-    const auto number = points_.find(created->configuration);
     if (created->origin.kind == study::Origin::Kind::searcher) {
-        const std::uint64_t index = created->origin.index;
-        if (number && *number != number_of(index)) { // the space has grown since
-            std::vector<std::uint64_t> had;
-            for (std::uint64_t each = first_; each < index; ++each) had.push_back(number_of(each));
-            first_ = index + 1;
-            for (const std::uint64_t each : had) leave_out(each);
-            leave_out(*number);
-        }
-        suggested_ = index + 1;
-    } else if (number && *number >= number_of(suggested_)) { // its turn is to come
-        leave_out(*number);
+        suggested_ = created->origin.index + 1;
+        return;
     }
-}
-
-void GridSearcher::leave_out(std::uint64_t number) {
-    const auto at = std::ranges::lower_bound(left_out_, number);
-    if (at == left_out_.end() || *at != number) left_out_.insert(at, number);
+    const auto number = points_.find(created->configuration);
+    if (!number || *number < number_of(suggested_)) return; // its turn has been
+    const auto at = std::ranges::lower_bound(left_out_, *number);
+    if (at == left_out_.end() || *at != *number) left_out_.insert(at, *number);
 }
 
 void GridSearcher::snapshot(study::Encoder& out) const {

@@ -26,13 +26,13 @@ class GridSearcher final : public Searcher {
     }
     [[nodiscard]] bool exhausted(std::uint64_t index) const override { return number_of(index) >= points_.size(); }
     void apply(const study::Record& record) override;
+    void begin_after(std::uint64_t suggested) override { first_ = suggested_ = suggested; }
     void snapshot(study::Encoder& out) const override;
     void restore(study::Decoder& in) override;
 
   private:
     /// Of suggestion `index` in the enumeration.
     [[nodiscard]] std::uint64_t number_of(std::uint64_t index) const;
-    void leave_out(std::uint64_t number);
 
     space::Enumeration points_;
     std::uint64_t suggested_ = 0;         ///< suggestions that trials have taken

@@ -17,8 +17,8 @@ constexpr std::size_t most_points = 64;   ///< that are kept
 constexpr std::size_t enough_points = 16; ///< that a search looks for
 constexpr int samples = 2000;
 constexpr std::uint64_t most_counted = std::uint64_t{1} << 16;
-constexpr int most_starts = 64;
-constexpr int most_steps = 1000; ///< of a search from one start
+constexpr int most_starts = 32;
+constexpr int most_steps = 500; ///< of a search from one start
 constexpr int halvings = 16;
 
 std::string rules_text(const std::vector<Rule>& rules) {
@@ -60,18 +60,30 @@ class SearchSpace::Finder {
     Finder(const SearchSpace& space, Ruled& found) : space_(space), random_(0, base::Purpose::rules), found_(found) {}
 
     void find() {
+        if (found_.coordinates.empty() && !found_.uses_grids) return look_once();
         draw();
         if (found_.points.size() < enough_points && !count()) climb();
-        if (found_.points.empty())
-            throw base::UsageError("no configuration was found that keeps " + rules_text(space_.rules_) +
-                                   "; allow more, or widen the domains");
+        if (found_.points.empty()) refuse();
     }
 
   private:
+    [[noreturn]] void refuse() const {
+        throw base::UsageError("no configuration was found that keeps " + rules_text(space_.rules_) +
+                               "; allow more, or widen the domains");
+    }
+
     [[nodiscard]] Point random_point() {
         Point point{std::vector<double>(space_.dimensions_), random_.below(space_.grid_size_)};
         for (double& each : point.unit) each = random_.uniform();
         return point;
+    }
+
+    /// All that the rules depend on is constant.
+    void look_once() {
+        Point point = random_point();
+        if (!space_.allows(point)) refuse();
+        found_.share = 1.0;
+        found_.points.push_back(std::move(point));
     }
 
     void draw() {

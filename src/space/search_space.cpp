@@ -166,14 +166,22 @@ std::vector<std::size_t> SearchSpace::grid_positions(std::uint64_t point) const 
 Configuration SearchSpace::sample(std::uint64_t seed, base::TrialId trial) const {
     constexpr std::uint32_t most_draws = 32;
     for (std::uint32_t draw = 0; draw < most_draws; ++draw)
-        if (auto configuration = drawn(seed, trial, draw); broken_by(configuration) == nullptr) return configuration;
+        if (auto configuration = drawn(seed, trial, trial.value(), draw); broken_by(configuration) == nullptr)
+            return configuration;
+    base::RngStream grids(seed, base::Purpose::rules, trial.value(), 1);
+    for (std::uint32_t draw = 0; ruled_->uses_grids && draw < most_draws; ++draw) {
+        const std::uint64_t grid_point = grids.below(grid_size_);
+        if (auto configuration = drawn(seed, trial, grid_point, most_draws + draw); broken_by(configuration) == nullptr)
+            return configuration;
+    }
     return walked(seed, trial);
 }
 
-Configuration SearchSpace::drawn(std::uint64_t seed, base::TrialId trial, std::uint32_t draw) const {
+Configuration SearchSpace::drawn(std::uint64_t seed, base::TrialId trial, std::uint64_t grid_point,
+                                 std::uint32_t draw) const {
     const std::size_t first = draw * parameters_.size();
     std::vector<std::size_t> grids;
-    if (grid_size_ > 1) grids = grid_positions(trial.value());
+    if (grid_size_ > 1) grids = grid_positions(grid_point);
     return assemble([&](std::size_t i) -> Value {
         const Domain& domain = parameters_[i].domain;
         if (const auto* grid = std::get_if<Grid>(&domain)) return grid->values[grids.empty() ? 0 : grids[i]];

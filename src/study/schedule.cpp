@@ -51,6 +51,9 @@ space::Value as_in(const space::Domain& domain, const space::Value& value) {
     const bool is_float = std::holds_alternative<space::FloatRange>(domain) ||
                           std::holds_alternative<space::Normal>(domain) ||
                           (constant != nullptr && constant->value.is_double());
+    if (value.is_string() && value.as_string() == "None" && !space::contains(domain, value) &&
+        space::contains(domain, space::Value::none()))
+        return space::Value::none(); // which TOML does not have
     return is_float && value.is_int() ? space::Value(value.as_double()) : value;
 }
 

@@ -18,6 +18,7 @@
 #include "study/schedule.hpp"
 #include "study/start.hpp"
 #include "study/steering_file.hpp"
+#include "study/toml_text.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -88,7 +89,7 @@ std::string steering_text(const SteeringFile& file) {
     text += "]\n";
     for (const auto& point : file.ask.points) {
         text += "[[points]]\n";
-        for (const auto& [key, value] : point.entries()) text += key + " = " + value.literal() + "\n";
+        for (const auto& [key, value] : point.entries()) text += key + " = " + text_of(value) + "\n";
     }
     return text;
 }

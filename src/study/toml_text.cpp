@@ -25,6 +25,7 @@ std::string text_of(const std::string& value) {
     return text + "\"";
 }
 std::string text_of(const space::Value& value) {
+    if (value.is_none()) return "\"None\""; // see as_in
     if (value.is_string()) return text_of(value.as_string());
     if (!value.is_list()) return value.literal();
     std::string text;

@@ -202,11 +202,22 @@ study::StudySpec extended_spec(const study::StudySpec& old, const std::vector<sp
     spec.num_trials = static_cast<std::uint32_t>(configurations.size());
     spec.max_iterations = max_iterations;
     spec.deterministic = false;
+    spec.max_concurrent = 0;
     spec.time_budget.reset();
     spec.stop = {};
-    const auto schedule = spec.scheduler.schedule;
+    std::vector<space::Parameter> parameters = spec.space.parameters();
+    for (const study::Scheduled& scheduled : spec.scheduler.schedule) // the trials keep the values that they have
+        for (space::Parameter& parameter : parameters) {
+            if (parameter.name != scheduled.name) continue;
+            std::vector<space::Value> values;
+            for (const auto& each : configurations)
+                if (const space::Value* value = each.find(parameter.name);
+                    value != nullptr && std::ranges::find(values, *value) == values.end())
+                    values.push_back(*value);
+            if (!values.empty()) parameter.domain = space::Choice{std::move(values)};
+        }
+    spec.space = space::SearchSpace(std::move(parameters), spec.space.rules());
     spec.scheduler = schedulers::chosen("fifo");
-    spec.scheduler.schedule = schedule;
     spec.searcher = searchers::chosen("random");
     spec.searcher.start = configurations;
     return study::parse_resolved_study(study::resolved_toml(spec), "the study that is extended",
@@ -217,10 +228,9 @@ std::vector<ExtendedTrial> extend_study(storage::FileSystem& files, const tuner:
                                         const ExtensionRequest& request) {
     require_extendable(old, request);
     files.make_directories(request.to);
-    const StudyDirectory place{request.to};
     if (holds_study(files, request.to))
         throw base::UsageError("'" + request.to + "' holds a study already; choose another directory with -o");
-    if (const std::string other = foreign_entry(files, place); !other.empty())
+    if (const std::string other = foreign_entry(files, StudyDirectory{request.to}); !other.empty())
         throw base::UsageError("'" + request.to + "' is not empty (there is '" + other +
                                "'); choose another directory with -o");
     std::vector<space::Configuration> configurations;
@@ -229,6 +239,12 @@ std::vector<ExtendedTrial> extend_study(storage::FileSystem& files, const tuner:
     const std::string resolved = study::resolved_toml(spec);
     const std::string why = "extended from " + request.from;
     const std::string uuid = process::make_uuid();
+    // Whole under its name, or not there: a kill leaves a folder that the next try removes.
+    ExtensionRequest unfinished = request;
+    unfinished.to += ".unfinished";
+    files.remove_all(unfinished.to);
+    files.make_directories(unfinished.to);
+    const StudyDirectory place{unfinished.to};
     create_study_directory(files, place, resolved, true);
     publish_text(files, place.resolved_file(), resolved, false);
 
@@ -243,10 +259,11 @@ std::vector<ExtendedTrial> extend_study(storage::FileSystem& files, const tuner:
         if (checkpoint == nullptr) continue;
         const auto own = reports.find(was);
         rehearsed.train(TrialId{i}, own == reports.end() ? std::map<Iteration, study::Reported>() : own->second,
-                        old.state(), taken(files, request, *checkpoint, TrialId{i}));
+                        old.state(), taken(files, unfinished, *checkpoint, TrialId{i}));
     }
     rehearsed.end(why);
-    write_extension(files, request, uuid, rehearsed, why);
+    write_extension(files, unfinished, uuid, rehearsed, why);
+    files.rename(unfinished.to, request.to);
     link_by_notes(request, trials);
     return trials;
 }

@@ -28,7 +28,8 @@ struct ExtendedTrial {
 };
 
 /// The study file of the new study: that of `old` with these configurations as starting points, `fifo`, no limits of
-/// trials or of the study but `max_iterations`, and no promise to repeat exactly.
+/// trials or of the study but `max_iterations`, no schedule (values stay what they are), and no promise to repeat
+/// exactly.
 [[nodiscard]] study::StudySpec extended_spec(const study::StudySpec& old,
                                              const std::vector<space::Configuration>& configurations,
                                              const std::string& name, base::Iteration max_iterations);

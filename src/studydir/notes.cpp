@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -21,14 +22,17 @@ using Json = nlohmann::json;
 
 std::optional<Note> note_in(const std::string& line) {
     const Json json = Json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("trial") || !json["trial"].is_number_unsigned()) return {};
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (!json.is_object() || !json.contains("trial") || !json["trial"].is_number_unsigned() ||
+        json["trial"].get<std::uint64_t>() > most)
+        return {};
     const auto text = [&](const char* key) {
         return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
     };
     Note note{text("time"), text("who"), base::TrialId{json["trial"].get<std::uint32_t>()}};
     note.text = text("note");
     note.tag = text("tag");
-    note.off = json.value("off", false);
+    note.off = json.contains("off") && json["off"] == true;
     if (note.text.empty() == note.tag.empty()) return {};
     return note;
 }
@@ -68,9 +72,8 @@ void Notes::add(storage::FileSystem& files, const std::string& path) {
         auto note = note_in(text.substr(begin, end - begin));
         begin = end + 1;
         if (!note) continue;
-        auto& own = by_trial_[note->trial];
-        const auto same = [&](const Note& other) { return other.who == note->who && other.text == note->text; };
-        if (note->who != trial_itself || std::ranges::none_of(own, same)) own.push_back(*std::move(note));
+        if (note->who == trial_itself && !said_[note->trial].insert(note->text).second) continue;
+        by_trial_[note->trial].push_back(*std::move(note));
     }
 }
 
@@ -92,7 +95,7 @@ std::vector<std::string> Notes::tags(base::TrialId trial) const {
     return {tags.begin(), tags.end()};
 }
 
-void append_note(const std::string& path, const Note& note) {
+void append_note(const std::string& path, const Note& note, bool sync) {
     require_note(note);
     Json json{{"time", note.time}, {"who", base::as_utf8(note.who)}, {"trial", note.trial.value()}};
     if (!note.text.empty()) json["note"] = base::as_utf8(note.text);
@@ -112,7 +115,7 @@ void append_note(const std::string& path, const Note& note) {
     const std::string whole = last == '\n' ? line : "\n" + line;
     if (::write(file.get(), whole.data(), whole.size()) != static_cast<ssize_t>(whole.size()))
         note_failed("cannot write", path);
-    if (::fdatasync(file.get()) != 0) note_failed("cannot sync", path);
+    if (sync && ::fdatasync(file.get()) != 0) note_failed("cannot sync", path);
 }
 
 } // namespace ranktune::studydir

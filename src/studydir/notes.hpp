@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,10 +46,12 @@ class Notes {
     void add(storage::FileSystem& files, const std::string& path);
 
     std::map<base::TrialId, std::vector<Note>> by_trial_;
+    std::map<base::TrialId, std::set<std::string>> said_; ///< by trials themselves
 };
 
-/// Appends to `file` (StudyDirectory::notes_file, notes_of_host) with one write, and syncs. Throws base::UsageError for a text or tag that is empty or too long, or a tag
-/// with other characters than letters, digits, `_`, `-`, `.`, `:` and `/`; base::IoError.
-void append_note(const std::string& file, const Note& note);
+/// Appends to `file` (StudyDirectory::notes_file, notes_of_host) with one write, and syncs. Throws base::UsageError for
+/// a text or tag that is empty or too long, or a tag with other characters than letters, digits, `_`, `-`, `.`, `:` and
+/// `/`; base::IoError.
+void append_note(const std::string& file, const Note& note, bool sync = true);
 
 } // namespace ranktune::studydir

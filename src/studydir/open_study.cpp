@@ -10,6 +10,7 @@
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
+#include "study/start.hpp"
 #include "studydir/journal_extent.hpp"
 #include "studydir/study_directory.hpp"
 #include "tuner/resume.hpp"
@@ -70,9 +71,19 @@ std::string fewer_trials_text(std::size_t created, std::uint32_t before, const s
 /// Which configuration of the study does not lie in the space, and why; empty: all do.
 std::string outside(const tuner::Tuner& tuner, const space::SearchSpace& space) {
     const auto& trials = tuner.state().trials;
-    for (std::uint32_t i = 0; i < trials.size(); ++i)
-        if (const std::string why = space.why_outside(trials[i].configuration); !why.empty())
+    if (space == tuner.spec().space) return {};
+    for (std::uint32_t i = 0; i < trials.size(); ++i) {
+        space::Configuration configuration = trials[i].configuration;
+        for (const study::Scheduled& scheduled : tuner.spec().scheduler.schedule) // which may set what is no value
+            if (const space::Parameter* parameter = space.find(scheduled.name);
+                parameter != nullptr && configuration.contains(scheduled.name))
+                configuration.set(scheduled.name, space::decode(parameter->domain, 0.5));
+        if (const std::string why = space.why_outside(configuration); !why.empty())
             return "trial " + std::to_string(i) + ": " + why;
+    }
+    for (const space::Configuration& point : tuner.state().requests.points())
+        for (const study::StartProblem& problem : study::start_problems(point, space))
+            return "a trial that was added and waits: " + problem.name + ": " + problem.message;
     try {
         static_cast<void>(tuner.state().observations.moved(tuner.spec().space, space));
         return {};

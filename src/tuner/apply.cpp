@@ -389,11 +389,14 @@ void apply_one(Core& core, const study::StudyEnded& r) {
 /// What was learned so far stays, in the coordinates of the new space; the searcher begins anew with it.
 void take_space(Core& core, const space::SearchSpace& before) {
     core.state.observations = core.state.observations.moved(before, core.spec.space);
+    core.state.tickets.drop_all();
     core.searcher = Owned(searchers::make_searcher(core.spec));
+    core.searcher->begin_after(core.state.suggested);
     for (std::uint32_t i = 0; i < core.state.trials.size(); ++i) {
         const Trial& t = trial(core, TrialId{i});
+        if (t.origin.kind == Origin::Kind::repeat) continue;
         core.searcher->apply(study::TrialCreated{TrialId{i}, core.state.now, t.wanted_ranks, t.bracket, t.target,
-                                                 t.origin, t.configuration});
+                                                 Origin{Origin::Kind::start, i, 0}, t.configuration});
     }
 }
 

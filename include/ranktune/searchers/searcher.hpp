@@ -64,6 +64,9 @@ class Searcher {
     [[nodiscard]] virtual Preparation prepare(std::uint64_t ticket, Observations seen) const;
 
     virtual void apply(const study::Record& record) = 0;
+    /// A new searcher for a study that goes on in another space: the next suggestion has this index. `apply` then gets
+    /// the trials so far as starting points.
+    virtual void begin_after(std::uint64_t /*suggested*/) {}
     virtual void snapshot(study::Encoder& out) const = 0;
     virtual void restore(study::Decoder& in) = 0;
 };

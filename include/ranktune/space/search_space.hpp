@@ -118,7 +118,8 @@ class SearchSpace {
 
     void find_allowed();
     /// `draw`: 0, or which of the later draws of the trial.
-    [[nodiscard]] Configuration drawn(std::uint64_t seed, base::TrialId trial, std::uint32_t draw) const;
+    [[nodiscard]] Configuration drawn(std::uint64_t seed, base::TrialId trial, std::uint64_t grid_point,
+                                      std::uint32_t draw) const;
     [[nodiscard]] Configuration walked(std::uint64_t seed, base::TrialId trial) const;
     /// Without regard to the rules.
     [[nodiscard]] Configuration at(std::span<const double> unit, std::uint64_t grid_point) const;

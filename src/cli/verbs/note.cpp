@@ -8,6 +8,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/text.hpp"
+#include "ranktune/study/command_template.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/load.hpp"
 #include "studydir/log_file.hpp"
@@ -44,7 +45,7 @@ int note(const NoteArguments& arguments) {
     }
     if (!any)
         std::cout << fmt::format("trial #{} has no notes: ranktune note {} {} \"TEXT\", or --tag NAME\n", trial.value(),
-                                 arguments.directory, trial.value());
+                                 study::shell_text({arguments.directory}), trial.value());
     return 0;
 }
 

@@ -98,9 +98,14 @@ space::Configuration explored(const space::SearchSpace& space, const space::Conf
         if (random.uniform() < resample) return drawn(parameter.domain, random);
         return explored(parameter.domain, *before, rule->factors, random);
     });
-    space::Configuration fixed;
-    if (const Value* value = own.find(kept)) fixed.set(kept, *value);
-    return space.nearest(changed, fixed).value_or(own);
+    if (space.broken_by(changed) == nullptr) return changed;
+    space::Configuration fixed; // what goes with the donor's state
+    space::Configuration taken = donor;
+    for (const auto& [name, value] : changed.entries()) {
+        if (std::ranges::find(rules, name, &study::Explored::name) == rules.end()) fixed.set(name, value);
+        if (name == kept) taken.set(name, value);
+    }
+    return space.nearest(changed, fixed).value_or(taken);
 }
 
 } // namespace ranktune::schedulers

@@ -141,8 +141,11 @@ void ProgramBody::keep_texts(const std::vector<std::pair<std::string, std::strin
         studydir::Note said{studydir::wall_time_now(), studydir::trial_itself, assignment_.start.trial};
         said.text = (name == "note" ? "" : name + ": ") + text;
         said.text.resize(std::min(said.text.size(), studydir::longest_note));
+        if (text.empty() || said_[name] == text || said_count_ == most_texts) continue;
+        said_[name] = text;
+        if (++said_count_ == most_texts) note("no more texts of reports are kept: " + std::to_string(most_texts));
         try {
-            if (!text.empty()) studydir::append_note(directory.notes_of_host(setting_.program->host), said);
+            studydir::append_note(directory.notes_of_host(setting_.program->host), said, false);
         } catch (const base::IoError& error) {
             note(std::string("a text of a report is lost: ") + error.what());
         }

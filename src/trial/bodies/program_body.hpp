@@ -190,7 +190,10 @@ class ProgramBody final : public TrialBody {
     // Leader
     std::optional<ProgramLeader> leader_;
     std::optional<NamedPaths> names_;
-    std::shared_ptr<PrintedReports> printed_;          ///< of a program that only prints; shared with its process
+    std::shared_ptr<PrintedReports> printed_; ///< of a program that only prints; shared with its process
+    static constexpr std::size_t most_texts = 1000;
+    std::map<std::string, std::string> said_; ///< the newest text of each name in reports
+    std::size_t said_count_ = 0;
     std::deque<trainables::ProgramReport> queue_;      ///< reports that the loop has not seen yet
     std::optional<trainables::ProgramReport> current_; ///< the last one that the loop has seen
     TrialPoint point_;                                 ///< after `current_`

@@ -49,6 +49,8 @@ class Tickets {
     void take(std::uint64_t number);
     /// Drops the oldest ticket, if any: a trial took another configuration in its place.
     void drop_oldest();
+    /// Drops all: they are of another space.
+    void drop_all() { open_.clear(); }
 
     template <class Archive, class Self>
     static void fields(Archive& archive, Self& self) {

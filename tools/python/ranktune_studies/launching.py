@@ -37,10 +37,16 @@ def _without_none(study: Mapping[str, Any]) -> Mapping[str, Any]:
 
     >>> _without_none({"space": {"clip": [None, 1.0, "a"], "n": {"domain": [None, 1], "condition": "clip != None"}}})
     {'space': {'clip': 'choice([None, 1.0, "a"])', 'n': {'domain': 'choice([None, 1])', 'condition': 'clip != None'}}}
+    >>> _without_none({"space": {"opt": [{"name": "a", "clip": [None, 1]}], "no": None}})
+    {'space': {'opt': [{'name': 'a', 'clip': 'choice([None, 1])'}], 'no': 'grid([None])'}}
     """
     def spelled(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {key: spelled(each) for key, each in value.items()}
+        if value is None:
+            return "grid([None])"
+        if isinstance(value, (list, tuple)) and any(isinstance(each, Mapping) for each in value):
+            return [spelled(each) for each in value]
         if isinstance(value, (list, tuple)) and any(each is None for each in value):
             return f"choice([{', '.join('None' if each is None else dumps({'x': each})[4:-1] for each in value)}])"
         return value
@@ -101,7 +107,7 @@ def write_own_file(study: Mapping[str, Any]) -> pathlib.Path:
     """Writes <study.name>.toml, unless that is a file of the user's."""
     file = pathlib.Path(f"{_name(study)}.toml")
     _refuse_others(file)
-    return _replace(file, f"{_MARK}\n{dumps(study)}")
+    return _replace(file, f"{_MARK}\n{dumps(_without_none(study))}")
 
 
 def function_study(function: Callable[..., Any], *, space: Mapping[str, Any], name: Optional[str] = None,

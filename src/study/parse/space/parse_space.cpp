@@ -96,6 +96,13 @@ void parse_space(ParseContext& context) {
         entries.checks().check(context.mistakes, context.condition_names, context.trust_trainable);
         context.entries = entries.checks().entries();
         context.rules = entries.take_rules();
+        for (const SpaceEntry& entry : context.entries) {
+            const std::string first = entry.name.substr(0, entry.name.find('.'));
+            if (!context.rules.empty() && (first == "require" || first == "forbid"))
+                context.mistakes.missing(
+                    reader.table(), "space." + entry.name,
+                    "a hyper-parameter cannot be called " + first + " beside rules; give it another name");
+        }
         context.names_are_known = true;
         if (context.mistakes.size() != before) return;
         try {

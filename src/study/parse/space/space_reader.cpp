@@ -220,6 +220,11 @@ void SpaceReader::read_long_form(const Node& node, const std::string& name, cons
     add(node, name, std::move(read), std::move(conditions));
 }
 
+std::vector<space::Rule> SpaceReader::take_rules() {
+    std::ranges::stable_partition(rules_, [](const space::Rule& rule) { return !rule.forbids; });
+    return std::move(rules_);
+}
+
 /// One text, a list of texts, or, of what is forbidden, tables of values.
 void SpaceReader::read_rules(const Node& node, const std::string& key, bool forbids) {
     if (node.is(Node::Kind::array)) {
@@ -238,13 +243,24 @@ void SpaceReader::read_rules(const Node& node, const std::string& key, bool forb
 
 /// `{ optimizer = "sgd", batch_size = [256, 512] }`: these values together.
 void SpaceReader::read_combination(const Node& table, const std::string& key) {
+    if (const auto text = combination_text(table, key, "")) add_rule(*text, table, key, true);
+}
+
+std::optional<std::string> SpaceReader::combination_text(const Node& table, const std::string& key,
+                                                         const std::string& prefix) {
     std::string text;
-    for (const auto& [name, node] : table.members) {
-        const auto value = to_value(node, key + "." + name, mistakes_);
-        if (!value) return;
-        text += (text.empty() ? "" : " and ") + name + (value->is_list() ? " in " : " == ") + value->literal();
+    for (const auto& [own, node] : table.members) {
+        const std::string name = prefix + own;
+        std::optional<std::string> part;
+        if (node.is(Node::Kind::table)) {
+            part = combination_text(node, key, name + ".");
+        } else if (const auto value = to_value(node, key + "." + name, mistakes_)) {
+            part = name + (value->is_list() ? " in " : " == ") + value->literal();
+        }
+        if (!part) return std::nullopt;
+        text += (text.empty() ? "" : " and ") + *part;
     }
-    add_rule(text, table, key, true);
+    return text;
 }
 
 void SpaceReader::add_rule(const std::string& text, const Node& node, const std::string& key, bool forbids) {
@@ -369,6 +385,10 @@ void SpaceReader::read_variants(const Node& node, const std::string& name, const
                 members.push_back(member.key);
     }
     const std::string chosen = name + "." + *key;
+    if (!check_name(*node.items.front().find(*key), "space." + chosen, *key, mistakes_)) {
+        checks_.add_entry({.name = name, .domain = {}, .conditions = outer, .is_parameter = false});
+        return;
+    }
     add(node, chosen, read_choice(choice, "space." + chosen), outer);
     for (const std::string& member : members) read_variant_members(node, chosen, member, outer);
 }

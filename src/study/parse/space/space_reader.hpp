@@ -25,11 +25,14 @@ class SpaceReader {
 
     /// The checks for all tables read, because conditions may mention later parameters.
     [[nodiscard]] const ConditionChecks& checks() const { return checks_; }
-    [[nodiscard]] std::vector<space::Rule> take_rules() { return std::move(rules_); }
+    /// Those of `require` first, as in a resolved file.
+    [[nodiscard]] std::vector<space::Rule> take_rules();
 
   private:
     void read_rules(const Node& node, const std::string& key, bool forbids);
     void read_combination(const Node& table, const std::string& key);
+    [[nodiscard]] std::optional<std::string> combination_text(const Node& table, const std::string& key,
+                                                              const std::string& prefix);
     void add_rule(const std::string& text, const Node& node, const std::string& key, bool forbids);
     void read_entry(const Node& node, const std::string& name, const Conditions& outer);
     void read_long_form(const Node& node, const std::string& name, const Conditions& outer);
