@@ -89,6 +89,25 @@ class Extending(Case):
         self.assertEqual([trial["iterations"] for trial in self.exported("longer")["trials"]], [12])
         self.ranktune("replay", "longer", "--verify")
 
+    def test_extensions_of_schedules_none_and_few_at_once(self):
+        self.study(trials=3, iterations=4, more='schedule = { lr = [[2, 0.01]] }\n[checkpoint]\ninterval = 1\n',
+                   space='x = "uniform(1, 2)"\nlr = 0.1\nclip = "choice([None, 1, 2])"')
+        study = self.cwd / "s.toml"
+        study.write_text(study.read_text().replace("num_trials = 3", "num_trials = 3\nmax_concurrent = 1")
+                         .replace('type = "fifo"', 'type = "schedule"'))
+        self.ranktune("run", "s.toml", "--local", "2")
+        self.assertIn("s is finished", self.ranktune("run", "s.toml", "--local", "2")[0])  # its scheduled values are no values of [space]
+        (self.cwd / "s-extended.unfinished" / "checkpoints").mkdir(parents=True)  # of one that was killed
+        self.ranktune("extend", "s", "best", "3", "--max-iterations", "6")
+        self.assertFalse((self.cwd / "s-extended.unfinished").exists())
+        self.ranktune("replay", "s-extended", "--verify")
+        self.ranktune("run", "s-extended", "--local", "2")
+        trials = self.exported("s-extended")["trials"]
+        self.assertEqual([trial["iterations"] for trial in trials], [6, 6, 6])
+        self.assertEqual([trial["configuration"]["lr"] for trial in trials], [0.01] * 3)
+        self.assertEqual(sorted(json.dumps(trial["configuration"]) for trial in trials),
+                         sorted(json.dumps(trial["configuration"]) for trial in self.exported("s")["trials"]))
+
     def test_what_extend_refuses(self):
         self.study()
         self.ranktune("run", "s.toml", "--local", "2")

@@ -145,7 +145,8 @@ TEST_CASE("a wrong answer is named", "[external]") {
           "suggests lr = 1.5, which is no value of uniform(0.0, 1.0)");
     CHECK(mistake(R"({"ask": 4, "config": {"act": "b", "n": 3, "lr": 0.5, "opt.m": 0.33}})") ==
           "suggests opt.m = 0.33, which is no value of quniform(0.0, 1.0, 0.1)");
-    CHECK(mistake(R"({"ask": 4, "config": {"act": null, "n": 3, "lr": 0.5}})") == "is null, which is no value");
+    CHECK(mistake(R"({"ask": 4, "config": {"act": null, "n": 3, "lr": 0.5}})") ==
+          "suggests act = None, which is no value of ['a', 'b']");
     CHECK_FALSE(mistake(std::string(100, '[')).empty());
 }
 

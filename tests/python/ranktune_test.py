@@ -240,12 +240,21 @@ class InAStudy(Case):
                     def item(self): raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
                     def __repr__(self): return "tensor([1, 2])"
                 ranktune.report(loss={value})
-            """)
+            """, RANKTUNE_METRIC="loss")
             shown = "tensor([1, 2])" if value == "Several()" else value
             message = f"metric 'loss' is {shown}, not a number or a tensor with one element"
             trial.says(failed="error", log=f"at iteration 1: TypeError: {message} (<string>:6)")
             self.assertIn(message, trial.ends(1)[1])
             self.assertIsNone(trial.said())
+
+    def test_texts_go_along_with_the_metrics(self):
+        trial = Trial(self, """
+            import ranktune
+            ranktune.report(loss=0.5, note="warm-up is over")
+        """, RANKTUNE_METRIC="loss")
+        trial.says(report={"loss": 0.5, "note": "warm-up is over"})
+        trial.answer({"decision": "stop"})
+        trial.ends(0)
 
     def test_a_value_without_a_name_is_answered_with_the_call_that_was_meant(self):
         for value, metric, call in (("0.5", "val_loss", "report(val_loss=0.5)"), ("0", "loss", "report(loss=0)"),

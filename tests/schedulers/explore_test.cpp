@@ -111,4 +111,21 @@ TEST_CASE("Conditional hyper-parameters come and go with what they depend on", "
     CHECK(went);
 }
 
+TEST_CASE("Rules are kept by what explores alone: the rest goes with the donor's state", "[schedulers][pbt]") {
+    const space::SearchSpace space({{"width", space::Choice{{32, 64, 128}, true}, {}},
+                                    {"lr", space::FloatRange{1e-4, 1.0, true, 0.0}, {}},
+                                    {"ranks", space::IntRange{1, 4, false, 1}, {}}},
+                                   {{space::Condition::parse("width * lr <= 1"), false},
+                                    {space::Condition::parse("ranks == 4 and width == 128"), true}});
+    const space::Configuration donor({{"width", 128}, {"lr", 0.005}, {"ranks", 1}});
+    const space::Configuration own({{"width", 32}, {"lr", 0.02}, {"ranks", 3}});
+    for (std::uint32_t draw = 0; draw < 64; ++draw) {
+        base::RngStream random = stream(draw);
+        const auto changed = explored(space, donor, {{"lr", {0.1, 8.0}}}, 0.25, "ranks", own, random);
+        CHECK(space.broken_by(changed) == nullptr);
+        CHECK(changed.at("width").as_int() == 128);
+        CHECK(changed.at("ranks").as_int() == 3);
+    }
+}
+
 } // namespace explore_test

@@ -59,6 +59,10 @@ TEST_CASE("rules are one text, a list of texts, or tables of values", "[study]")
     check_resolved(spec);
     CHECK(texts(with_space("forbid = \"x > 0.5\"\nx = \"uniform(0, 1)\"\n").space) ==
           Lines{"x = uniform(0.0, 1.0)", "forbid \"x > 0.5\""});
+    CHECK(texts(with_space("x = [1, 2]\n[space.o]\nname = ['a', 'b']\n[[space.forbid]]\no.name = 'a'\nx = 2\n").space)
+              .back() == "forbid \"o.name == 'a' and x == 2\"");
+    CHECK(texts(with_space("forbid = \"x == 1\"\nrequire = \"y == 1\"\nx = [1, 2]\ny = [1, 2]\n").space).back() ==
+          "forbid \"x == 1\""); // as in a resolved file
     CHECK(texts(with_space("forbid = { x = 1, y = 1 }\nx = [1, 2]\ny = [1, 2]\n").space).back() ==
           "forbid \"x == 1 and y == 1\"");
 }
@@ -82,6 +86,8 @@ TEST_CASE("mistakes in rules", "[study]") {
           "11:10 space.forbid: 'kind' is no number: it is drawn from ['a', 'b']:  \"kind * 2 > 1\"");
     CHECK(mistake_in("x = [1, 2]\nforbid = \"x == 3\"\n") ==
           "11:10 space.forbid: can never hold: 'x' is drawn from [1, 2]; compare with values that can be:  \"x == 3\"");
+    CHECK(mistake_in("require = { value = 3 }\nx = [1, 2]\nforbid = \"x == 1\"\n") ==
+          "9:1 space.require: a hyper-parameter cannot be called require beside rules; give it another name");
     CHECK(mistake_in("x = \"uniform(0, 1)\"\nrequire = \"x > 2\"\n") ==
           "9:1 space: no configuration was found that keeps require \"x > 2\"; allow more, or widen the domains");
 }
@@ -141,6 +147,7 @@ TEST_CASE("a list of tables is a choice, with parameters of their own", "[study]
     check_resolved(spec);
     CHECK(mistake_in("a = [{ x = 1 }, { y = 1 }]\n")
               .starts_with("10:5 space.a: is a list of tables that no key tells apart"));
+    CHECK(mistake_in("a = [{ \"k k\" = 1 }, { \"k k\" = 2 }]\n").starts_with("10:16 space.a.k k: "));
     CHECK(mistake_in("a = [{ k = 1, x = [1, 2] }, { k = 2, x = [1, 3] }]\n") ==
           "10:42 space.a.x: has another domain in a table before; give them different names, or one domain and rules");
 }
@@ -161,6 +168,12 @@ TEST_CASE("weights and None in study files", "[study]") {
           "10:18 space.x.weights: goes with a list of values, not with 3");
     CHECK(mistake_in("x = { domain = [1, 2], weights = 3 }\n") ==
           "10:34 space.x.weights: needs a list of numbers, one for each value, as in [3, 1, 1]");
+    Parts start = free_parts();
+    start.space = "clip = \"choice([None, 1])\"\n";
+    start.rest = "[searcher]\nstart = [{ clip = \"None\" }]\n";
+    const StudySpec starts = parse(start.text());
+    CHECK(starts.searcher.start.front().at("clip").is_none());
+    CHECK(parse_resolved(resolved_toml(starts)).searcher.start == starts.searcher.start);
     Parts parts;
     parts.space = "lr = 0.1\nmomentum = \"choice([None, 0.9])\"\n";
     CHECK(mistake(parts.text()) == "");

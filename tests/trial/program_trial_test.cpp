@@ -327,7 +327,7 @@ TEST_CASE("invalid messages fail the trial", "[trial]") {
     const std::pair<std::string, std::string> cases[] = {
         {"link.write('hello\\n'); link.flush(); time.sleep(1000)", "rank 1: a line that is no message: 'hello'"},
         {"link.write('x' * 1100000); link.flush(); time.sleep(1000)", "rank 1: a line of more than 1048576 bytes"},
-        {"send(report={'score': 'good'}); time.sleep(1000)", "rank 1: the metric 'score' of a report is neither"}};
+        {"send(report={'score': [1]}); time.sleep(1000)", "rank 1: the metric 'score' of a report is neither"}};
     for (const auto& [code, message] : cases) {
         Programs programs(2, "if rank == 1:\n    " + code + "\nreport(1.0)\ntime.sleep(1000)\n");
         programs.cluster.prepare(2, 99);

@@ -102,4 +102,43 @@ TEST_CASE("every searcher goes on in a wider space, with what it has learned", "
     }
 }
 
+TEST_CASE("a grid that lists a value twice comes to its end, and one whose trial is no point of it leaves nothing out",
+          "[tuner]") {
+    SmallCore core(with_space("a = [1, 1, 2]\n", "grid", 3));
+    core.began({"n0"});
+    train_all(core);
+    CHECK(configurations(core) == std::vector<std::string>{"a=1", "a=1", "a=2"});
+
+    SmallCore other(with_space("a = [1, 2, 3]\nb = 0\n", "grid", 1));
+    other.began({"n0"});
+    train_all(other);
+    other.change(resolved(with_space("a = [1, 2, 3]\nb = [0, 1]\nforbid = \"a == 1 and b == 0\"\n", "grid", 6)));
+    other.began({"n0"});
+    train_all(other);
+    CHECK(other.state().ended);
+    CHECK(configurations(other) ==
+          std::vector<std::string>{"a=1 b=0", "a=1 b=1", "a=2 b=0", "a=2 b=1", "a=3 b=0", "a=3 b=1"});
+}
+
+TEST_CASE("suggestions that were prepared in the old space are dropped with it", "[tuner]") {
+    SmallCore core(with_space("x = \"uniform(0, 1)\"\n", "tpe", 30));
+    core.began({"n0"});
+    for (std::uint32_t trial = 0; trial < 16; ++trial) {
+        answer_tickets(core);
+        core.report(trial, 1, 1.0);
+        core.over(trial, AttemptOutcome::stopped);
+    }
+    answer_tickets(core);
+    REQUIRE_FALSE(core.state().tickets.open().empty());
+    REQUIRE(core.state().tickets.open().front().answered);
+    const auto before = core.state().trials.size();
+    core.change(resolved(with_space("x = \"uniform(0, 1)\"\nrequire = \"x > 0.9\"\n", "tpe", 30)));
+    CHECK(core.state().tickets.open().empty());
+    core.began({"n0"});
+    train_all(core);
+    CHECK(core.state().ended);
+    for (std::size_t i = before; i < core.state().trials.size(); ++i)
+        CHECK(core.trial(static_cast<std::uint32_t>(i)).configuration.at("x").as_double() > 0.9);
+}
+
 } // namespace space_growth_test

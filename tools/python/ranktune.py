@@ -34,7 +34,7 @@ import stat
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple, Union
 
 __all__ = ["Config", "Context", "Exploit", "TrialEnded", "checkpoint", "config", "context", "report"]
 
@@ -555,7 +555,7 @@ def _chain(error: BaseException, hidden: bool = True) -> List[BaseException]:
 
 def _place(trace: Optional[TracebackType]) -> str:
     """" (train.py:41)": the innermost line of the user's own files that an exception came through."""
-    places = []
+    places: List[Tuple[str, int]] = []
     frame = trace and trace.tb_frame.f_back
     while frame is not None:  # the callers of the function that has caught it
         places.insert(0, (frame.f_code.co_filename, frame.f_lineno))
