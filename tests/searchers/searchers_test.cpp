@@ -97,15 +97,6 @@ TEST_CASE("the grid searcher leaves out points that others have asked for before
     CHECK(next() == "none");
 }
 
-TEST_CASE("the grid searcher goes on behind what an earlier version has suggested", "[searchers]") {
-    const SearchSpace space = space_of({{"n", "choice([1, 2, 3, 4])"}});
-    searchers::GridSearcher searcher(space);
-    const space::Enumeration points(space);
-    searcher.apply(study::TrialCreated{TrialId(0), {}, 1, 0, 0, {study::Origin::Kind::start, 0, 0}, points.at(0)});
-    searcher.apply(study::TrialCreated{TrialId(1), {}, 1, 0, 0, {}, points.at(0)});
-    CHECK(searcher.suggest(1, {})->text() == "n=2");
-}
-
 TEST_CASE("the grid searcher refuses a continuous domain by name", "[searchers]") {
     const SearchSpace space = space_of({{"a", "choice([1])"}, {"lr", "uniform(0, 1)"}});
     CHECK(refusal([&] { searchers::GridSearcher searcher(space); }) ==

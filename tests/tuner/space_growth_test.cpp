@@ -116,8 +116,8 @@ TEST_CASE("a grid that lists a value twice comes to its end, and one whose trial
     other.began({"n0"});
     train_all(other);
     CHECK(other.state().ended);
-    CHECK(configurations(other) ==
-          std::vector<std::string>{"a=1 b=0", "a=1 b=1", "a=2 b=0", "a=2 b=1", "a=3 b=0", "a=3 b=1"});
+    // num_trials is at most the size of the grid, of which the first trial is no point.
+    CHECK(configurations(other) == std::vector<std::string>{"a=1 b=0", "a=1 b=1", "a=2 b=0", "a=2 b=1", "a=3 b=0"});
 }
 
 TEST_CASE("suggestions that were prepared in the old space are dropped with it", "[tuner]") {
