@@ -11,16 +11,17 @@
 
 namespace ranktune::asktell {
 
-LineChannel::LineChannel(int in, int out, std::uint64_t peer) : in_(in), out_(out) {
+LineChannel::LineChannel(int in, int out, std::uint64_t peer) : in_(in), out_(out), peer_pid_(peer) {
     if (peer != 0) peer_ = process::open_process(peer);
 }
 
 void LineChannel::wait(std::chrono::milliseconds patience) {
     if (closed_) return;
     pollfd watched[] = {{in_, POLLIN, 0}, {peer_ ? peer_.get() : -1, POLLIN, 0}};
-    if (::poll(watched, 2, static_cast<int>(patience.count())) <= 0) return;
+    static_cast<void>(::poll(watched, 2, static_cast<int>(patience.count())));
     if (watched[0].revents == 0) { // its last lines come first
-        closed_ = watched[1].revents != 0;
+        const bool has_a_new_parent = peer_pid_ != 0 && static_cast<std::uint64_t>(::getppid()) != peer_pid_;
+        closed_ = peer_ ? watched[1].revents != 0 : has_a_new_parent;
         return;
     }
     char bytes[1 << 16];

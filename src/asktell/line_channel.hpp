@@ -3,6 +3,7 @@
 // LineChannel: lines of text over two descriptors, with the process at the other end.
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,8 +14,8 @@ namespace ranktune::asktell {
 
 class LineChannel {
   public:
-    /// The descriptors stay the caller's. `peer`: its process; when that ends the channel is closed, even if a process
-    /// that it forked keeps the pipe open. 0: unknown.
+    /// The descriptors stay the caller's. `peer`: its process, the parent of this one; when that ends the channel is
+    /// closed, even if a process that it forked keeps the pipe open. 0: unknown.
     LineChannel(int in, int out, std::uint64_t peer);
 
     /// Waits for input, at most so long (negative: without limit), and reads what is there.
@@ -31,7 +32,8 @@ class LineChannel {
   private:
     int in_;
     int out_;
-    storage::FileDescriptor peer_;
+    std::uint64_t peer_pid_;
+    storage::FileDescriptor peer_; ///< empty: the kernel does not watch it; each wait then looks who the parent is
     trainables::LineBuffer lines_;
     bool closed_ = false;
     bool garbled_ = false;

@@ -6,7 +6,7 @@
 
 namespace ranktune::asktell {
 
-std::vector<std::string> refusals(const study::StudySpec& spec, bool is_new) {
+std::vector<std::string> refusals(const study::StudySpec& spec) {
     std::vector<std::string> why;
     if (!is_outside(spec))
         why.emplace_back(
@@ -18,7 +18,7 @@ std::vector<std::string> refusals(const study::StudySpec& spec, bool is_new) {
         resources.bind != study::Bind::automatic)
         why.emplace_back("resources: no rank trains the trials that are asked for; leave the table out");
     // The core fills its places at once; here a place is made with the first ask that needs it.
-    if (is_new && spec.max_concurrent != 0)
+    if (spec.max_concurrent != 0)
         why.emplace_back(
             "study.max_concurrent: the loop decides how many trials it asks for before it tells; leave it out, and "
             "what needs it");

@@ -9,7 +9,7 @@
 
 namespace ranktune::asktell {
 
-/// One sentence for each, with its key; empty: the study can be driven by ask and tell. `is_new`: it has not begun.
-[[nodiscard]] std::vector<std::string> refusals(const study::StudySpec& spec, bool is_new);
+/// One sentence for each, with its key; empty: the study can be driven by ask and tell.
+[[nodiscard]] std::vector<std::string> refusals(const study::StudySpec& spec);
 
 } // namespace ranktune::asktell

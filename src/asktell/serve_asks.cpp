@@ -27,6 +27,8 @@ using namespace std::chrono_literals;
 
 /// How long the loop waits for input between two looks at stop requests and other files.
 constexpr std::chrono::milliseconds patience = 20ms;
+/// The same after the end of the study, for signals.
+constexpr std::chrono::milliseconds patience_alone = 500ms;
 
 std::string ready_line(const head::RunOptions& options) {
     nlohmann::ordered_json objectives = nlohmann::ordered_json::array();
@@ -56,9 +58,11 @@ class Desk {
         serve();
     }
 
-    /// The head is gone.
-    void attend_alone() {
-        while (serve(), !channel_.closed()) channel_.wait(-1ms);
+    /// The head is gone: the next signal ends this, too.
+    void attend_alone(process::SignalReader& signals) {
+        while (signals.poll()) { // they were for the head
+        }
+        while (serve(), !channel_.closed() && !signals.poll()) channel_.wait(patience_alone);
     }
 
   private:
@@ -98,6 +102,7 @@ int serve_asks(head::RunOptions options, int in, int out, std::uint64_t peer) {
         if (!std::exchange(ready, true)) channel.write(ready_line(options));
     };
     std::string why;
+    bool failed = false;
     auto outcome = study::StudyOutcome::ok;
     options.observer = &session;
     options.on_note = [](const std::string& note) { std::cerr << note << '\n' << std::flush; };
@@ -116,16 +121,16 @@ int serve_asks(head::RunOptions options, int in, int out, std::uint64_t peer) {
     options.on_end = [&](const head::RunEnd& end) {
         outcome = end.outcome;
         if (!end.message.empty() || why.empty()) why = end.message;
+        failed = end.tuner != nullptr && end.whose == head::HeadEnd::Whose::head && end.by == study::Asker::none;
     };
-    const bool is_new = !storage::has_journal(*options.files, options.directory);
-    if (const auto refused = refusals(options.spec, is_new); !refused.empty())
+    if (const auto refused = refusals(options.spec); !refused.empty())
         throw base::UsageError(base::join(refused, "\n"));
     options.spec.max_concurrent = 1; // Session raises it
     process::SignalReader signals;
     static_cast<void>(head::run_head(ranks, &signals, options, "none"));
-    session.head_is_gone(why.empty() ? studydir::end_words(study::Reason::study_complete, "") : why);
+    session.head_is_gone(why.empty() ? studydir::end_words(study::Reason::study_complete, "") : why, failed);
     if (!ready) throw base::UsageError(why);
-    desk.attend_alone();
+    desk.attend_alone(signals);
     return static_cast<int>(outcome);
 }
 

@@ -8,9 +8,9 @@ namespace ranktune::asktell {
 
 /// Serves the requests that come in on descriptor `in` (Session) until it is closed; answers go to `out`. The first
 /// line there is {"ready": ...}, once the study is open. `peer`: the process that asks (LineChannel). `options` lack
-/// what this sets: `outside`, `observer`, `on_open`, `on_end`, `on_note`. Returns the exit code: the
-/// study's. Throws base::UsageError
-/// with what the study cannot do (refusals), and when it cannot be opened.
+/// what this sets: `outside`, `observer`, `on_open`, `on_end`, `on_note`. A `max_concurrent` in them is refused: that
+/// of an earlier loop must not be there. Returns the exit code: the study's. Throws base::UsageError with what the
+/// study cannot do (refusals), and when it cannot be opened.
 int serve_asks(head::RunOptions options, int in, int out, std::uint64_t peer);
 
 } // namespace ranktune::asktell

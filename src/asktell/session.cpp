@@ -52,9 +52,10 @@ void Session::set_head(head::HeadMachine& head, const tuner::Tuner& tuner, const
     clock_ = &clock;
 }
 
-void Session::head_is_gone(const std::string& why) {
+void Session::head_is_gone(const std::string& why, bool failed) {
     head_ = nullptr;
     why_gone_ = why;
+    failed_ = failed;
 }
 
 std::optional<std::string> Session::answer(const std::string& line) {
@@ -64,6 +65,7 @@ std::optional<std::string> Session::answer(const std::string& line) {
         const Json request = trainables::read_json(line);
         if (!request.is_object()) throw Refused("a request is an object of JSON in one line");
         id = request.value("id", Json());
+        if (!id.is_null() && id == last_id_) return last_answer_;
         auto made = dispatch(request);
         if (!made) return std::nullopt;
         answer = std::move(*made);
@@ -71,10 +73,14 @@ std::optional<std::string> Session::answer(const std::string& line) {
         answer = {{"error", refused.what()}};
     } catch (const base::FormatError& error) {
         answer = {{"error", error.what()}};
+    } catch (const Json::exception& error) { // a value of another type than expected
+        answer = {{"error", std::string("the request cannot be read: ") + error.what()}};
     }
+    last_id_ = id;
     Json whole{{"id", std::move(id)}};
     whole.update(answer);
-    return whole.dump(-1, ' ', false, Json::error_handler_t::replace);
+    last_answer_ = whole.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return last_answer_;
 }
 
 std::optional<Session::Json> Session::dispatch(const Json& request) {
@@ -95,10 +101,15 @@ std::optional<Session::Json> Session::dispatch(const Json& request) {
 std::optional<Session::Json> Session::ask() {
     for (;;) {
         if (head_ == nullptr) return nothing_left();
-        if (Seat* seat = ranks_.offered()) return hand_out(*seat);
         refuse_what_is_not_written();
+        const bool takes_results = head_->may_be_steered();
+        if (Seat* seat = ranks_.offered()) {
+            if (takes_results && !seat->interrupt) return hand_out(*seat);
+            give_back(*seat, AttemptOutcome::stopped);
+            continue;
+        }
         if (state().ended || state().draining) return nothing_left();
-        if (computes()) return std::nullopt;
+        if (!takes_results || computes()) return std::nullopt; // a head that ends at once will say why
         const auto told = std::ranges::find_if(ranks_.seats(), [](const Seat& seat) { return seat.held && seat.told; });
         if (told != ranks_.seats().end())
             give_back(*told, AttemptOutcome::stopped);
@@ -144,6 +155,7 @@ Session::Json Session::hand_out(Seat& seat) {
 }
 
 Session::Json Session::nothing_left() const {
+    if (head_ == nullptr && failed_) throw Refused(why_gone_);
     std::string why = why_gone_;
     if (head_ != nullptr) {
         const bool over = state().ended || state().draining;
@@ -178,10 +190,11 @@ Seat& Session::seat_of(const Json& request, const char* verb) {
 }
 
 std::vector<study::NamedMetric> Session::metrics_of(const Json& request, TrialId trial) const {
-    const Json& given = request.at("metrics");
-    if (!given.is_object()) throw Refused(numbered(trial) + ": metrics need to be an object: {\"loss\": 0.5}");
+    const auto given = request.find("metrics");
+    if (given == request.end() || !given->is_object())
+        throw Refused(numbered(trial) + ": metrics need to be an object: {\"loss\": 0.5}");
     std::vector<study::NamedMetric> metrics;
-    for (const auto& [name, value] : given.items()) {
+    for (const auto& [name, value] : given->items()) {
         if (!value.is_number() || !std::isfinite(value.get<double>()))
             throw Refused(numbered(trial) + ": " + name + " is " + value.dump() +
                           ", which is no finite number; a trial that failed is told with error=\"...\"");
@@ -189,7 +202,7 @@ std::vector<study::NamedMetric> Session::metrics_of(const Json& request, TrialId
     }
     const auto needed = needed_metrics(tuner_->spec().objective);
     for (const std::string& name : needed) {
-        if (given.contains(name)) continue;
+        if (given->contains(name)) continue;
         std::vector<std::string> names;
         for (const auto& metric : metrics) names.push_back(metric.name);
         throw Refused(numbered(trial) + ": the result lacks '" + name + "'; the study needs " + base::join(needed) +
@@ -243,16 +256,18 @@ Session::Json Session::tell(const Json& request) {
         throw Refused(numbered(trial) + " has reported nothing: tell it with its result, or with error=\"...\"");
     if (has_metrics) {
         auto metrics = metrics_of(request, trial);
-        const bool known = metrics == seat.last;
+        const bool known = std::ranges::all_of(
+            metrics, [&](const auto& metric) { return std::ranges::find(seat.last, metric) != seat.last.end(); });
         if (!known && seat.verdict)
             throw Refused(numbered(trial) + " was to stop at iteration " + std::to_string(seat.iteration) + " (" +
                           in_words(*seat.verdict) + "), and its last report is its result: tell it without a value");
         if (!known) take_report(seat, std::move(metrics));
     }
-    if (seat.verdict)
+    // A trial that was only to pause would wait for another attempt; told, it has finished.
+    if (seat.verdict && seat.verdict->verb != study::Verb::pause)
         seat.told = true;
     else
-        give_back(seat, AttemptOutcome::finished);
+        record_end(seat, AttemptOutcome::finished);
     refuse_what_is_not_written();
     tend();
     return Json::object();
@@ -262,8 +277,7 @@ Session::Json Session::fail(const Json& request) {
     Seat& seat = seat_of(request, "fail");
     const auto message = request.find("message");
     if (message == request.end() || !message->is_string()) throw Refused("fail needs a message");
-    give_back(seat, AttemptOutcome::failed, message->get<std::string>());
-    refuse_what_is_not_written();
+    record_end(seat, AttemptOutcome::failed, message->get<std::string>());
     tend();
     return Json::object();
 }
@@ -293,6 +307,17 @@ void Session::give_back(Seat& seat, AttemptOutcome outcome, const std::string& f
     seat = {.rank = rank};
     send(rank, over);
     write();
+}
+
+/// give_back, for an end that is acknowledged.
+void Session::record_end(Seat& seat, AttemptOutcome outcome, const std::string& failure) {
+    const TrialId trial = seat.start.trial;
+    const base::AttemptId attempt = seat.start.attempt;
+    give_back(seat, outcome, failure);
+    refuse_what_is_not_written();
+    const tuner::Attempt& now = state().trial(trial).attempt;
+    if (now.id == attempt && now.live)
+        throw Refused(numbered(trial) + " is handed out again: the study is ending at once, and this is not recorded");
 }
 
 void Session::tend() {

@@ -10,7 +10,8 @@
 //   {"id": 5, "close": true}                                        {"id": 5}
 //
 // An answer {"trial": null, "why": ...} says that there is nothing to hand out; {"error": ...}, that nothing was done.
-// What an answer acknowledges is written.
+// What an answer acknowledges is written. A request with the id of the one before (not null) is that one again, because
+// its answer was lost: it gets the same answer.
 
 #include <optional>
 #include <string>
@@ -30,7 +31,7 @@ inline constexpr std::uint32_t most_at_once = 256;
 /// A trial that was to stop keeps its rank after its result until the next one is asked for: so that one is suggested
 /// from all results, and none is begun that nobody asks for. (One that fails, or ends before it was to stop, cannot.)
 /// In the same way the study's `max_concurrent` begins with 1 and is raised (record Steered) by an ask that finds all
-/// places taken.
+/// places taken. That one place is filled when the study is opened: the first trial begins before anybody asks.
 class Session final : public head::Observer {
   public:
     /// `ranks` must outlive it.
@@ -38,8 +39,9 @@ class Session final : public head::Observer {
 
     /// The head that serves from now on; it must outlive the calls below, or `head_is_gone` follows.
     void set_head(head::HeadMachine& head, const tuner::Tuner& tuner, const process::ProcessClock& clock);
-    /// From now on there is nothing to hand out, and nothing can be told. `why`: in words.
-    void head_is_gone(const std::string& why);
+    /// From now on there is nothing to hand out, and nothing can be told. `why`: in words. `failed`: through no
+    /// decision of the study or a person; to ask is then an error, lest the loop takes the study for complete.
+    void head_is_gone(const std::string& why, bool failed);
     /// The answer to a request; nullopt: an ask waits for a suggestion that is being computed: ask again.
     [[nodiscard]] std::optional<std::string> answer(const std::string& line);
     /// Nothing more will be requested, even if the other end stays open: a fork of the loop may hold it.
@@ -68,6 +70,7 @@ class Session final : public head::Observer {
     [[nodiscard]] std::vector<study::NamedMetric> metrics_of(const Json& request, study::TrialId trial) const;
     void take_report(Seat& seat, std::vector<study::NamedMetric> metrics);
     void give_back(Seat& seat, study::AttemptOutcome outcome, const std::string& failure = {});
+    void record_end(Seat& seat, study::AttemptOutcome outcome, const std::string& failure = {});
     template <class T>
     void send(base::Rank from, const T& message);
     void write();
@@ -78,7 +81,10 @@ class Session final : public head::Observer {
     head::HeadMachine* head_ = nullptr; ///< null: it is gone
     const tuner::Tuner* tuner_ = nullptr;
     const process::ProcessClock* clock_ = nullptr;
+    Json last_id_; ///< of the newest request that was answered
+    std::string last_answer_;
     std::string why_gone_;
+    bool failed_ = false;       ///< see head_is_gone
     std::uint64_t written_ = 0; ///< records
     bool closed_ = false;
     base::StudyTime next_sign_;

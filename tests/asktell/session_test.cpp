@@ -40,12 +40,14 @@ study::StudySpec spec_of_text(const std::string& toml) {
 /// What a loop can do in a round of the head.
 class Loop {
   public:
-    Loop(Session& session, const tuner::Tuner& tuner) : session_(session), tuner_(tuner) {}
+    Loop(Session& session, const tuner::Tuner& tuner, head::HeadMachine& head, const process::ProcessClock& clock)
+        : session_(session), tuner_(tuner), head_(head), clock_(clock) {}
     Json say(const Json& request) {
         const auto answer = session_.answer(request.dump());
         REQUIRE(answer); // the searcher `random` computes nothing ahead
         return Json::parse(*answer);
     }
+    [[nodiscard]] bool answers(const Json& request) { return session_.answer(request.dump()).has_value(); }
     /// The number of the trial; -1: none.
     int ask() {
         const Json answer = say({{"ask", true}});
@@ -54,10 +56,28 @@ class Loop {
     Json tell(int trial, double loss) { return say({{"tell", trial}, {"metrics", {{"loss", loss}}}}); }
     Json report(int trial, double loss) { return say({{"report", trial}, {"metrics", {{"loss", loss}}}}); }
     [[nodiscard]] const tuner::Tuner& tuner() const { return tuner_; }
+    [[nodiscard]] study::TrialPhase phase(std::uint32_t trial) const {
+        return tuner_.state().trial(base::TrialId{trial}).phase;
+    }
+
+    // What others do to the study:
+    void stop() {
+        head_.on_stop_request({"the test stops it", study::Reason::draining, study::Asker::verb}, clock_.now());
+        session_.tend();
+    }
+    void stop_at_once() {
+        head_.on_stop_at_once({"the test insists", study::Reason::draining, study::Asker::verb}, clock_.now());
+    }
+    void cancel(std::uint32_t trial) {
+        head_.on_steering({"test", {trial + 1, study::SteerVerb::cancel, base::TrialId{trial}, {}, {}}}, clock_.now());
+        session_.tend();
+    }
 
   private:
     Session& session_;
     const tuner::Tuner& tuner_;
+    head::HeadMachine& head_;
+    const process::ProcessClock& clock_;
 };
 
 /// Runs `loop` once, in the first round of a head, and then ends it.
@@ -80,7 +100,7 @@ head::HeadRunEnd run_asked(const std::string& toml, const std::string& directory
         session.set_head(head, tuner, clock);
         session.tend();
         if (std::exchange(done, true)) return;
-        Loop here(session, tuner);
+        Loop here(session, tuner, head, clock);
         loop(here);
         session.leave();
     };
@@ -205,18 +225,110 @@ TEST_CASE("nothing is acknowledged that the journal does not have", "[asktell]")
             },
             files);
         CHECK(refused);
+        CHECK((acknowledged > 0 || fails_from < 5));
         CHECK(end.outcome == study::StudyOutcome::resumable);
         CHECK(records_in<study::Reported>(directory.path()).size() >= acknowledged);
     }
 }
 
+TEST_CASE("a trial that is told while the study stops has finished", "[asktell]") {
+    const TemporaryDirectory directory;
+    const auto toml = study_of("max_iterations = 3\nnum_trials = 4\n");
+    static_cast<void>(run_asked(toml, directory.path(), [](Loop& loop) {
+        for (int trial = 0; trial < 4; ++trial) CHECK(loop.ask() == trial);
+        CHECK(loop.report(0, 1.0).at("stop") == false);
+        loop.stop();
+        CHECK_FALSE(loop.say({{"tell", 0}}).contains("error"));
+        CHECK(loop.report(1, 1.0).at("stop") == true);
+        CHECK_FALSE(loop.say({{"tell", 1}}).contains("error"));
+        CHECK_FALSE(loop.tell(2, 2.0).contains("error"));
+        for (const std::uint32_t trial : {0, 1, 2}) CHECK(loop.phase(trial) == study::TrialPhase::finished);
+    }));
+    static_cast<void>(run_asked(toml, directory.path(), [](Loop& loop) { CHECK(loop.ask() == 3); }));
+}
+
+TEST_CASE("nothing is acknowledged, and nothing handed out, once the study ends at once", "[asktell]") {
+    const TemporaryDirectory directory;
+    const auto toml = study_of("max_iterations = 3\nnum_trials = 4\n");
+    static_cast<void>(run_asked(toml, directory.path(), [](Loop& loop) {
+        for (int trial = 0; trial < 3; ++trial) CHECK(loop.ask() == trial);
+        CHECK(loop.report(0, 1.0).at("stop") == false);
+        loop.stop_at_once();
+        const char* const again = "is handed out again";
+        CHECK(loop.say({{"tell", 0}}).at("error").get<std::string>().find(again) != std::string::npos);
+        CHECK(loop.say({{"fail", 1}, {"message", "broken"}}).at("error").get<std::string>().find(again) !=
+              std::string::npos);
+        CHECK(loop.tell(2, 1.0).contains("error"));
+        CHECK_FALSE(loop.answers({{"ask", true}})); // what ended it is not known yet
+    }));
+}
+
+TEST_CASE("trials that are cancelled, or of a study that stops, are not handed out", "[asktell]") {
+    const TemporaryDirectory directory;
+    const auto toml = study_of("max_iterations = 1\nnum_trials = 4\n");
+    static_cast<void>(run_asked(toml, directory.path(), [](Loop& loop) {
+        loop.cancel(0); // it began when the study was opened
+        CHECK(loop.ask() == 1);
+    }));
+    static_cast<void>(run_asked(toml, directory.path(), [](Loop& loop) {
+        loop.stop();
+        CHECK(loop.ask() == -1);
+    }));
+    static_cast<void>(run_asked(toml, directory.path(), [](Loop& loop) { CHECK(loop.ask() == 1); }));
+}
+
+TEST_CASE("a request that is no such thing is an error, and no more", "[asktell]") {
+    const TemporaryDirectory directory;
+    static_cast<void>(run_asked(study_of("max_iterations = 2\nnum_trials = 2\n"), directory.path(), [](Loop& loop) {
+        CHECK(loop.ask() == 0);
+        for (const Json& wrong : {Json{{"report", 0}}, Json{{"report", 0}, {"metrics", 3}}, Json{{"tell", 0}},
+                                  Json{{"tell", 0}, {"metrics", nullptr}}, Json{{"fail", 0}}, Json{{"tell", "0"}}})
+            CHECK(loop.say(wrong).contains("error"));
+        CHECK_FALSE(loop.tell(0, 1.0).contains("error"));
+    }));
+    CHECK(records_in<study::Reported>(directory.path()).size() == 1);
+}
+
+TEST_CASE("a result that says no more than the last report is that report", "[asktell]") {
+    const TemporaryDirectory directory;
+    static_cast<void>(run_asked(study_of("max_iterations = 9\nnum_trials = 2\n"), directory.path(), [](Loop& loop) {
+        for (const int trial : {0, 1}) {
+            CHECK(loop.ask() == trial);
+            CHECK(loop.say({{"report", trial}, {"metrics", {{"loss", 1}, {"accuracy", 0.5}}}}).at("stop") == false);
+        }
+        CHECK_FALSE(loop.tell(0, 1.0).contains("error"));
+        CHECK_FALSE(loop.say({{"tell", 1}, {"metrics", {{"loss", 1}, {"seconds", 0.5}}}}).contains("error"));
+    }));
+    CHECK(records_in<study::Reported>(directory.path()).size() == 3);
+}
+
+TEST_CASE("a request that comes again has the same answer", "[asktell]") {
+    const TemporaryDirectory directory;
+    static_cast<void>(run_asked(study_of("max_iterations = 9\nnum_trials = 4\n"), directory.path(), [](Loop& loop) {
+        const Json asked = loop.say({{"id", 1}, {"ask", true}});
+        CHECK(loop.say({{"id", 1}, {"ask", true}}) == asked);
+        CHECK(loop.say({{"id", 2}, {"ask", true}}).at("trial") == 1);
+        const Json report{{"id", 3}, {"report", 0}, {"metrics", {{"loss", 1}}}};
+        CHECK(loop.say(report).at("iteration") == 1);
+        CHECK(loop.say(report).at("iteration") == 1);
+    }));
+}
+
+TEST_CASE("to ask a head that has failed is an error, and one that has ended says why", "[asktell]") {
+    OutsideRanks ranks(2, "test", "here");
+    Session session(ranks);
+    session.head_is_gone("asked to stop", false);
+    CHECK(session.answer(R"({"id":1,"ask":true})") == R"({"id":1,"trial":null,"why":"asked to stop"})");
+    session.head_is_gone("the head failed", true);
+    CHECK(session.answer(R"({"id":2,"ask":true})") == R"({"id":2,"error":"the head failed"})");
+}
+
 TEST_CASE("what no loop of the user's can do is refused by its key", "[asktell]") {
-    CHECK(refusals(spec_of_text(study_of("max_iterations = 1\nnum_trials = 4\n")), true).empty());
+    CHECK(refusals(spec_of_text(study_of("max_iterations = 1\nnum_trials = 4\n"))).empty());
     const auto why =
         refusals(spec_of_text(study_of("max_iterations = 1\nnum_trials = 4\nmax_concurrent = 2\n",
                                        "[resources]\nranks = 2\n[failure]\nreport_timeout = \"1m\"\n[run]\n"
-                                       "spares = 1\n")),
-                 true);
+                                       "spares = 1\n")));
     REQUIRE(why.size() == 4);
     const char* const keys[] = {"resources:", "study.max_concurrent:", "run.spares:", "failure:"};
     for (std::size_t i = 0; i < why.size(); ++i) CHECK(why[i].find(keys[i]) == 0);

@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ask and tell: loops of the user's drive a study: asking_test.py SOURCE_ROOT PROGRAM [TEST...]"""
 import concurrent.futures
+import contextlib
+import gc
 import json
 import multiprocessing
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
+from unittest import mock
 
 FOLDER = pathlib.Path(sys.argv[1]).resolve() / "tools/python"
 PROGRAM = os.path.abspath(sys.argv[2])
@@ -25,6 +30,7 @@ from ranktune_studies import RanktuneError  # noqa: E402
 SPACE = {"lr": "loguniform(1e-4, 1)", "net": {"units": [32, 64]}}
 RANDOM = {"metric": "loss", "mode": "min", "searcher": "random", "space": SPACE}
 STOPS_EARLY = {"type": "asha", "variant": "stop", "eta": 3}
+SECONDS = 120  # a guard against waiting for ever
 
 
 def loss_of(config):
@@ -235,7 +241,7 @@ class Asking(unittest.TestCase):
     def test_another_loop_is_refused_while_one_runs(self):
         study = self.create()
         trial = study.ask()
-        with self.assertRaisesRegex(RanktuneError, "digits"):
+        with self.assertRaisesRegex(RanktuneError, "is being run already.* It is open in this process: close"):
             ranktune_studies.open_study("digits")
         study.tell(trial, 1.0)
         study.close()
@@ -311,6 +317,26 @@ class Asking(unittest.TestCase):
         loop.stdin.close()
         loop.stdout.close()
 
+    def test_a_study_whose_loop_was_killed_is_waited_for(self):
+        loop = self.loop("sys.stdin.readline()\n")
+        child = int(loop.stdout.readline())
+        os.kill(child, signal.SIGSTOP)  # it is slow
+        loop.kill()
+        loop.wait()
+        sleep = time.sleep
+
+        def go_on(seconds=0.0):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGCONT)
+            sleep(seconds)
+
+        self.addCleanup(go_on)
+        with mock.patch.object(time, "sleep", side_effect=go_on) as waits, ranktune_studies.open_study("digits") as study:
+            self.assertEqual(study.ask().number, 0)
+            waits.assert_called()
+        loop.stdin.close()
+        loop.stdout.close()
+
     def test_a_fork_of_the_loop_does_not_keep_the_study(self):
         loop = self.loop("import os\n"
                          "trial = study.ask()\n"
@@ -334,13 +360,12 @@ class Asking(unittest.TestCase):
 
     def wait_for(self, process):
         """Until it has ended."""
-        import select
-        select.select([process], [], [])
+        self.assertEqual(select.select([process], [], [], SECONDS)[0], [process])
         os.close(process)
 
     def test_a_study_that_is_stopped_hands_out_nothing_more(self):
         with self.create(num_trials=1_000_000, max_iterations=1_000_000) as study:
-            trial = study.ask()
+            trial, other, untold = study.ask(), study.ask(), study.ask()
             code, text = self.records("stop digits")
             self.assertEqual(code, 0, text)
             while not trial.report(1.0):  # the request is looked for once a second
@@ -348,9 +373,110 @@ class Asking(unittest.TestCase):
             self.assertIn("asked to stop", trial.stop_reason)
             self.assertIsNone(study.ask())
             study.tell(trial)
+            study.tell(other, 2.0)
             self.assertIsNone(study.ask())
+            self.assertEqual([each.state for each in study.trials], ["finished", "finished", "running"])
         with ranktune_studies.open_study("digits") as study:
-            self.assertIsNotNone(study.ask())
+            self.assertEqual(study.ask().number, untold.number)
+
+    def test_a_study_that_fails_is_no_study_that_ends(self):
+        with self.create(num_trials=1_000_000) as study:
+            os.rename("digits", "elsewhere")
+            with self.assertRaises(RanktuneError):
+                while trial := study.ask():
+                    study.tell(trial, 1.0)
+            self.head_ends(study)
+            with self.assertRaises(RanktuneError):
+                study.ask()
+
+    def head_ends(self, study):
+        """Until its results are written, and only requests are answered."""
+        said = ""
+        while "the study is over" not in said:
+            with self.assertRaises(RanktuneError) as refused:
+                study.tell(0, 1.0)
+            said = str(refused.exception)
+
+    def test_what_no_request_can_hold_is_told_at_once(self):
+        with self.create(num_trials=9, max_iterations=3, failure={"tolerate": 1.0}) as study:
+            for error, message in ((ValueError("cannot read \udcff.png"), "ValueError: cannot read ?.png"),
+                                   ("x" * (1 << 21), "x" * 10_000)):
+                trial = study.ask()
+                study.tell(trial, error=error)
+                self.assertEqual(study.trials[trial.number].message, message)
+            trial = study.ask()
+            with self.assertRaises(TypeError):
+                trial.report(1.0, iteration=float("nan"))
+            with self.assertRaisesRegex(RanktuneError, "bytes, of at most 1048576"):
+                trial.report({"loss": 1.0, **{f"{i:0>99}": 1.0 for i in range(10_000)}})
+            self.assertFalse(trial.report({"loss": 1.0, "\udcff": 2.0}, iteration=1))
+            self.assertEqual(study.results().reports[-1]["metrics"], {"loss": 1.0, "?": 2.0})
+
+    def interrupt(self, study, call):
+        """As Ctrl-C does while the answer is awaited."""
+        with mock.patch.object(study, "_receive", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            call()
+
+    def test_calls_that_were_interrupted_count_once(self):
+        with self.create(max_iterations=3) as study:
+            self.interrupt(study, study.ask)
+            first = study.ask()
+            self.interrupt(study, study.ask)
+            self.assertFalse(first.report(4.0))
+            second = study.ask()
+            self.assertEqual((first.number, second.number, len(study.trials)), (0, 1, 2))
+            self.interrupt(study, lambda: first.report(3.0))
+            self.assertFalse(first.report(3.0))  # once more
+            self.assertEqual(first.iteration, 2)
+            self.interrupt(study, lambda: second.report(3.0))
+            self.assertTrue(first.report(2.0))
+            self.assertEqual((first.iteration, second.iteration), (3, 1))
+            self.interrupt(study, lambda: study.tell(first))
+            study.tell(first)
+            self.assertEqual([(trial.state, trial.iterations) for trial in study.trials], [("finished", 3), ("running", 1)])
+
+    def test_an_interrupted_close_is_a_close(self):
+        study = self.create()
+        with mock.patch.object(study._child, "wait", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            study.close()
+        with self.assertRaisesRegex(RanktuneError, "the study is closed"):
+            study.ask()
+        study.close()
+        with ranktune_studies.open_study("digits") as again:
+            self.assertEqual(again.ask().number, 0)
+
+    def test_a_study_that_is_dropped_is_closed(self):
+        study = ranktune_studies.create("digits", num_trials=3, **RANDOM)
+        self.assertEqual(study.ask().number, 0)
+        del study
+        gc.collect()
+        with self.create(num_trials=3) as study:
+            self.assertEqual(study.ask().number, 0)
+
+    def test_an_old_note_does_not_hide_how_the_program_ended(self):
+        study = self.create()
+        study._errors.write(b"a hook failed\n")
+        study._errors.flush()
+        study._child.send_signal(signal.SIGKILL)
+        with self.assertRaisesRegex(RanktuneError, "ended with signal 9: a hook failed; what was told"):
+            study.ask()
+
+    def test_a_signal_ends_the_program_of_a_study_that_is_over(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            study = self.create(f"study{number:d}", num_trials=1)
+            study.tell(study.ask(), 1.0)
+            self.head_ends(study)
+            study._child.send_signal(number)
+            study._child.wait(SECONDS)
+
+    def test_no_override_chooses_the_places(self):
+        self.create().close()
+        with self.assertRaisesRegex(RanktuneError, "study.max_concurrent: the loop decides"):
+            ranktune_studies.open_study("digits", "study.max_concurrent=3")
+        with ranktune_studies.open_study("digits", "study.num_trials=9") as study:
+            self.assertEqual([study.ask().number for _ in range(3)], [0, 1, 2])
+        with ranktune_studies.open_study("digits") as study:  # whose own now says 3
+            self.assertEqual(study.ask().number, 0)
 
     def test_the_lines_of_the_program(self):
         study = self.create()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ask: a study without MPI, whose trials somebody else runs.
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 
@@ -15,6 +16,7 @@
 #include "process/signals.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/steering_file.hpp"
 
 namespace ranktune::cli {
 
@@ -33,6 +35,9 @@ int ask(const RunArguments& arguments) {
     if (!storage::has_journal(storage::posix_file_system(), directory)) // otherwise the journal has them
         options.earlier =
             earlier::read_earlier_results(storage::posix_file_system(), input.spec, algorithms::known_algorithms());
+    const auto sets_places = [](const auto& text) { return study::key_of(text) == "study.max_concurrent"; };
+    if (!input.directory.empty() && std::ranges::none_of(arguments.overrides, sets_places))
+        input.spec.max_concurrent = 0; // the directory's own is that of an earlier loop
     options.spec = std::move(input.spec);
     if (input.directory != directory) options.study_text = std::move(input.text);
     options.directory = absolute_directory(directory);

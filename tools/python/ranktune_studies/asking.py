@@ -3,13 +3,17 @@
 process of its own: lines of JSON go there and back."""
 import json
 import math
+import operator
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import threading
+import time
+import weakref
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from .launching import Path, described_study, write_own_file
 from .reading import RanktuneError, Study, Trial, ranktune_program
@@ -17,6 +21,12 @@ from .reading import RanktuneError, Study, Trial, ranktune_program
 __all__ = ["AskedStudy", "AskedTrial", "create", "open_study"]
 
 Result = Union[float, Sequence[float], Mapping[str, float]]
+Answer = Dict[str, Any]
+_Request = Tuple[int, Dict[str, Any], Callable[[Answer], None]]
+
+_LONGEST = 1 << 20  # bytes of a request
+_MOST_OF_AN_ERROR = 10_000  # characters of it that are recorded
+_LOOP = "RANKTUNE_LOOP"  # in the environment of `ranktune ask`: the process that asks
 
 
 def create(name: str, *, space: Mapping[str, Any], directory: Optional[Path] = None, searcher: Any = None, scheduler: Any = None,
@@ -70,7 +80,7 @@ class AskedTrial:
 
     number: int  # from 0
     config: Config
-    attempt: int  # from 1; more when it was handed out before
+    attempt: int  # from 1: its starts, also those after which nobody asked for it
     iteration: int  # reported so far
     seed: int
 
@@ -84,11 +94,15 @@ class AskedTrial:
     def report(self, value: Result, iteration: Optional[int] = None) -> bool:
         """The result after one more iteration (the first is 1), which may be given as a check. True: stop training and
         tell() the trial."""
-        answer = self._study._request({"report": self.number, "iteration": iteration, "metrics": self._study._metrics(value)})
+        request: Dict[str, Any] = {"report": self.number, "metrics": self._study._metrics(value)}
+        if iteration is not None:
+            request["iteration"] = operator.index(iteration)
+        self._study._request(request, self._reported)
+        return self.should_stop()
+
+    def _reported(self, answer: Answer) -> None:
         self.iteration = answer["iteration"]
-        if answer["stop"]:
-            self._stop = answer["why"]
-        return bool(answer["stop"])
+        self._stop = answer.get("why", "")
 
     def should_stop(self) -> bool:
         """What the last report() returned."""
@@ -106,7 +120,7 @@ class AskedTrial:
 class AskedStudy:
     """A study that is open for ask() and tell(): any thread of this process may call them. Close it, or use it in a `with`:
     another process can then go on with it. What tell() and report() have returned from survives the death of every
-    process."""
+    process. A call that was interrupted (Ctrl-C) may be made again: it counts once."""
 
     directory: str
     name: str
@@ -116,31 +130,60 @@ class AskedStudy:
 
     def __init__(self, file: Path, directory: Path, program: Optional[str], overrides: Sequence[str] = ()) -> None:
         self._program = ranktune_program(program)
-        self._lock = threading.Lock()
-        self._errors = tempfile.TemporaryFile()  # a pipe would have to be emptied
+        self._lock = threading.RLock()
         self._requests = 0
+        self._pending: Optional[_Request] = None  # not answered yet; a request that was interrupted stays here
+        self._next: Optional[AskedTrial] = None  # that ask() returns
         self._pid = os.getpid()
         self.reason = ""
         words = [self._program, "ask", os.fspath(file), *overrides, "-o", os.fspath(directory)]
-        try:  # in a session of its own: Ctrl-C is for the loop
-            self._child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
-                                           start_new_session=True)
+        tries = 300
+        while (facts := self._begin(words, tries > 0)) is None:
+            tries -= 1
+            time.sleep(0.1)
+        self.directory, self.name, self.max_iterations = facts["directory"], facts["name"], facts["max_iterations"]
+        self.objectives = [(each["metric"], each["mode"]) for each in facts["objectives"]]
+
+    def _begin(self, words: List[str], may_wait: bool) -> Optional[Answer]:
+        """What the program says of the study; None, if the caller may wait: an earlier one, whose loop is dead, still ends."""
+        self._closed = False
+        self._errors = tempfile.TemporaryFile()  # a pipe would have to be emptied
+        try:  # in a session of its own: Ctrl-C is for the loop. (An interrupt leaves the rest of a line in the buffer.)
+            self._child = subprocess.Popen(words, bufsize=_LONGEST, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                           stderr=self._errors, start_new_session=True,
+                                           env={**os.environ, _LOOP: str(self._pid)})
         except OSError as error:
             raise RanktuneError(f"cannot run '{self._program}': {error.strerror}") from None
+        self._end = weakref.finalize(self, _end, self._child, self._errors, self._pid)
         try:
-            facts = self._receive()["ready"]
+            facts: Answer = self._receive()["ready"]
+            return facts
+        except RanktuneError as error:
+            self.close()
+            holder = re.search(r"is being run already: host (\S+), pid (\d+)", str(error))
+            loop = _loop_of(holder[2]) if holder is not None and holder[1] == os.uname().nodename else None
+            if loop == 0 and may_wait:
+                return None
+            if not loop:
+                raise
+            where = "this process" if loop == self._pid else f"process {loop}"
+            raise RanktuneError(f"{error}. It is open in {where}: close() that study, or go on with it there") from None
         except BaseException:
             self.close()
             raise
-        self.directory, self.name, self.max_iterations = facts["directory"], facts["name"], facts["max_iterations"]
-        self.objectives = [(each["metric"], each["mode"]) for each in facts["objectives"]]
 
     def ask(self) -> Optional[AskedTrial]:
         """The next trial. Several may be out at once, 256 at most. None: there is none to hand out, as the study is over or was
         stopped (`ended`), or all trials that are left are out; `reason` says so."""
-        answer = self._request({"ask": True})
+        with self._lock:
+            if self._next is None:  # else an interrupted ask() has got it
+                self._request({"ask": True}, self._asked)
+            trial, self._next = self._next, None
+            return trial
+
+    def _asked(self, answer: Answer) -> None:
         self.reason = answer.get("why", "")
-        return None if answer["trial"] is None else AskedTrial(self, answer)
+        self._next = None if answer["trial"] is None else AskedTrial(self, answer)
 
     def tell(self, trial: Union[AskedTrial, int], value: Optional[Result] = None, *, failed: bool = False,
              error: Union[str, BaseException, None] = None) -> None:
@@ -155,7 +198,7 @@ class AskedStudy:
             if value is not None:
                 raise RanktuneError(f"trial {number}: give a value or an error, not both")
             message = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error or "it failed"
-            self._request({"fail": number, "message": message})
+            self._request({"fail": number, "message": message[:_MOST_OF_AN_ERROR]})
         else:
             self._request({"tell": number, "metrics": None if value is None else self._metrics(value)})
 
@@ -183,17 +226,9 @@ class AskedStudy:
         if os.getpid() != self._pid:
             return  # a fork: the study is its parent's
         with self._lock:
-            assert self._child.stdin is not None and self._child.stdout is not None
-            if self._errors.closed:
-                return
-            try:  # a fork of this process may keep the pipe open
-                self._child.stdin.write(b'{"close": true}\n')
-                self._child.stdin.close()
-            except BrokenPipeError:
-                pass
-            self._child.stdout.close()
-            self._child.wait()
-            self._errors.close()
+            self._closed = True
+            _end(self._child, self._errors, self._pid)  # again after an interrupt
+            self._end.detach()
 
     def __enter__(self) -> "AskedStudy":
         return self
@@ -225,31 +260,47 @@ class AskedStudy:
                 raise RanktuneError(f'{name} is {metrics[name]}, which is no result: tell a trial that failed with error="..."')
         return metrics
 
-    def _request(self, request: Dict[str, Any]) -> Dict[str, Any]:
+    def _request(self, request: Dict[str, Any], take: Callable[[Answer], None] = lambda answer: None) -> None:
+        """take -- what to do with the answer: now, or before the next request if this call is interrupted."""
         if os.getpid() != self._pid:
             raise RanktuneError("the study was opened by another process: ask and tell there")
         with self._lock:
-            if self._errors.closed:
+            if self._closed:
                 raise RanktuneError(f'the study is closed: go on with open_study("{self.directory}")')
-            self._requests += 1
-            assert self._child.stdin is not None
-            try:
-                self._child.stdin.write(json.dumps({"id": self._requests, **request}).encode() + b"\n")
-                self._child.stdin.flush()
-            except BrokenPipeError:
-                pass  # the answer says why
-            answer = self._receive()
-            while answer["id"] != self._requests:  # a request before was interrupted
-                answer = self._receive()
+            interrupted = self._pending
+            if interrupted is not None:
+                answer = self._exchange(*interrupted)
+            if interrupted is None or interrupted[1] != request:
+                self._requests += 1
+                answer = self._exchange(self._requests, request, take)
         if "error" in answer:
             raise RanktuneError(answer["error"])
+
+    def _exchange(self, number: int, request: Dict[str, Any], take: Callable[[Answer], None]) -> Answer:
+        """Sends a request, and reads the answer. A request that is sent again, with its number, gets the same answer."""
+        line = json.dumps({"id": number, **request}, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace") + b"\n"
+        if len(line) > _LONGEST:
+            raise RanktuneError(f"this takes {len(line)} bytes, of at most {_LONGEST}: leave out some metrics")
+        self._pending = (number, request, take)
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(line)
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            pass  # the answer says why
+        answer = self._receive()
+        while answer["id"] not in (number, None):  # None: the request could not be read
+            answer = self._receive()
+        if "error" not in answer:
+            take(answer)
+        self._pending = None
         return answer
 
-    def _receive(self) -> Dict[str, Any]:
+    def _receive(self) -> Answer:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if line.endswith(b"\n"):
-            answer: Dict[str, Any] = json.loads(line)
+            answer: Answer = json.loads(line)
             return answer
         code = self._child.wait()
         self._errors.seek(0)
@@ -257,7 +308,40 @@ class AskedStudy:
         where = getattr(self, "directory", None)
         advice = "" if where is None else f'; what was told is recorded: go on with open_study("{where}")'
         ended = f"ranktune ask ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+        if where is not None:  # before, the message says why; after, it may be an older note
+            message = f"{ended}: {message}" if message else ended
         raise RanktuneError((message or ended) + advice)
+
+
+def _end(child: "subprocess.Popen[bytes]", errors: IO[bytes], pid: int) -> None:
+    """Ends the child, and waits for it. May be called again."""
+    if os.getpid() != pid:
+        return  # a fork
+    assert child.stdin is not None and child.stdout is not None
+    try:
+        if not child.stdin.closed:  # a fork of this process may keep the pipe open
+            child.stdin.write(b'{"close": true}\n')
+            child.stdin.close()
+    except BrokenPipeError:
+        pass
+    child.stdout.close()
+    child.wait()
+    errors.close()
+
+
+def _loop_of(child: str) -> Optional[int]:
+    """The process that asks this `ranktune ask`; 0: it has ended, and so will the child; None: unknown."""
+    try:
+        words = pathlib.Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        parent = pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    except OSError:
+        return None
+    loops = [word for word in words if word.startswith(f"{_LOOP}=".encode())]
+    if words[0] and not loops:  # not begun here
+        return None
+    return int(parent) if f"{_LOOP}={parent}".encode() in loops else 0
 
 
 def _config(values: Mapping[str, Any]) -> Config:
