@@ -158,10 +158,11 @@ std::string ServedStudy::live() {
     return live_;
 }
 
-std::string ServedStudy::log(study::TrialId trial) {
-    const std::lock_guard lock(log_mutex_);
+std::optional<std::string> ServedStudy::log(study::TrialId trial) {
+    const std::unique_lock lock(log_mutex_, std::try_to_lock);
+    if (!lock) return std::nullopt;
     const auto begin = Clock::now();
-    if (logged_ == trial && begin < next_log_) return log_;
+    if (begin < next_log_) return logged_ == trial ? std::optional(log_) : std::nullopt;
     logged_.reset();
     log_ = options_.log(directory_, trial);
     logged_ = trial;
@@ -304,7 +305,9 @@ Reply Site::page(std::string_view path) {
         const auto trial = index_of(rest.substr(log + 1));
         if (!trial || *trial > std::numeric_limits<std::uint32_t>::max()) return text_reply(404, "this is no trial");
         try {
-            return text_reply(200, study->log(study::TrialId{static_cast<std::uint32_t>(*trial)}));
+            const auto words = study->log(study::TrialId{static_cast<std::uint32_t>(*trial)});
+            return words ? text_reply(200, *words)
+                         : text_reply(503, "reading logs takes long here: this one is read again in a moment");
         } catch (const base::UsageError& error) {
             return text_reply(404, error.what());
         }

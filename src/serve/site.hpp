@@ -50,8 +50,9 @@ class ServedStudy {
     [[nodiscard]] std::string page(std::size_t index, const std::string& secret);
     /// report::live_data, of now or of a moment ago.
     [[nodiscard]] std::string live();
-    /// SiteOptions::log, asked for again only after a while if that takes long.
-    [[nodiscard]] std::string log(study::TrialId trial);
+    /// SiteOptions::log, asked for again only after a while if that takes long, whatever the trial. Does not wait for
+    /// another reader: nullopt: busy, or read too recently.
+    [[nodiscard]] std::optional<std::string> log(study::TrialId trial);
     /// A row of the list: directory, state, trials done, metric, best value, age.
     [[nodiscard]] std::vector<std::string> row();
     [[nodiscard]] const std::string& directory() const { return directory_; }

@@ -48,11 +48,11 @@ class Steer(Served):
             time.sleep(0.05)
 
     def running(self, name):
-        """A study with two trials that have reported."""
+        """A study whose two trials have both reported."""
         (self.cwd / f"{name}.toml").write_text(ENDLESS.format(name=name))
         run = self.start("run", f"{name}.toml", "--local", "2")
         self.addCleanup(lambda: run.poll() is not None or (self.ranktune("stop", name), run.wait(timeout=SECONDS)))  # else ranks outlive their launcher
-        self.wait_until(lambda: (self.cwd / name / "status").exists() and self.json("status", name)["reports"] >= 2, "reports")
+        self.wait_until(lambda: (self.cwd / name / "status").exists() and [trial["iterations"] > 0 for trial in self.json("export", name)["trials"][:2]] == [True, True], "reports")
         return run
 
     def interrupted(self, name):
@@ -326,7 +326,10 @@ class Controls(Steer):
     def test_a_log_is_the_end_of_what_the_verb_prints_and_nothing_but_text(self):
         self.interrupted("one")
         self.steers("one")
-        log = lambda trial: self.get(self.port, f"/{self.token}/log/0/{trial}")
+        def log(trial):
+            while (found := self.get(self.port, f"/{self.token}/log/0/{trial}"))[0].status == 503:
+                time.sleep(0.05)  # another one was read a moment ago
+            return found
         answer, words = log(0)
         self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "text/plain; charset=utf-8"))
         self.assertEqual(words.strip(), self.ranktune("logs", "one", "0").strip())

@@ -284,7 +284,8 @@ class TrialLog {
     this.reads = trial;
     let words;
     try {
-      words = await (await fetch(`${this.place}/${trial}`)).text();
+      const response = await fetch(`${this.place}/${trial}`);
+      words = (response.status === 503 && this.text.textContent) || await response.text(); // busy: what is shown stays
     } catch (error) {
       words = `not read: ${error.message}`;
     }
