@@ -237,7 +237,8 @@ std::vector<double> SearchSpace::encode(const Configuration& configuration) cons
     for (const Configuration::Entry entry : configuration.entries()) {
         const Parameter* const parameter = find(entry.name);
         if (parameter == nullptr) throw base::UsageError("'" + entry.name + "' is not in the search space");
-        if (!space::contains(parameter->domain, entry.value))
+        // A schedule sets constants to what is no value of theirs.
+        if (has_coordinate(parameter->domain) && !space::contains(parameter->domain, entry.value))
             throw base::UsageError(entry.name + " = " + entry.value.literal() + " is not in " +
                                    text(parameter->domain));
     }

@@ -45,7 +45,7 @@ READERS_OF_MODE = {
     "src/cli/main.cpp": EVERYWHERE,                      # --deterministic
     "src/sim/deterministic.cpp": EVERYWHERE,             # makes deterministic studies
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
-    "src/report/replay/repeat.cpp": {"repeated"},        # one trial needs no order
+    "src/report/replay/repeat.cpp": {"repeated", "extended"},  # trials that are known need no order
     "src/cli/verbs/plan.cpp": {"first_trials"},          # a dry run prepares no suggestions
     "src/schedulers/rehearsal.cpp": {"rehearse"},        # virtual time, one event after the other
     "src/study/change.cpp": EVERYWHERE,                  # which keys may change

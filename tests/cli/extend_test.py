@@ -151,7 +151,7 @@ class Extending(Case):
         self.assertIn("the tag 'a b' has more than letters, digits", err)
         # A line that was cut off spoils no other.
         with open(self.cwd / "s" / "notes", "a") as notes:
-            notes.write('{"time": "2026')
+            notes.write("2026-11-29T00:00:00Z\tada")
         self.assertIn("and more", self.ranktune("note", "s", "1", "and more")[0])
 
     def test_a_space_with_rules_and_none(self):

@@ -175,7 +175,7 @@ class External(Case):
 for line in sys.stdin:
     message = json.loads(line)
     if "ask" in message:
-        for i in range(40):
+        for i in range(75):
             print(f"ask {message['ask']} line {i} " + "e" * 100000, file=sys.stderr, flush=True)
         print("last words", message["ask"], file=sys.stderr, flush=True)
         print(json.dumps({"ask": message["ask"], "config": {"lr": 0.01 if message["ask"] < 5 else "much", "note": 1}}), flush=True)
@@ -186,7 +186,7 @@ for line in sys.stdin:
         log = self.log()
         self.assertNotIn("which is no hyper-parameter", log)
         self.assertLess(len(log), 10 << 20)
-        self.assertIn("ask 0 line 39 ", log)
+        self.assertIn("ask 0 line 74 ", log)
         self.assertIn("... the program has printed 8388608 bytes", log)
         self.assertIn("last words 0", log)
         self.assertRegex(log, r"\.\.\. \d+ lines of \d+ bytes were left out here")

@@ -13,8 +13,9 @@
 #include "cli/version.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/explain/next_steps.hpp"
+#include "report/replay/replay.hpp"
 #include "report/view/load.hpp"
-#include "studydir/extension.hpp"
+#include "studydir/extension/extension.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -67,16 +68,15 @@ int extend(const ExtendArguments& arguments) {
     request.to = std::filesystem::absolute(arguments.output.empty() ? request.from + "-extended" : arguments.output)
                      .lexically_normal()
                      .string();
-    request.name = study.tuner->spec().name + "-extended";
     request.trials = wanted_trials(*study.tuner, arguments);
-    request.max_iterations = arguments.max_iterations;
+    request.spec = report::extended(*study.tuner, request.trials, arguments.max_iterations);
     request.version = version();
     const auto trials = studydir::extend_study(files, *study.tuner, request);
     for (std::uint32_t i = 0; i < trials.size(); ++i) {
         const auto& each = trials[i];
         if (each.iteration > 0)
             std::cout << fmt::format("trial #{} goes on as #{} from iteration {} to {}\n", each.was.value(), i,
-                                     each.iteration, request.max_iterations);
+                                     each.iteration, arguments.max_iterations);
         else
             std::cout << fmt::format(
                 "trial #{} begins again as #{}, for no checkpoint of it was kept ([checkpoint] of "

@@ -12,7 +12,7 @@
 #include "report/screens/text.hpp"
 #include "report/view/load.hpp"
 #include "studydir/log_file.hpp"
-#include "studydir/notes.hpp"
+#include "studydir/notes/notes.hpp"
 
 namespace ranktune::cli {
 

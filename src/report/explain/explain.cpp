@@ -164,12 +164,7 @@ std::uint64_t free_ranks(const StudyView& view, study::WorkerKind kind = study::
 std::string notes_explained(const TrialView& trial, const Style& style) {
     std::string text;
     if (!trial.tags.empty()) text += prose("tags", base::join(trial.tags), style);
-    for (const studydir::Note& note : trial.notes) {
-        const bool by_itself = note.who == studydir::trial_itself;
-        const std::string who = by_itself ? std::string("the trial") : printable(note.who);
-        text += prose("note", note.time.substr(0, 10) + " " + who + ": " + unbroken(printable(first_line(note.text))),
-                      style);
-    }
+    for (const std::string& note : trial.notes) text += prose("note", unbroken(printable(first_line(note))), style);
     return text;
 }
 

@@ -298,10 +298,7 @@ class StudyJson {
             const TrialView& trial = view_.trials[i];
             if (trial.tags.empty() && trial.notes.empty()) continue;
             Json notes = Json::array();
-            for (const studydir::Note& note : trial.notes)
-                notes.push_back(base::escaped(note.time.substr(0, 10) + " " +
-                                              (note.who == studydir::trial_itself ? "the trial" : note.who) + ": " +
-                                              note.text));
+            for (const std::string& note : trial.notes) notes.push_back(base::escaped(note));
             json["notes"].push_back({i, base::join(trial.tags), std::move(notes)});
         }
     }

@@ -56,8 +56,7 @@ void take_courses(study::StudySpec& spec, const std::vector<tuner::Stretch>& str
 }
 
 /// "digits-trial-3"
-std::string name_of(const std::string& study, study::TrialId trial) {
-    const std::string ending = "-trial-" + std::to_string(trial.value());
+std::string name_of(const std::string& study, const std::string& ending) {
     std::string name = study + ending;
     // A name has a limited length.
     for (std::size_t keep = study.size(); keep > 0 && !study::is_study_name(name); --keep)
@@ -68,7 +67,7 @@ std::string name_of(const std::string& study, study::TrialId trial) {
 study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial,
                           const std::vector<tuner::Stretch>& stretches) {
     study::StudySpec spec = tuner.spec();
-    spec.name = name_of(spec.name, trial);
+    spec.name = name_of(spec.name, "-trial-" + std::to_string(trial.value()));
     spec.num_trials = 1;
     spec.seed = spec.seed_of(trial);
     spec.max_iterations = 0;
@@ -86,7 +85,43 @@ study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial,
     return spec;
 }
 
+/// The values that the trials have of what a schedule has changed.
+void take_scheduled(study::StudySpec& spec, const std::vector<space::Configuration>& configurations) {
+    std::vector<space::Parameter> parameters = spec.space.parameters();
+    for (space::Parameter& parameter : parameters) {
+        if (std::ranges::find(spec.scheduler.schedule, parameter.name, &study::Scheduled::name) ==
+            spec.scheduler.schedule.end())
+            continue;
+        std::vector<space::Value> values;
+        for (const auto& each : configurations)
+            if (const space::Value* value = each.find(parameter.name);
+                value != nullptr && std::ranges::find(values, *value) == values.end())
+                values.push_back(*value);
+        if (!values.empty()) parameter.domain = space::Choice{std::move(values)};
+    }
+    spec.space = space::SearchSpace(std::move(parameters), spec.space.rules());
+}
+
 } // namespace
+
+study::StudySpec extended(const tuner::Tuner& tuner, const std::vector<study::TrialId>& trials,
+                          study::Iteration max_iterations) {
+    study::StudySpec spec = tuner.spec();
+    std::vector<space::Configuration> configurations;
+    for (const study::TrialId trial : trials) configurations.push_back(tuner.state().trial(trial).configuration);
+    spec.name = name_of(spec.name, "-extended");
+    spec.num_trials = static_cast<std::uint32_t>(configurations.size());
+    spec.max_iterations = max_iterations;
+    spec.max_concurrent = 0;
+    spec.deterministic = false;
+    spec.time_budget.reset();
+    spec.stop = {};
+    take_scheduled(spec, configurations);
+    spec.scheduler = schedulers::chosen("fifo");
+    spec.searcher = searchers::chosen("random");
+    spec.searcher.start = std::move(configurations);
+    return spec;
+}
 
 study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial) {
     const tuner::State& state = tuner.state();

@@ -77,6 +77,10 @@ class LogicalDigest {
 /// long. Searcher, scheduler, name and limits of the study as a whole are its own; everything else is as in the study
 /// of `tuner`. Throws base::UsageError for a trial that is not there or has not reported.
 [[nodiscard]] study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial);
+/// The study that trains these trials further: their configurations as starting points, `fifo`, no limits of trials or
+/// of the study but `max_iterations`, no schedule (values stay what they are), and no promise to repeat exactly.
+[[nodiscard]] study::StudySpec extended(const tuner::Tuner& tuner, const std::vector<study::TrialId>& trials,
+                                        study::Iteration max_iterations);
 /// So that the weights of the best report arise again. The study has a best trial.
 [[nodiscard]] study::StudySpec repeated_best(const tuner::Tuner& tuner);
 

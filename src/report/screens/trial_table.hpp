@@ -13,7 +13,7 @@
 #include "report/screens/text_table.hpp"
 #include "report/view/last_metrics.hpp"
 #include "report/view/trial_filter.hpp"
-#include "studydir/notes.hpp"
+#include "studydir/notes/notes.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {

@@ -12,7 +12,7 @@
 #include "report/view/history.hpp"
 #include "report/view/origins.hpp"
 #include "storage/journal/journal.hpp"
-#include "studydir/notes.hpp"
+#include "studydir/notes/notes.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {

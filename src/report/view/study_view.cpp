@@ -300,8 +300,11 @@ StudyView view_without_curves(const LoadedStudy& study, const History& history) 
         view.trials.push_back(trial_view(trials[i], study::TrialId{i}, history));
     for (std::uint32_t i = 0; i < trials.size(); ++i) {
         view.trials[i].tags = study.notes.tags(study::TrialId{i});
-        std::ranges::copy_if(study.notes.of(study::TrialId{i}), std::back_inserter(view.trials[i].notes),
-                             [](const studydir::Note& note) { return !note.text.empty(); });
+        for (const studydir::Note& note : study.notes.of(study::TrialId{i})) {
+            const std::string who = note.who == studydir::trial_itself ? "the trial" : note.who;
+            if (!note.text.empty())
+                view.trials[i].notes.push_back(note.time.substr(0, 10) + " " + who + ": " + note.text);
+        }
     }
     view.origins = study.origins;
     view.best_steps = history.best();

@@ -46,7 +46,7 @@ struct TrialView {
     std::vector<GenerationView> generations; ///< oldest first; empty: it took over no state
     std::vector<CurvePoint> curve;
     std::vector<std::string> tags;
-    std::vector<studydir::Note> notes; ///< without tags, the oldest first
+    std::vector<std::string> notes; ///< "2026-11-29 ada@login1: looks overfitted", the oldest first
 };
 
 /// Weights that a trial trained from one of its iterations to another (lineage.hpp), as a value.

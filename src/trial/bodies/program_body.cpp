@@ -9,9 +9,7 @@
 #include "process/pages.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
-#include "studydir/log_file.hpp"
 #include "studydir/lone_reports.hpp"
-#include "studydir/notes.hpp"
 #include "trial/attempt_errors.hpp"
 
 namespace ranktune::trial {
@@ -121,35 +119,13 @@ void ProgramBody::reported(trainables::ProgramReport report) {
     own_.exploits = report.exploits;
     if (report.pending) pending_[own_.reports] = {*report.pending, false, {}};
     if (!leads()) return;
-    keep_texts(report.texts);
+    note(texts_.keep(report.texts, assignment_.start.trial, setting_.spec->objective, *setting_.program));
     if (later_ && report.checkpoint)
         later_->again = later_->again || path_of(*report.checkpoint) == path_of(later_->checkpoint);
     if (leader_->stopping())
         overwritten_ = overwritten_ || is_named_again(report);
     else
         queue_.push_back(std::move(report));
-}
-
-/// Side values that are no numbers become notes of the trial: the core has no use for them.
-void ProgramBody::keep_texts(const std::vector<std::pair<std::string, std::string>>& texts) {
-    for (const auto& [name, text] : texts) {
-        for (const study::Goal& goal : setting_.spec->objective.goals())
-            if (goal.metric == name)
-                throw base::FormatError("the metric '" + name + "' of a report is a text, not a number: '" +
-                                        text.substr(0, 60) + "'");
-        const studydir::StudyDirectory directory{setting_.program->directory};
-        studydir::Note said{studydir::wall_time_now(), studydir::trial_itself, assignment_.start.trial};
-        said.text = (name == "note" ? "" : name + ": ") + text;
-        said.text.resize(std::min(said.text.size(), studydir::longest_note));
-        if (text.empty() || said_[name] == text || said_count_ == most_texts) continue;
-        said_[name] = text;
-        if (++said_count_ == most_texts) note("no more texts of reports are kept: " + std::to_string(most_texts));
-        try {
-            studydir::append_note(directory.notes_of_host(setting_.program->host), said, false);
-        } catch (const base::IoError& error) {
-            note(std::string("a text of a report is lost: ") + error.what());
-        }
-    }
 }
 
 /// A rank has saved before it makes its next report, so it is known to which answer this belongs.

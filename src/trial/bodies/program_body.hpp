@@ -17,6 +17,7 @@
 #include "trial/bodies/printed_reports.hpp"
 #include "trial/bodies/program_leader.hpp"
 #include "trial/bodies/program_process.hpp"
+#include "trial/bodies/text_values.hpp"
 #include "trial/bodies/trial_body.hpp"
 #include "trial/checkpoints/named_paths.hpp"
 
@@ -105,7 +106,6 @@ class ProgramBody final : public TrialBody {
     void take_printed();
     void on_message(trainables::ProgramReport report);
     void reported(trainables::ProgramReport report);
-    void keep_texts(const std::vector<std::pair<std::string, std::string>>& texts);
     void on_message(trainables::ProgramSaved saved);
     void on_message(trainables::ProgramDone done);
     void on_message(trainables::ProgramFailed failed);
@@ -153,7 +153,9 @@ class ProgramBody final : public TrialBody {
     void adopt(const std::string& checkpoint, const TrialPoint& point, bool may_move = true);
     [[nodiscard]] bool others_report() const;
 
-    void note(std::string_view line) { port_.log(assignment_.start.trial, line); }
+    void note(std::string_view line) {
+        if (!line.empty()) port_.log(assignment_.start.trial, line);
+    }
 
     const AttemptSetting& setting_;
     const Assignment& assignment_;
@@ -191,9 +193,7 @@ class ProgramBody final : public TrialBody {
     std::optional<ProgramLeader> leader_;
     std::optional<NamedPaths> names_;
     std::shared_ptr<PrintedReports> printed_; ///< of a program that only prints; shared with its process
-    static constexpr std::size_t most_texts = 1000;
-    std::map<std::string, std::string> said_; ///< the newest text of each name in reports
-    std::size_t said_count_ = 0;
+    TextValues texts_;
     std::deque<trainables::ProgramReport> queue_;      ///< reports that the loop has not seen yet
     std::optional<trainables::ProgramReport> current_; ///< the last one that the loop has seen
     TrialPoint point_;                                 ///< after `current_`

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studydir/extension.hpp"
+#include "studydir/extension/extension.hpp"
 
 #include <algorithm>
 #include <map>
@@ -8,16 +8,13 @@
 #include <utility>
 
 #include "process/environment.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
-#include "schedulers/built_in.hpp"
-#include "searchers/built_in.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/journal/journal.hpp"
 #include "studydir/finished_study.hpp"
 #include "studydir/log_file.hpp"
-#include "studydir/notes.hpp"
+#include "studydir/notes/notes.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
 
@@ -39,7 +36,7 @@ void require_extendable(const tuner::Tuner& old, const ExtensionRequest& request
     if (!old.state().simulation.empty())
         throw base::UsageError("'" + request.from + "' holds a simulated study, whose trials were never trained");
     for (const TrialId trial : request.trials)
-        if (old.state().trial(trial).iteration >= request.max_iterations)
+        if (old.state().trial(trial).iteration >= request.spec.max_iterations)
             throw base::UsageError(trial_words(trial) + " has trained " +
                                    std::to_string(old.state().trial(trial).iteration) +
                                    " iterations already: give --max-iterations more than that");
@@ -188,41 +185,12 @@ void link_by_notes(const ExtensionRequest& request, const std::vector<ExtendedTr
                     {wall_time_now(), who, TrialId{i}, here + trial_words(each.was) + " of " + request.from});
         append_note(StudyDirectory{request.from}.notes_file(),
                     {wall_time_now(), who, each.was,
-                     "is trained up to iteration " + std::to_string(request.max_iterations) + " as " +
+                     "is trained up to iteration " + std::to_string(request.spec.max_iterations) + " as " +
                          trial_words(TrialId{i}) + " of " + request.to});
     }
 }
 
 } // namespace
-
-study::StudySpec extended_spec(const study::StudySpec& old, const std::vector<space::Configuration>& configurations,
-                               const std::string& name, Iteration max_iterations) {
-    study::StudySpec spec = old;
-    spec.name = name;
-    spec.num_trials = static_cast<std::uint32_t>(configurations.size());
-    spec.max_iterations = max_iterations;
-    spec.deterministic = false;
-    spec.max_concurrent = 0;
-    spec.time_budget.reset();
-    spec.stop = {};
-    std::vector<space::Parameter> parameters = spec.space.parameters();
-    for (const study::Scheduled& scheduled : spec.scheduler.schedule) // the trials keep the values that they have
-        for (space::Parameter& parameter : parameters) {
-            if (parameter.name != scheduled.name) continue;
-            std::vector<space::Value> values;
-            for (const auto& each : configurations)
-                if (const space::Value* value = each.find(parameter.name);
-                    value != nullptr && std::ranges::find(values, *value) == values.end())
-                    values.push_back(*value);
-            if (!values.empty()) parameter.domain = space::Choice{std::move(values)};
-        }
-    spec.space = space::SearchSpace(std::move(parameters), spec.space.rules());
-    spec.scheduler = schedulers::chosen("fifo");
-    spec.searcher = searchers::chosen("random");
-    spec.searcher.start = configurations;
-    return study::parse_resolved_study(study::resolved_toml(spec), "the study that is extended",
-                                       algorithms::known_algorithms());
-}
 
 std::vector<ExtendedTrial> extend_study(storage::FileSystem& files, const tuner::Tuner& old,
                                         const ExtensionRequest& request) {
@@ -233,10 +201,7 @@ std::vector<ExtendedTrial> extend_study(storage::FileSystem& files, const tuner:
     if (const std::string other = foreign_entry(files, StudyDirectory{request.to}); !other.empty())
         throw base::UsageError("'" + request.to + "' is not empty (there is '" + other +
                                "'); choose another directory with -o");
-    std::vector<space::Configuration> configurations;
-    for (const TrialId trial : request.trials) configurations.push_back(old.state().trial(trial).configuration);
-    const study::StudySpec spec = extended_spec(old.spec(), configurations, request.name, request.max_iterations);
-    const std::string resolved = study::resolved_toml(spec);
+    const std::string resolved = study::resolved_toml(request.spec);
     const std::string why = "extended from " + request.from;
     const std::string uuid = process::make_uuid();
     // Whole under its name, or not there: a kill leaves a folder that the next try removes.
@@ -249,7 +214,7 @@ std::vector<ExtendedTrial> extend_study(storage::FileSystem& files, const tuner:
     publish_text(files, place.resolved_file(), resolved, false);
 
     const Reports reports = reports_of(files, request);
-    Rehearsed rehearsed(spec);
+    Rehearsed rehearsed(request.spec);
     rehearsed.begin(uuid, resolved, request.version);
     std::vector<ExtendedTrial> trials;
     for (std::uint32_t i = 0; i < request.trials.size(); ++i) {

@@ -15,10 +15,9 @@ namespace ranktune::studydir {
 struct ExtensionRequest {
     std::string from;                  ///< absolute
     std::string to;                    ///< absolute; empty, or not there
-    std::string name;                  ///< of the new study
     std::vector<base::TrialId> trials; ///< distinct; trial i of the new study is the i-th
-    base::Iteration max_iterations = 0;
-    std::string version; ///< of this program
+    study::StudySpec spec;             ///< of the new study: these trials alone, as starting points
+    std::string version;               ///< of this program
 };
 
 /// A trial of the new study.
@@ -26,13 +25,6 @@ struct ExtendedTrial {
     base::TrialId was;             ///< in the old study
     base::Iteration iteration = 0; ///< from which it goes on; 0: no checkpoint was kept, so it begins again
 };
-
-/// The study file of the new study: that of `old` with these configurations as starting points, `fifo`, no limits of
-/// trials or of the study but `max_iterations`, no schedule (values stay what they are), and no promise to repeat
-/// exactly.
-[[nodiscard]] study::StudySpec extended_spec(const study::StudySpec& old,
-                                             const std::vector<space::Configuration>& configurations,
-                                             const std::string& name, base::Iteration max_iterations);
 
 /// Makes the new directory: checkpoints are linked, or copied where links are not possible. `old`: the state of the
 /// study in `from`. Nothing of the old directory changes but its notes; both get a note for each trial. Throws

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "studydir/notes.hpp"
+#include "studydir/notes/notes.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <charconv>
+#include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -18,22 +19,44 @@
 namespace ranktune::studydir {
 namespace {
 
-using Json = nlohmann::json;
+constexpr std::string_view kinds[] = {"note", "tag", "untag"};
 
-std::optional<Note> note_in(const std::string& line) {
-    const Json json = Json::parse(line, nullptr, false);
-    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (!json.is_object() || !json.contains("trial") || !json["trial"].is_number_unsigned() ||
-        json["trial"].get<std::uint64_t>() > most)
+/// A tab between fields, a line for each note: neither may be within one.
+std::string field_text(std::string_view text) {
+    std::string out;
+    for (const char c : base::as_utf8(text)) {
+        if (c == '\\' || c == '\t' || c == '\n') out += '\\';
+        out += c == '\t' ? 't' : c == '\n' ? 'n' : c;
+    }
+    return out;
+}
+
+std::vector<std::string> fields_in(std::string_view line) {
+    std::vector<std::string> fields(1);
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        if (line[i] == '\t') {
+            fields.emplace_back();
+        } else if (line[i] == '\\' && i + 1 < line.size()) {
+            ++i;
+            fields.back() += line[i] == 't' ? '\t' : line[i] == 'n' ? '\n' : line[i];
+        } else {
+            fields.back() += line[i];
+        }
+    }
+    return fields;
+}
+
+/// `TIME WHO TRIAL KIND TEXT`.
+std::optional<Note> note_in(std::string_view line) {
+    auto fields = fields_in(line);
+    if (fields.size() != 5 || fields[4].empty() || std::ranges::find(kinds, fields[3]) == std::end(kinds)) return {};
+    std::uint32_t trial = 0;
+    const char* const end = fields[2].data() + fields[2].size();
+    if (const auto read = std::from_chars(fields[2].data(), end, trial); read.ec != std::errc() || read.ptr != end)
         return {};
-    const auto text = [&](const char* key) {
-        return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
-    };
-    Note note{text("time"), text("who"), base::TrialId{json["trial"].get<std::uint32_t>()}};
-    note.text = text("note");
-    note.tag = text("tag");
-    note.off = json.contains("off") && json["off"] == true;
-    if (note.text.empty() == note.tag.empty()) return {};
+    Note note{fields[0], fields[1], base::TrialId{trial}};
+    (fields[3] == kinds[0] ? note.text : note.tag) = fields[4];
+    note.off = fields[3] == kinds[2];
     return note;
 }
 
@@ -69,7 +92,7 @@ void Notes::add(storage::FileSystem& files, const std::string& path) {
     const std::string text = storage::read_text(files, path, most_bytes);
     for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = std::min(text.find('\n', begin), text.size());
-        auto note = note_in(text.substr(begin, end - begin));
+        auto note = note_in(std::string_view(text).substr(begin, end - begin));
         begin = end + 1;
         if (!note) continue;
         if (note->who == trial_itself && !said_[note->trial].insert(note->text).second) continue;
@@ -97,11 +120,10 @@ std::vector<std::string> Notes::tags(base::TrialId trial) const {
 
 void append_note(const std::string& path, const Note& note, bool sync) {
     require_note(note);
-    Json json{{"time", note.time}, {"who", base::as_utf8(note.who)}, {"trial", note.trial.value()}};
-    if (!note.text.empty()) json["note"] = base::as_utf8(note.text);
-    if (!note.tag.empty()) json["tag"] = note.tag;
-    if (note.off) json["off"] = true;
-    const std::string line = json.dump() + "\n";
+    const std::string_view kind = kinds[note.tag.empty() ? 0 : note.off ? 2 : 1];
+    const std::string line = field_text(note.time) + '\t' + field_text(note.who) + '\t' +
+                             std::to_string(note.trial.value()) + '\t' + std::string(kind) + '\t' +
+                             field_text(note.tag.empty() ? note.text : note.tag) + '\n';
     const storage::FileDescriptor file(
         ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!file) note_failed("cannot write", path);
