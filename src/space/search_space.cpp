@@ -238,7 +238,7 @@ std::vector<double> SearchSpace::encode(const Configuration& configuration) cons
         const Parameter* const parameter = find(entry.name);
         if (parameter == nullptr) throw base::UsageError("'" + entry.name + "' is not in the search space");
         // A schedule sets constants to what is no value of theirs.
-        if (has_coordinate(parameter->domain) && !space::contains(parameter->domain, entry.value))
+        if (!std::holds_alternative<Constant>(parameter->domain) && !space::contains(parameter->domain, entry.value))
             throw base::UsageError(entry.name + " = " + entry.value.literal() + " is not in " +
                                    text(parameter->domain));
     }
