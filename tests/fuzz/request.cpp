@@ -11,7 +11,8 @@ int request(const std::uint8_t* data, std::size_t size) {
     const std::string_view text = text_of(data, size);
     const serve::ReadHead read = serve::read_head(text);
     if (read.refusal) {
-        require(read.refusal->status == 400 || read.refusal->status == 405, "a refusal says why");
+        const int why = read.refusal->status;
+        require(why == 400 || why == 405 || why == 411 || why == 413, "a refusal says why");
         return 0;
     }
     require(read.request.path.starts_with('/'), "a path begins at the root");
