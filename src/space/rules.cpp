@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "ranktune/base/error.hpp"
@@ -27,12 +28,18 @@ std::string rules_text(const std::vector<Rule>& rules) {
     return text;
 }
 
+/// `values`: of what the rule mentions; null: absent.
+bool is_kept_with(const Rule& rule, std::span<const Value* const> values) {
+    const bool holds = rule.condition.holds(values);
+    return rule.forbids ? !holds : holds || std::ranges::find(values, nullptr) != values.end();
+}
+
 } // namespace
 
 bool Rule::is_kept_by(const Configuration& configuration) const {
-    if (forbids) return !condition.holds(configuration);
-    const auto is_there = [&](const std::string& name) { return configuration.contains(name); };
-    return condition.holds(configuration) || !std::ranges::all_of(condition.names(), is_there);
+    std::vector<const Value*> values;
+    for (const std::string& name : condition.names()) values.push_back(configuration.find(name));
+    return is_kept_with(*this, values);
 }
 
 std::string Rule::text() const { return std::string(forbids ? "forbid" : "require") + " \"" + condition.text() + "\""; }
@@ -45,7 +52,7 @@ const Rule* SearchSpace::broken_by(const Configuration& configuration) const {
         if (whole) {
             room.clear();
             for (const std::size_t at : ruled_->of_rule[i]) room.push_back(&configuration.value(at));
-            kept = rules_[i].condition.holds(room) != rules_[i].forbids;
+            kept = is_kept_with(rules_[i], room);
         } else {
             kept = rules_[i].is_kept_by(configuration);
         }
@@ -222,9 +229,7 @@ void SearchSpace::read_ruled(const Point& point, Values& values) const {
 
 bool SearchSpace::is_kept(std::size_t rule, const Values& values) const {
     std::vector<const Value*> room;
-    const auto own = values_at(ruled_->of_rule[rule], values, room);
-    const bool holds = rules_[rule].condition.holds(own);
-    return rules_[rule].forbids ? !holds : holds || std::ranges::find(own, nullptr) != own.end();
+    return is_kept_with(rules_[rule], values_at(ruled_->of_rule[rule], values, room));
 }
 
 bool SearchSpace::allows(const Point& point) const {
@@ -257,7 +262,7 @@ Configuration SearchSpace::decode(std::span<const double> unit, std::uint64_t gr
     if (ruled_->uses_grids) point.grid = kept.grid;
     const auto move = [&](double part) {
         for (const std::size_t j : ruled_->coordinates)
-            point.unit[j] = part == 1.0 ? kept.unit[j] : std::lerp(wish.unit[j], kept.unit[j], part);
+            point.unit[j] = std::lerp(wish.unit[j], kept.unit[j], part); // exact at both ends
     };
     double low = 0.0;
     double high = 1.0;

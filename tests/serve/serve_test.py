@@ -5,7 +5,6 @@
 The parts in a browser are skipped (77) where there is no Chromium, or no d3.
 """
 import http.client
-import http.server
 import os
 import pathlib
 import re
@@ -13,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import unittest
 import urllib.request
@@ -124,21 +122,11 @@ class Serve(Served):
         self.finished("one")
         told = []
 
-        class Other(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                told.append(self.path + str(self.headers))
-                self.send_response(200)
-                self.end_headers()
+        def answer(request):
+            told.append(request.path + str(request.headers))
+            return b""
 
-            def log_message(self, *_):
-                pass
-
-        other = http.server.HTTPServer(("127.0.0.1", 0), Other)
-        self.addCleanup(other.server_close)
-        thread = threading.Thread(target=other.serve_forever)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(other.shutdown)
+        other = self.another_server(answer)
         served = [self.serve("one") for _ in range(2)]
         addresses = [f"http://127.0.0.1:{port}/{token}/" for port, token in served]
         elsewhere = f"http://127.0.0.1:{other.server_port}/"

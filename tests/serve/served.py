@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of live pages have in common: studies, a server, requests. Their arguments are PROGRAM SOURCE_ROOT [TEST...]."""
 import http.client
+import http.server
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 PROGRAM, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
@@ -61,6 +63,27 @@ class Served(unittest.TestCase):
             self.fail(text + process.stdout.read())
         self.assertIn(f"ssh -L {found[1]}:127.0.0.1:{found[1]} ", process.stdout.readline())
         return int(found[1]), found[2]
+
+    def another_server(self, answer):
+        """Somebody else's, on this machine: its pages are what answer(request) returns."""
+        class Other(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                page = answer(self)
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(page)
+
+            def log_message(self, *_):
+                pass
+
+        other = http.server.HTTPServer(("127.0.0.1", 0), Other)
+        self.addCleanup(other.server_close)
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(other.shutdown)
+        return other
 
     def get(self, port, path, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -5,7 +5,6 @@
 The parts in a browser are skipped where there is no Chromium, or no d3.
 """
 import http.client
-import http.server
 import json
 import os
 import pathlib
@@ -234,22 +233,7 @@ class Refused(Steer):
         self.steers("one")
         address = f"http://127.0.0.1:{self.port}/{self.token}/steer/0"
 
-        class Other(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.end_headers()
-                self.wfile.write(b"<title>other</title><iframe name='frame'></iframe>")
-
-            def log_message(self, *_):
-                pass
-
-        other = http.server.HTTPServer(("127.0.0.1", 0), Other)
-        self.addCleanup(other.server_close)
-        thread = threading.Thread(target=other.serve_forever)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(other.shutdown)
+        other = self.another_server(lambda _: b"<title>other</title><iframe name='frame'></iframe>")
         forge = """new Promise((done) => {
           const body = JSON.stringify({verb: "cancel", trial: 0});
           const headers = {"Content-Type": "application/json", "X-Ranktune-Steer": SECRET};

@@ -23,12 +23,6 @@ std::string three_each(const std::string& searcher, const std::string& more = ""
     return text;
 }
 
-void answer_tickets(SmallCore& core) {
-    for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open()))
-        if (!ticket.answered)
-            core.step(study::Prepared{ticket.number, (*core.core().preparation(ticket.number))().configuration, ""});
-}
-
 void train(SmallCore& core, std::uint32_t trial, double value) {
     core.report(trial, 1, 0.5 * value);
     core.report(trial, 2, value);
@@ -46,7 +40,7 @@ TEST_CASE("three trials in a row have one configuration, and take one suggestion
             SmallCore core(three_each(searcher, deterministic ? "deterministic = true\nmax_concurrent = 2\n" : ""));
             core.began({"n0", "n1"});
             for (std::uint32_t trial = 0; trial < 9; ++trial) {
-                answer_tickets(core);
+                core.answer_tickets();
                 train(core, trial, 0.1 * trial);
             }
             REQUIRE(core.state().trials.size() == 9);

@@ -70,6 +70,12 @@ class SmallCore {
     void over(std::uint32_t trial, AttemptOutcome outcome, const study::Failure& failure = {}) {
         step(study::AttemptOver{TrialId{trial}, attempt(trial), incarnation_, outcome, failure});
     }
+    /// As the head's background thread does.
+    void answer_tickets() {
+        for (const auto& ticket : std::vector<Ticket>(state().tickets.open()))
+            if (!ticket.answered)
+                step(study::Prepared{ticket.number, (*core_->preparation(ticket.number))().configuration, ""});
+    }
     void gone(std::uint32_t rank, bool guilty = false, const std::string& why = "silent") {
         step(study::RankGone{Rank{rank}, why, guilty});
     }

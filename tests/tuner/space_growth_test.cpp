@@ -26,16 +26,10 @@ std::string resolved(const std::string& text) {
         text, "small.toml", {}, ranktune::testing::known({ranktune::testing::any_trainable("any")})));
 }
 
-void answer_tickets(SmallCore& core) {
-    for (const auto& ticket : std::vector<Ticket>(core.state().tickets.open()))
-        if (!ticket.answered)
-            core.step(study::Prepared{ticket.number, (*core.core().preparation(ticket.number))().configuration, ""});
-}
-
 void train_all(SmallCore& core) {
     for (std::uint32_t trial = 0; trial < core.state().trials.size(); ++trial) {
         if (core.trial(trial).phase != TrialPhase::running) continue;
-        answer_tickets(core);
+        core.answer_tickets();
         core.report(trial, 1, 0.1 * trial);
         core.over(trial, AttemptOutcome::stopped);
     }
@@ -124,11 +118,11 @@ TEST_CASE("suggestions that were prepared in the old space are dropped with it",
     SmallCore core(with_space("x = \"uniform(0, 1)\"\n", "tpe", 30));
     core.began({"n0"});
     for (std::uint32_t trial = 0; trial < 16; ++trial) {
-        answer_tickets(core);
+        core.answer_tickets();
         core.report(trial, 1, 1.0);
         core.over(trial, AttemptOutcome::stopped);
     }
-    answer_tickets(core);
+    core.answer_tickets();
     REQUIRE_FALSE(core.state().tickets.open().empty());
     REQUIRE(core.state().tickets.open().front().answered);
     const auto before = core.state().trials.size();

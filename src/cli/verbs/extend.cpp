@@ -14,32 +14,23 @@
 #include "ranktune/base/error.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/replay/replay.hpp"
+#include "report/screens/screens.hpp"
 #include "report/view/load.hpp"
 #include "studydir/extension/extension.hpp"
 
 namespace ranktune::cli {
 namespace {
 
-/// The trials with a result, the best first.
-std::vector<base::TrialId> by_result(const tuner::Tuner& tuner) {
-    const auto& trials = tuner.state().trials;
-    std::vector<base::TrialId> ids;
-    for (std::uint32_t i = 0; i < trials.size(); ++i)
-        if (trials[i].reported && std::isfinite(trials[i].best)) ids.emplace_back(i);
-    const study::Mode mode = tuner.spec().objective.mode;
-    std::ranges::sort(ids, [&](base::TrialId a, base::TrialId b) {
-        return study::better({study::score(trials[a.value()].best, mode), a},
-                             {study::score(trials[b.value()].best, mode), b});
-    });
-    return ids;
-}
-
 /// `best`, `best 3`, or numbers.
 std::vector<base::TrialId> wanted_trials(const tuner::Tuner& tuner, const ExtendArguments& arguments) {
     const auto& words = arguments.trials;
     if (words[0] == "best" && words.size() <= 2) {
         const std::size_t count = words.size() == 2 ? std::stoul(words[1]) : 1;
-        std::vector<base::TrialId> ids = by_result(tuner);
+        std::vector<base::TrialId> ids = report::by_result(tuner);
+        std::erase_if(ids, [&](base::TrialId id) {
+            const tuner::Trial& trial = tuner.state().trial(id);
+            return !trial.reported || !std::isfinite(trial.best);
+        });
         if (count == 0 || ids.size() < count)
             throw base::UsageError(fmt::format("best {}: {} of the study have a result", count, ids.size()));
         ids.resize(count);

@@ -137,5 +137,7 @@ struct FilesInfo {
                                       bool weights_missing = false);
 /// Trials in the order of the live table.
 [[nodiscard]] std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner);
+/// All trials by their results alone: the best first, those without one last.
+[[nodiscard]] std::vector<study::TrialId> by_result(const tuner::Tuner& tuner);
 
 } // namespace ranktune::report

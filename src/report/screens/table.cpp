@@ -192,7 +192,7 @@ std::vector<study::TrialId> by_mean(const tuner::Tuner& tuner) {
 
 } // namespace
 
-std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
+std::vector<study::TrialId> by_result(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     std::vector<study::TrialId> ids;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) ids.emplace_back(i);
@@ -205,10 +205,16 @@ std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
     std::sort(ids.begin(), ids.end(), [&](study::TrialId a, study::TrialId b) {
         const Trial& left = state.trial(a);
         const Trial& right = state.trial(b);
-        if (left.attempt.live != right.attempt.live) return left.attempt.live;
         if (front(a) != front(b)) return front(a) < front(b); // without a result: the largest number
         return study::better({study::score(left.best, mode), a}, {study::score(right.best, mode), b});
     });
+    return ids;
+}
+
+std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
+    std::vector<study::TrialId> ids = by_result(tuner);
+    if (tuner.spec().searcher.repeats == 1)
+        std::ranges::stable_partition(ids, [&](study::TrialId id) { return tuner.state().trial(id).attempt.live; });
     return ids;
 }
 
