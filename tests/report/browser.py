@@ -110,7 +110,7 @@ class Browser:
         elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
             self.console.append(" ".join(str(each.get("value", "")) for each in parameters["args"]))
         elif method == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
-            self.console.append(parameters["entry"]["text"])
+            self.console.append(f'{parameters["entry"]["text"]} {parameters["entry"].get("url", "")}'.strip())
         elif method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
 

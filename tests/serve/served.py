@@ -77,7 +77,8 @@ class Served(unittest.TestCase):
             def log_message(self, *_):
                 pass
 
-        other = http.server.HTTPServer(("127.0.0.1", 0), Other)
+        # With a thread for each connection: browsers open some that they may never use.
+        other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other)
         self.addCleanup(other.server_close)
         thread = threading.Thread(target=other.serve_forever)
         thread.start()
