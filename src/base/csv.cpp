@@ -8,8 +8,8 @@
 
 namespace ranktune::base {
 
-CsvReader::CsvReader(const std::string& text) : text_(text) {
-    if (text.starts_with("\xEF\xBB\xBF")) at_ = 3;
+CsvReader::CsvReader(const std::string& text, std::size_t offset) : text_(text), at_(offset) {
+    if (at_ == 0 && text.starts_with("\xEF\xBB\xBF")) at_ = 3;
 }
 
 bool CsvReader::next(std::vector<std::string>& cells) {

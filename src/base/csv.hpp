@@ -12,14 +12,16 @@ namespace ranktune::base {
 /// and behind quoted ones are dropped; empty lines and a byte order mark are skipped.
 class CsvReader {
   public:
-    /// `text` outlives the reader.
-    explicit CsvReader(const std::string& text);
+    /// `text` outlives the reader, which begins at byte `offset`, where a row begins.
+    explicit CsvReader(const std::string& text, std::size_t offset = 0);
 
     /// False at the end. Throws base::FormatError, without a place, for a quoted cell that does not end, or is
     /// followed by more than blanks.
     [[nodiscard]] bool next(std::vector<std::string>& cells);
     /// Where the row of the last `next` began, counted from 1; 0: no row yet.
     [[nodiscard]] std::size_t row_line() const { return row_; }
+    /// The byte behind the row of the last `next`: a row, or empty lines before it, begins there.
+    [[nodiscard]] std::size_t offset() const { return at_; }
 
   private:
     std::string cell();

@@ -82,8 +82,9 @@ void write_program(const ProgramSpec& program, Writer& out) {
                  program.flags == Flags::both ? text_of(std::string("both")) : text_of(program.flags != Flags::off));
     }
     if (!program.report.empty()) out.line("report", list_of(program.report));
-    if (program.result != PrintedResult::none)
-        out.line("result", program.result == PrintedResult::exit_code ? "\"exit-code\"" : "\"last-number\"");
+    if (program.result == PrintedResult::last_number) out.line("result", "\"last-number\"");
+    if (program.result == PrintedResult::exit_code) out.line("result", "\"exit-code\"");
+    if (program.result == PrintedResult::success) out.line("result", "\"success\"");
     out.line("directory", text_of(program.directory));
     std::string env;
     for (const auto& [name, value] : program.env) env += (env.empty() ? " " : ", ") + name + " = " + text_of(value);
@@ -95,9 +96,10 @@ void write_trainable(const StudySpec& spec, Writer& out) {
     out.table("trainable");
     if (spec.trainable.program) {
         write_program(*spec.trainable.program, out);
-        return out.members("trainable", spec);
+        out.members("trainable", spec);
+    } else {
+        out.line("name", text_of(spec.trainable.name));
     }
-    out.line("name", text_of(spec.trainable.name));
     for (const auto& option : spec.trainable.options.entries()) out.line(option.name, text_of(option.value));
 }
 

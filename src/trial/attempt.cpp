@@ -21,9 +21,15 @@ namespace {
 
 using study::AttemptOutcome;
 
-/// Hyper-parameters and fixed options together.
-space::Configuration merged(const study::StartTrial& start, const study::StudySpec& spec) {
+/// Hyper-parameters and fixed options together; of a program with a table, its row.
+space::Configuration merged(const study::StartTrial& start, const study::StudySpec& spec, Spare& spare) {
     space::Configuration all = start.configuration;
+    if (spec.trainable.program) {
+        const space::Value* table = spec.trainable.options.find(study::table_option);
+        if (table == nullptr) return all;
+        if (!spare.rows) spare.rows = std::make_unique<trainables::RowTable>(table->as_string());
+        return trainables::with_row(std::move(all), *spare.rows);
+    }
     for (const auto& option : spec.trainable.options.entries()) all.set(option.name, option.value);
     return all;
 }
@@ -73,7 +79,7 @@ std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
 
 RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
     const study::StudySpec& spec = *setting.spec;
-    space::Configuration configuration = merged(assignment.start, spec);
+    space::Configuration configuration = merged(assignment.start, spec, spare);
     if (port.abort_flag().load()) return {AttemptOutcome::lost, {}};
     std::unique_ptr<GroupCollective> group;
     try {

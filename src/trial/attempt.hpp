@@ -13,6 +13,7 @@
 #include "ddp/collective.hpp"
 #include "ranktune/study/spec.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "trainables/program/row_table.hpp"
 #include "trial/attempt_port.hpp"
 #include "trial/bodies/kept_program.hpp"
 #include "trial/checkpoints/checkpoint_io.hpp"
@@ -64,6 +65,7 @@ struct Spare {
     int size = 0; ///< ranks of its trial
     std::unique_ptr<KeptProgram> program = {};
     std::unique_ptr<process::ForkServer> interpreter = {}; ///< of the study's function, for all attempts of this rank
+    std::unique_ptr<const trainables::RowTable> rows = {}; ///< of the study's table, for all attempts of this rank
 };
 
 /// Runs the attempt to its end. Never throws. Outcomes other than the regular ones, each with a message: `failed` for

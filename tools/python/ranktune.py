@@ -150,7 +150,9 @@ def config(**defaults: Any) -> Config:
     path = os.environ.get("RANKTUNE_CONFIG")
     values = _config or {}
     _unread.discard("config")
-    if _config is None and path is not None:
+    if _config is None and path is not None and path.startswith("{"):  # of a task, which has no folder
+        values = json.loads(path)
+    elif _config is None and path is not None:
         with open(path, encoding="utf-8") as file:
             values = json.load(file)
     return _merged(defaults, values)

@@ -19,9 +19,9 @@ namespace ranktune::study {
 /// or `--no-amp`.
 enum class Flags : std::uint8_t { off, set, both };
 
-/// `result`: what becomes the only report of a program that ends: the last number on its standard output, or its exit
-/// code.
-enum class PrintedResult : std::uint8_t { none, last_number, exit_code };
+/// `result`: what becomes the only report of a program that ends: the last number on its standard output, its exit code,
+/// or that it has succeeded: exit code 0 (others fail the trial), and the values of a JSON object on its last line.
+enum class PrintedResult : std::uint8_t { none, last_number, exit_code, success };
 
 /// [trainable] with `command`: a program of the user, one process per rank. See docs/reference/program-protocol.md.
 struct ProgramSpec {
@@ -49,6 +49,10 @@ struct ProgramSpec {
     bool jax = false;                  ///< JAX_COORDINATOR_ADDRESS and its companions are set
 };
 
+/// Option of a program: a CSV file whose row number `row`, a hyper-parameter from 0 on, is the trial's configuration.
+inline constexpr const char* table_option = "table";
+inline constexpr const char* row_parameter = "row";
+
 /// Stands for the name of the trainable if it is a program.
 inline constexpr const char* program_name = "program";
 
@@ -62,7 +66,7 @@ struct InputFile {
 /// [trainable]: a built-in or registered trainable and its fixed options, or a program.
 struct TrainableSpec {
     std::string name;              ///< key of the registry: "mlp", "curve", or what a program registered; program_name
-    space::Configuration options;  ///< every other key of the table; paths already absolute
+    space::Configuration options;  ///< every other key of the table; paths already absolute. Of a program: `table`
     std::vector<InputFile> inputs; ///< of options that are paths; missing: unknown
     std::optional<ProgramSpec> program;
 

@@ -72,8 +72,11 @@ constexpr KeyRow all_keys[] = {
     own("trainable.report", may, "regular expression, list of them", "none",
         "A line that the program prints and that matches is a report: group 1 is the metric, or each named group, "
         "`(?P<loss>...)`, one."),
-    own("trainable.result", may, "`\"last-number\"`, `\"exit-code\"`", "none",
-        "The only report of the program, at its end: the last number on its standard output, or its exit code."),
+    own("trainable.result", may, "`\"last-number\"`, `\"exit-code\"`, `\"success\"`", "none",
+        "The only report, at the end: the last number printed; the exit code; or values of a JSON line, where other codes "
+        "than 0 fail."),
+    own("trainable.table", fixed, "path", "none",
+        "A CSV file: row `row`, a hyper-parameter from 0 on, is the trial's configuration. Its columns are placeholders."),
     own("trainable.directory", may, "path", "of the study file",
         "Working directory of the program. `{trial}` and `{folder}` in it make one for each trial."),
     own("trainable.cwd", fixed, "`\"trial\"`", "none",

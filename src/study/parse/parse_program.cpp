@@ -118,7 +118,8 @@ void parse_command(TableReader& table, ProgramSpec& program) {
 }
 
 constexpr Word<PrintedResult> results[] = {{"last-number", PrintedResult::last_number},
-                                           {"exit-code", PrintedResult::exit_code}};
+                                           {"exit-code", PrintedResult::exit_code},
+                                           {"success", PrintedResult::success}};
 
 /// `report` and `result`: of a program that prints its values.
 void parse_printed(const ParseContext& context, TableReader& table, ProgramSpec& program) {
@@ -149,6 +150,41 @@ void check_report(const ParseContext& context) {
         if (!program.report.empty()) PrintedValues(program.report, context.spec.objective);
     } catch (const base::UsageError& error) {
         context.mistakes.value(*context.root.find("trainable")->find("report"), "trainable.report", error.what());
+    }
+}
+
+/// `table`: kept as the one option of a program, so that its content is known and the file may move.
+void parse_rows(ParseContext& context, TableReader& table, ProgramSpec& program) {
+    const auto given = table.string(table_option);
+    if (!given) return;
+    if (!program.function.empty()) return table.refuse(table_option, "is for a command");
+    const OptionInfo option{.name = table_option, .kind = OptionInfo::Kind::path, .description = ""};
+    const std::string path = resolved(option, space::Value(*given), context.directory).as_string();
+    if (const std::string why = context.paths.file ? context.paths.file(path) : ""; !why.empty())
+        return table.complain(table_option, why);
+    context.spec.trainable.options.set(table_option, space::Value(path));
+    if (context.paths.content) note_content(context, table_option, context.paths.content(path));
+    parse_inputs(context);
+}
+
+/// After parse_space. The columns, which are placeholders, too; nothing: they are not known here.
+std::optional<std::vector<std::string>> columns_of(const ParseContext& context) {
+    const space::Value* path = context.spec.trainable.options.find(table_option);
+    if (path == nullptr) return std::vector<std::string>();
+    const Node& node = *context.root.find("trainable")->find(table_option);
+    const std::string key = std::string("trainable.") + table_option;
+    if (context.space_is_valid) {
+        const auto& parameters = context.spec.space.parameters();
+        const auto row = std::ranges::find(parameters, row_parameter, &space::Parameter::name);
+        if (row == parameters.end())
+            context.mistakes.value(node, key, "needs a hyper-parameter row in [space], as in row = \"randint(0, 100)\"");
+    }
+    if (!context.paths.columns) return std::nullopt;
+    try {
+        return context.paths.columns(path->as_string());
+    } catch (const base::Error& error) {
+        context.mistakes.value(node, key, error.what());
+        return std::nullopt;
     }
 }
 
@@ -204,6 +240,7 @@ void parse_program(ParseContext& context, TableReader& table) {
         parse_command(table, program);
     parse_flags(table, program);
     parse_printed(context, table, program);
+    parse_rows(context, table, program);
     parse_directory(context, table, program);
     parse_env(table, program);
     parse_keep_env(table, program);
@@ -244,11 +281,14 @@ void check_command(ParseContext& context) {
         context.mistakes.value(*table->find("flags"), "trainable.flags",
                                "says how {args} writes booleans, but the command has no {args}");
     check_launcher_variables(context);
-    if (!context.names_are_known) return;
+    const auto columns = columns_of(context);
+    if (!context.names_are_known || !columns) return;
     std::vector<std::string> known = CommandTemplate::reserved();
     for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));
+    known.insert(known.end(), columns->begin(), columns->end());
     for (const std::string& name : placeholders) {
-        const bool is_parameter = may_name_parameter(context.entries, name);
+        const bool is_parameter =
+            may_name_parameter(context.entries, name) || std::ranges::find(*columns, name) != columns->end();
         if (std::ranges::find(CommandTemplate::reserved(), name) != CommandTemplate::reserved().end()) {
             if (is_parameter)
                 context.mistakes.value(*node, key,

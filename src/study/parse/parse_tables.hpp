@@ -56,6 +56,10 @@ void parse_study_table(ParseContext& context);
 void parse_trainable(ParseContext& context);
 /// The part of parse_trainable for a `command`.
 void parse_program(ParseContext& context, TableReader& table);
+/// Notes the content of the file that an option names; empty: unknown.
+void note_content(ParseContext& context, const std::string& option, const std::string& content);
+/// Reads [inputs] of a resolved file: the content of files that are not read now.
+void parse_inputs(ParseContext& context);
 void parse_space(ParseContext& context);
 /// After parse_space: `ranks` may name a parameter.
 void parse_resources(ParseContext& context);

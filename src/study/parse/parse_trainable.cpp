@@ -48,10 +48,6 @@ std::string unknown_option(const ParseContext& context, const std::string& name)
     return "unknown key; options of '" + context.info->name + "': " + base::join(names);
 }
 
-void note_content(ParseContext& context, const std::string& option, const std::string& content) {
-    if (!content.empty()) context.spec.trainable.inputs.push_back({option, content});
-}
-
 void parse_option(ParseContext& context, const Node& node, const std::string& name) {
     const std::string key = "trainable." + name;
     const OptionInfo* option = context.info == nullptr ? nullptr : find_option(*context.info, name);
@@ -73,21 +69,6 @@ void parse_option(ParseContext& context, const Node& node, const std::string& na
     context.spec.trainable.options.set(name, given);
     if (why.empty() && option->kind == OptionInfo::Kind::path && context.paths.content && given.is_string())
         note_content(context, name, context.paths.content(given.as_string()));
-}
-
-/// Reads [inputs] of a resolved file: the content of files that are not read now.
-void parse_inputs(ParseContext& context) {
-    const Node* table = context.root.find("inputs");
-    if (table == nullptr) return;
-    if (!table->is(Node::Kind::table)) {
-        context.mistakes.value(*table, "inputs", "needs to be a table, which ranktune writes");
-        return;
-    }
-    for (const auto& [name, node] : table->members) {
-        const bool is_option = context.spec.trainable.options.contains(name);
-        if (node.is(Node::Kind::string) && is_option && context.spec.trainable.content_of(name) == nullptr)
-            note_content(context, name, node.text);
-    }
 }
 
 /// Options in nested tables get dotted names, as hyper-parameters do.
@@ -121,6 +102,24 @@ bool refuse_other_command(TableReader& table) {
 }
 
 } // namespace
+
+void note_content(ParseContext& context, const std::string& option, const std::string& content) {
+    if (!content.empty()) context.spec.trainable.inputs.push_back({option, content});
+}
+
+void parse_inputs(ParseContext& context) {
+    const Node* table = context.root.find("inputs");
+    if (table == nullptr) return;
+    if (!table->is(Node::Kind::table)) {
+        context.mistakes.value(*table, "inputs", "needs to be a table, which ranktune writes");
+        return;
+    }
+    for (const auto& [name, node] : table->members) {
+        const bool is_option = context.spec.trainable.options.contains(name);
+        if (node.is(Node::Kind::string) && is_option && context.spec.trainable.content_of(name) == nullptr)
+            note_content(context, name, node.text);
+    }
+}
 
 std::string file_problem(const ParseContext& context, const OptionInfo& option, const space::Value& value) {
     if (option.kind != OptionInfo::Kind::path || !context.paths.file || !value.is_string()) return "";

@@ -243,8 +243,12 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
         out.number("JAX_NUM_PROCESSES", facts.place.size);
         out.number("JAX_PROCESS_ID", facts.place.rank);
     }
-    for (const auto& [name, value] : program.env)
-        out.set(name, study::fill_in_trial(value, facts.trial, facts.trial_folder));
+    for (const auto& [name, value] : program.env) {
+        const bool braces = value.starts_with('{') && value.ends_with('}') && value.size() > 2;
+        const auto* filling = braces ? facts.configuration.find(value.substr(1, value.size() - 2)) : nullptr;
+        out.set(name, filling != nullptr ? filling->text()
+                                         : study::fill_in_trial(value, facts.trial, facts.trial_folder));
+    }
     return out.take();
 }
 

@@ -44,7 +44,7 @@ struct ProgramFacts {
     std::uint32_t cpus_per_rank = 1;
     std::string run_id;      ///< the same on all ranks of an attempt, different between attempts
     std::string python_path; ///< folder of ranktune.py, prepended to PYTHONPATH; empty: none
-    std::string config_path;
+    std::string config_path; ///< of the configuration as JSON; or the JSON itself, of a task
     std::string checkpoint_directory;
     std::string trial_folder;              ///< the trial's own, for {folder}
     std::optional<std::string> checkpoint; ///< to resume from
@@ -55,6 +55,7 @@ struct ProgramFacts {
     std::optional<std::string> visible_devices;
     double gpu_share = 1.0;             ///< of its GPU's memory, where several trials share a GPU
     std::vector<std::string> addresses; ///< `host:port` of every rank, for TF_CONFIG
+    space::Configuration configuration; ///< for values of `env` that are `{name}`
 };
 
 /// Whether a variable belongs to MPI, its launcher or Slurm, so that a program might believe that it was started by

@@ -141,6 +141,15 @@ Json read_line(std::string_view line) try {
 
 } // namespace
 
+ProgramReport values_on_last_line(std::string_view output) {
+    ProgramReport report;
+    while (!output.empty() && (output.back() == '\n' || output.back() == '\r')) output.remove_suffix(1);
+    const std::string_view line = output.substr(output.rfind('\n') + 1);
+    if (!line.starts_with('{') || !line.ends_with('}')) return report;
+    for (const auto& [name, value] : read_line(line).items()) take_value(name, value, report);
+    return report;
+}
+
 ProgramMessage parse_program_message(std::string_view line, std::vector<std::string>& unknown) {
     const Json message = read_line(line);
     if (!message.is_object()) throw base::FormatError("a line that is no message: " + shown(line));

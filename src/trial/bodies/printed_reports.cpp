@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/bodies/printed_reports.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "ranktune/base/error.hpp"
@@ -42,13 +43,24 @@ std::optional<trainables::Metrics> PrintedReports::next() {
     return std::nullopt;
 }
 
-std::optional<trainables::Metrics> PrintedReports::at_end(const process::Child& ended) {
+std::optional<trainables::ProgramReport> PrintedReports::at_end(const process::Child& ended) {
+    const auto of = [this](double value) {
+        trainables::ProgramReport report;
+        report.metrics = {{metric_, value}};
+        return report;
+    };
     const process::ChildExit& exit = *ended.exited();
     if (std::exchange(over_, true) || exit.signal != 0) return std::nullopt;
-    if (result_ == study::PrintedResult::exit_code)
-        return trainables::Metrics{{metric_, static_cast<double>(exit.code)}};
-    if (result_ != study::PrintedResult::last_number || exit.code != 0) return std::nullopt;
-    if (const auto value = study::last_number(ended.last_output())) return trainables::Metrics{{metric_, *value}};
+    if (result_ == study::PrintedResult::exit_code) return of(exit.code);
+    if (exit.code != 0) return std::nullopt;
+    if (result_ == study::PrintedResult::success) {
+        auto report = trainables::values_on_last_line(ended.last_output());
+        if (std::ranges::find(report.metrics, metric_, &trainables::Metrics::value_type::first) == report.metrics.end())
+            report.metrics.emplace_back(metric_, 0.0);
+        return report;
+    }
+    if (result_ != study::PrintedResult::last_number) return std::nullopt;
+    if (const auto value = study::last_number(ended.last_output())) return of(*value);
     throw base::Error("there is no number in the last lines that the program printed (result = \"last-number\")");
 }
 

@@ -27,7 +27,7 @@ class PrintedReports {
     /// The next report that its lines made. Throws base::Error when a line had something else than a number.
     [[nodiscard]] std::optional<trainables::Metrics> next();
     /// The one report that `result` makes of the end of the process, once. Throws base::Error: it printed no number.
-    [[nodiscard]] std::optional<trainables::Metrics> at_end(const process::Child& ended);
+    [[nodiscard]] std::optional<trainables::ProgramReport> at_end(const process::Child& ended);
 
   private:
     study::PrintedResult result_;

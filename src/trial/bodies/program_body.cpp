@@ -85,7 +85,10 @@ void ProgramBody::take_printed() {
     if (exit && exit->signal != 0 && child().ends_within_line()) printed_->forget_last_line();
     while (auto metrics = printed_->next()) made(*std::move(metrics));
     if (exit)
-        if (auto metrics = printed_->at_end(child())) made(*std::move(metrics));
+        if (auto report = printed_->at_end(child())) {
+            port_.progressed();
+            reported(*std::move(report));
+        }
 }
 
 ProgramBody::Clock::duration ProgramBody::until_next_turn() const {

@@ -84,6 +84,7 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] const ProgramOrder& next() const { return leader_ ? leader_->order() : order_; }
     // Preparation
     [[nodiscard]] std::string locate(const study::CheckpointRef& checkpoint);
+    [[nodiscard]] bool is_task() const;
     [[nodiscard]] bool processes_stay();
     void prepare_process();
     void set_up();

@@ -133,7 +133,7 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
     study::Decoder in(std::as_bytes(std::span(shared)));
     scratch_ = in.string();
     const std::string path = in.string();
-    checkpoint_directory_ = scratch_ + "/checkpoint";
+    if (!scratch_.empty()) checkpoint_directory_ = scratch_ + "/checkpoint";
     if (leads()) {
         std::error_code error; // with one, every file counts as new
         names_.emplace(
@@ -155,6 +155,14 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
         leader_.emplace(limits, Clock::now());
     }
     news_ = Clock::now();
+}
+
+/// Whether the attempt is a task: a process on one rank that only has to succeed. It needs no folder, unless it reads
+/// its configuration there, and no port. Thousands of short ones start one after the other.
+bool ProgramBody::is_task() const {
+    const auto names = study::CommandTemplate(program()).placeholders();
+    return program().result == study::PrintedResult::success && group_.size() == 1 && !program().launcher_variables &&
+           std::ranges::find(names, "config") == names.end();
 }
 
 /// Collective. Whether the processes of the attempt before go on in this one, on all ranks.
@@ -181,7 +189,8 @@ void ProgramBody::prepare_process() {
 void ProgramBody::start_process(const std::string& checkpoint) {
     trainables::ProgramFacts facts = facts_of_attempt();
     if (!checkpoint.empty()) facts.checkpoint = checkpoint;
-    facts.config_path = config_path();
+    facts.config_path = scratch_.empty() ? trainables::configuration_json(configuration_) : config_path();
+    facts.configuration = configuration_;
     facts.checkpoint_directory = checkpoint_directory_;
     meet(facts);
     facts.trial_folder = trial_folder_;
@@ -275,16 +284,14 @@ std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
 /// Errors here are not the trial's fault. A process that stays alive finds its new configuration where the old one was.
 void ProgramBody::set_up() {
     try {
-        if (process_)
-            make_scratch();
-        else
-            scratch_ = spare_.program->folder();
+        if (process_ && !is_task()) make_scratch();
+        if (!process_) scratch_ = spare_.program->folder();
         if (study::uses_trial_folder(program()))
             storage::posix_file_system().make_below(
                 setting_.program->directory,
                 fs::path(trial_folder_).lexically_relative(setting_.program->directory).string());
         if (study::works_apart(program())) storage::posix_file_system().make_directories(works_in_);
-        write_configuration();
+        if (!scratch_.empty()) write_configuration();
         const studydir::StudyDirectory directory{setting_.program->directory};
         auto& files = storage::posix_file_system();
         static_cast<void>(files.open(directory.python_module(), storage::FileSystem::Open::read));
@@ -338,7 +345,7 @@ trainables::ProgramFacts ProgramBody::facts_of_attempt() {
 /// Collective. The ranks exchange host, devices and ports.
 void ProgramBody::meet(trainables::ProgramFacts& facts) {
     const auto own = static_cast<std::size_t>(group_.rank());
-    const bool needs_port = leads() || program().tf_config;
+    const bool needs_port = (leads() && !is_task()) || program().tf_config;
     const std::uint64_t start = port_start(setting_.program->directory, assignment_.start, own);
     const Introduction mine{setting_.program->host, setting_.devices.devices,
                             needs_port ? free_port(start) : std::uint16_t{0}};

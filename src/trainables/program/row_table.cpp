@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainables/program/row_table.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/study/spec.hpp"
+#include "base/csv.hpp"
+
+namespace ranktune::trainables {
+
+RowTable::RowTable(const std::string& path) : path_(path) {
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    text_.assign(std::istreambuf_iterator<char>(file), {});
+    if (!file.is_open() || file.bad())
+        throw base::IoError("cannot read the table", path, std::error_code(errno, std::generic_category()));
+    base::CsvReader reader(text_);
+    const auto wrong = [&](const std::string& what) {
+        throw base::FormatError(path + ":" + std::to_string(reader.row_line()) + ": " + what);
+    };
+    try {
+        if (!reader.next(columns_)) throw base::FormatError("the file is empty; its first row names the columns");
+        std::vector<std::string> cells;
+        while (true) {
+            const std::size_t begin = reader.offset();
+            if (!reader.next(cells)) break;
+            if (cells.size() != columns_.size())
+                throw base::FormatError("the row has " + std::to_string(cells.size()) + " cells, and there are " +
+                                        std::to_string(columns_.size()) + " columns");
+            begins_.push_back(begin);
+        }
+    } catch (const base::FormatError& error) {
+        wrong(error.what());
+    }
+    for (const std::string& column : columns_) {
+        if (column.empty()) wrong("a column has no name; the first row names the columns");
+        if (std::ranges::count(columns_, column) > 1) wrong("two columns are called '" + column + "'");
+    }
+    if (begins_.empty()) wrong("there are no rows below the names of the columns");
+}
+
+std::vector<std::string> RowTable::cells(std::size_t row) const {
+    if (row >= rows())
+        throw base::UsageError("the table '" + path_ + "' has no row " + std::to_string(row) + ": it has " +
+                               std::to_string(rows()) + ", from 0 on");
+    base::CsvReader reader(text_, begins_[row]);
+    std::vector<std::string> cells;
+    static_cast<void>(reader.next(cells));
+    return cells;
+}
+
+space::Configuration with_row(space::Configuration configuration, const RowTable& table) {
+    const auto row = static_cast<std::size_t>(configuration.find(study::row_parameter)->as_int());
+    std::vector<std::string> cells = table.cells(row);
+    space::Configuration all;
+    for (const auto& [name, value] : configuration.entries())
+        if (name != study::row_parameter) all.set(name, value);
+    for (std::size_t i = 0; i < cells.size(); ++i) all.set(table.columns()[i], space::Value(std::move(cells[i])));
+    return all;
+}
+
+} // namespace ranktune::trainables
