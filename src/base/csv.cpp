@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/csv.hpp"
 
-#include <string_view>
-
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 
 namespace ranktune::base {
 
-CsvReader::CsvReader(const std::string& text) : text_(text) {
+CsvReader::CsvReader(std::string_view text) : text_(text) {
     if (text.starts_with("\xEF\xBB\xBF")) at_ = 3;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ranktune::base {
@@ -13,7 +14,7 @@ namespace ranktune::base {
 class CsvReader {
   public:
     /// `text` outlives the reader.
-    explicit CsvReader(const std::string& text);
+    explicit CsvReader(std::string_view text);
 
     /// False at the end. Throws base::FormatError, without a place, for a quoted cell that does not end, or is
     /// followed by more than blanks.
@@ -26,7 +27,7 @@ class CsvReader {
     std::string quoted();
     void skip_line_end();
 
-    const std::string& text_;
+    std::string_view text_;
     std::size_t at_ = 0;
     std::size_t line_ = 1;
     std::size_t row_ = 0;

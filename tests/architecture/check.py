@@ -15,7 +15,7 @@ ROOT = pathlib.Path(sys.argv[1])
 CORE = ["base", "space", "study", "models", "searchers", "schedulers", "tuner"]
 THIRD_PARTY = {
     "toml++": r"toml\+\+/", "Eigen": r"Eigen/", "hdf5": r"(hdf5|H5\w+)\.h$", "mpi": r"mpi\.h$", "hwloc": r"hwloc", "cblas": r"cblas",
-    "fmt": r"fmt/", "nlohmann": r"nlohmann/", "CLI11": r"CLI/", "boost": r"boost/", "nlopt": r"nlopt", "pcre2": r"pcre2\.h",
+    "fmt": r"fmt/", "nlohmann": r"nlohmann/", "CLI11": r"CLI/", "boost": r"boost/", "nlopt": r"nlopt", "pcre2": r"pcre2\.h", "zlib": r"zlib\.h$",
     "cuda": r"^(cuda\w*|nccl|cublas\w*|nvml)\.h$", "torch": r"^(torch|ATen|c10)/",
 }
 # The one library whose headers public headers may include: in this room alone, which users include only for their models.
