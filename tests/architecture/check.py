@@ -70,7 +70,7 @@ HIDES_MEMBERS = {"src/comm/exchange/block_exchange.hpp", "src/comm/groups/group_
 LICENCE_LINE = re.compile(r"(//|#) SPDX-License-Identifier: Apache-2\.0")
 MAX_LINES = 600
 # Programs copy it, and import it without installation: it stays one file.
-ONE_FILE = {"tools/python/ranktune.py": 760}
+ONE_FILE = {"tools/python/ranktune.py": 770}
 MAX_FILES = 30           # of source in one folder of src; subfolders count on their own
 MAX_FUNCTION_LINES = 60  # between first line and closing brace, in code formatted by clang-format
 

@@ -220,6 +220,16 @@ TEST_CASE("a mixture has exact shares in each period, and its sources miss no sa
     CHECK(again == at([&](std::uint64_t p) { return mixture(p).sample; }, {19'999, 3, 12'345, 0}));
 }
 
+TEST_CASE("the places of a mixture never change between versions", "[data]") {
+    Mixture mixture({{{5000}, 0.7}, {{100'000}, 0.2}, {{37}, 0.1, 2500}}, 1, 0);
+    Numbers all_of;
+    for (const std::uint64_t p : {0, 3001, 3006, 19'982, 19'997, 19'999}) {
+        const Mixture::Place place = mixture(p);
+        all_of.insert(all_of.end(), {place.source, place.epoch, place.sample});
+    }
+    CHECK(all_of == Numbers{0, 0, 4620, 1, 0, 58339, 2, 0, 31, 2, 45, 7, 1, 0, 12511, 0, 2, 2015});
+}
+
 TEST_CASE("a mixture that cannot be is refused", "[data]") {
     const auto refused = [](std::vector<MixtureSource> sources) {
         CHECK_THROWS_AS(Mixture(std::move(sources), 1, 0), base::UsageError);
