@@ -11,7 +11,6 @@ or newer, and NumPy; h5py for HDF5.
 
 import collections
 import concurrent.futures
-import itertools
 import json
 import os
 import sys
@@ -29,6 +28,8 @@ except ImportError:
     np = None  # type: ignore[assignment]
 
 __all__ = ["Dataset", "dataset"]
+
+_WINDOW = 16384  # positions
 
 
 # ---- files -------------------------------------------------------------------------------------------------------------
@@ -252,6 +253,7 @@ class Dataset:
             raise ValueError("ranktune.dataset(): batch, per_iteration and ahead have to be at least 1")
         self._mixture = None if mix is None else Mixture([(shape, *part) for shape, part in zip(self._shapes, mix)], self._seed, self._trial)
         self._order: Tuple[int, Optional[Order]] = (-1, None)
+        self._window: Tuple[range, List[int]] = (range(0), [])
         self._lock = threading.Lock()
         self.data_wait = 0.0  # seconds in next(), since the last report
         self.consumed = 0  # samples over all ranks, since the last report
@@ -302,14 +304,30 @@ class Dataset:
         return _joined(parts, len(places))
 
     def _samples(self, positions: range) -> List[int]:
+        """In an order without mixtures. Windows of it are made at once, which NumPy does in less time."""
+        samples: List[int] = []
+        with self._lock:
+            while len(samples) < len(positions):
+                position = positions[len(samples)]
+                if position not in self._window[0]:
+                    begin = position // _WINDOW * _WINDOW
+                    window = range(begin + (self.rank - begin) % self.ranks, begin + _WINDOW, self.ranks)
+                    self._window = window, self._ordered(window)
+                first = self._window[0].index(position)
+                samples += self._window[1][first : first + len(positions) - len(samples)]
+        return samples
+
+    def _ordered(self, positions: range) -> List[int]:
         samples: List[int] = []
         count = self._shapes[0].samples
-        with self._lock:
-            for epoch, run in itertools.groupby(positions, key=lambda position: position // count):
-                if self._order[0] != epoch:
-                    self._order = epoch, Order(self._shapes[0], self._seed, self._trial, epoch)
-                assert self._order[1] is not None
-                samples += self._order[1].many([position % count for position in run])
+        while len(samples) < len(positions):
+            rest = positions[len(samples):]
+            epoch = rest[0] // count
+            if self._order[0] != epoch:
+                self._order = epoch, Order(self._shapes[0], self._seed, self._trial, epoch)
+            assert self._order[1] is not None
+            own = range(rest.start, min(rest.stop, (epoch + 1) * count), self.ranks)
+            samples += self._order[1].many(range(own.start - epoch * count, own.stop - epoch * count, self.ranks))
         return samples
 
     def __getstate__(self) -> Dict[str, Any]:

@@ -177,17 +177,54 @@ class Order:
         lane = position % lanes
         turn, row = divmod((position // lanes + lane * unit // lanes) % (self._turns * unit), unit)
         place = turn * lanes + lane
-        if lane not in self._rows or self._rows[lane][0] != place:
-            self._rows[lane] = place, Permutation(unit, *self._key, 1 + place)
-        return self._units(place) * unit + self._rows[lane][1](row)
+        return self._units(place) * unit + self._open(place)(row)
 
     def many(self, positions: Sequence[int]) -> List[int]:
         """The same for many positions: at once where NumPy is there."""
-        if np is not None and self._shape.shuffled and self._shape.unit == 1:
+        if np is None or not self._shape.shuffled:
+            return [self(position) for position in positions]
+        p = np.asarray(positions, dtype=np.int64)
+        if self._shape.unit == 1:
             assert self._units is not None
-            found: List[int] = self._units.many(np.asarray(positions, dtype=np.int64)).tolist()
-            return found
-        return [self(position) for position in positions]
+            samples = self._units.many(p)
+        else:
+            samples = np.empty_like(p)
+            in_lanes = p < self._rest
+            if in_lanes.any():
+                samples[in_lanes] = self._lanes_many(p[in_lanes])
+            if not in_lanes.all():
+                samples[~in_lanes] = self._rest_many(p[~in_lanes])
+        found: List[int] = samples.tolist()
+        return found
+
+    def _lanes_many(self, p: Any) -> Any:
+        assert self._units is not None
+        unit, lanes = self._shape.unit, self._shape.lanes
+        lane = p % lanes
+        turn, row = np.divmod((p // lanes + lane * unit // lanes) % (self._turns * unit), unit)
+        place = turn * lanes + lane
+        samples = self._units.many(place) * unit
+        by_place = np.argsort(place, kind="stable")
+        borders = np.flatnonzero(np.diff(place[by_place])) + 1
+        for chosen in np.split(by_place, borders):  # those of one unit
+            samples[chosen] += self._open(int(place[chosen[0]])).many(row[chosen])
+        return samples
+
+    def _rest_many(self, p: Any) -> Any:
+        if self._mixed is None:
+            self._mixed = Permutation(self._shape.samples - self._rest, *self._key, _REST)
+        place, row = np.divmod(self._rest + self._mixed.many(p - self._rest), self._shape.unit)
+        whole = place < self._whole
+        if self._units is not None:
+            place[whole] = self._units.many(place[whole])
+        return place * self._shape.unit + row
+
+    def _open(self, place: int) -> Permutation:
+        """The rows of the unit at `place`, which its lane then has open."""
+        lane = place % self._shape.lanes
+        if lane not in self._rows or self._rows[lane][0] != place:
+            self._rows[lane] = place, Permutation(self._shape.unit, *self._key, 1 + place)
+        return self._rows[lane][1]
 
 
 class Mixture:
