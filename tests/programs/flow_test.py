@@ -104,11 +104,12 @@ class TrainingData(Case):
                     file.write(" ".join(map(str, met)))
                 ranktune.report(score=1.0, checkpoint=save)
         """)
-        self.study(command, "failure.max_failures=1", trials=2, ceiling=7, ranks=2, workers=2)
+        self.study(command, "failure.max_failures=3", trials=2, ceiling=7, ranks=2, workers=2)
         self.assertIn(",data_wait,", self.ranktune("export", "s", "--format", "csv"))
         for trial in json.loads(self.ranktune("export", "s", "--format", "json"))["trials"]:
             number = trial["id"]
-            self.assertEqual((len(trial["attempts"]), trial["state"]), (2, "finished"))
+            self.assertEqual(trial["state"], "finished")
+            self.assertGreaterEqual(len(trial["attempts"]), 2)
             met = " ".join(path.read_text() for path in self.folder.glob(f"met-{number}-*")).split()
             self.assertEqual(sorted(map(int, met)), sorted(2 * list(range(70))))
 
