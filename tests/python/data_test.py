@@ -139,6 +139,20 @@ class Datasets(unittest.TestCase):
         self.assertEqual(int((rows[1000:, 0] < 100).sum() >= 250), 1)
         with self.assertRaisesRegex(ValueError, "per_iteration"):
             ranktune.dataset(mix, batch=500)
+        self.environment(RANKTUNE_DATA=json.dumps({"a": {"path": mix[0]["source"]}, "both": {"mix": [{**mix[0], "source": "a"}, mix[1]]}}))
+        self.assertEqual(np.concatenate(list(ranktune.dataset("both", batch=500, per_iteration=2000))).tolist(), rows.tolist())
+        for wrong, words in (({"source": "a", "wait": 1}, "not source, wait"), ({"source": "both"}, "not another mixture")):
+            with self.assertRaisesRegex(ValueError, words):
+                ranktune.dataset([wrong], batch=5, per_iteration=5)
+
+    def test_damaged_files_are_named(self):
+        (self.folder / "x.npy").write_bytes((self.folder / self.numbers(50)).read_bytes()[:-9])
+        (self.folder / "x.safetensors").write_bytes((20).to_bytes(8, "little") + b'{"x": {"dtype": 1}}  ')
+        (self.folder / "x.tar").write_bytes(b"x" * 2000)
+        (self.folder / "x.bin").write_bytes(b"x")
+        for name, options in (("x.npy", {}), ("x.safetensors", {}), ("x.tar", {}), ("x.bin", {"dtype": "uint16", "tokens": 9})):
+            with self.assertRaisesRegex(ValueError, f"data file '.*{name}'"):
+                ranktune.dataset(str(self.folder / name), batch=1, **options)
 
     def test_formats(self):
         x = np.random.default_rng(1).random((103, 4, 5)).astype("float32")

@@ -185,8 +185,16 @@ def _open_numbers(path: str, dtype: Optional[str], shape: Optional[Sequence[int]
     return _Source(path, {"tokens" if tokens else "x": np.asarray(np.memmap(path, dtype, "r", 0, (size // row_bytes, *row)))})
 
 
-def _open(path: str, dtype: Optional[str] = None, shape: Optional[Sequence[int]] = None, tokens: int = 0, group: str = "",
-          memory: int = 1 << 30) -> Any:
+def _open(path: str, **options: Any) -> Any:
+    try:
+        return _open_file(path, **options)
+    except (ValueError, KeyError, IndexError, TypeError, tarfile.TarError) as error:
+        text = str(error) if path in str(error) else f"data file '{path}' is damaged, or something else than its name says: {error}"
+        raise ValueError(text) from error
+
+
+def _open_file(path: str, dtype: Optional[str] = None, shape: Optional[Sequence[int]] = None, tokens: int = 0, group: str = "",
+               memory: int = 1 << 30) -> Any:
     ending = os.path.splitext(path)[1]
     if ending == ".tar":
         return _Tar(path)
@@ -437,7 +445,12 @@ def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuff
         raise ValueError(f"ranktune.dataset(): shuffle is {entry['shuffle']!r}, not \"full\", \"lanes\" or \"none\"")
     memory = _bytes(entry.get("shuffle_memory", 1 << 30))
     mix = entry.get("mix")
+    for part in mix or []:
+        if "source" not in part or set(part) - {"source", "weight", "from"}:
+            raise ValueError(f"ranktune.dataset(): a part of a mixture has source, weight and from, not {', '.join(part)}")
     parts = [entry] if mix is None else [{**entry, **_entry(part["source"])} for part in mix]
+    if any("path" not in part for part in parts):
+        raise ValueError("ranktune.dataset(): the source of a mixture is a file, not another mixture")
     files = [{"memory": memory, **{option: part[option] for option in ("path", "dtype", "shape", "tokens", "group") if option in part}} for part in parts]
     weights = None if mix is None else [(float(part.get("weight", 1.0)), int(part.get("from", 0))) for part in mix]
     name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "mixture"
