@@ -13,7 +13,7 @@ needs=(
   "cmd=${compiler##* }:g++" 'cmd=meson:meson' 'cmd=ninja cmd=ninja-build:ninja-build' 'cmd=pkg-config cmd=pkgconf:pkg-config'
   'cmd=mpicxx cmd=mpic++ pc=ompi-cxx pc=mpich:libopenmpi-dev' 'pc=hdf5-serial pc=hdf5 cmd=h5cc cmd=h5pcc:libhdf5-dev'
   'pc=tomlplusplus header=toml++/toml.h:libtomlplusplus-dev' 'pc=fmt header=fmt/format.h:libfmt-dev' 'pc=nlohmann_json header=nlohmann/json.hpp:nlohmann-json3-dev' 'pc=CLI11 header=CLI/CLI.hpp:libcli11-dev'
-  'pc=hwloc:libhwloc-dev' 'pc=eigen3 header=Eigen/Core:libeigen3-dev' 'pc=nlopt:libnlopt-dev' 'pc=libpcre2-8:libpcre2-dev' 'header=boost/math/distributions/students_t.hpp:libboost-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
+  'pc=hwloc:libhwloc-dev' 'pc=eigen3 header=Eigen/Core:libeigen3-dev' 'pc=nlopt:libnlopt-dev' 'pc=libpcre2-8:libpcre2-dev' 'pc=zlib:zlib1g-dev' 'header=boost/math/distributions/students_t.hpp:libboost-dev' 'pc=openblas pc=flexiblas pc=blis pc=blis-mt pc=mkl-dynamic-lp64-seq:libopenblas-pthread-dev'
 )
 # Optional: `ranktune report` draws with d3. Without root rights, or elsewhere, the program does without.
 [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && needs+=('file=/usr/share/nodejs/d3/dist/d3.min.js:node-d3')

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/csv.hpp"
 
-#include <string_view>
-
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 
 namespace ranktune::base {
 
-CsvReader::CsvReader(const std::string& text, std::size_t offset) : text_(text), at_(offset) {
-    if (at_ == 0 && text.starts_with("\xEF\xBB\xBF")) at_ = 3;
+CsvReader::CsvReader(std::string_view text) : text_(text) {
+    if (text.starts_with("\xEF\xBB\xBF")) at_ = 3;
 }
 
 bool CsvReader::next(std::vector<std::string>& cells) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ranktune::base {
@@ -12,8 +13,8 @@ namespace ranktune::base {
 /// and behind quoted ones are dropped; empty lines and a byte order mark are skipped.
 class CsvReader {
   public:
-    /// `text` outlives the reader, which begins at byte `offset`, where a row begins.
-    explicit CsvReader(const std::string& text, std::size_t offset = 0);
+    /// `text` outlives the reader.
+    explicit CsvReader(std::string_view text);
 
     /// False at the end. Throws base::FormatError, without a place, for a quoted cell that does not end, or is
     /// followed by more than blanks.
@@ -28,7 +29,7 @@ class CsvReader {
     std::string quoted();
     void skip_line_end();
 
-    const std::string& text_;
+    std::string_view text_;
     std::size_t at_ = 0;
     std::size_t line_ = 1;
     std::size_t row_ = 0;

@@ -212,7 +212,7 @@ std::string foreign_entry(storage::FileSystem& files, const StudyDirectory& dire
         if (!is_number(name) || !files.list(directory.checkpoints() + "/" + name).empty()) return "checkpoints/" + name;
     for (const std::string& name : files.list(directory.attempts())) return "attempts/" + name;
     for (const std::string& name : files.list(directory.python()))
-        if (!name.starts_with("ranktune.py") && name != "__pycache__") return "python/" + name;
+        if (!name.starts_with("ranktune") && name != "__pycache__") return "python/" + name;
     for (const std::string& name : files.list(directory.path + "/journal"))
         if (!name.ends_with(".tmp")) return "journal/" + name;
     return {};
@@ -237,6 +237,8 @@ void publish_python_module(storage::FileSystem& files, const StudyDirectory& dir
     files.make_directories(directory.python());
     files.publish(directory.python_module(), trainables::python_module(), false);
     files.publish(directory.python_function(), trainables::python_function(), false);
+    files.publish(directory.python() + "/ranktune_data.py", trainables::python_data(), false);
+    files.publish(directory.python() + "/ranktune_order.py", trainables::python_order(), false);
 }
 
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync) {

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(sys.argv[1])
 CORE = ["base", "space", "study", "models", "searchers", "schedulers", "tuner"]
 THIRD_PARTY = {
     "toml++": r"toml\+\+/", "Eigen": r"Eigen/", "hdf5": r"(hdf5|H5\w+)\.h$", "mpi": r"mpi\.h$", "hwloc": r"hwloc", "cblas": r"cblas",
-    "fmt": r"fmt/", "nlohmann": r"nlohmann/", "CLI11": r"CLI/", "boost": r"boost/", "nlopt": r"nlopt", "pcre2": r"pcre2\.h",
+    "fmt": r"fmt/", "nlohmann": r"nlohmann/", "CLI11": r"CLI/", "boost": r"boost/", "nlopt": r"nlopt", "pcre2": r"pcre2\.h", "zlib": r"zlib\.h$",
     "cuda": r"^(cuda\w*|nccl|cublas\w*|nvml)\.h$", "torch": r"^(torch|ATen|c10)/",
 }
 # The one library whose headers public headers may include: in this room alone, which users include only for their models.
@@ -70,7 +70,7 @@ HIDES_MEMBERS = {"src/comm/exchange/block_exchange.hpp", "src/comm/groups/group_
 LICENCE_LINE = re.compile(r"(//|#) SPDX-License-Identifier: Apache-2\.0")
 MAX_LINES = 600
 # Programs copy it, and import it without installation: it stays one file.
-ONE_FILE = {"tools/python/ranktune.py": 760}
+ONE_FILE = {"tools/python/ranktune.py": 770}
 MAX_FILES = 30           # of source in one folder of src; subfolders count on their own
 MAX_FUNCTION_LINES = 60  # between first line and closing brace, in code formatted by clang-format
 

@@ -83,6 +83,38 @@ class Case(unittest.TestCase):
         return trials
 
 
+class TrainingData(Case):
+    def test_a_trial_that_dies_within_an_epoch_goes_on_with_the_next_samples(self):
+        """70 samples, 20 in an iteration: 7 iterations are two epochs. An iteration that is trained again has the same samples."""
+        import numpy as np
+
+        np.save(self.folder / "x.npy", np.arange(70))
+        command = self.python("""
+            import os, ranktune
+            here = ranktune.context()
+            def save(folder):
+                open(folder + "/state", "w").close()
+            for i in range(here.iteration, here.iterations):
+                met = []
+                for batch in ranktune.dataset("x.npy", batch=7, per_iteration=20):
+                    met += batch.tolist()
+                    if i == 3 and here.rank == 1 and not os.path.exists(f"died-{here.trial}"):
+                        open(f"died-{here.trial}", "w").close()
+                        os._exit(1)
+                with open(f"met-{here.trial}-{i}-{here.rank}", "w") as file:
+                    file.write(" ".join(map(str, met)))
+                ranktune.report(score=1.0, checkpoint=save)
+        """)
+        self.study(command, "failure.max_failures=3", trials=2, ceiling=7, ranks=2, workers=2)
+        self.assertIn(",data_wait,", self.ranktune("export", "s", "--format", "csv"))
+        for trial in json.loads(self.ranktune("export", "s", "--format", "json"))["trials"]:
+            number = trial["id"]
+            self.assertEqual(trial["state"], "finished")
+            self.assertGreaterEqual(len(trial["attempts"]), 2)
+            met = " ".join(path.read_text() for path in self.folder.glob(f"met-{number}-*")).split()
+            self.assertEqual(sorted(map(int, met)), sorted(2 * list(range(70))))
+
+
 class DataParallel(Case):
     """Two processes per trial that find each other as under torchrun."""
 

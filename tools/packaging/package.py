@@ -27,6 +27,7 @@ class Ranktune(MesonPackage):
     depends_on("eigen@3.3:", type="build")
     depends_on("nlopt@2.4:")
     depends_on("pcre2@10.30:")
+    depends_on("zlib@1.2:")
     depends_on("tomlplusplus@3.0:", type="build")
     depends_on("cli11@2.0:", type="build")
     depends_on("fmt@8.0:")

@@ -14,10 +14,11 @@ Every process of a trial calls report() once per iteration. Rank 0 gives the met
 arguments. It returns True to go on; when the trial is paused or stopped, it ends the process on every rank at the same
 iteration. Without ranktune (by hand, by torchrun) the same program trains as before, and report() prints a line.
 
+ranktune.dataset: training data that resumes where the trial stands, in ranktune_data.py and ranktune_order.py beside this file.
 ranktune.Study, ranktune.run and ranktune.write_study, for scripts and notebooks, are in the package ranktune_studies; `pip
 install` of the folder of this file has both.
 
-One file, standard library only, Python 3.9 or newer. The protocol: docs/reference/program-protocol.md of ranktune (in an
+This file needs the standard library only, Python 3.9 or newer. The protocol: docs/reference/program-protocol.md of ranktune (in an
 installation: share/doc/ranktune/docs/reference/program-protocol.md).
 """
 
@@ -206,6 +207,8 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
     values = {**(metrics or {}), **more}
     if path is not None and future is None:
         values["path"] = path  # a metric of that name
+    for hook in _hooks:
+        values = {**hook(), **values}
     if not _in_study():
         _reports += 1
         if rank == 0:
@@ -244,7 +247,9 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
 
 
 def __getattr__(name: str) -> Any:
-    """These names come from the package, which a trial does not need."""
+    """These names come from other files, which most trials do not need."""
+    if name == "dataset":
+        return importlib.import_module("ranktune_data").dataset
     if name not in ("Study", "Trial", "RanktuneError", "create", "open_study", "run", "write_study"):
         raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
     try:
@@ -261,6 +266,7 @@ _reports = 0  # made by this process in this attempt
 _config: Optional[Mapping[str, Any]] = None  # since an exploit; before it, in the file
 _unread: Set[str] = set()  # of the last Exploit: "config", "checkpoint"
 _link: Optional["_Link"] = None
+_hooks: List[Callable[[], Mapping[str, float]]] = []  # of ranktune_data: metrics of each report
 _between = False  # see between_attempts()
 _forked = False
 _limited = False  # the memory of a shared GPU

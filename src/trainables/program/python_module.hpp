@@ -10,5 +10,8 @@ namespace ranktune::trainables {
 [[nodiscard]] std::span<const std::byte> python_module();
 /// tools/python/ranktune_function.py, which calls the function of a study.
 [[nodiscard]] std::span<const std::byte> python_function();
+/// tools/python/ranktune_data.py and ranktune_order.py, which ranktune.dataset() imports.
+[[nodiscard]] std::span<const std::byte> python_data();
+[[nodiscard]] std::span<const std::byte> python_order();
 
 } // namespace ranktune::trainables

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -49,7 +50,7 @@ std::vector<std::string> RowTable::cells(std::size_t row) const {
     if (row >= rows())
         throw base::UsageError("the table '" + path_ + "' has no row " + std::to_string(row) + ": it has " +
                                std::to_string(rows()) + ", from 0 on");
-    base::CsvReader reader(text_, begins_[row]);
+    base::CsvReader reader(std::string_view(text_).substr(begins_[row]));
     std::vector<std::string> cells;
     static_cast<void>(reader.next(cells));
     return cells;

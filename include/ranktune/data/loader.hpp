@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Loader: this rank's share of global batches, prepared ahead by threads.
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "ranktune/base/rng.hpp"
+#include "ranktune/data/mixture.hpp"
+#include "ranktune/data/order.hpp"
+#include "ranktune/data/sampling.hpp"
+#include "ranktune/data/source.hpp"
+
+namespace ranktune::data {
+
+/// One field of a batch: [count, shape of the field], row-major. Owns its memory.
+struct Column {
+    Field field;
+    std::size_t count = 0;
+    std::unique_ptr<std::byte[]> memory;
+    [[nodiscard]] std::span<std::byte> bytes() const { return {memory.get(), count * field.bytes()}; }
+    [[nodiscard]] std::span<std::byte> row(std::size_t i) const {
+        return bytes().subspan(i * field.bytes(), field.bytes());
+    }
+    /// The numbers. Requires that `T` is the type of the field.
+    template <class T>
+    [[nodiscard]] std::span<T> as() const {
+        return {reinterpret_cast<T*>(memory.get()), bytes().size() / sizeof(T)};
+    }
+};
+
+/// A rank's share of the global batch of positions [begin, end) of an epoch.
+struct Batch {
+    std::uint64_t epoch = 0;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::vector<std::uint64_t> samples; ///< numbers in the source; none: more ranks than samples
+    std::vector<Column> columns;
+    /// Throws base::UsageError.
+    [[nodiscard]] const Column& column(std::string_view name) const;
+};
+
+/// What a map changes.
+struct Sample {
+    const Source& source;
+    std::uint64_t number = 0;
+    std::span<const std::span<std::byte>> columns; ///< its rows in the batch, in the order of the columns
+};
+/// Called by several threads at once. The stream is keyed (seed, augment, epoch, sample): the same on any rank or
+/// thread.
+using Map = std::function<void(const Sample& sample, base::RngStream& random)>;
+
+struct LoaderOptions {
+    std::uint64_t batch = 64; ///< samples of a global batch
+    int rank = 0;
+    int ranks = 1;
+    std::uint64_t seed = 0;
+    std::uint32_t trial = 0;
+    Shuffle shuffle = Shuffle::automatic;
+    std::uint64_t shuffle_memory = std::uint64_t{1} << 30U; ///< bytes: see order_shape
+    bool drop_last = false;                                 ///< leave out what does not fill the last batch of an epoch
+    int threads = 1;
+    std::size_t ahead = 2; ///< batches that are ready or being prepared
+    Map map = {};
+    /// What a batch has; empty: the fields of the source that do not vary. Columns of a name, type and shape of the
+    /// source are filled from it, others are zero, for the map.
+    std::vector<Field> columns = {};
+    /// Makes a mixture of the sources of a JoinedSource: one weight for each.
+    struct Weight {
+        double weight = 1.0;
+        std::uint64_t from = 0; ///< see MixtureSource
+    };
+    std::vector<Weight> mixture = {};
+};
+
+/// Batches in an order that depends on data, seed, trial and position alone: the same on any number of threads, and
+/// resumed at a position on any number of ranks. Not collective. Used by one thread; `threads` others read.
+class Loader {
+  public:
+    /// Begins at `from`. Throws base::UsageError: batch, ranks, threads or ahead below 1; a mixture that cannot be.
+    Loader(std::shared_ptr<const Source> source, Position from, LoaderOptions options);
+    ~Loader();
+    Loader(const Loader&) = delete;
+    Loader& operator=(const Loader&) = delete;
+
+    /// The next batch; nullopt once at the end of each epoch, after which the next epoch begins. A mixture has no end.
+    /// Throws what source or map threw for this batch; the next call goes on behind it.
+    [[nodiscard]] std::optional<Batch> next();
+    /// Where the batch of the next call begins: give it to another Loader to resume.
+    [[nodiscard]] Position position() const { return position_; }
+    /// How long calls of `next` waited, in all.
+    [[nodiscard]] double waited_seconds() const { return waited_; }
+
+  private:
+    /// What the threads make of one turn.
+    struct Turn {
+        bool ready = false;
+        bool end_of_epoch = false;
+        Position after;
+        Batch batch;
+        std::exception_ptr error;
+    };
+    /// A batch that is to be read.
+    struct Job {
+        Batch batch;
+        std::vector<std::uint64_t> epochs; ///< of each sample: a mixture's sources have their own
+    };
+    void serve();
+    [[nodiscard]] Job claim(Turn& turn);
+    [[nodiscard]] std::uint64_t sample_at(std::uint64_t position, std::uint64_t& epoch);
+    void read(Job& job) const;
+    void apply_map(Job& job) const;
+
+    std::shared_ptr<const Source> source_;
+    LoaderOptions options_;
+    Position position_;
+    double waited_ = 0.0;
+    std::vector<std::optional<std::size_t>> filled_by_; ///< of each column: the field of the source
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool stop_ = false;
+    std::uint64_t claimed_ = 0;      ///< turns
+    std::uint64_t taken_ = 0;        ///< turns, by `next`
+    Position claim_at_;              ///< of the next turn to be claimed
+    std::uint64_t epoch_length_ = 0; ///< samples that are trained; a mixture: without end
+    std::optional<Order> order_;     ///< of the epoch of claim_at_
+    std::optional<Mixture> mixture_;
+    std::vector<Turn> ring_;
+    std::vector<std::thread> threads_; ///< last: they use all of the above
+};
+
+} // namespace ranktune::data

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How each format is opened. All throw as Source::open.
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "ranktune/data/source.hpp"
+
+namespace ranktune::data {
+
+using SourcePointer = std::shared_ptr<const Source>;
+
+[[nodiscard]] SourcePointer open_npy(const std::string& path);
+[[nodiscard]] SourcePointer open_raw(const std::string& path, const SourceOptions& options);
+[[nodiscard]] SourcePointer open_safetensors(const std::string& path);
+[[nodiscard]] SourcePointer open_tokens(const std::string& path, const SourceOptions& options);
+[[nodiscard]] SourcePointer open_hdf5(const std::string& path, const SourceOptions& options);
+[[nodiscard]] SourcePointer open_tar(const std::string& path);
+
+/// Throws base::FormatError "data file 'PATH': WHAT".
+[[noreturn]] void refuse_file(const std::string& path, const std::string& what);
+
+/// a * b; the largest number if the product is larger: no file has as many bytes.
+[[nodiscard]] constexpr std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return b != 0 && a > most / b ? most : a * b;
+}
+
+} // namespace ranktune::data

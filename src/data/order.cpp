@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/data/order.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <numeric>
+#include <utility>
+
+#include "ranktune/base/rng.hpp"
+
+namespace ranktune::data {
+
+namespace {
+
+constexpr std::uint64_t rest_part = ~std::uint64_t{0};
+constexpr std::uint64_t smallest_unit_bytes = std::uint64_t{256} << 10U;
+
+/// The 64-bit numbers of one key, in order.
+class Draws {
+  public:
+    explicit Draws(const PermutationKey& key)
+        : counter_{0, static_cast<std::uint32_t>(key.part), static_cast<std::uint32_t>(key.part >> 32) ^ key.trial,
+                   key.epoch},
+          key_{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)} {}
+
+    std::uint64_t next() {
+        if (used_ == words_.size()) {
+            words_ = base::philox4x32(counter_, key_);
+            ++counter_[0];
+            used_ = 0;
+        }
+        const std::uint64_t low = words_[used_];
+        const std::uint64_t high = words_[used_ + 1];
+        used_ += 2;
+        return high << 32 | low;
+    }
+    /// Uniform in 0 .. bound-1, without bias (Lemire 2019).
+    std::uint64_t below(std::uint64_t bound) {
+        __extension__ using Wide = unsigned __int128;
+        Wide product = static_cast<Wide>(next()) * bound;
+        if (static_cast<std::uint64_t>(product) < bound)
+            for (const std::uint64_t floor = (0 - bound) % bound; static_cast<std::uint64_t>(product) < floor;)
+                product = static_cast<Wide>(next()) * bound;
+        return static_cast<std::uint64_t>(product >> 64);
+    }
+
+  private:
+    std::array<std::uint32_t, 4> counter_;
+    std::array<std::uint32_t, 2> key_;
+    std::array<std::uint32_t, 4> words_{};
+    std::size_t used_ = 4;
+};
+
+/// Stafford's mix 13 of a 64-bit number, as in SplitMix64.
+std::uint64_t mix13(std::uint64_t x) {
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBU;
+    return x ^ x >> 31;
+}
+
+std::uint64_t low_bits(std::uint64_t x, int count) { return x & ((std::uint64_t{1} << count) - 1); }
+
+} // namespace
+
+Permutation::Permutation(std::uint64_t size, const PermutationKey& key) : size_(size) {
+    Draws draws(key);
+    if (size > table_limit) {
+        bits_ = std::bit_width(size - 1);
+        for (std::uint64_t& round : keys_) round = draws.next();
+        return;
+    }
+    table_.resize(size);
+    std::iota(table_.begin(), table_.end(), std::uint32_t{0});
+    for (std::uint64_t i = size; i > 1; --i) std::swap(table_[i - 1], table_[draws.below(i)]);
+}
+
+std::uint64_t Permutation::operator()(std::uint64_t x) const {
+    assert(x < size_);
+    if (bits_ == 0) return table_[x];
+    do x = feistel(x);
+    while (x >= size_);
+    return x;
+}
+
+/// (high, low) -> (low, high ^ mix13(low ^ key)), in each round: the widths of the halves change places.
+std::uint64_t Permutation::feistel(std::uint64_t x) const {
+    int width = bits_ / 2;
+    for (const std::uint64_t round : keys_) {
+        const int other = bits_ - width;
+        const std::uint64_t low = low_bits(x, width);
+        const std::uint64_t high = x >> width;
+        x = low << other | low_bits(high ^ mix13(low ^ round), other);
+        width = other;
+    }
+    return x;
+}
+
+OrderShape order_shape(const Extent& extent, Shuffle shuffle, std::uint64_t memory) {
+    OrderShape shape{.samples = extent.samples};
+    shape.shuffled = shuffle != Shuffle::none;
+    const std::uint64_t sample = std::max<std::uint64_t>(extent.sample_bytes, 1);
+    const bool fits = extent.samples <= memory / sample;
+    if (!shape.shuffled || shuffle == Shuffle::full) return shape;
+    if (shuffle == Shuffle::automatic && (extent.chunk_samples <= 1 || fits)) return shape;
+    const std::uint64_t chunk = std::max<std::uint64_t>(extent.chunk_samples, 1) * sample;
+    shape.unit = std::max<std::uint64_t>(extent.chunk_samples, 1) * ((smallest_unit_bytes + chunk - 1) / chunk);
+    while (shape.lanes > 240 && shape.lanes * shape.unit > memory / sample) shape.lanes /= 2;
+    return shape;
+}
+
+Order::Order(const OrderShape& shape, std::uint64_t seed, std::uint32_t trial, std::uint64_t epoch)
+    : shape_(shape),
+      seed_(seed),
+      trial_(trial),
+      epoch_(static_cast<std::uint32_t>(epoch)),
+      whole_units_(shape.samples / shape.unit),
+      turns_(shape.unit == 1 ? 0 : whole_units_ / shape.lanes),
+      rest_(turns_ * shape.lanes * shape.unit),
+      lanes_(turns_ == 0 ? 0 : shape.lanes) {
+    if (shape.shuffled && whole_units_ > 0) units_.emplace_back(whole_units_, key(0));
+}
+
+std::uint64_t Order::operator()(std::uint64_t position) {
+    assert(position < size());
+    if (!shape_.shuffled) return position;
+    if (shape_.unit == 1) return units_[0](position);
+    return position < rest_ ? in_lane(position) : in_rest(position);
+}
+
+std::uint64_t Order::in_lane(std::uint64_t position) {
+    const std::uint64_t number = position % shape_.lanes;
+    // A lane begins within its first unit, and ends with what it left out there.
+    const std::uint64_t begin = number * shape_.unit / shape_.lanes;
+    const std::uint64_t step = (position / shape_.lanes + begin) % (turns_ * shape_.unit);
+    const std::uint64_t place = step / shape_.unit * shape_.lanes + number;
+    Lane& lane = lanes_[number];
+    if (lane.place != place) {
+        lane.place = place;
+        lane.first = units_[0](place) * shape_.unit;
+        lane.rows.clear();
+        lane.rows.emplace_back(shape_.unit, key(1 + place));
+    }
+    return lane.first + lane.rows[0](step % shape_.unit);
+}
+
+std::uint64_t Order::in_rest(std::uint64_t position) {
+    if (mixed_.empty()) mixed_.emplace_back(shape_.samples - rest_, key(rest_part));
+    const std::uint64_t place = rest_ + mixed_[0](position - rest_);
+    const std::uint64_t unit = place / shape_.unit;
+    // The samples behind the last whole unit stay behind it.
+    const std::uint64_t chosen = unit < whole_units_ ? units_[0](unit) : unit;
+    return chosen * shape_.unit + place % shape_.unit;
+}
+
+} // namespace ranktune::data

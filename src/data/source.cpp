@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranktune/data/source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "data/formats.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+
+namespace ranktune::data {
+
+namespace {
+
+struct Known {
+    ElementType type;
+    std::string_view name;
+    std::size_t size;
+};
+constexpr std::array<Known, 12> known_types{{{ElementType::int8, "int8", 1},
+                                             {ElementType::uint8, "uint8", 1},
+                                             {ElementType::int16, "int16", 2},
+                                             {ElementType::uint16, "uint16", 2},
+                                             {ElementType::int32, "int32", 4},
+                                             {ElementType::uint32, "uint32", 4},
+                                             {ElementType::int64, "int64", 8},
+                                             {ElementType::uint64, "uint64", 8},
+                                             {ElementType::float16, "float16", 2},
+                                             {ElementType::bfloat16, "bfloat16", 2},
+                                             {ElementType::float32, "float32", 4},
+                                             {ElementType::float64, "float64", 8}}};
+
+const Known& known(ElementType type) { return known_types.at(static_cast<std::size_t>(type)); }
+
+/// How formats that are not read become ones that are.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> conversions{{
+    {".parquet",
+     "python3 -c 'import pandas as p, h5py; d = p.read_parquet(\"IN\"); "
+     "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
+    {".arrow",
+     "python3 -c 'import pandas as p, h5py; d = p.read_feather(\"IN\"); "
+     "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
+    {".feather",
+     "python3 -c 'import pandas as p, h5py; d = p.read_feather(\"IN\"); "
+     "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
+    {".tfrecord", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
+    {".mdb", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
+    {".npz",
+     "python3 -c 'import numpy as n, h5py; d = n.load(\"IN\"); "
+     "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
+    {".tgz", "gunzip -c IN > OUT.tar"},
+    {".gz", "gunzip IN"},
+    {".csv", "a table is a source once it is decoded into plain rows: stage = true does that"},
+}};
+
+} // namespace
+
+std::size_t size_of(ElementType type) { return known(type).size; }
+std::string_view name(ElementType type) { return known(type).name; }
+std::optional<ElementType> element_type(std::string_view name) {
+    const auto found = std::ranges::find(known_types, name, &Known::name);
+    return found == known_types.end() ? std::nullopt : std::optional(found->type);
+}
+
+std::size_t Field::bytes() const {
+    if (varying) return 0;
+    std::uint64_t bytes = size_of(type);
+    for (const std::size_t extent : shape) bytes = product(bytes, extent);
+    return bytes;
+}
+
+void refuse_file(const std::string& path, const std::string& what) {
+    throw base::FormatError("data file '" + path + "': " + what);
+}
+
+Source::Source(std::string path, std::vector<Field> fields, Extent extent)
+    : path_(std::move(path)), fields_(std::move(fields)), extent_(extent) {
+    if (extent_.sample_bytes == 0)
+        for (const Field& field : fields_) extent_.sample_bytes += field.bytes();
+    extent_.chunk_samples = std::min(extent_.chunk_samples, std::max<std::uint64_t>(extent_.samples, 1));
+}
+
+std::size_t Source::field(std::string_view name) const {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+        if (fields_[i].name == name) return i;
+        names.push_back(fields_[i].name);
+    }
+    throw base::UsageError("data file '" + path_ + "' has no field '" + std::string(name) + "'" +
+                           base::suggestion(name, std::span<const std::string>(names)) + "; it has " +
+                           base::join_some(names, 10));
+}
+
+std::span<const std::byte> Source::bytes(std::size_t field, std::uint64_t) const {
+    throw base::UsageError("data file '" + path_ + "': samples of the field '" + fields_.at(field).name +
+                           "' are of one size: gather() reads them");
+}
+
+std::shared_ptr<const Source> Source::open(const std::string& path, const SourceOptions& options) {
+    const std::string ending = std::filesystem::path(path).extension().string();
+    if (!options.dtype.empty() && !element_type(options.dtype)) {
+        std::vector<std::string_view> names;
+        for (const Known& type : known_types) names.push_back(type.name);
+        throw base::UsageError("data file '" + path + "': dtype is '" + options.dtype + "', not one of " +
+                               base::join(names));
+    }
+    if (ending == ".npy") return open_npy(path);
+    if (ending == ".safetensors") return open_safetensors(path);
+    if (ending == ".h5" || ending == ".hdf5" || ending == ".hdf") return open_hdf5(path, options);
+    if (ending == ".tar") return open_tar(path);
+    for (const auto& [refused, line] : conversions)
+        if (ending == refused)
+            throw base::UsageError("data file '" + path + "': " + std::string(ending) +
+                                   " is not read directly; convert it: " + std::string(line));
+    if (!options.shape.empty()) return open_raw(path, options);
+    if (options.tokens > 0 || ending == ".bin") return open_tokens(path, options);
+    throw base::UsageError("data file '" + path +
+                           "': the format is unknown; .npy, .safetensors, .h5, .hdf5, .tar and .bin are read, and raw "
+                           "numbers of a `dtype` and `shape`");
+}
+
+} // namespace ranktune::data

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tools/python/ranktune_data.py and ranktune_order.py: the order of samples, and this rank's share of them. data_test.py [TEST...]"""
+import contextlib
+import doctest
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/python"))
+for name in [name for name in os.environ if name.startswith("RANKTUNE_") or name in ("RANK", "WORLD_SIZE")]:
+    del os.environ[name]
+import ranktune  # noqa: E402
+import ranktune_data  # noqa: E402
+import ranktune_order  # noqa: E402
+from ranktune_order import Extent, Mixture, Order, OrderShape, Permutation, order_shape  # noqa: E402
+
+np = ranktune_order.np
+try:
+    import h5py
+except ImportError:
+    h5py = None
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+class Orders(unittest.TestCase):
+    """The values are those of tests/data/order_test.cpp."""
+
+    def test_reference_values(self):
+        self.assertEqual(doctest.testmod(ranktune_order).failed, 0)
+        for size, epoch, values in (
+                (10, 0, [2, 1, 5, 0, 7, 3]), (10, 1, [9, 7, 2, 4, 8, 3]),
+                (1000003, 0, [22609, 451063, 445299, 370119, 10645, 738366]), (1000003, 1, [57038, 946502, 7710, 823970, 299594, 754048]),
+                (10 ** 10, 0, [3769914555, 2680136087, 8606121403, 832508741, 7141924457, 9958304587]),
+                (10 ** 10, 1, [9021812909, 4648540013, 2230029754, 9947787011, 5845481848, 274129375])):
+            self.assertEqual([Permutation(size, 1, 0, epoch)(x) for x in range(6)], values)
+            if np is not None:
+                self.assertEqual(Permutation(size, 1, 0, epoch).many(np.arange(6)).tolist(), values)
+        order = Order(OrderShape(1000, 8, 4), 1)
+        self.assertEqual([order(p) for p in (0, 1, 2, 3, 4, 500, 991, 992, 998, 999)], [869, 499, 400, 226, 866, 994, 230, 888, 890, 893])
+        mixture = Mixture([(OrderShape(5000), 0.7, 0), (OrderShape(100000), 0.2, 0), (OrderShape(37), 0.1, 2500)], 1)
+        self.assertEqual([mixture(p) for p in (0, 3001, 3006, 19982, 19997, 19999)],
+                         [(0, 0, 4620), (1, 0, 58339), (2, 0, 31), (2, 45, 7), (1, 0, 12511), (0, 2, 2015)])
+
+    def test_the_same_with_and_without_numpy(self):
+        if np is None:
+            self.skipTest("no NumPy here")
+        shapes = [OrderShape(*shape) for shape in ((300,), (70001,), (4097, 100, 4), (1000, 8, 240), (90, 100, 4), (70001, 8, 9000), (20, 1, 960, False))]
+        fast = [Order(shape, 3, 1, 7).many(range(0, shape.samples, 3)) for shape in shapes]
+        ranktune_order.np = None
+        try:
+            slow = [Order(shape, 3, 1, 7).many(range(0, shape.samples, 3)) for shape in shapes]
+        finally:
+            ranktune_order.np = np
+        self.assertEqual(fast, slow)
+
+    def test_every_sample_once(self):
+        for samples in (1, 2, 7, 239, 4097):
+            for unit in (1, 2, 100):
+                for lanes in (1, 4, 240):
+                    order = Order(OrderShape(samples, unit, lanes), 3, 1, 7)
+                    self.assertEqual(sorted(order.many(range(samples))), list(range(samples)))
+
+    def test_shapes(self):
+        self.assertEqual(order_shape(Extent(10 ** 10, 4096)), OrderShape(10 ** 10))
+        self.assertEqual(order_shape(Extent(1000, 3136, 256)), OrderShape(1000))
+        for chunk, unit, lanes in ((256, 256, 960), (8, 88, 960), (512, 512, 480), (5000, 5000, 240)):
+            self.assertEqual(order_shape(Extent(10 ** 7, 3136, chunk)), OrderShape(10 ** 7, unit, lanes))
+
+
+@unittest.skipIf(np is None, "no NumPy here (Debian: python3-numpy)")
+class Datasets(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="ranktune-data-")
+        self.addCleanup(directory.cleanup)
+        self.folder = pathlib.Path(directory.name)
+        self.addCleanup(self.environment)
+        ranktune._reports = 0
+
+    def environment(self, **values):
+        for name in ("RANK", "WORLD_SIZE", "RANKTUNE_ITERATION", "RANKTUNE_SEED", "RANKTUNE_DATA"):
+            os.environ.pop(name, None)
+        os.environ.update(values)
+
+    def numbers(self, count, name="x.npy"):
+        """A file whose sample i is (i, 2 i)."""
+        path = str(self.folder / name)
+        np.save(path, np.stack([np.arange(count), 2 * np.arange(count)], 1))
+        return path
+
+    def test_a_trial_that_resumes_on_other_ranks_gets_each_sample_once(self):
+        path = self.numbers(700)
+        met = []
+        for iteration, ranks in enumerate((4, 3, 2, 5, 1, 4, 6)):  # a new start each time: 2 epochs
+            for rank in range(ranks):
+                self.environment(RANK=str(rank), WORLD_SIZE=str(ranks), RANKTUNE_ITERATION=str(iteration), RANKTUNE_SEED="5")
+                for batch in ranktune.dataset(path, batch=96, per_iteration=200):
+                    self.assertLessEqual(abs(len(batch) - 96 / ranks if len(batch) * ranks > 90 else 0), 1)
+                    met += batch[:, 0].tolist()
+        self.assertEqual(sorted(met), sorted(2 * list(range(700))))
+        self.assertNotEqual(met[:700], sorted(met[:700]))
+
+    def test_batches_are_as_many_on_all_ranks(self):
+        path = self.numbers(65)
+        counts = []
+        for rank in range(4):
+            self.environment(RANK=str(rank), WORLD_SIZE="4")
+            counts.append([len(batch) for batch in ranktune.dataset(path, batch=64, shuffle="none")])
+        self.assertEqual(counts, [[16]] * 4)  # one sample for four ranks is left out
+        self.environment()
+        self.assertEqual([len(batch) for batch in ranktune.dataset(path, batch=30)], [30, 30, 5])
+        self.assertEqual([len(batch) for batch in ranktune.dataset(path, batch=30, drop_last=True)], [30, 30])
+        self.assertEqual(next(iter(ranktune.dataset(path, batch=2, shuffle="none"))).tolist(), [[0, 0], [1, 2]])
+
+    def test_names_of_the_study(self):
+        (self.folder / "t.bin").write_bytes(np.arange(1003, dtype="uint16").tobytes())
+        self.environment(RANKTUNE_DATA=json.dumps({"text": {"path": str(self.folder / "t.bin"), "dtype": "uint16", "tokens": 100, "shuffle": "none"}}))
+        self.assertEqual(next(iter(ranktune.dataset("text", batch=1)))[0].tolist(), list(range(100)))
+        with self.assertRaisesRegex(FileNotFoundError, r"\[data\] has text"):
+            ranktune.dataset("train", batch=1)
+        self.environment(RANKTUNE_DATA=json.dumps({"text": {"path": "x", "tokns": 100}}))
+        with self.assertRaisesRegex(ValueError, "'text' has the unknown option 'tokns'"):
+            ranktune.dataset("text", batch=1)
+
+    def test_mixtures(self):
+        mix = [{"source": self.numbers(100, "a.npy"), "weight": 0.25}, {"source": self.numbers(1000, "b.npy"), "weight": 0.75, "from": 1000}]
+        rows = np.concatenate(list(ranktune.dataset(mix, batch=500, per_iteration=2000)))
+        self.assertEqual(sorted(rows[:1000, 0].tolist()), sorted(10 * list(range(100))))  # only the first one, yet
+        self.assertEqual(int((rows[1000:, 0] < 100).sum() >= 250), 1)
+        with self.assertRaisesRegex(ValueError, "per_iteration"):
+            ranktune.dataset(mix, batch=500)
+        self.environment(RANKTUNE_DATA=json.dumps({"a": {"path": mix[0]["source"]}, "both": {"mix": [{**mix[0], "source": "a"}, mix[1]]}}))
+        self.assertEqual(np.concatenate(list(ranktune.dataset("both", batch=500, per_iteration=2000))).tolist(), rows.tolist())
+        for wrong, words in (({"source": "a", "wait": 1}, "not source, wait"), ({"source": "both"}, "not another mixture")):
+            with self.assertRaisesRegex(ValueError, words):
+                ranktune.dataset([wrong], batch=5, per_iteration=5)
+
+    def test_damaged_files_are_named(self):
+        (self.folder / "x.npy").write_bytes((self.folder / self.numbers(50)).read_bytes()[:-9])
+        (self.folder / "x.safetensors").write_bytes((20).to_bytes(8, "little") + b'{"x": {"dtype": 1}}  ')
+        (self.folder / "x.tar").write_bytes(b"x" * 2000)
+        (self.folder / "x.bin").write_bytes(b"x")
+        for name, options in (("x.npy", {}), ("x.safetensors", {}), ("x.tar", {}), ("x.bin", {"dtype": "uint16", "tokens": 9})):
+            with self.assertRaisesRegex(ValueError, f"data file '.*{name}'"):
+                ranktune.dataset(str(self.folder / name), batch=1, **options)
+
+    def test_formats(self):
+        x = np.random.default_rng(1).random((103, 4, 5)).astype("float32")
+        x.tofile(self.folder / "x.raw")
+        self.same(x, "x.raw", dtype="float32", shape=(4, 5))
+        header = json.dumps({"x": {"dtype": "F32", "shape": list(x.shape), "data_offsets": [0, x.nbytes]}}).encode()
+        (self.folder / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + x.tobytes())
+        self.same(x, "x.safetensors")
+        for wrong in ("x.parquet", "x.bin"):
+            (self.folder / wrong).write_bytes(b"12")
+            with self.assertRaisesRegex(ValueError, "the format is unknown"):
+                ranktune.dataset(str(self.folder / wrong), batch=1)
+        with tarfile.open(self.folder / "x.tar", "w") as archive:
+            for i in range(5):
+                for field, content in (("jpg", b"j" * i), ("cls", b"%d" % i)):
+                    member = tarfile.TarInfo(f"images/{i:03}.{field}")
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+        (batch,) = ranktune.dataset(str(self.folder / "x.tar"), batch=5, shuffle="none")
+        self.assertEqual(batch[3], {"jpg": b"jjj", "cls": b"3"})
+
+    def same(self, expected, name, **options):
+        rows = list(ranktune.dataset(str(self.folder / name), batch=10, shuffle="none", **options))
+        self.assertEqual(np.concatenate(rows).tolist(), expected.tolist())
+
+    @unittest.skipIf(h5py is None, "no h5py here (Debian: python3-h5py)")
+    def test_hdf5(self):
+        x = np.random.default_rng(1).random((103, 4, 5)).astype("float32")
+        for name, options in (("a.h5", {}), ("b.h5", {"chunks": (8, 4, 5), "compression": "gzip"}), ("x.h5", {"dtype": ">f4"})):
+            with h5py.File(self.folder / name, "w") as file:
+                file.create_dataset("x", data=x, **options)
+                file["train/x"], file["train/y"] = x, np.arange(103)
+            self.same(x, name)
+            self.same(x, name, shuffle_memory="1KiB")
+        batch = next(iter(ranktune.dataset(str(self.folder / "x.h5"), batch=103, group="train")))
+        self.assertEqual(batch["x"].tolist(), x[batch["y"]].tolist())
+        lanes = ranktune.dataset(str(self.folder / "x.h5"), batch=103, group="train", shuffle="lanes")
+        self.assertEqual(sorted(next(iter(lanes))["y"].tolist()), list(range(103)))
+
+    def test_reports_say_how_long_they_waited_and_whether_samples_were_left_out(self):
+        path = self.numbers(100)
+        program = ("import ranktune\ndata = ranktune.dataset({path!r}, batch=10)\nfor i in range(3):\n"
+                   "    for n, batch in enumerate(data):\n        if n == {last}: break\n    ranktune.report(loss=1.0)\n")
+        for last, words in ((99, ""), (4, "this iteration took 50 samples, and per_iteration is 100")):
+            done = subprocess.run([sys.executable, "-W", "error", "-c", program.format(path=path, last=last)], capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": str(pathlib.Path(ranktune.__file__).parent), "PYTHONDONTWRITEBYTECODE": "1"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("data_wait="), 3)
+            self.assertEqual(done.stderr.count("\n"), 1 if words else 0)
+            self.assertIn(words, done.stderr)
+
+    def test_errors_reach_the_loop(self):
+        data = ranktune.dataset(self.numbers(10), batch=5)
+        data._sources = None
+        with self.assertRaises(TypeError):
+            list(data)
+        for wrong in (dict(batch=0), dict(batch=1, shuffle="some"), dict(batch=1, shuffle_memory="1GB")):
+            with self.assertRaises(ValueError):
+                ranktune.dataset(self.numbers(10), **wrong)
+
+    @unittest.skipIf(torch is None, "no PyTorch here (Debian: python3-torch)")
+    def test_any_number_of_workers_gives_the_same_batches(self):
+        from torch.utils.data import DataLoader
+
+        path = self.numbers(100)
+        for iteration in (0, 3):
+            self.environment(RANKTUNE_ITERATION=str(iteration))
+            data = ranktune.dataset(path, batch=16, per_iteration=90)
+            expected = [batch.tolist() for batch in data]
+            for workers, method in ((0, None), (1, "fork"), (2, "fork"), (2, "spawn")):
+                loader = DataLoader(data.torch(), batch_size=None, num_workers=workers, multiprocessing_context=method)
+                self.assertEqual([batch.tolist() for batch in loader], expected, (workers, method))
+        kept = DataLoader(data.torch(), batch_size=None, num_workers=2, persistent_workers=True)
+        first = [batch.tolist() for batch in kept]
+        self.assertEqual(first, expected)
+        with contextlib.redirect_stdout(io.StringIO()):
+            ranktune.report(loss=1.0)
+        self.assertEqual([batch.tolist() for batch in kept], [batch.tolist() for batch in data])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[1:])

@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training data in an order that follows from seed, trial and iteration: ranktune.dataset().
+
+    for batch in ranktune.dataset("train.h5", batch=256, per_iteration=100_000):
+        ...                                                 # this rank's share: arrays of NumPy
+    loader = DataLoader(ranktune.dataset("train.h5", batch=256).torch(), batch_size=None, num_workers=4)
+
+Nothing is saved: a trial that is started again, on any number of ranks, goes on with the samples that come next. Python 3.9
+or newer, and NumPy; h5py for HDF5.
+"""
+
+import collections
+import concurrent.futures
+import json
+import os
+import sys
+import tarfile
+import threading
+import time
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import ranktune
+from ranktune_order import Extent, Mixture, Order, order_shape
+
+try:
+    import numpy as np
+except ImportError:
+    np = None  # type: ignore[assignment]
+
+__all__ = ["Dataset", "dataset"]
+
+_WINDOW = 16384  # positions
+
+
+# ---- files -------------------------------------------------------------------------------------------------------------
+
+
+class _Source:
+    """Fields whose samples are rows of arrays, mapped where the format allows."""
+
+    def __init__(self, path: str, fields: Dict[str, Any], chunk: int = 1) -> None:
+        counts = {name: len(field) for name, field in fields.items()}
+        if len(set(counts.values())) != 1 or 0 in counts.values():
+            raise ValueError(f"data file '{path}': its fields need the same number of samples, and have {counts or 'none'}")
+        self.fields = fields
+        row = sum(int(np.prod(field.shape[1:], dtype=np.int64)) * field.dtype.itemsize for field in fields.values())
+        self.extent = Extent(next(iter(counts.values())), row, min(chunk, next(iter(counts.values()))))
+
+    def take(self, samples: List[int]) -> Any:
+        rows = {name: np.ascontiguousarray(field[np.asarray(samples, dtype=np.int64)]) for name, field in self.fields.items()}
+        return rows if len(rows) > 1 else next(iter(rows.values()))
+
+
+class _Blocks:
+    """A data set of HDF5 that is packed: blocks of rows are read by h5py, and the last ones are kept."""
+
+    def __init__(self, path: str, name: str, field: Any, memory: int) -> None:
+        self.shape, self.dtype = field.shape, field.dtype.newbyteorder("=")
+        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        self.block = min(field.chunks[0] if field.chunks else max((256 << 10) // max(row, 1), 1), max(self.shape[0], 1))
+        self._path, self._name = path, name
+        self._kept = max(memory // max(row * self.block, 1), 1)
+        self._file: Any = None
+        self._process = 0
+        self._blocks: "collections.OrderedDict[int, Any]" = collections.OrderedDict()
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, samples: Any) -> Any:
+        out = np.empty((len(samples), *self.shape[1:]), self.dtype)
+        numbers = samples // self.block
+        for number in np.unique(numbers).tolist():
+            chosen = numbers == number
+            out[chosen] = self._rows(number)[samples[chosen] - number * self.block]
+        return out
+
+    def _rows(self, number: int) -> Any:
+        if number in self._blocks:
+            self._blocks.move_to_end(number)
+            return self._blocks[number]
+        if self._process != os.getpid():  # the worker of a DataLoader cannot use the file of its parent
+            self._file, self._process = _h5py().File(self._path, "r"), os.getpid()
+        begin = number * self.block
+        try:
+            rows = self._file[self._name][begin : begin + self.block]
+        except OSError as error:
+            raise ValueError(f"data file '{self._path}': field '{self._name}', samples {begin} to "
+                             f"{min(begin + self.block, len(self)) - 1}: {error}") from error
+        self._blocks[number] = rows
+        while len(self._blocks) > self._kept:
+            self._blocks.popitem(last=False)
+        return rows
+
+
+class _Tar:
+    """Members grouped by name, as in WebDataset: a sample is a dict from field to bytes."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._samples = path, []  # type: Tuple[str, List[Dict[str, Tuple[int, int]]]]
+        last = None
+        with tarfile.open(path, "r:") as archive:
+            for member in archive:
+                folder, _, name = member.name.rpartition("/")
+                base, point, field = name.partition(".")
+                if not member.isfile() or not base or not point:
+                    continue
+                if (folder, base) != last:
+                    self._samples.append({})
+                last = folder, base
+                self._samples[-1][field] = member.offset_data, member.size
+        if not self._samples:
+            raise ValueError(f"data file '{path}' holds no files of the form NAME.FIELD")
+        self.extent = Extent(len(self._samples), os.path.getsize(path) // len(self._samples))
+
+    def take(self, samples: List[int]) -> Any:
+        with open(self._path, "rb") as file:
+            return [{field: os.pread(file.fileno(), size, offset) for field, (offset, size) in self._samples[sample].items()} for sample in samples]
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise RuntimeError("ranktune.dataset() reads HDF5 by h5py, which this Python does not have (Debian: python3-h5py)") from None
+    return h5py
+
+
+def _open_hdf5(path: str, group: str, memory: int) -> _Source:
+    fields: Dict[str, Any] = {}
+    chunk = 1
+    h5py = _h5py()
+    with h5py.File(path, "r") as file:
+        if group and group not in file:
+            raise ValueError(f"data file '{path}' has no group '{group}'")
+        where = file[group] if group else file
+        for name, field in where.items():
+            if not isinstance(field, h5py.Dataset):
+                continue
+            offset = field.id.get_offset() if field.chunks is None and field.external is None else None
+            if not field.shape or field.dtype.kind not in "biuf":
+                raise ValueError(f"data file '{path}': field '{name}' holds no numbers, or no samples")
+            if offset is not None and field.dtype.isnative:
+                fields[name] = np.asarray(np.memmap(path, field.dtype, "r", offset, field.shape))
+            else:
+                fields[name] = _Blocks(path, field.name, field, memory)
+                chunk = max(chunk, fields[name].block)
+        if not fields:
+            raise ValueError(f"data file '{path}' has no data sets in '{group or '/'}'; set group to one of {', '.join(where)}")
+    return _Source(path, fields, chunk)
+
+
+def _open_safetensors(path: str) -> _Source:
+    types = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "U16": "<u2", "I32": "<i4", "U32": "<u4", "I64": "<i8", "U64": "<u8",
+             "F16": "<f2", "F32": "<f4", "F64": "<f8"}
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > os.path.getsize(path):
+            raise ValueError(f"data file '{path}' has no header of safetensors, or is cut off")
+        header = json.loads(file.read(length))
+    chunk = int(header.pop("__metadata__", {}).get("ranktune.chunk_samples", 1))
+    fields = {}
+    for name, entry in header.items():
+        if entry["dtype"] not in types:
+            raise ValueError(f"data file '{path}': tensor '{name}' has the type {entry['dtype']}, which NumPy does not know")
+        fields[name] = np.asarray(np.memmap(path, types[entry["dtype"]], "r", 8 + length + entry["data_offsets"][0], tuple(entry["shape"])))
+    return _Source(path, fields, chunk)
+
+
+def _open_numbers(path: str, dtype: Optional[str], shape: Optional[Sequence[int]], tokens: int) -> _Source:
+    index = os.path.splitext(path)[0] + ".idx"
+    if tokens and os.path.exists(index):
+        with open(index, "rb") as file:
+            head = file.read(34)
+        if head[:9] != b"MMIDIDX\0\0" or not 1 <= head[17] <= 8:
+            raise ValueError(f"data file '{index}' is no index of Megatron (MMIDIDX, version 1)")
+        dtype = ("u1", "i1", "<i2", "<i4", "<i8", "<f8", "<f4", "<u2")[head[17] - 1]
+    if dtype is None or not (shape or tokens):
+        raise ValueError(f"data file '{path}': the format is unknown; .npy, .safetensors, .h5, .hdf5 and .tar are read; raw numbers need "
+                         "dtype=\"float32\" and shape=(...), tokens dtype=\"uint16\" (or Megatron's .idx) and tokens=N")
+    row = tuple(shape or (tokens,))
+    size, row_bytes = os.path.getsize(path), int(np.prod(row)) * np.dtype(dtype).itemsize
+    if size < row_bytes or (shape and size % row_bytes != 0):
+        raise ValueError(f"data file '{path}' has {size} bytes, no multiple of a sample's {row_bytes}: check dtype and shape")
+    return _Source(path, {"tokens" if tokens else "x": np.asarray(np.memmap(path, dtype, "r", 0, (size // row_bytes, *row)))})
+
+
+def _open(path: str, **options: Any) -> Any:
+    try:
+        return _open_file(path, **options)
+    except (ValueError, KeyError, IndexError, TypeError, tarfile.TarError) as error:
+        text = str(error) if path in str(error) else f"data file '{path}' is damaged, or something else than its name says: {error}"
+        raise ValueError(text) from error
+
+
+def _open_file(path: str, dtype: Optional[str] = None, shape: Optional[Sequence[int]] = None, tokens: int = 0, group: str = "",
+               memory: int = 1 << 30) -> Any:
+    ending = os.path.splitext(path)[1]
+    if ending == ".tar":
+        return _Tar(path)
+    if np is None:
+        raise RuntimeError(f"ranktune.dataset('{path}') needs NumPy, which this Python does not have (Debian: python3-numpy)")
+    if ending == ".npy":
+        return _Source(path, {"x": np.asarray(np.load(path, mmap_mode="r"))})
+    if ending == ".safetensors":
+        return _open_safetensors(path)
+    if ending in (".h5", ".hdf5", ".hdf"):
+        return _open_hdf5(path, group, memory)
+    return _open_numbers(path, dtype, shape, tokens)
+
+
+# ---- batches -----------------------------------------------------------------------------------------------------------
+
+
+def _bytes(value: Any) -> int:
+    """1 << 30, or "1GiB"."""
+    units = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
+    if isinstance(value, str) and value[-3:] in units and value[:-3].strip().isdecimal():
+        return int(value[:-3]) << units[value[-3:]]
+    if isinstance(value, int) and value > 0:
+        return value
+    raise ValueError(f"shuffle_memory is {value!r}, not a number of bytes or a text like \"512MiB\"")
+
+
+_OPTIONS = ("dtype", "shape", "tokens", "group", "shuffle", "shuffle_memory", "drop_last", "mix")
+
+
+def _entry(data: Any) -> Dict[str, Any]:
+    """Path and options of what [data] of the study names, or of a path."""
+    if not isinstance(data, (str, os.PathLike)):
+        return {"mix": list(data)}
+    text = os.fspath(data)
+    named = json.loads(os.environ.get("RANKTUNE_DATA") or "{}")
+    if text in named:
+        unknown = set(named[text]) - {"path", *_OPTIONS}
+        if unknown:
+            raise ValueError(f"RANKTUNE_DATA: '{text}' has the unknown option '{sorted(unknown)[0]}'; known are path, {', '.join(_OPTIONS)}")
+        return dict(named[text])
+    if not os.path.exists(text):
+        names = f"; the study's [data] has {', '.join(named)}" if named else ""
+        raise FileNotFoundError(f"ranktune.dataset(): there is no file '{os.path.abspath(text)}'{names}")
+    return {"path": text}
+
+
+class Dataset:
+    """This rank's share of an iteration's batches, at each iteration over it. See dataset()."""
+
+    def __init__(self, name: str, files: List[Dict[str, Any]], mix: Optional[List[Tuple[float, int]]], batch: int, per_iteration: Optional[int],
+                 shuffle: Optional[str], memory: int, drop_last: bool, ahead: int) -> None:
+        context = ranktune.context()
+        self.name, self.batch, self.drop_last, self.ahead = name, batch, drop_last, ahead
+        self.rank, self.ranks = context.rank, context.world_size
+        self._seed, self._trial = context.seed, context.trial or 0
+        self._files = files
+        self._sources = [_open(**file) for file in files]
+        self._shapes = [order_shape(source.extent, shuffle, memory) for source in self._sources]
+        if mix is not None and per_iteration is None:
+            raise ValueError("ranktune.dataset(): a mixture has no end: say per_iteration=N")
+        self.per_iteration = per_iteration if per_iteration is not None else self._shapes[0].samples
+        if batch < 1 or self.per_iteration < 1 or ahead < 1:
+            raise ValueError("ranktune.dataset(): batch, per_iteration and ahead have to be at least 1")
+        self._mixture = None if mix is None else Mixture([(shape, *part) for shape, part in zip(self._shapes, mix)], self._seed, self._trial)
+        self._order: Tuple[int, Optional[Order]] = (-1, None)
+        self._window: Tuple[range, List[int]] = (range(0), [])
+        self._lock = threading.Lock()
+        self.data_wait = 0.0  # seconds in next(), since the last report
+        self.consumed = 0  # samples over all ranks, since the last report
+        self._told = False
+
+    def __len__(self) -> int:
+        """Batches of an iteration: the same on all ranks."""
+        whole, rest = divmod(self.per_iteration, self.batch)
+        return whole + (0 if self.drop_last or rest < self.ranks else 1)
+
+    def __iter__(self) -> Iterator[Any]:
+        begin = ranktune.context().iteration * self.per_iteration
+        with concurrent.futures.ThreadPoolExecutor(1, "ranktune-data") as threads:
+            ahead = collections.deque(threads.submit(self._make, begin, number) for number in range(min(self.ahead, len(self))))
+            try:
+                for number in range(len(self)):
+                    start = time.monotonic()
+                    batch = ahead.popleft().result()
+                    self.data_wait += time.monotonic() - start
+                    self.consumed += self._end(number) - number * self.batch
+                    if number + self.ahead < len(self):
+                        ahead.append(threads.submit(self._make, begin, number + self.ahead))
+                    yield batch
+            finally:
+                for future in ahead:
+                    future.cancel()
+
+    def torch(self) -> Any:
+        """The same as an IterableDataset of tensors, for DataLoader(..., batch_size=None, num_workers=N): worker w of k makes
+        the batches w, w + k, ..., so that the number of workers changes nothing."""
+        return _torch_dataset(self)
+
+    def _end(self, number: int) -> int:
+        return min((number + 1) * self.batch, self.per_iteration)
+
+    def _make(self, begin: int, number: int) -> Any:
+        """Batch `number` of the iteration that begins at position `begin`."""
+        first, end = begin + number * self.batch, begin + self._end(number)
+        positions = range(first + (self.rank - first) % self.ranks, end, self.ranks)
+        if self._mixture is None:
+            return self._sources[0].take(self._samples(positions))
+        with self._lock:
+            places = [self._mixture(position) for position in positions]
+        chosen = [[i for i, place in enumerate(places) if place[0] == number] for number in range(len(self._sources))]
+        parts = [(at, self._sources[number].take([places[i][2] for i in at])) for number, at in enumerate(chosen) if at]
+        if isinstance(parts[0][1], dict):
+            return {name: _joined([(at, part[name]) for at, part in parts], len(places)) for name in parts[0][1]}
+        return _joined(parts, len(places))
+
+    def _samples(self, positions: range) -> List[int]:
+        """In an order without mixtures. Windows of it are made at once, which NumPy does in less time."""
+        samples: List[int] = []
+        with self._lock:
+            while len(samples) < len(positions):
+                position = positions[len(samples)]
+                if position not in self._window[0]:
+                    begin = position // _WINDOW * _WINDOW
+                    window = range(begin + (self.rank - begin) % self.ranks, begin + _WINDOW, self.ranks)
+                    self._window = window, self._ordered(window)
+                first = self._window[0].index(position)
+                samples += self._window[1][first : first + len(positions) - len(samples)]
+        return samples
+
+    def _ordered(self, positions: range) -> List[int]:
+        samples: List[int] = []
+        count = self._shapes[0].samples
+        while len(samples) < len(positions):
+            rest = positions[len(samples):]
+            epoch = rest[0] // count
+            if self._order[0] != epoch:
+                self._order = epoch, Order(self._shapes[0], self._seed, self._trial, epoch)
+            assert self._order[1] is not None
+            own = range(rest.start, min(rest.stop, (epoch + 1) * count), self.ranks)
+            samples += self._order[1].many(range(own.start - epoch * count, own.stop - epoch * count, self.ranks))
+        return samples
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**vars(self), "_lock": None, "_sources": None}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """In another process, which maps the files anew."""
+        vars(self).update(state, _lock=threading.Lock(), _sources=[_open(**file) for file in state["_files"]])
+
+    def _reported(self) -> Tuple[float, str]:
+        """What the iteration that ends waited for data, and what is wrong with its number of samples."""
+        expected = len(self) * self.batch if self.drop_last else self._end(len(self) - 1)
+        wrong = ""
+        if self.consumed not in (0, expected) and not self._told:
+            self._told = True
+            wrong = (f"ranktune.dataset({self.name!r}): this iteration took {self.consumed:,} samples, and per_iteration is "
+                     f"{self.per_iteration:,}: samples are left out or repeated; say per_iteration={self.consumed}")
+        waited, self.data_wait, self.consumed = self.data_wait, 0.0, 0
+        return waited, wrong
+
+
+def _joined(parts: List[Tuple[List[int], Any]], count: int) -> Any:
+    """One batch of parts of several sources, each with its places."""
+    if isinstance(parts[0][1], list):
+        batch = [None] * count
+        for at, part in parts:
+            for i, sample in zip(at, part):
+                batch[i] = sample
+        return batch
+    whole = np.empty((count, *parts[0][1].shape[1:]), parts[0][1].dtype)
+    for at, part in parts:
+        whole[at] = part
+    return whole
+
+
+def _torch_dataset(data: Dataset, iteration: Optional[int] = None) -> Any:
+    """`iteration`: of the process that made it, if this is another one that was not forked."""
+    import torch
+    from torch.utils.data import IterableDataset, get_worker_info
+
+    wider = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}  # that every PyTorch has
+
+    def tensors(batch: Any) -> Any:
+        if isinstance(batch, dict):
+            return {name: tensors(rows) for name, rows in batch.items()}
+        return batch if isinstance(batch, list) else torch.from_numpy(batch.astype(wider.get(batch.dtype.name, batch.dtype), copy=False))
+
+    class Tensors(IterableDataset):  # type: ignore[misc, type-arg]
+        def __init__(self) -> None:
+            self._passes = 0  # in a worker that is kept
+
+        def __reduce__(self) -> Any:
+            return _torch_dataset, (data, ranktune.context().iteration)
+
+        def __len__(self) -> int:
+            return len(data)
+
+        def __iter__(self) -> Iterator[Any]:
+            info = get_worker_info()
+            if info is None:
+                yield from map(tensors, data)
+                return
+            data._lock = threading.Lock()  # a thread of the parent may have held the other one
+            now = (ranktune.context().iteration if iteration is None else iteration) + self._passes
+            self._passes += 1
+            for number in range(info.id, len(data), info.num_workers):
+                yield tensors(data._make(now * data.per_iteration, number))
+
+    return Tensors()
+
+
+_datasets: List[Dataset] = []
+
+
+def _on_report() -> Dict[str, float]:
+    """Called by ranktune.report(): the metric data_wait, if a dataset was iterated."""
+    used = [data for data in _datasets if data.consumed > 0]
+    results = [data._reported() for data in used]
+    for _, wrong in results:
+        if wrong and ranktune.context().rank == 0:
+            print(wrong, file=sys.stderr, flush=True)
+    return {"data_wait": sum(waited for waited, _ in results)} if used else {}
+
+
+def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuffle: Optional[str] = None, shuffle_memory: Any = None,
+            drop_last: Optional[bool] = None, ahead: int = 2, dtype: Optional[str] = None, shape: Optional[Sequence[int]] = None,
+            tokens: Optional[int] = None, group: Optional[str] = None) -> Dataset:
+    """Batches of this rank's share, from where the trial stands: sample iteration * per_iteration on.
+
+    data           -- a name of the study's [data], a path, or a mixture: a list of {"source": name or path, "weight": 0.3,
+                      "from": position}. Files: .npy, .safetensors, .h5, .tar, tokens and raw numbers
+    batch          -- samples of a global batch, over all ranks: positions r, r + R, ... of it are those of rank r of R
+    per_iteration  -- samples between two reports (all samples of the file). Ranks get equally many batches
+    shuffle        -- "full", "lanes" (chunks in random order, many of them open at once) or "none"; None: by the file
+    shuffle_memory -- bytes, or "1GiB": of decoded chunks, and of open lanes
+    drop_last      -- leave out a last batch with fewer samples
+    ahead          -- batches that a thread prepares
+    dtype, shape   -- of a sample of raw numbers
+    tokens         -- of a sample of a token file (.bin), with dtype or Megatron's .idx
+    group          -- of an HDF5 file: its data sets are the fields
+
+    A batch is an array, a dict of arrays if the file has several fields, and a list of dicts of bytes for a .tar.
+    """
+    given = dict(shuffle=shuffle, shuffle_memory=shuffle_memory, drop_last=drop_last, dtype=dtype, shape=shape, tokens=tokens, group=group)
+    entry = {**_entry(data), **{name: value for name, value in given.items() if value is not None}}
+    if entry.get("shuffle") not in (None, "full", "lanes", "none"):
+        raise ValueError(f"ranktune.dataset(): shuffle is {entry['shuffle']!r}, not \"full\", \"lanes\" or \"none\"")
+    memory = _bytes(entry.get("shuffle_memory", 1 << 30))
+    mix = entry.get("mix")
+    for part in mix or []:
+        if "source" not in part or set(part) - {"source", "weight", "from"}:
+            raise ValueError(f"ranktune.dataset(): a part of a mixture has source, weight and from, not {', '.join(part)}")
+    parts = [entry] if mix is None else [{**entry, **_entry(part["source"])} for part in mix]
+    if any("path" not in part for part in parts):
+        raise ValueError("ranktune.dataset(): the source of a mixture is a file, not another mixture")
+    files = [{"memory": memory, **{option: part[option] for option in ("path", "dtype", "shape", "tokens", "group") if option in part}} for part in parts]
+    weights = None if mix is None else [(float(part.get("weight", 1.0)), int(part.get("from", 0))) for part in mix]
+    name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "mixture"
+    made = Dataset(name, files, weights, batch, per_iteration, entry.get("shuffle"), memory, bool(entry.get("drop_last", False)), ahead)
+    _datasets.append(made)
+    return made
+
+
+ranktune._hooks.append(_on_report)
