@@ -26,6 +26,7 @@
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/builtin.hpp"
+#include "trainables/program/row_table.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -59,6 +60,7 @@ study::PathChecks path_checks(const CommandCheck& command) {
                                ? storage::content_text(storage::posix_file_system(), path)
                                : std::string();
                 },
+            .columns = [](const std::string& path) { return trainables::RowTable(path).columns(); },
             .command = std::move(missing)};
 }
 
