@@ -221,9 +221,7 @@ class App {
     static void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides,
                                 const char* output = "Study directory (default: ./<study.name>)") {
         add_overrides(verb, overrides);
-        verb->add_option("-o,--output", run.directory, output)
-            ->type_name("DIR")
-            ->check(no_empty_path());
+        verb->add_option("-o,--output", run.directory, output)->type_name("DIR")->check(no_empty_path());
         verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
             ->type_name("N")
             ->transform(whole_number(1, "a number of workers, 1 at least"));
@@ -268,9 +266,10 @@ class App {
     void add_map() {
         auto* verb = app_.add_subcommand("map", "Run a command once for each row of a table, a grid or an array");
         verb->footer(map_footer);
-        auto* input = verb->add_option("-i,--input", map_.input, "A CSV file: each row is a task, {column} a placeholder")
-                          ->type_name("FILE")
-                          ->check(no_empty_path());
+        auto* input =
+            verb->add_option("-i,--input", map_.input, "A CSV file: each row is a task, {column} a placeholder")
+                ->type_name("FILE")
+                ->check(no_empty_path());
         auto* grid = verb->add_option("-g,--grid", map_.grid, "All combinations: 'lr=[0.1,0.01]' 'seed=range(100)'")
                          ->type_name("NAME=VALUES")
                          ->excludes(input);

@@ -19,8 +19,9 @@ namespace ranktune::study {
 /// or `--no-amp`.
 enum class Flags : std::uint8_t { off, set, both };
 
-/// `result`: what becomes the only report of a program that ends: the last number on its standard output, its exit code,
-/// or that it has succeeded: exit code 0 (others fail the trial), and the values of a JSON object on its last line.
+/// `result`: what becomes the only report of a program that ends: the last number on its standard output, its exit
+/// code, or that it has succeeded: exit code 0 (others fail the trial), and the values of a JSON object on its last
+/// line.
 enum class PrintedResult : std::uint8_t { none, last_number, exit_code, success };
 
 /// [trainable] with `command`: a program of the user, one process per rank. See docs/reference/program-protocol.md.

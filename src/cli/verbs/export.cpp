@@ -12,11 +12,11 @@
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/export/export.hpp"
-#include "trainables/program/row_table.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/history.hpp"
 #include "report/view/load.hpp"
+#include "trainables/program/row_table.hpp"
 
 namespace ranktune::cli {
 namespace {

@@ -87,14 +87,15 @@ std::string array_space(const ArrayNumbers& array) {
     return fmt::format("{} = [{}]\n", array_id, list);
 }
 
-/// What Slurm sets for the tasks of an array. Its job is the study, which outlives jobs: a number of it is made from the
-/// study's name and folder.
+/// What Slurm sets for the tasks of an array. Its job is the study, which outlives jobs: a number of it is made from
+/// the study's name and folder.
 std::string array_environment(const ArrayNumbers& array, const std::string& name) {
     constexpr std::uint64_t numbers_of_jobs = 1'000'000'000;
     const std::uint64_t job = base::digest_of(fs::absolute(name).lexically_normal().string()) % numbers_of_jobs;
-    return fmt::format("env = {{ {0} = \"{{{0}}}\", SLURM_ARRAY_TASK_MIN = \"{1}\", SLURM_ARRAY_TASK_MAX = \"{2}\", "
-                       "SLURM_ARRAY_TASK_STEP = \"{3}\", SLURM_ARRAY_TASK_COUNT = \"{4}\", SLURM_ARRAY_JOB_ID = \"{5}\" }}\n",
-                       array_id, array.numbers.front(), array.numbers.back(), array.step, array.numbers.size(), job);
+    return fmt::format(
+        "env = {{ {0} = \"{{{0}}}\", SLURM_ARRAY_TASK_MIN = \"{1}\", SLURM_ARRAY_TASK_MAX = \"{2}\", "
+        "SLURM_ARRAY_TASK_STEP = \"{3}\", SLURM_ARRAY_TASK_COUNT = \"{4}\", SLURM_ARRAY_JOB_ID = \"{5}\" }}\n",
+        array_id, array.numbers.front(), array.numbers.back(), array.step, array.numbers.size(), job);
 }
 
 bool is_placeholder(std::string_view name) {
@@ -132,8 +133,13 @@ std::string with_braces(std::string_view text) {
 std::string command_lines(const std::vector<std::string>& command) {
     const bool shell = command.size() == 1 && command[0].find_first_of(" \t\n") != std::string::npos;
     const std::string text = with_braces(shell ? command[0] : study::shell_text(command));
-    return "command = " + study::text_of(text) + "\n" +
-           (shell ? "shell = true\n" : "");
+    return "command = " + study::text_of(text) + "\n" + (shell ? "shell = true\n" : "");
+}
+
+std::size_t rows_of(const std::string& path) try {
+    return trainables::RowTable(path).rows();
+} catch (const base::Error& error) {
+    throw base::UsageError(error.what());
 }
 
 bool asks_for_ranks(const MapArguments& arguments) {
@@ -202,9 +208,8 @@ std::string map_study(const MapArguments& arguments, const std::string& name) {
     std::uint32_t at_once = 0;
     if (!arguments.input.empty()) {
         const std::string path = fs::absolute(arguments.input).lexically_normal().string();
-        const trainables::RowTable table(path);
         trainable += "table = " + study::text_of(path) + "\n";
-        space = fmt::format("{} = \"randint(0, {})\"\n", study::row_parameter, table.rows());
+        space = fmt::format("{} = \"randint(0, {})\"\n", study::row_parameter, rows_of(path));
     } else if (!arguments.array.empty()) {
         const ArrayNumbers array = array_numbers(arguments.array);
         space = array_space(array);
@@ -226,16 +231,19 @@ std::string map_study(const MapArguments& arguments, const std::string& name) {
 int map(const MapArguments& arguments, const Invocation& invocation) {
     std::string name = arguments.run.directory.empty() ? "map" : arguments.run.directory;
     while (name.size() > 1 && name.ends_with('/')) name.pop_back();
-    const int sources = (arguments.input.empty() ? 0 : 1) + (arguments.grid.empty() ? 0 : 1) +
-                        (arguments.array.empty() ? 0 : 1);
+    const int sources =
+        (arguments.input.empty() ? 0 : 1) + (arguments.grid.empty() ? 0 : 1) + (arguments.array.empty() ? 0 : 1);
     if (sources != 1)
-        throw base::UsageError("map: what to go through? One of --input TABLE.csv, --grid NAME=VALUES ... and --array "
-                               "1-100, then -- and the command");
+        throw base::UsageError(
+            "map: what to go through? One of --input TABLE.csv, --grid NAME=VALUES ... and --array "
+            "1-100, then -- and the command");
     if (arguments.command.empty())
-        throw base::UsageError("map: which command? It stands behind `--`, as in ranktune map --input table.csv -- ./sim "
-                               "--x={x}");
+        throw base::UsageError(
+            "map: which command? It stands behind `--`, as in ranktune map --input table.csv -- ./sim "
+            "--x={x}");
     if (const std::string last = fs::path(name).filename().string(); !study::is_study_name(last))
-        throw base::UsageError("-o " + name + ": '" + last + "' cannot name a study: letters, digits, '_', '-' and '.'");
+        throw base::UsageError("-o " + name + ": '" + last +
+                               "' cannot name a study: letters, digits, '_', '-' and '.'");
     const std::string file = name + ".toml";
     const bool begun = !arguments.run.fresh && storage::has_journal(storage::posix_file_system(), name);
     write_study(file, map_study(arguments, name), begun);

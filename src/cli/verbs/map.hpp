@@ -22,8 +22,7 @@ struct MapArguments {
     RunArguments run;    ///< `directory` names the study and its file; `overrides`, `local`, ... as for `run`
 };
 
-/// The text of the study file. Throws base::UsageError for rows that cannot be read, and base::FormatError for a table
-/// that cannot. `name`: of the study.
+/// The text of the study file. Throws base::UsageError for rows that cannot be read. `name`: of the study.
 [[nodiscard]] std::string map_study(const MapArguments& arguments, const std::string& name);
 
 /// The numbers that `sbatch --array` means, in order, and how many may run at a time (0: all). Throws base::UsageError.

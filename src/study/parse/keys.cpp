@@ -73,10 +73,12 @@ constexpr KeyRow all_keys[] = {
         "A line that the program prints and that matches is a report: group 1 is the metric, or each named group, "
         "`(?P<loss>...)`, one."),
     own("trainable.result", may, "`\"last-number\"`, `\"exit-code\"`, `\"success\"`", "none",
-        "The only report, at the end: the last number printed; the exit code; or values of a JSON line, where other codes "
+        "The only report, at the end: the last number printed; the exit code; or values of a JSON line, where other "
+        "codes "
         "than 0 fail."),
     own("trainable.table", fixed, "path", "none",
-        "A CSV file: row `row`, a hyper-parameter from 0 on, is the trial's configuration. Its columns are placeholders."),
+        "A CSV file: row `row`, a hyper-parameter from 0 on, is the trial's configuration. Its columns are "
+        "placeholders."),
     own("trainable.directory", may, "path", "of the study file",
         "Working directory of the program. `{trial}` and `{folder}` in it make one for each trial."),
     own("trainable.cwd", fixed, "`\"trial\"`", "none",
@@ -86,8 +88,8 @@ constexpr KeyRow all_keys[] = {
                                   "The program can save its state, so trials may pause. With false, a trial starts "
                                   "only if all of it fits into the job."),
     own("trainable.env", fixed, "table", "empty",
-        "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written, over all others. `{trial}` and "
-        "`{folder}` are filled in; `{{trial}}` means `{trial}`."),
+        "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written, over all others. `{trial}`, "
+        "`{folder}` and, alone, a hyper-parameter's `{name}` are filled in."),
     own("trainable.keep_env", fixed, "list of strings", "[]",
         "Variables of MPI, its launcher or Slurm that the program gets, too. `\"SLURM_*\"` matches a prefix."),
     of<&ProgramSpec::launcher_variables>("trainable.launcher_variables", fixed, {},

@@ -177,7 +177,8 @@ std::optional<std::vector<std::string>> columns_of(const ParseContext& context) 
         const auto& parameters = context.spec.space.parameters();
         const auto row = std::ranges::find(parameters, row_parameter, &space::Parameter::name);
         if (row == parameters.end())
-            context.mistakes.value(node, key, "needs a hyper-parameter row in [space], as in row = \"randint(0, 100)\"");
+            context.mistakes.value(node, key,
+                                   "needs a hyper-parameter row in [space], as in row = \"randint(0, 100)\"");
     }
     if (!context.paths.columns) return std::nullopt;
     try {

@@ -246,8 +246,8 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
     for (const auto& [name, value] : program.env) {
         const bool braces = value.starts_with('{') && value.ends_with('}') && value.size() > 2;
         const auto* filling = braces ? facts.configuration.find(value.substr(1, value.size() - 2)) : nullptr;
-        out.set(name, filling != nullptr ? filling->text()
-                                         : study::fill_in_trial(value, facts.trial, facts.trial_folder));
+        out.set(name,
+                filling != nullptr ? filling->text() : study::fill_in_trial(value, facts.trial, facts.trial_folder));
     }
     return out.take();
 }
