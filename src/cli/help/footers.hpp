@@ -47,8 +47,8 @@ inline constexpr const char* map_footer = R"(Examples:
   ranktune map --input table.csv -- './sim {x} | gzip > {x}.gz'
                                          one word with blanks: for a shell
 
-The same line goes on after a kill. Results: map/results.csv, one line for each task.
-In a job: the line behind srun, or --write and then ranktune submit map.toml.)";
+The same line goes on after a kill. Results: map/results.csv, a line for each
+task. In a job: this line behind srun; or --write, then submit map.toml.)";
 
 inline constexpr const char* submit_footer = R"(Examples:
   ranktune submit digits.toml --time 1:00:00        one node, 4 workers
