@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view first_line = "# Written by `ranktune map`: a task for each point of [space].\n";
+constexpr std::string_view map_header = "# Written by `ranktune map`: a task for each point of [space].\n";
 constexpr const char* array_id = "SLURM_ARRAY_TASK_ID";
 constexpr std::size_t most_array_tasks = 1'000'000;
 
@@ -151,12 +151,12 @@ bool asks_for_ranks(const MapArguments& arguments) {
 
 /// Written by one of the ranks, or by several at once, with the same text. Nobody misses the file of a study that has
 /// not begun.
-void write_study(const std::string& file, const std::string& text, bool begun) {
+void write_map_file(const std::string& file, const std::string& text, bool begun) {
     std::error_code error;
     if (fs::exists(file, error)) {
         const std::string before = text_of(file, "cannot read the study file");
         if (before == text) return;
-        if (begun || !before.starts_with(first_line))
+        if (begun || !before.starts_with(map_header))
             throw base::UsageError("'" + file + "' exists and says something else: these rows and this command are " +
                                    "another study; give it another name (-o NAME), or replace the old one (--fresh)");
     }
@@ -219,7 +219,7 @@ std::string map_study(const MapArguments& arguments, const std::string& name) {
         space = grid_space(arguments.grid);
     }
     std::string text = fmt::format("{}[study]\nname = {}\nmetric = \"exit_code\"\nmode = \"min\"\nmax_iterations = 1\n",
-                                   first_line, study::text_of(fs::path(name).filename().string()));
+                                   map_header, study::text_of(fs::path(name).filename().string()));
     if (at_once > 0) text += fmt::format("max_concurrent = {}\n", at_once);
     text += "\n[trainable]\n" + trainable + "\n[space]\n" + space +
             "\n[searcher]\ntype = \"grid\"\n\n[scheduler]\ntype = \"fifo\"\n";
@@ -246,7 +246,7 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
                                "' cannot name a study: letters, digits, '_', '-' and '.'");
     const std::string file = name + ".toml";
     const bool begun = !arguments.run.fresh && storage::has_journal(storage::posix_file_system(), name);
-    write_study(file, map_study(arguments, name), begun);
+    write_map_file(file, map_study(arguments, name), begun);
     if (arguments.write) {
         std::cout << fmt::format("wrote {}. To run it: ranktune run {}, or ranktune submit {} --time 1:00:00\n", file,
                                  file, file);
