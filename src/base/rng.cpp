@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "base/below.hpp"
+
 namespace ranktune::base {
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
@@ -43,17 +45,7 @@ double RngStream::uniform_open() { return (static_cast<double>((*this)() >> 12) 
 
 std::uint64_t RngStream::below(std::uint64_t bound) {
     assert(bound > 0);
-    __extension__ using Wide = unsigned __int128;
-    Wide product = static_cast<Wide>((*this)()) * bound;
-    auto low = static_cast<std::uint64_t>(product);
-    if (low < bound) {
-        const std::uint64_t threshold = (0 - bound) % bound;
-        while (low < threshold) {
-            product = static_cast<Wide>((*this)()) * bound;
-            low = static_cast<std::uint64_t>(product);
-        }
-    }
-    return static_cast<std::uint64_t>(product >> 64);
+    return uniform_below(bound, *this);
 }
 
 double RngStream::normal() { return inverse_normal(uniform_open()); }

@@ -20,12 +20,6 @@ namespace ranktune::data {
 
 namespace {
 
-std::string_view safetensors_name(ElementType type) {
-    constexpr std::string_view names[] = {"I8",  "U8",  "I16", "U16",  "I32", "U32",
-                                          "I64", "U64", "F16", "BF16", "F32", "F64"};
-    return names[static_cast<std::size_t>(type)];
-}
-
 /// A .safetensors file that is being written. Fields follow each other; each has all rows.
 class RowsWriter {
   public:

@@ -20,6 +20,10 @@ using SourcePointer = std::shared_ptr<const Source>;
 [[nodiscard]] SourcePointer open_hdf5(const std::string& path, const SourceOptions& options);
 [[nodiscard]] SourcePointer open_tar(const std::string& path);
 
+/// The types of .safetensors: "F32". Of "BOOL", uint8.
+[[nodiscard]] std::string_view safetensors_name(ElementType type);
+[[nodiscard]] std::optional<ElementType> safetensors_type(std::string_view name);
+
 /// Throws base::FormatError "data file 'PATH': WHAT".
 [[noreturn]] void refuse_file(const std::string& path, const std::string& what);
 

@@ -74,15 +74,19 @@ void Mixture::add_stage(std::uint64_t first) {
     stages_.push_back(std::move(stage));
 }
 
+const Mixture::Stage& Mixture::stage_of(std::uint64_t number) const {
+    return *std::prev(std::ranges::upper_bound(stages_, number, {}, &Stage::first));
+}
+
 /// Makes the table of a period.
 void Mixture::enter(std::uint64_t number) {
-    const auto stage = std::prev(std::ranges::upper_bound(stages_, number, {}, &Stage::first));
+    const Stage& stage = stage_of(number);
     const Permutation order(period, {seed_, trial_, 0, mixture_part + number});
     std::vector<std::uint16_t> met(sources_.size());
     for (std::uint64_t i = 0; i < period; ++i) {
         std::uint64_t at = order(i);
         std::uint16_t source = 0;
-        while (at >= stage->shares[source]) at -= stage->shares[source++];
+        while (at >= stage.shares[source]) at -= stage.shares[source++];
         places_[i] = {source, met[source]++};
     }
     entered_ = number;
@@ -92,8 +96,8 @@ Mixture::Place Mixture::operator()(std::uint64_t position) {
     const std::uint64_t number = position / period;
     if (number != entered_) enter(number);
     const auto [source, earlier] = places_[position % period];
-    const auto stage = std::prev(std::ranges::upper_bound(stages_, number, {}, &Stage::first));
-    const std::uint64_t own = stage->before[source] + (number - stage->first) * stage->shares[source] + earlier;
+    const Stage& stage = stage_of(number);
+    const std::uint64_t own = stage.before[source] + (number - stage.first) * stage.shares[source] + earlier;
     const OrderShape& shape = sources_[source].shape;
     const std::uint64_t epoch = own / shape.samples;
     std::optional<Epoch>& known = epochs_[source];

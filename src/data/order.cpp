@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/below.hpp"
 #include "ranktune/base/rng.hpp"
 
 namespace ranktune::data {
@@ -34,15 +35,6 @@ class Draws {
         const std::uint64_t high = words_[used_ + 1];
         used_ += 2;
         return high << 32 | low;
-    }
-    /// Uniform in 0 .. bound-1, without bias (Lemire 2019).
-    std::uint64_t below(std::uint64_t bound) {
-        __extension__ using Wide = unsigned __int128;
-        Wide product = static_cast<Wide>(next()) * bound;
-        if (static_cast<std::uint64_t>(product) < bound)
-            for (const std::uint64_t floor = (0 - bound) % bound; static_cast<std::uint64_t>(product) < floor;)
-                product = static_cast<Wide>(next()) * bound;
-        return static_cast<std::uint64_t>(product >> 64);
     }
 
   private:
@@ -72,7 +64,8 @@ Permutation::Permutation(std::uint64_t size, const PermutationKey& key) : size_(
     }
     table_.resize(size);
     std::iota(table_.begin(), table_.end(), std::uint32_t{0});
-    for (std::uint64_t i = size; i > 1; --i) std::swap(table_[i - 1], table_[draws.below(i)]);
+    for (std::uint64_t i = size; i > 1; --i)
+        std::swap(table_[i - 1], table_[base::uniform_below(i, [&] { return draws.next(); })]);
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t x) const {

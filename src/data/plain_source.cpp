@@ -62,18 +62,6 @@ std::optional<std::vector<std::size_t>> numpy_shape(const std::string& text) {
     return shape;
 }
 
-std::optional<ElementType> safetensors_type(const std::string& text) {
-    constexpr std::pair<std::string_view, ElementType> names[] = {
-        {"BOOL", ElementType::uint8},  {"U8", ElementType::uint8},      {"I8", ElementType::int8},
-        {"I16", ElementType::int16},   {"U16", ElementType::uint16},    {"I32", ElementType::int32},
-        {"U32", ElementType::uint32},  {"I64", ElementType::int64},     {"U64", ElementType::uint64},
-        {"F16", ElementType::float16}, {"BF16", ElementType::bfloat16}, {"F32", ElementType::float32},
-        {"F64", ElementType::float64}};
-    for (const auto& [name, type] : names)
-        if (text == name) return type;
-    return std::nullopt;
-}
-
 /// One tensor of the header. `data` is where the data begin, `samples` what the others have (0: the first one).
 Placed tensor_of(const std::string& path, const std::string& name, const nlohmann::json& entry, std::uint64_t data,
                  std::uint64_t size, std::uint64_t& samples) {

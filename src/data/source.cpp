@@ -17,34 +17,35 @@ namespace {
 struct Known {
     ElementType type;
     std::string_view name;
+    std::string_view in_safetensors;
     std::size_t size;
 };
-constexpr std::array<Known, 12> known_types{{{ElementType::int8, "int8", 1},
-                                             {ElementType::uint8, "uint8", 1},
-                                             {ElementType::int16, "int16", 2},
-                                             {ElementType::uint16, "uint16", 2},
-                                             {ElementType::int32, "int32", 4},
-                                             {ElementType::uint32, "uint32", 4},
-                                             {ElementType::int64, "int64", 8},
-                                             {ElementType::uint64, "uint64", 8},
-                                             {ElementType::float16, "float16", 2},
-                                             {ElementType::bfloat16, "bfloat16", 2},
-                                             {ElementType::float32, "float32", 4},
-                                             {ElementType::float64, "float64", 8}}};
+constexpr std::array<Known, 12> known_types{{{ElementType::int8, "int8", "I8", 1},
+                                             {ElementType::uint8, "uint8", "U8", 1},
+                                             {ElementType::int16, "int16", "I16", 2},
+                                             {ElementType::uint16, "uint16", "U16", 2},
+                                             {ElementType::int32, "int32", "I32", 4},
+                                             {ElementType::uint32, "uint32", "U32", 4},
+                                             {ElementType::int64, "int64", "I64", 8},
+                                             {ElementType::uint64, "uint64", "U64", 8},
+                                             {ElementType::float16, "float16", "F16", 2},
+                                             {ElementType::bfloat16, "bfloat16", "BF16", 2},
+                                             {ElementType::float32, "float32", "F32", 4},
+                                             {ElementType::float64, "float64", "F64", 8}}};
 
 const Known& known(ElementType type) { return known_types.at(static_cast<std::size_t>(type)); }
+
+constexpr std::string_view read_feather =
+    "python3 -c 'import pandas as p, h5py; d = p.read_feather(\"IN\"); "
+    "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'";
 
 /// How formats that are not read become ones that are.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> conversions{{
     {".parquet",
      "python3 -c 'import pandas as p, h5py; d = p.read_parquet(\"IN\"); "
      "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
-    {".arrow",
-     "python3 -c 'import pandas as p, h5py; d = p.read_feather(\"IN\"); "
-     "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
-    {".feather",
-     "python3 -c 'import pandas as p, h5py; d = p.read_feather(\"IN\"); "
-     "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
+    {".arrow", read_feather},
+    {".feather", read_feather},
     {".tfrecord", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
     {".mdb", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
     {".npz",
@@ -61,6 +62,12 @@ std::size_t size_of(ElementType type) { return known(type).size; }
 std::string_view name(ElementType type) { return known(type).name; }
 std::optional<ElementType> element_type(std::string_view name) {
     const auto found = std::ranges::find(known_types, name, &Known::name);
+    return found == known_types.end() ? std::nullopt : std::optional(found->type);
+}
+std::string_view safetensors_name(ElementType type) { return known(type).in_safetensors; }
+std::optional<ElementType> safetensors_type(std::string_view name) {
+    if (name == "BOOL") return ElementType::uint8;
+    const auto found = std::ranges::find(known_types, name, &Known::in_safetensors);
     return found == known_types.end() ? std::nullopt : std::optional(found->type);
 }
 

@@ -51,6 +51,7 @@ class Mixture {
         std::uint16_t earlier = 0; ///< positions of that source before, in the same period
     };
     void add_stage(std::uint64_t first);
+    [[nodiscard]] const Stage& stage_of(std::uint64_t number) const;
     void enter(std::uint64_t number);
 
     std::vector<MixtureSource> sources_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Order: which sample stands at which position of an epoch. Pure functions of (seed, trial, epoch, position): nothing
-// is saved, and any rank, start or language computes the same. tools/python/ranktune_data.py has them in Python.
+// is saved, and any rank, start or language computes the same. tools/python/ranktune_order.py has them in Python.
 
 #include <array>
 #include <cstdint>
