@@ -11,8 +11,15 @@
 #include <vector>
 
 #include "ranktune/study/objective.hpp"
+#include "ranktune/study/spec.hpp"
 
 namespace ranktune::study {
+
+/// As study files name it; of none: nothing.
+[[nodiscard]] constexpr std::string_view name(PrintedResult result) {
+    constexpr std::string_view names[] = {"", "last-number", "exit-code", "success"};
+    return names[static_cast<std::size_t>(result)];
+}
 
 /// Reads the lines that a program prints. Of a regular expression with named groups, `(?P<loss>...)`, each is a metric;
 /// of one without, group 1 is the metric of the study.

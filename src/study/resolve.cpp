@@ -10,6 +10,7 @@
 #include "study/parse/foreign/foreign_range.hpp"
 #include "study/parse/foreign/foreign_text.hpp"
 #include "study/parse/key_rows.hpp"
+#include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
 
 namespace ranktune::study {
@@ -82,9 +83,7 @@ void write_program(const ProgramSpec& program, Writer& out) {
                  program.flags == Flags::both ? text_of(std::string("both")) : text_of(program.flags != Flags::off));
     }
     if (!program.report.empty()) out.line("report", list_of(program.report));
-    if (program.result == PrintedResult::last_number) out.line("result", "\"last-number\"");
-    if (program.result == PrintedResult::exit_code) out.line("result", "\"exit-code\"");
-    if (program.result == PrintedResult::success) out.line("result", "\"success\"");
+    if (program.result != PrintedResult::none) out.line("result", text_of(std::string(name(program.result))));
     out.line("directory", text_of(program.directory));
     std::string env;
     for (const auto& [name, value] : program.env) env += (env.empty() ? " " : ", ") + name + " = " + text_of(value);

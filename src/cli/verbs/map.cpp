@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -37,12 +38,16 @@ constexpr std::size_t most_array_tasks = 1'000'000;
                            "; write it as for sbatch: 1-1000, 0-15:4, 1,3,5-7, and %50 behind it for 50 at a time");
 }
 
-std::int64_t array_number(const std::string& text, std::string_view word) {
-    std::int64_t number = -1;
+std::optional<std::int64_t> whole_value(std::string_view word) {
+    std::int64_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error != std::errc() || end != word.data() + word.size() || number < 0)
-        refuse_array(text, "'" + std::string(word) + "' is no number from 0");
-    return number;
+    return error == std::errc() && end == word.data() + word.size() ? std::optional(number) : std::nullopt;
+}
+
+std::int64_t array_number(const std::string& text, std::string_view word) {
+    const auto number = whole_value(word);
+    if (!number || *number < 0) refuse_array(text, "'" + std::string(word) + "' is no number from 0");
+    return *number;
 }
 
 /// `range(100)` and `range(1, 100)`, as Python counts; anything else stays as it is.
@@ -52,12 +57,10 @@ std::string grid_values(const std::string& entry, const std::string& given) {
     std::string_view rest = std::string_view(given).substr(6, given.size() - 7);
     while (true) {
         const std::size_t comma = rest.find(',');
-        const std::string_view word = base::trimmed(rest.substr(0, comma));
-        std::int64_t number = 0;
-        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-        if (error != std::errc() || end != word.data() + word.size())
+        const auto number = whole_value(base::trimmed(rest.substr(0, comma)));
+        if (!number)
             throw base::UsageError("--grid " + entry + ": range takes one or two whole numbers, as in seed=range(100)");
-        bounds.push_back(number);
+        bounds.push_back(*number);
         if (comma == std::string_view::npos) break;
         rest = rest.substr(comma + 1);
     }
@@ -231,9 +234,7 @@ std::string map_study(const MapArguments& arguments, const std::string& name) {
 int map(const MapArguments& arguments, const Invocation& invocation) {
     std::string name = arguments.run.directory.empty() ? "map" : arguments.run.directory;
     while (name.size() > 1 && name.ends_with('/')) name.pop_back();
-    const int sources =
-        (arguments.input.empty() ? 0 : 1) + (arguments.grid.empty() ? 0 : 1) + (arguments.array.empty() ? 0 : 1);
-    if (sources != 1)
+    if (arguments.input.empty() && arguments.grid.empty() && arguments.array.empty())
         throw base::UsageError(
             "map: what to go through? One of --input TABLE.csv, --grid NAME=VALUES ... and --array "
             "1-100, then -- and the command");

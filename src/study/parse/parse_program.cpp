@@ -117,9 +117,9 @@ void parse_command(TableReader& table, ProgramSpec& program) {
         program.command = table.string("command").value_or("");
 }
 
-constexpr Word<PrintedResult> results[] = {{"last-number", PrintedResult::last_number},
-                                           {"exit-code", PrintedResult::exit_code},
-                                           {"success", PrintedResult::success}};
+constexpr Word<PrintedResult> results[] = {{name(PrintedResult::last_number), PrintedResult::last_number},
+                                           {name(PrintedResult::exit_code), PrintedResult::exit_code},
+                                           {name(PrintedResult::success), PrintedResult::success}};
 
 /// `report` and `result`: of a program that prints its values.
 void parse_printed(const ParseContext& context, TableReader& table, ProgramSpec& program) {

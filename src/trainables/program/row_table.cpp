@@ -2,25 +2,18 @@
 #include "trainables/program/row_table.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/csv.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
+#include "storage/file_system.hpp"
 
 namespace ranktune::trainables {
 
-RowTable::RowTable(const std::string& path) : path_(path) {
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    text_.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file.is_open() || file.bad())
-        throw base::IoError("cannot read the table", path, std::error_code(errno, std::generic_category()));
+RowTable::RowTable(const std::string& path)
+    : path_(path), text_(storage::read_text(storage::posix_file_system(), path)) {
     base::CsvReader reader(text_);
     const auto wrong = [&](const std::string& what) {
         throw base::FormatError(path + ":" + std::to_string(reader.row_line()) + ": " + what);

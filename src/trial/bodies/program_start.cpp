@@ -345,7 +345,8 @@ trainables::ProgramFacts ProgramBody::facts_of_attempt() {
 /// Collective. The ranks exchange host, devices and ports.
 void ProgramBody::meet(trainables::ProgramFacts& facts) {
     const auto own = static_cast<std::size_t>(group_.rank());
-    const bool needs_port = (leads() && !is_task()) || program().tf_config;
+    // (A task, which has no folder, meets nobody.)
+    const bool needs_port = (leads() && !scratch_.empty()) || program().tf_config;
     const std::uint64_t start = port_start(setting_.program->directory, assignment_.start, own);
     const Introduction mine{setting_.program->host, setting_.devices.devices,
                             needs_port ? free_port(start) : std::uint16_t{0}};
