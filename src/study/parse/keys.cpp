@@ -73,10 +73,12 @@ constexpr KeyRow all_keys[] = {
         "A line that the program prints and that matches is a report: group 1 is the metric, or each named group, "
         "`(?P<loss>...)`, one."),
     own("trainable.result", may, "`\"last-number\"`, `\"exit-code\"`, `\"success\"`", "none",
-        "The only report, at the end: the last number printed; the exit code; or values of a JSON line, where other codes "
+        "The only report, at the end: the last number printed; the exit code; or values of a JSON line, where other "
+        "codes "
         "than 0 fail."),
     own("trainable.table", fixed, "path", "none",
-        "A CSV file: row `row`, a hyper-parameter from 0 on, is the trial's configuration. Its columns are placeholders."),
+        "A CSV file: row `row`, a hyper-parameter from 0 on, is the trial's configuration. Its columns are "
+        "placeholders."),
     own("trainable.directory", may, "path", "of the study file",
         "Working directory of the program. `{trial}` and `{folder}` in it make one for each trial."),
     own("trainable.cwd", fixed, "`\"trial\"`", "none",
@@ -97,6 +99,10 @@ constexpr KeyRow all_keys[] = {
                                 "Set `TF_CONFIG`, for TensorFlow's MultiWorkerMirroredStrategy."),
     of<&ProgramSpec::jax>("trainable.jax", fixed, {},
                           "Set `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`."),
+
+    own("data.NAME", fixed, "path, table", "none",
+        "A file or folder that you name, relative to this file: `{data.NAME}`, `ranktune.dataset(\"NAME\")`, "
+        "`context.data(\"NAME\")`. Table: `path`, `dtype`, `shape`, `tokens`, `group`."),
 
     own("resources.ranks", fixed, "integer >= 1, `\"{parameter}\"`", "1",
         "MPI ranks of a trial. `\"{workers}\"` takes the number from the hyper-parameter `workers`, an integer without "
@@ -269,6 +275,8 @@ constexpr TableInfo all_tables[] = {
     {"trainable", "What is trained: one of `builtin`, `name` and `command`.",
      "[trainable]\ncommand = \"python3 train.py --epochs={iterations} {args}\"\nenv = { OMP_NUM_THREADS = \"4\" }\n"
      "checkpoints = true\n"},
+    {"data", "Files for training, by names of your own. With options if the format does not say what a sample is.",
+     "[data]\ntrain = \"train.h5\"\ntext = { path = \"corpus.bin\", dtype = \"uint16\", tokens = 2048 }\n"},
     {"resources", "What one trial gets.", "[resources]\nranks = 2\ncpus_per_rank = 4\n"},
     {"space",
      "The hyper-parameters: a domain, a list of choices, or a constant each. `require` and `forbid`: what every "
