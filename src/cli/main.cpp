@@ -23,6 +23,7 @@
 #include "cli/parsing/view_commands.hpp"
 #include "cli/study_input.hpp"
 #include "cli/terminal/message.hpp"
+#include "cli/verbs/map.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "launch/how_launched.hpp"
@@ -70,6 +71,7 @@ class App {
         app_.set_version_flag("--version", std::string("ranktune ") + version());
         app_.formatter(help_formatter());
         add_run();
+        add_map();
         add_supervise();
         add_init();
         add_algorithms();
@@ -88,10 +90,11 @@ class App {
     }
 
     int main(int argc, char** argv) {
-        // Words after `--` are for sbatch.
+        // Words after `--` are for sbatch, or the command of map.
         const auto end = std::find(argv + std::min(argc, 2), argv + argc, std::string_view("--"));
-        if (argc > 1 && std::string_view(argv[1]) == "submit" && end != argv + argc) {
-            submit_.sbatch.assign(end + 1, argv + argc);
+        const std::string_view verb = argc > 1 ? argv[1] : "";
+        if ((verb == "submit" || verb == "map") && end != argv + argc) {
+            (verb == "map" ? map_.command : submit_.sbatch).assign(end + 1, argv + argc);
             argc = static_cast<int>(end - argv);
         }
         // Before CLI11 parses: with --help it would ignore an unknown verb.
@@ -215,12 +218,10 @@ class App {
             ->allow_extra_args(false);
     }
 
-    static void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides) {
-        add_study(verb, run.study);
+    static void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides,
+                                const char* output = "Study directory (default: ./<study.name>)") {
         add_overrides(verb, overrides);
-        verb->add_option("-o,--output", run.directory, "Study directory (default: ./<study.name>)")
-            ->type_name("DIR")
-            ->check(no_empty_path());
+        verb->add_option("-o,--output", run.directory, output)->type_name("DIR")->check(no_empty_path());
         verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
             ->type_name("N")
             ->transform(whole_number(1, "a number of workers, 1 at least"));
@@ -254,6 +255,7 @@ class App {
     void add_run() {
         auto* verb = app_.add_subcommand("run", "Run a study: here, under mpirun, or as the tasks of srun");
         verb->footer(run_footer);
+        add_study(verb, run_.study);
         add_run_options(verb, run_, overrides_);
         verb->callback([this, verb] {
             run_.overrides = overrides_.in_order(*verb);
@@ -261,11 +263,38 @@ class App {
             verb_ = [this] { return run(run_, invocation_); };
         });
     }
+    void add_map() {
+        auto* verb = app_.add_subcommand("map", "Run a command once for each row of a table, a grid or an array");
+        verb->footer(map_footer);
+        auto* input =
+            verb->add_option("-i,--input", map_.input, "A CSV file: each row is a task, {column} a placeholder")
+                ->type_name("FILE")
+                ->check(no_empty_path());
+        auto* grid = verb->add_option("-g,--grid", map_.grid, "All combinations: 'lr=[0.1,0.01]' 'seed=range(100)'")
+                         ->type_name("NAME=VALUES")
+                         ->excludes(input);
+        verb->add_option("-a,--array", map_.array, "Numbers as for sbatch, with Slurm's variables: 1-1000%50")
+            ->type_name("NUMBERS")
+            ->excludes(input)
+            ->excludes(grid);
+        verb->add_option("--retries", map_.retries, "A task that fails is tried so often again (default 0)")
+            ->type_name("N")
+            ->transform(whole_number(0, "a number of retries"));
+        verb->add_option("--timeout", map_.timeout, "A task that takes longer fails: 90s, 2h")->type_name("TIME");
+        verb->add_flag("--write", map_.write, "Only write the study file, for submit");
+        add_run_options(verb, map_.run, overrides_, "Study directory and, with .toml, its file (default: map)");
+        verb->callback([this, verb] {
+            map_.run.overrides = overrides_.in_order(*verb);
+            runs_study_ = !map_.run.dry_run && !map_.write;
+            verb_ = [this] { return map(map_, invocation_); };
+        });
+    }
     /// Parses the words after `run` in the command of `supervise`.
     static RunArguments run_arguments(const std::vector<std::string>& words) {
         RunArguments arguments;
         Overrides overrides;
         CLI::App app;
+        add_study(&app, arguments.study);
         add_run_options(&app, arguments, overrides);
         try {
             app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // CLI11 takes them from the back
@@ -492,6 +521,7 @@ class App {
     }
     Invocation invocation_;
     RunArguments run_;
+    MapArguments map_;
     SubmitArguments submit_;
     SimulateArguments simulate_;
     ReplayArguments replay_;

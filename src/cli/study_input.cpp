@@ -27,6 +27,7 @@
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/builtin.hpp"
+#include "trainables/program/row_table.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -71,6 +72,7 @@ study::PathChecks path_checks(const CommandCheck& command) {
                                : std::string();
                 },
             .data = data_problem,
+            .columns = [](const std::string& path) { return trainables::RowTable(path).columns(); },
             .command = std::move(missing)};
 }
 

@@ -18,7 +18,11 @@ constexpr std::size_t most_metrics = 65'535;
 /// An error that repeats at the same iteration with the same message would repeat a third time.
 bool may_retry(const Core& core, TrialId id, const std::string& message) {
     const Trial& t = core.state.trials[id];
-    return t.failures < core.spec.failure.max_failures && !Blame::is_the_same(t, core.admission->received(id), message);
+    if (t.failures >= core.spec.failure.max_failures) return false;
+    // Of a task there is an exit code, which does not tell one cause from another.
+    const auto& program = core.spec.trainable.program;
+    const bool is_task = program && program->result == study::PrintedResult::success;
+    return is_task || !Blame::is_the_same(t, core.admission->received(id), message);
 }
 
 study::JobDied death_of_job(const Core& core, const study::JobDeath& death, StudyTime now) {

@@ -108,13 +108,14 @@ TEST_CASE("a study of a program that prints", "[study]") {
     CHECK(mistakes_of("report = ['loss: (?P<loss>\\S+)', 'lr (?P<lr>\\S+)']\n").empty());
     CHECK(mistakes_of("result = \"last-number\"\n").empty());
     CHECK(mistakes_of("result = \"exit-code\"\ncheckpoints = false\n").empty());
+    CHECK(mistakes_of("result = \"success\"\n").empty());
     const auto only = [](const std::vector<std::string>& found) {
         REQUIRE(found.size() == 1);
         return found[0];
     };
     CHECK(only(mistakes_of("report = 'loss'\n")).find("trainable.report: 'loss' has no group") != std::string::npos);
     CHECK(only(mistakes_of("report = 3\n")).find("trainable.report: needs a string") != std::string::npos);
-    CHECK(only(mistakes_of("result = \"last\"\n")).find("accepted: \"last-number\" or \"exit-code\"") !=
+    CHECK(only(mistakes_of("result = \"last\"\n")).find("accepted: \"last-number\", \"exit-code\" or \"success\"") !=
           std::string::npos);
     CHECK(only(mistakes_of("report = '(\\d+)'\nresult = \"exit-code\"\n")).find("give one of them") !=
           std::string::npos);

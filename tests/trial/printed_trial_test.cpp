@@ -71,6 +71,10 @@ TEST_CASE("the only report of a program can be its last number, or its exit code
         {"exit 12\n", PrintedResult::exit_code, AttemptOutcome::finished, "12"},
         {"exit 0\n", PrintedResult::exit_code, AttemptOutcome::finished, "0"},
         {"kill -9 $$\n", PrintedResult::exit_code, AttemptOutcome::failed, "killed by signal 9"},
+        {"echo 7\n", PrintedResult::success, AttemptOutcome::finished, "0"},
+        {"echo '{\"score\": 0.25}'\n", PrintedResult::success, AttemptOutcome::finished, "0.25"},
+        {"echo '{score}'\n", PrintedResult::success, AttemptOutcome::finished, "0"},
+        {"exit 12\n", PrintedResult::success, AttemptOutcome::failed, "exit code 12"},
     }));
     INFO(script);
     Printing programs(1, script, {});

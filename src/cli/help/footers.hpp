@@ -39,6 +39,17 @@ the step ends. It is started again, without the nodes that are gone, and goes on
 from the study's journal. After two starts in a row without anything new it is
 given up. Exit code: the study's.)";
 
+inline constexpr const char* map_footer = R"(Examples:
+  ranktune map --input table.csv -- ./sim --x={x} --name={name}
+  ranktune map --grid 'lr=[0.1,0.01]' 'seed=range(100)' -- python3 run.py {args}
+  ranktune map --array 1-10000%50 -- bash job.sh
+                                         was: sbatch --array=1-10000%50 job.sh
+  ranktune map --input table.csv -- './sim {x} | gzip > {x}.gz'
+                                         one word with blanks: for a shell
+
+The same line goes on after a kill. Results: map/results.csv, one line for each task.
+In a job: the line behind srun, or --write and then ranktune submit map.toml.)";
+
 inline constexpr const char* submit_footer = R"(Examples:
   ranktune submit digits.toml --time 1:00:00        one node, 4 workers
   ranktune submit bert.toml --nodes 2 --gpus-per-node 4 --time 8h --chain 3

@@ -17,6 +17,7 @@ inline constexpr VerbEntry verb_list[] = {
     {"Begin", "keys", "ranktune keys failure"},
     {"Begin", "algorithms", "ranktune algorithms"},
     {"Run", "run", ""},
+    {"Run", "map", ""},
     {"Run", "submit", ""},
     {"Run", "supervise", ""},
     {"Run", "stop", "ranktune stop digits"},

@@ -16,6 +16,7 @@
 #include "report/screens/text.hpp"
 #include "report/view/history.hpp"
 #include "report/view/load.hpp"
+#include "trainables/program/row_table.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -44,6 +45,24 @@ void export_to_tensorboard(const report::LoadedStudy& study, const report::Histo
                                report::unbroken(folder.string()) + "  " + report::counted(count, "file") + "; " +
                                    report::unbroken("tensorboard --logdir " + folder.string()),
                                detect_terminal().style);
+}
+
+/// The rows of the study's table, if it has one and that is still there.
+report::RowColumns row_columns(const study::StudySpec& spec) {
+    const auto* path = spec.trainable.program ? spec.trainable.options.find(study::table_option) : nullptr;
+    if (path == nullptr) return {};
+    try {
+        const auto table = std::make_shared<const trainables::RowTable>(path->as_string());
+        return {table->columns(), [table](const space::Configuration& configuration) {
+                    const space::Value* row = configuration.find(study::row_parameter);
+                    const auto number = row == nullptr ? table->rows() : static_cast<std::size_t>(row->as_int());
+                    return number < table->rows() ? table->cells(number)
+                                                  : std::vector<std::string>(table->columns().size());
+                }};
+    } catch (const base::Error& error) {
+        std::cerr << "without the columns of the table: " << error.what() << "\n";
+        return {};
+    }
 }
 
 } // namespace
@@ -86,7 +105,7 @@ int export_study(const ExportArguments& arguments) {
         study = {};
         report::export_reports_csv(metrics, each_report, out);
     } else {
-        report::export_trials_csv(*study.tuner, each_report, out);
+        report::export_trials_csv(*study.tuner, each_report, out, row_columns(study.tuner->spec()));
     }
     out.flush();
     if (!output.empty() && !out) throw base::Error("writing '" + output + "' failed; is there room?");

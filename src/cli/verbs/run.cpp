@@ -22,6 +22,7 @@
 #include "cli/terminal/message.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "cli/verbs/view_verbs.hpp"
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
@@ -148,6 +149,24 @@ std::optional<base::Duration> time_to_failure(const simulate::FaultModel& faults
     return std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
 }
 
+/// For a study of tasks: what became of each, as a table in its directory. Returns the table's path; empty: none.
+std::string write_task_results(const study::StudySpec& spec, const std::string& directory) {
+    const auto& program = spec.trainable.program;
+    if (!program || program->result != study::PrintedResult::success) return {};
+    const std::string file = directory + "/results.csv";
+    try {
+        static_cast<void>(
+            export_study({.directory = directory, .format = ExportFormat::csv, .table = {}, .output = file + ".new"}));
+        fs::rename(file + ".new", file);
+        return file;
+    } catch (const std::exception& error) {
+        std::cerr << "cannot write " << file << ": " << error.what() << "; ranktune export " << directory
+                  << " --format csv makes the same table\n"
+                  << std::flush;
+        return {};
+    }
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
@@ -157,6 +176,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const auto opened =
         studydir::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
     if (opened.finished) {
+        static_cast<void>(write_task_results(opened.tuner->spec(), directory));
         remark(arguments, opened);
         const report::FilesInfo files{0, 0, directory, typed(arguments)};
         const auto outcome = opened.tuner->state().outcome;
@@ -380,6 +400,7 @@ void RunScreens::stop(const head::EndAsked& what, const tuner::Tuner& tuner, con
 
 void RunScreens::end(const head::RunEnd& end) {
     view_.finish();
+    const std::string results = end.tuner != nullptr ? write_task_results(end.tuner->spec(), directory_) : "";
     using Whose = head::HeadEnd::Whose;
     const bool lacks_tables = end.whose == Whose::study_without_tables;
     const bool regular = lacks_tables || end.whose == Whose::study;
@@ -405,6 +426,7 @@ void RunScreens::end(const head::RunEnd& end) {
     files.log = studydir::StudyDirectory{directory_}.head_log(studydir::start_name(process::slurm_job(), start));
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
+    if (!results.empty()) std::cout << report::prose("results", results, terminal_.style) << std::flush;
     tell_tables(end.tables, end.outcome);
     std::cout << report::lone_reports_text(studydir::lone_reports(absolute_), terminal_.style) << std::flush;
     if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;

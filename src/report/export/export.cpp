@@ -332,11 +332,13 @@ void write_facts(std::ostream& out, const Trial& t) {
 
 } // namespace
 
-void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out) {
+void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out,
+                       const RowColumns& rows) {
     const auto& state = tuner.state();
     const auto& parameters = tuner.spec().space.parameters();
     std::vector<storage::ChosenName> chosen;
     for (const auto& parameter : parameters) chosen.push_back({parameter.name, "parameter"});
+    for (const auto& name : rows.names) chosen.push_back({name, "column"});
     std::vector<std::size_t> others; // metrics beside the objective
     for (std::size_t i = 0; i < state.metrics.size(); ++i) {
         if (state.metrics[i] == tuner.spec().objective.metric) continue;
@@ -364,6 +366,9 @@ void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report,
             const auto* value = tuner::best_configuration(state.trials[i]).find(parameter.name);
             out << ',' << (value == nullptr ? "" : csv(value->text()));
         }
+        if (rows.cells)
+            for (const std::string& each : rows.cells(tuner::best_configuration(state.trials[i])))
+                out << ',' << csv(each);
         for (const std::size_t metric : others) {
             cell(metrics.last, id, metric);
             cell(metrics.at_best, id, metric);

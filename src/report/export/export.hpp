@@ -22,6 +22,13 @@ using EachReport = std::function<void(const std::function<void(const study::Repo
 
 // The configuration of a trial is that of its best report: a member of a population may have another one since.
 
+/// What the rows of a study's table say (`table` of [trainable]).
+struct RowColumns {
+    std::vector<std::string> names;
+    /// One per name.
+    std::function<std::vector<std::string>(const space::Configuration&)> cells;
+};
+
 /// One JSON object: schema, study, trials (id, configuration, state, reason, best and last metric, checkpoints,
 /// attempts with ranks and hosts, start and end), reports (trial, attempt, iteration, seconds, time, metrics).
 /// Non-finite numbers are the strings "nan", "inf", "-inf". Needs a study with its history (load_study). Trials and
@@ -30,7 +37,9 @@ void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostrea
 /// Trials as CSV (RFC 4180, header line): one row per trial; columns for its facts, for each hyper-parameter, and for
 /// each metric beside the objective two: its newest value, and that of the best iteration (`NAME.at_best`). With
 /// several objectives also `pareto_rank`, 0 for the front.
-void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out);
+/// `rows`: further columns of a configuration.
+void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out,
+                       const RowColumns& rows = {});
 /// Reports as CSV: one row per report, one column per metric. `metrics`: names by MetricId.
 void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out);
 

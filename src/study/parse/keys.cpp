@@ -88,8 +88,8 @@ constexpr KeyRow all_keys[] = {
                                   "The program can save its state, so trials may pause. With false, a trial starts "
                                   "only if all of it fits into the job."),
     own("trainable.env", fixed, "table", "empty",
-        "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written, over all others. `{trial}` and "
-        "`{folder}` are filled in; `{{trial}}` means `{trial}`."),
+        "Environment variables, `{ NAME = \"value\", VERSION = 3.10 }`, as written, over all others. `{trial}`, "
+        "`{folder}` and, alone, a hyper-parameter's `{name}` are filled in."),
     own("trainable.keep_env", fixed, "list of strings", "[]",
         "Variables of MPI, its launcher or Slurm that the program gets, too. `\"SLURM_*\"` matches a prefix."),
     of<&ProgramSpec::launcher_variables>("trainable.launcher_variables", fixed, {},

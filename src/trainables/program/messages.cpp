@@ -146,7 +146,10 @@ ProgramReport values_on_last_line(std::string_view output) {
     while (!output.empty() && (output.back() == '\n' || output.back() == '\r')) output.remove_suffix(1);
     const std::string_view line = output.substr(output.rfind('\n') + 1);
     if (!line.starts_with('{') || !line.ends_with('}')) return report;
-    for (const auto& [name, value] : read_line(line).items()) take_value(name, value, report);
+    const Json values = Json::parse(quote_non_finite(line), nullptr, false);
+    if (!values.is_object()) return report; // `{done}`: it was not meant
+    for (const auto& [name, value] : values.items())
+        if (value.is_primitive()) take_value(name, value, report);
     return report;
 }
 

@@ -27,7 +27,7 @@ struct ProgramReport {
         false; ///< told to exploit, the program goes on in the same process, with the state that it is given
     std::optional<base::Iteration> iteration; ///< by the program's count
 };
-/// The values of the JSON object that the last line of `output` is; otherwise, none.
+/// The numbers and texts of the JSON object that the last line of `output` is; none if it is not one.
 [[nodiscard]] ProgramReport values_on_last_line(std::string_view output);
 
 /// The program has saved the state that it was asked for, on this rank.

@@ -9,9 +9,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/csv.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
-#include "base/csv.hpp"
 
 namespace ranktune::trainables {
 

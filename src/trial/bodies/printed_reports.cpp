@@ -7,6 +7,15 @@
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::trial {
+namespace {
+
+trainables::ProgramReport report_of(trainables::Metrics metrics) {
+    trainables::ProgramReport report;
+    report.metrics = std::move(metrics);
+    return report;
+}
+
+} // namespace
 
 PrintedReports::PrintedReports(const study::ProgramSpec& program, const study::Objective& objective)
     : result_(program.result), metric_(objective.metric) {
@@ -33,9 +42,9 @@ void PrintedReports::forget_last_line() {
     last_ = Last::nothing;
 }
 
-std::optional<trainables::Metrics> PrintedReports::next() {
+std::optional<trainables::ProgramReport> PrintedReports::next() {
     if (!reports_.empty()) {
-        auto report = std::move(reports_.front());
+        auto report = report_of(std::move(reports_.front()));
         reports_.pop_front();
         return report;
     }
@@ -44,11 +53,7 @@ std::optional<trainables::Metrics> PrintedReports::next() {
 }
 
 std::optional<trainables::ProgramReport> PrintedReports::at_end(const process::Child& ended) {
-    const auto of = [this](double value) {
-        trainables::ProgramReport report;
-        report.metrics = {{metric_, value}};
-        return report;
-    };
+    const auto of = [this](double value) { return report_of({{metric_, value}}); };
     const process::ChildExit& exit = *ended.exited();
     if (std::exchange(over_, true) || exit.signal != 0) return std::nullopt;
     if (result_ == study::PrintedResult::exit_code) return of(exit.code);

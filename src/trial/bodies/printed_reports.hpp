@@ -25,7 +25,7 @@ class PrintedReports {
     /// What the last line gave does not count: it was cut.
     void forget_last_line();
     /// The next report that its lines made. Throws base::Error when a line had something else than a number.
-    [[nodiscard]] std::optional<trainables::Metrics> next();
+    [[nodiscard]] std::optional<trainables::ProgramReport> next();
     /// The one report that `result` makes of the end of the process, once. Throws base::Error: it printed no number.
     [[nodiscard]] std::optional<trainables::ProgramReport> at_end(const process::Child& ended);
 

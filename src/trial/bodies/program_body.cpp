@@ -74,21 +74,16 @@ void ProgramBody::listen(Clock::duration patience) {
 }
 
 void ProgramBody::take_printed() {
-    const auto made = [this](trainables::Metrics metrics) {
+    const auto made = [this](trainables::ProgramReport report) {
         port_.progressed();
-        trainables::ProgramReport report;
-        report.metrics = std::move(metrics);
         reported(std::move(report));
     };
     if (told_to_end_) return; // all results are in
     const auto& exit = child().exited();
     if (exit && exit->signal != 0 && child().ends_within_line()) printed_->forget_last_line();
-    while (auto metrics = printed_->next()) made(*std::move(metrics));
+    while (auto report = printed_->next()) made(*std::move(report));
     if (exit)
-        if (auto report = printed_->at_end(child())) {
-            port_.progressed();
-            reported(*std::move(report));
-        }
+        if (auto report = printed_->at_end(child())) made(*std::move(report));
 }
 
 ProgramBody::Clock::duration ProgramBody::until_next_turn() const {

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verbs/map.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/study_input.hpp"
+#include "ranktune/base/digest.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
+#include "storage/file_system.hpp"
+#include "storage/journal/journal.hpp"
+#include "study/toml_text.hpp"
+#include "studydir/study_directory.hpp"
+#include "trainables/program/row_table.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view first_line = "# Written by `ranktune map`: a task for each point of [space].\n";
+constexpr const char* array_id = "SLURM_ARRAY_TASK_ID";
+constexpr std::size_t most_array_tasks = 1'000'000;
+
+[[noreturn]] void refuse_array(const std::string& text, const std::string& why) {
+    throw base::UsageError("--array " + text + ": " + why +
+                           "; write it as for sbatch: 1-1000, 0-15:4, 1,3,5-7, and %50 behind it for 50 at a time");
+}
+
+std::int64_t array_number(const std::string& text, std::string_view word) {
+    std::int64_t number = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || end != word.data() + word.size() || number < 0)
+        refuse_array(text, "'" + std::string(word) + "' is no number from 0");
+    return number;
+}
+
+/// `range(100)` and `range(1, 100)`, as Python counts; anything else stays as it is.
+std::string grid_values(const std::string& entry, const std::string& given) {
+    if (!given.starts_with("range(") || !given.ends_with(')')) return given;
+    std::vector<std::int64_t> bounds;
+    std::string_view rest = std::string_view(given).substr(6, given.size() - 7);
+    while (true) {
+        const std::size_t comma = rest.find(',');
+        const std::string_view word = base::trimmed(rest.substr(0, comma));
+        std::int64_t number = 0;
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+        if (error != std::errc() || end != word.data() + word.size())
+            throw base::UsageError("--grid " + entry + ": range takes one or two whole numbers, as in seed=range(100)");
+        bounds.push_back(number);
+        if (comma == std::string_view::npos) break;
+        rest = rest.substr(comma + 1);
+    }
+    if (bounds.size() > 2)
+        throw base::UsageError("--grid " + entry + ": range takes one or two whole numbers; for steps give a list");
+    if (bounds.size() == 1) bounds.insert(bounds.begin(), 0);
+    return fmt::format("\"randint({}, {})\"", bounds[0], bounds[1]);
+}
+
+std::string grid_space(const std::vector<std::string>& grid) {
+    std::string text;
+    for (const std::string& entry : grid) {
+        const std::size_t equals = entry.find('=');
+        if (equals == 0 || equals == std::string::npos)
+            throw base::UsageError("--grid " + entry + ": needs a name and its values, as in lr=[0.1,0.01]");
+        text += entry.substr(0, equals) + " = " + grid_values(entry, entry.substr(equals + 1)) + "\n";
+    }
+    return text;
+}
+
+std::string array_space(const ArrayNumbers& array) {
+    const auto& numbers = array.numbers;
+    const bool whole = numbers.back() - numbers.front() + 1 == static_cast<std::int64_t>(numbers.size());
+    if (whole) return fmt::format("{} = \"randint({}, {})\"\n", array_id, numbers.front(), numbers.back() + 1);
+    std::string list;
+    for (const std::int64_t number : numbers) list += (list.empty() ? "" : ", ") + std::to_string(number);
+    return fmt::format("{} = [{}]\n", array_id, list);
+}
+
+/// What Slurm sets for the tasks of an array. Its job is the study, which outlives jobs: a number of it is made from
+/// the study's name and folder.
+std::string array_environment(const ArrayNumbers& array, const std::string& name) {
+    constexpr std::uint64_t numbers_of_jobs = 1'000'000'000;
+    const std::uint64_t job = base::digest_of(fs::absolute(name).lexically_normal().string()) % numbers_of_jobs;
+    return fmt::format(
+        "env = {{ {0} = \"{{{0}}}\", SLURM_ARRAY_TASK_MIN = \"{1}\", SLURM_ARRAY_TASK_MAX = \"{2}\", "
+        "SLURM_ARRAY_TASK_STEP = \"{3}\", SLURM_ARRAY_TASK_COUNT = \"{4}\", SLURM_ARRAY_JOB_ID = \"{5}\" }}\n",
+        array_id, array.numbers.front(), array.numbers.back(), array.step, array.numbers.size(), job);
+}
+
+bool is_placeholder(std::string_view name) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    return !name.empty() && letter(name[0]) && std::ranges::all_of(name, [&](char c) {
+        return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == ':' || c == '-';
+    });
+}
+
+/// Braces that stand for themselves are doubled, as study files want them: of JSON, awk and `${HOME}`. What looks like
+/// a placeholder stays one, and `{{name}}` means {name}.
+std::string with_braces(std::string_view text) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const std::size_t end = text.find('}', at);
+        const std::string_view rest = text.substr(at);
+        if (text[at] == '{' && end != std::string_view::npos && !out.ends_with('$')) {
+            const bool doubled = rest.starts_with("{{");
+            const std::size_t name = at + (doubled ? 2 : 1);
+            const bool closed = !doubled || text.substr(end).starts_with("}}");
+            if (closed && end > name && is_placeholder(text.substr(name, end - name))) {
+                const std::size_t size = end - at + (doubled ? 2 : 1);
+                out += text.substr(at, size);
+                at += size - 1;
+                continue;
+            }
+        }
+        out += text[at];
+        if (text[at] == '{' || text[at] == '}') out += text[at];
+    }
+    return out;
+}
+
+/// As the study file names it: words that the template splits again, or one text for the shell.
+std::string command_lines(const std::vector<std::string>& command) {
+    const bool shell = command.size() == 1 && command[0].find_first_of(" \t\n") != std::string::npos;
+    const std::string text = with_braces(shell ? command[0] : study::shell_text(command));
+    return "command = " + study::text_of(text) + "\n" + (shell ? "shell = true\n" : "");
+}
+
+std::size_t rows_of(const std::string& path) try {
+    return trainables::RowTable(path).rows();
+} catch (const base::Error& error) {
+    throw base::UsageError(error.what());
+}
+
+bool asks_for_ranks(const MapArguments& arguments) {
+    return std::ranges::any_of(arguments.run.overrides, [](const std::string& each) {
+        return each.starts_with("resources.ranks") || each.starts_with("resources.gpus") ||
+               each.starts_with("trainable.launcher_variables");
+    });
+}
+
+/// Written by one of the ranks, or by several at once, with the same text. Nobody misses the file of a study that has
+/// not begun.
+void write_study(const std::string& file, const std::string& text, bool begun) {
+    std::error_code error;
+    if (fs::exists(file, error)) {
+        const std::string before = text_of(file, "cannot read the study file");
+        if (before == text) return;
+        if (begun || !before.starts_with(first_line))
+            throw base::UsageError("'" + file + "' exists and says something else: these rows and this command are " +
+                                   "another study; give it another name (-o NAME), or replace the old one (--fresh)");
+    }
+    studydir::publish_text(storage::posix_file_system(), fs::absolute(file).string(), text, true);
+}
+
+} // namespace
+
+ArrayNumbers array_numbers(const std::string& text) {
+    ArrayNumbers array;
+    std::string_view rest = text;
+    if (const std::size_t percent = rest.find('%'); percent != std::string_view::npos) {
+        array.at_once = static_cast<std::uint32_t>(
+            std::min<std::int64_t>(array_number(text, rest.substr(percent + 1)), most_array_tasks));
+        if (array.at_once == 0) refuse_array(text, "no task may run");
+        rest = rest.substr(0, percent);
+    }
+    const bool single = rest.find(',') == std::string_view::npos;
+    while (true) {
+        const std::size_t comma = rest.find(',');
+        std::string_view part = rest.substr(0, comma);
+        std::int64_t step = 1;
+        if (const std::size_t colon = part.find(':'); colon != std::string_view::npos) {
+            step = array_number(text, part.substr(colon + 1));
+            part = part.substr(0, colon);
+        }
+        const std::size_t dash = part.find('-');
+        const std::int64_t first = array_number(text, part.substr(0, dash));
+        const std::int64_t last = dash == std::string_view::npos ? first : array_number(text, part.substr(dash + 1));
+        if (last < first) refuse_array(text, "the range " + std::string(part) + " is empty");
+        if (step == 0) refuse_array(text, "a step of 0");
+        if (single) array.step = step;
+        for (std::int64_t number = first; number <= last; number += step) {
+            if (array.numbers.size() == most_array_tasks) refuse_array(text, "more than 1,000,000 tasks");
+            array.numbers.push_back(number);
+        }
+        if (comma == std::string_view::npos) break;
+        rest = rest.substr(comma + 1);
+    }
+    std::ranges::sort(array.numbers);
+    if (std::ranges::adjacent_find(array.numbers) != array.numbers.end()) refuse_array(text, "a number comes twice");
+    return array;
+}
+
+std::string map_study(const MapArguments& arguments, const std::string& name) {
+    std::string trainable = command_lines(arguments.command) + "result = \"success\"\n";
+    if (!asks_for_ranks(arguments)) trainable += "launcher_variables = false\n";
+    std::string space;
+    std::uint32_t at_once = 0;
+    if (!arguments.input.empty()) {
+        const std::string path = fs::absolute(arguments.input).lexically_normal().string();
+        trainable += "table = " + study::text_of(path) + "\n";
+        space = fmt::format("{} = \"randint(0, {})\"\n", study::row_parameter, rows_of(path));
+    } else if (!arguments.array.empty()) {
+        const ArrayNumbers array = array_numbers(arguments.array);
+        space = array_space(array);
+        trainable += array_environment(array, name);
+        at_once = array.at_once;
+    } else {
+        space = grid_space(arguments.grid);
+    }
+    std::string text = fmt::format("{}[study]\nname = {}\nmetric = \"exit_code\"\nmode = \"min\"\nmax_iterations = 1\n",
+                                   first_line, study::text_of(fs::path(name).filename().string()));
+    if (at_once > 0) text += fmt::format("max_concurrent = {}\n", at_once);
+    text += "\n[trainable]\n" + trainable + "\n[space]\n" + space +
+            "\n[searcher]\ntype = \"grid\"\n\n[scheduler]\ntype = \"fifo\"\n";
+    text += fmt::format("\n[failure]\ntolerate = 0.0\nmax_failures = {}\n", arguments.retries);
+    if (!arguments.timeout.empty()) text += "iteration_timeout = " + study::text_of(arguments.timeout) + "\n";
+    return text;
+}
+
+int map(const MapArguments& arguments, const Invocation& invocation) {
+    std::string name = arguments.run.directory.empty() ? "map" : arguments.run.directory;
+    while (name.size() > 1 && name.ends_with('/')) name.pop_back();
+    const int sources =
+        (arguments.input.empty() ? 0 : 1) + (arguments.grid.empty() ? 0 : 1) + (arguments.array.empty() ? 0 : 1);
+    if (sources != 1)
+        throw base::UsageError(
+            "map: what to go through? One of --input TABLE.csv, --grid NAME=VALUES ... and --array "
+            "1-100, then -- and the command");
+    if (arguments.command.empty())
+        throw base::UsageError(
+            "map: which command? It stands behind `--`, as in ranktune map --input table.csv -- ./sim "
+            "--x={x}");
+    if (const std::string last = fs::path(name).filename().string(); !study::is_study_name(last))
+        throw base::UsageError("-o " + name + ": '" + last +
+                               "' cannot name a study: letters, digits, '_', '-' and '.'");
+    const std::string file = name + ".toml";
+    const bool begun = !arguments.run.fresh && storage::has_journal(storage::posix_file_system(), name);
+    write_study(file, map_study(arguments, name), begun);
+    if (arguments.write) {
+        std::cout << fmt::format("wrote {}. To run it: ranktune run {}, or ranktune submit {} --time 1:00:00\n", file,
+                                 file, file);
+        return 0;
+    }
+    RunArguments run_arguments = arguments.run;
+    run_arguments.study = file;
+    run_arguments.directory = name;
+    return run_arguments.dry_run ? dry_run(run_arguments) : run(run_arguments, invocation);
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A command for each row of a table, a grid or an array: map_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import collections
+import csv
+import json
+import subprocess
+import unittest
+
+from cli_test import PROGRAM, Case, environment, sys
+from kills import Kills
+
+TABLE = 'x,name\n1,"a, b"\n0.10,"say ""hi"" $HOME"\n3,"two\nlines ünï"\n'
+
+
+class Mapping(Kills, Case):
+    def map(self, *arguments, **options):
+        return self.ranktune("map", "--local", "2", *arguments, **options)
+
+    def results(self, name="map"):
+        with open(self.cwd / name / "results.csv", newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def said(self):
+        """What the tasks wrote: a line of JSON each."""
+        return [json.loads(line) for line in (self.cwd / "said").read_text().splitlines()]
+
+    def test_columns_reach_the_command_as_they_are_written(self):
+        (self.cwd / "table.csv").write_text(TABLE)
+        (self.cwd / "say.py").write_text('import json, sys\nopen("said", "a").write(json.dumps(sys.argv[1:]) + "\\n")\n')
+        out, _ = self.map("-i", "table.csv", "--", sys.executable, "say.py", "--x={x}", "--name={name}", "{trial}", '{"a": {"b": 1}}',
+                          "${HOME}", "{{x}}")
+        rest = ['{"a": {"b": 1}}', "${HOME}", "{x}"]
+        self.assertEqual(sorted(self.said()), sorted([["--x=1", "--name=a, b", "0", *rest], ["--x=0.10", '--name=say "hi" $HOME', "1", *rest],
+                                                      ["--x=3", "--name=two\nlines ünï", "2", *rest]]))
+        rows = self.results()
+        self.assertEqual([(row["trial"], row["state"], row["x"], row["name"]) for row in rows],
+                         [("0", "finished", "1", "a, b"), ("1", "finished", "0.10", 'say "hi" $HOME'), ("2", "finished", "3", "two\nlines ünï")])
+        self.assertIn("map/results.csv", out)
+
+    def test_a_shell_values_of_a_line_of_json_failures_and_a_second_try(self):
+        (self.cwd / "table.csv").write_text(TABLE)
+        command = "test -e mended -o {x} != 3 && echo ok && printf '{\"y\": %s, \"word\": \"w\"}\\n' {x}"
+        out, _ = self.map("-i", "table.csv", "-o", "tasks", "--", command, code=3)
+        self.assertEqual([(row["state"], row["y"]) for row in self.results("tasks")], [("finished", "1.0"), ("finished", "0.1"), ("failed", "")])
+        self.assertIn("exit code 1", self.results("tasks")[2]["message"])
+        (self.cwd / "mended").write_text("")
+        self.map("-i", "table.csv", "-o", "tasks", "--restart-errored", "--", command)
+        self.assertEqual([row["y"] for row in self.results("tasks")], ["1.0", "0.1", "3.0"])
+
+    def test_a_task_is_retried(self):
+        (self.cwd / "flaky.sh").write_text('echo x >> tries; test "$(wc -l < tries)" -ge 3\n')
+        self.map("--grid", "n=[1]", "--retries", "1", "-o", "few", "--", "sh", "flaky.sh", code=4)
+        (self.cwd / "tries").unlink()
+        self.map("--grid", "n=[1]", "--retries", "2", "-o", "more", "--", "sh", "flaky.sh")
+        self.assertEqual(self.results("more")[0]["attempts"], "3")
+
+    def test_a_job_array_is_one_line_to_change(self):
+        names = ["TASK_ID", "TASK_MIN", "TASK_MAX", "TASK_STEP", "TASK_COUNT", "JOB_ID"]
+        (self.cwd / "job.sh").write_text("#SBATCH --array=1-9:4\nprintf '[%s, %s, %s, %s, %s, %s]\\n' " +
+                                         " ".join(f"$SLURM_ARRAY_{name}" for name in names) + " >> said\n")
+        self.map("--array", "1-9:4%1", "--", "bash", "job.sh")
+        said = self.said()
+        self.assertEqual([each[:5] for each in said], [[1, 1, 9, 4, 3], [5, 1, 9, 4, 3], [9, 1, 9, 4, 3]])  # one at a time: in order
+        self.assertEqual(len({each[5] for each in said}), 1)
+        (self.cwd / "said").unlink()
+        self.map("--array", "0,7,3-4", "-o", "parts", "--", "bash", "job.sh")
+        self.assertEqual(sorted(each[:4] for each in self.said()), [[task, 0, 7, 1] for task in (0, 3, 4, 7)])
+
+    def test_a_grid_and_the_configuration_in_python(self):
+        (self.cwd / "run.py").write_text("import json, ranktune\nconfig = ranktune.config()\n"
+                                         'print(json.dumps({"sum": config.lr + config.seed}))\n')
+        self.map("--grid", "lr=[0.5,0.25]", "seed=range(2)", "--", sys.executable, "run.py")
+        self.assertEqual([(row["lr"], row["seed"], row["sum"]) for row in self.results()],
+                         [("0.5", "0", "0.5"), ("0.5", "1", "1.5"), ("0.25", "0", "0.25"), ("0.25", "1", "1.25")])
+
+    def test_after_kill_9_the_same_line_goes_on(self):
+        rows = 300
+        (self.cwd / "table.csv").write_text("x\n" + "".join(f"{row}\n" for row in range(rows)))
+        line = ["-i", "table.csv", "--", "sh", "-c", 'echo "$0" >> said', "{x}"]
+        for done in (40, 150):
+            process = subprocess.Popen([PROGRAM, "map", "--local", "2", *line], cwd=self.cwd, env=environment(), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            said = self.cwd / "said"
+            self.wait_until(lambda: process.poll() is not None or (said.exists() and len(said.read_text().splitlines()) >= done),
+                            f"{done} tasks")
+            self.kill_all()
+            process.wait()
+        self.map(*line)
+        results = self.results()
+        self.assertEqual([row["x"] for row in results], [str(row) for row in range(rows)])
+        self.assertEqual({row["state"] for row in results}, {"finished"})
+        times = collections.Counter(self.said())
+        self.assertEqual(set(times), set(range(rows)))
+        # Again ran only what had no record when ranks were killed: of each kill, a task of each rank, and those whose records
+        # were on their way.
+        again = sum(times.values()) - rows
+        self.assertLessEqual(again, 30, times)
+
+    def test_other_rows_are_another_study(self):
+        (self.cwd / "table.csv").write_text("x\n1\n2\n")
+        self.map("-i", "table.csv", "--", "echo", "{x}")
+        self.assertIn("'map.toml' exists and says something else", self.map("-i", "table.csv", "--", "echo", "-{x}", code=2)[1])
+        (self.cwd / "table.csv").write_text("x\n1\n3\n")
+        self.assertIn("table", self.map("-i", "table.csv", "--", "echo", "{x}", code=2)[1])
+        self.map("-i", "table.csv", "--fresh", "--", "echo", "-{x}")
+        self.assertEqual([row["x"] for row in self.results()], ["1", "3"])
+
+    def test_mistakes_are_named(self):
+        (self.cwd / "table.csv").write_text("x\n1\n2,3\n")
+
+        def message(*arguments):
+            return self.map(*arguments, code=2)[1]
+
+        self.assertIn("table.csv:3: the row has 2 cells, and there are 1 columns", message("-i", "table.csv", "--", "echo", "{x}"))
+        self.assertIn("map: which command?", message("--grid", "x=[1]"))
+        self.assertIn("what to go through?", message("--", "echo"))
+        self.assertIn("unknown placeholder {y}; known: args", message("--grid", "x=[1]", "--", "echo", "{y}"))
+        self.assertIn("needs a name and its values", message("--grid", "[1]", "--", "echo"))
+        self.assertIn("range takes one or two whole numbers", message("--grid", "x=range(a)", "--", "echo"))
+        for array, why in {"5-1": "the range 5-1 is empty", "1-x": "'x' is no number", "1,1": "a number comes twice", "1-3:0": "a step of 0",
+                           "1-3%0": "no task may run", "0-9000000": "more than 1,000,000"}.items():
+            self.assertIn(why, message("--array", array, "--", "echo"))
+        self.assertFalse((self.cwd / "map").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
