@@ -19,6 +19,7 @@
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
+#include "ranktune/data/source.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
@@ -34,6 +35,16 @@ namespace {
 /// A hint after a path with "~" in it, which a shell would have expanded.
 std::string about_home(const std::string& path) {
     return path.find("/~") == std::string::npos ? "" : "; '~' stays as it is in a study file; write the whole path";
+}
+
+/// Why a file of [data] cannot be opened with its options, or an empty string.
+std::string data_problem(const study::DataFile& file) {
+    try {
+        static_cast<void>(data::Source::open(file));
+        return "";
+    } catch (const base::Error& error) {
+        return error.what();
+    }
 }
 
 /// Checks the paths in a study file before the start; otherwise only a trial would find the mistake.
@@ -60,6 +71,7 @@ study::PathChecks path_checks(const CommandCheck& command) {
                                ? storage::content_text(storage::posix_file_system(), path)
                                : std::string();
                 },
+            .data = data_problem,
             .columns = [](const std::string& path) { return trainables::RowTable(path).columns(); },
             .command = std::move(missing)};
 }

@@ -9,6 +9,7 @@
 #include "data/formats.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "ranktune/study/spec.hpp"
 
 namespace ranktune::data {
 
@@ -126,6 +127,13 @@ std::shared_ptr<const Source> Source::open(const std::string& path, const Source
     throw base::UsageError("data file '" + path +
                            "': the format is unknown; .npy, .safetensors, .h5, .hdf5, .tar and .bin are read, and raw "
                            "numbers of a `dtype` and `shape`");
+}
+
+std::shared_ptr<const Source> Source::open(const study::DataFile& file) {
+    return open(file.path, {.group = file.group,
+                            .dtype = file.dtype,
+                            .shape = {file.shape.begin(), file.shape.end()},
+                            .tokens = file.tokens});
 }
 
 } // namespace ranktune::data

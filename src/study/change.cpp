@@ -2,6 +2,7 @@
 #include "ranktune/study/change.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -34,8 +35,28 @@ Lines lines_of(const StudySpec& spec) {
 
 bool starts(std::string_view key, std::string_view table) { return key.starts_with(table); }
 
+/// The name of the file of [data] that `data.NAME`, or `inputs."data.NAME"`, is about.
+std::optional<std::string_view> data_name(std::string_view key) {
+    constexpr std::string_view table = "data.";
+    constexpr std::string_view input = "inputs.\"data.";
+    if (key.starts_with(table)) return key.substr(table.size());
+    if (key.starts_with(input)) return key.substr(input.size(), key.size() - input.size() - 1);
+    return std::nullopt;
+}
+
+/// The same of a file of [data]; null: it is not there. A study may get another file.
+bool may_move(const DataFile* was, const DataFile* is) {
+    if (was == nullptr) return true;
+    if (is == nullptr) return false;
+    DataFile moved = *was;
+    if (was->content.empty() != is->content.empty()) moved.content = is->content;
+    if (!was->content.empty()) moved.path = is->path;
+    return moved == *is;
+}
+
 /// A file may move if its content is known to be the same. Content that was unknown before may be added.
 bool may_move(std::string_view key, const StudySpec& before, const StudySpec& after) {
+    if (const auto name = data_name(key)) return may_move(before.data_file(*name), after.data_file(*name));
     const std::string option(key.substr(key.find('.') + 1));
     const std::string* was = before.trainable.content_of(option);
     const std::string* is = after.trainable.content_of(option);
@@ -69,7 +90,8 @@ bool may_change(std::string_view key, const StudySpec& before, const StudySpec& 
         return option_may_change(key, before) && option_may_change(key, after);
     // The number of slots determines the order of a deterministic study.
     if (before.deterministic && key == "study.max_concurrent") return false;
-    if ((starts(key, "trainable.") || starts(key, "inputs.")) && may_move(key, before, after)) return true;
+    if ((starts(key, "trainable.") || starts(key, "inputs.") || starts(key, "data.")) && may_move(key, before, after))
+        return true;
     if (starts(key, "space.")) return true; // where every configuration so far lies in the new space
     const KeyRow* row = find_row(key);
     return row != nullptr && row->later != Later::fixed;
@@ -115,8 +137,8 @@ std::vector<KeyChange> differences(const StudySpec& before, const StudySpec& aft
 bool changes_what_is_decided(const std::vector<KeyChange>& changes) {
     return std::ranges::any_of(changes, [](const KeyChange& change) {
         if (const KeyRow* row = find_row(change.key)) return row->later != Later::aside;
-        // (Of the options of the trainable, only the path of a file can have changed.)
-        return !starts(change.key, "inputs.") && !starts(change.key, "trainable.");
+        // (Of the options of the trainable and of [data], only the path of a file can have changed.)
+        return !starts(change.key, "inputs.") && !starts(change.key, "trainable.") && !starts(change.key, "data.");
     });
 }
 
@@ -145,6 +167,13 @@ void take_over(StudySpec& spec, const StudySpec& later) {
             for (const auto& option : later.trainable.options.entries())
                 if (option.name == input.option) spec.trainable.options.set(option.name, option.value);
         if (known == nullptr) spec.trainable.inputs.push_back(input);
+    }
+    for (const DataFile& file : later.data) {
+        const auto known = std::ranges::find(spec.data, file.name, &DataFile::name);
+        if (known == spec.data.end())
+            spec.data.push_back(file);
+        else if (may_move(&*known, &file))
+            *known = file;
     }
 }
 

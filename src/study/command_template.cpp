@@ -173,6 +173,8 @@ std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::stri
     if (name == "trial") return std::vector<std::string>{std::to_string(values.trial.value())};
     if (name == "folder") return std::vector<std::string>{values.folder};
     const std::string_view parameter = name_in(name);
+    for (const DataFile& file : values.data)
+        if (parameter == data_placeholder(file)) return std::vector<std::string>{file.path};
     const space::Value* value = values.configuration.find(parameter);
     if (value == nullptr || value->is_none()) return std::nullopt;
     return std::vector<std::string>{parameter == name ? value->text() : python_text(*value)};
@@ -311,6 +313,8 @@ CommandTemplate CommandTemplate::read(std::string_view command, bool shell, std:
     return result;
 }
 
+std::string data_placeholder(const DataFile& file) { return "data." + file.name; }
+
 const std::vector<std::string>& CommandTemplate::reserved() {
     static const std::vector<std::string> names = {"args",   "args_hydra", "args_plain", "args:py",
                                                    "config", "iterations", "trial",      "folder"};
@@ -393,7 +397,7 @@ std::string trial_command_text(const StudySpec& spec, const space::Configuration
     }
     const std::string folder = "trials/" + std::to_string(trial.value());
     return shell_text(
-        CommandTemplate(program).expand({configuration, "config.json", spec.max_iterations, trial, folder}));
+        CommandTemplate(program).expand({configuration, "config.json", spec.max_iterations, trial, folder, spec.data}));
 }
 
 std::string fill_in_trial(std::string text, base::TrialId trial, const std::string& folder) {

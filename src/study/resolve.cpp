@@ -102,6 +102,21 @@ void write_trainable(const StudySpec& spec, Writer& out) {
     for (const auto& option : spec.trainable.options.entries()) out.line(option.name, text_of(option.value));
 }
 
+void write_data(const std::vector<DataFile>& files, Writer& out) {
+    if (!files.empty()) out.table("data");
+    for (const DataFile& file : files) {
+        std::string options;
+        if (!file.dtype.empty()) options += ", dtype = " + text_of(file.dtype);
+        std::string extents;
+        for (const std::uint64_t extent : file.shape) extents += (extents.empty() ? "" : ", ") + text_of(extent);
+        if (!extents.empty()) options += ", shape = [" + extents + "]";
+        if (file.tokens > 0) options += ", tokens = " + text_of(file.tokens);
+        if (!file.group.empty()) options += ", group = " + text_of(file.group);
+        const std::string path = text_of(file.path);
+        out.line(file.name, options.empty() ? path : "{ path = " + path + options + " }");
+    }
+}
+
 void write_resources(const StudySpec& spec, Writer& out) {
     out.table("resources");
     const ResourceSpec& resources = spec.resources;
@@ -315,10 +330,21 @@ void write_checkpoint(const CheckpointSpec& checkpoint, Writer& out) {
     if (checkpoint.max_bytes) out.line("max_bytes", std::to_string(*checkpoint.max_bytes));
 }
 
+/// The quotes keep a file `train` of [data] apart from an option `data`.
+void write_inputs(const StudySpec& spec, Writer& out) {
+    std::vector<std::pair<std::string, std::string>> lines;
+    for (const InputFile& input : spec.trainable.inputs) lines.emplace_back(input.option, text_of(input.content));
+    for (const DataFile& file : spec.data)
+        if (!file.content.empty()) lines.emplace_back(text_of("data." + file.name), text_of(file.content));
+    if (!lines.empty()) out.table("inputs");
+    for (const auto& [key, content] : lines) out.line(key, content);
+}
+
 std::string resolved(const StudySpec& spec, bool with_bounds) {
     Writer out;
     write_study(spec, out);
     write_trainable(spec, out);
+    write_data(spec.data, out);
     write_resources(spec, out);
     write_space(spec, with_bounds, out);
     write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);
@@ -336,8 +362,7 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
             out.table(table);
         out.members(table, spec);
     }
-    if (!spec.trainable.inputs.empty()) out.table("inputs");
-    for (const InputFile& input : spec.trainable.inputs) out.line(input.option, text_of(input.content));
+    write_inputs(spec, out);
     return out.take();
 }
 

@@ -32,6 +32,11 @@ std::int64_t largest(const space::Domain& domain) {
 
 } // namespace
 
+const DataFile* StudySpec::data_file(std::string_view called) const {
+    const auto found = std::ranges::find(data, called, &DataFile::name);
+    return found == data.end() ? nullptr : &*found;
+}
+
 const std::string* TrainableSpec::content_of(const std::string& option) const {
     const auto found = std::ranges::find(inputs, option, &InputFile::option);
     return found == inputs.end() ? nullptr : &found->content;

@@ -53,9 +53,17 @@ void refuse_foreign(storage::FileSystem& files, const std::string& directory) {
 
 std::string change_text(const study::KeyChange& change) {
     const auto value = [](const std::string& text) { return text.empty() ? std::string("(not there)") : text; };
-    const bool data = change.key.starts_with("inputs.");
-    return "\n  " + (data ? "the file of trainable." + change.key.substr(7) + " holds something else" : change.key) +
-           "   " + value(change.before) + " -> " + value(change.after);
+    const std::string_view key = change.key;
+    constexpr std::string_view inputs = "inputs.";
+    std::string what(key);
+    if (key.starts_with(inputs)) {
+        const std::string_view input = key.substr(inputs.size()); // of [data] in quotes
+        what = "the file of " +
+               (input.starts_with('"') ? std::string(input.substr(1, input.size() - 2))
+                                       : "trainable." + std::string(input)) +
+               " holds something else";
+    }
+    return "\n  " + what + "   " + value(change.before) + " -> " + value(change.after);
 }
 
 std::string fewer_trials_text(std::size_t created, std::uint32_t before, const study::StudySpec& spec,

@@ -99,6 +99,7 @@ Trial::Trial(const trainables::Registration& trainable, const TrialOptions& opti
     trainable_.info.any_option = true; // no study file was checked: watch which options are read
     spec_.max_iterations = options.max_iterations;
     spec_.seed = options.seed;
+    spec_.data = options.data;
     spec_.scheduler = schedulers::chosen("asha"); // pauses trials and resumes them from their checkpoints
     spec_.resources.ranks = static_cast<std::uint32_t>(options.ranks);
     spec_.resources.cpus_per_rank = static_cast<std::uint32_t>(options.cpus_per_rank);

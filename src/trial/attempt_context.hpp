@@ -38,6 +38,9 @@ class AttemptContext : public Context {
         return static_cast<int>(parts_.setting.spec->resources.cpus_per_rank);
     }
     [[nodiscard]] std::vector<std::string> devices() const override { return parts_.setting.devices.devices; }
+    [[nodiscard]] const study::DataFile& data(std::string_view name) const override {
+        return trainables::data_called(name, parts_.setting.spec->data);
+    }
     void log(std::string_view line) override { parts_.port.log(trial(), line); }
 
   private:

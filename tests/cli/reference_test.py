@@ -64,6 +64,8 @@ class Pages(Case):
         """With the tables that it lacks added. Files that it names are made."""
         count = 0
         (self.cwd / "train.py").write_text("")
+        (self.cwd / "train.h5").write_text("")
+        (self.cwd / "corpus.bin").write_bytes(bytes(4096))
         for name in ("study-keys.md", "algorithms.md", "trainables.md"):
             for kind, text in FENCE.findall((PAGES / name).read_text()):
                 if kind != "toml" or "FILE" in text:

@@ -114,6 +114,47 @@ class TrainingData(Case):
             met = " ".join(path.read_text() for path in self.folder.glob(f"met-{number}-*")).split()
             self.assertEqual(sorted(map(int, met)), sorted(2 * list(range(70))))
 
+    def test_files_have_names_in_the_study_file(self):
+        import numpy as np
+
+        (self.folder / "d").mkdir()
+        np.arange(12, dtype="uint16").tofile(self.folder / "d" / "tokens.bin")
+        command = self.python("""
+            import os, ranktune, sys
+            assert sys.argv[1] == ranktune.data("text") and os.path.isabs(sys.argv[1]), sys.argv
+            (batch,) = ranktune.dataset("text", batch=3, shuffle="none")
+            assert batch.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], batch
+            ranktune.report(score=1.0)
+        """).replace("{args}", "{data.text}")
+        text = '[data]\ntext = { path = "d/tokens.bin", dtype = "uint16", tokens = 4 }'
+        self.study(command, trials=2, ceiling=1, more=text)
+        self.assertRegex((self.folder / "s" / "resolved.toml").read_text(), r'(?m)^"data\.text" = "24 bytes, XXH64 [0-9a-f]{16}"$')
+
+        # The file may move, but not change.
+        (self.folder / "d").rename(self.folder / "e")
+        out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=3", code=2)
+        self.assertRegex(out, r"(?m)^ +\d+:8 +data\.text: there is no file ")
+        self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=3", 'data.text.path="e/tokens.bin"')
+        self.assertEqual(len(self.export()), 3)
+        np.ones(12, dtype="uint16").tofile(self.folder / "e" / "tokens.bin")
+        out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", 'data.text.path="e/tokens.bin"', code=2)
+        self.assertIn("the file of data.text holds something else", out)
+        self.ranktune("replay", "s", "--verify")
+
+    def test_options_that_do_not_fit_a_file_are_mistakes_of_the_study_file(self):
+        (self.folder / "x.raw").write_bytes(bytes(10))
+        out = self.study("true", code=2, more='[data]\nx = { path = "x.raw", dtype = "float32", shape = [3] }')
+        self.assertRegex(out, r"(?s)data\.x: data file '\S*x\.raw'.*check dtype and shape")
+
+    def test_a_function_finds_the_files_of_the_study(self):
+        (self.folder / "x.txt").write_text("4")
+        (self.folder / "train.py").write_text("import ranktune\n\ndef train(config):\n    return float(open(ranktune.data('x')).read())\n")
+        (self.folder / "s.toml").write_text(STUDY.format(
+            metric="score", trials=1, ceiling=1, command="", ranks=1, more='[data]\nx = "x.txt"', space='x = "uniform(0, 1)"'
+        ).replace("command = ''''''", f'python = "train.py:train"\ninterpreter = "{sys.executable}"'))
+        self.ranktune("run", "s.toml", "--local", "1")
+        self.assertEqual(self.export()[0]["reports"][0]["score"], 4.0)
+
 
 class DataParallel(Case):
     """Two processes per trial that find each other as under torchrun."""

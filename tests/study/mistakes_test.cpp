@@ -132,7 +132,7 @@ TEST_CASE("unknown keys of [study], and keys that do not go together", "[study]"
 TEST_CASE("mistakes of the file as a whole", "[study]") {
     const std::vector<Case> cases = {
         {"[serch]\n",
-         "12:2 serch: unknown table; known: study, trainable, resources, space, searcher, scheduler, stop, "
+         "12:2 serch: unknown table; known: study, trainable, data, resources, space, searcher, scheduler, stop, "
          "failure, checkpoint, journal, run, slurm, hooks, inputs"},
         {"[searchers]\n", "12:2 searchers: unknown table; did you mean [searcher]?"},
         {"[checkpoints]\n", "12:2 checkpoints: unknown table; did you mean [checkpoint]?"},

@@ -105,6 +105,23 @@ double value_of(const study::MemoryState& state, const std::string& name) {
 
 } // namespace
 
+TEST_CASE("a trainable finds the files of [data] by name", "[testing]") {
+    TrialOptions options = with_lr();
+    options.data = {{.name = "train", .path = "/d/train.h5"}};
+    std::string missing;
+    trainables::Registration looks;
+    looks.function = [&](trainables::FunctionContext& context) {
+        CHECK(context.data("train").path == "/d/train.h5");
+        try {
+            static_cast<void>(context.data("trian"));
+        } catch (const base::UsageError& error) {
+            missing = error.what();
+        }
+    };
+    static_cast<void>(run_trial(looks, options));
+    CHECK(missing == "[data] of the study file has no file 'trian'; did you mean 'train'?; it has train");
+}
+
 TEST_CASE("a trial runs to its ceiling and is stopped with a checkpoint", "[testing]") {
     for (const int ranks : {1, 2, 3}) {
         const TrialRun run = run_trial(trainable<Momentum>(), with_lr(ranks));

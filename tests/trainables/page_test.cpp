@@ -76,6 +76,7 @@ TEST_CASE("the protocol page names the variables that are set, and no other", "[
     facts.checkpoint = "/c";
     facts.python_path = "/p";
     facts.addresses = {"n:1"};
+    facts.data = {{.name = "train", .path = "/d"}};
     study::ProgramSpec program;
     program.tf_config = program.jax = true;
     Names set = {"RANKTUNE_GUARD"}; // by the process that starts the program

@@ -49,6 +49,9 @@ class TrialContext final : public trainables::TrialContext {
     [[nodiscard]] ddp::Group& group() const override { return group_; }
     [[nodiscard]] int cpus_per_rank() const override { return 1; }
     [[nodiscard]] std::vector<std::string> devices() const override { return options_.gpus; }
+    [[nodiscard]] const study::DataFile& data(std::string_view name) const override {
+        return trainables::data_called(name, {});
+    }
     void log(std::string_view line) override {
         std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
     }

@@ -248,8 +248,8 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
 
 def __getattr__(name: str) -> Any:
     """These names come from other files, which most trials do not need."""
-    if name == "dataset":
-        return importlib.import_module("ranktune_data").dataset
+    if name in ("data", "dataset"):
+        return getattr(importlib.import_module("ranktune_data"), name)
     if name not in ("Study", "Trial", "RanktuneError", "create", "open_study", "run", "write_study"):
         raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
     try:

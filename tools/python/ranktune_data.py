@@ -27,7 +27,7 @@ try:
 except ImportError:
     np = None  # type: ignore[assignment]
 
-__all__ = ["Dataset", "dataset"]
+__all__ = ["Dataset", "data", "dataset"]
 
 _WINDOW = 16384  # positions
 
@@ -225,12 +225,31 @@ def _bytes(value: Any) -> int:
 _OPTIONS = ("dtype", "shape", "tokens", "group", "shuffle", "shuffle_memory", "drop_last", "mix")
 
 
+def _named() -> Dict[str, Any]:
+    """The study's [data]: path and options by name."""
+    return dict(json.loads(os.environ.get("RANKTUNE_DATA") or "{}"))
+
+
+def data(name: str) -> str:
+    """Path of the file or folder that [data] of the study calls `name`.
+
+    >>> os.environ["RANKTUNE_DATA"] = '{"train": {"path": "/data/train.h5"}}'
+    >>> data("train")
+    '/data/train.h5'
+    """
+    named = _named()
+    if name in named:
+        return str(named[name]["path"])
+    there = f"it has {', '.join(named)}" if named else f"the table is empty: add {name} = \"PATH\""
+    raise KeyError(f"ranktune.data(): [data] of the study file has no file '{name}'; {there}")
+
+
 def _entry(data: Any) -> Dict[str, Any]:
     """Path and options of what [data] of the study names, or of a path."""
     if not isinstance(data, (str, os.PathLike)):
         return {"mix": list(data)}
     text = os.fspath(data)
-    named = json.loads(os.environ.get("RANKTUNE_DATA") or "{}")
+    named = _named()
     if text in named:
         unknown = set(named[text]) - {"path", *_OPTIONS}
         if unknown:

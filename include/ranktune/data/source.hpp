@@ -13,6 +13,10 @@
 
 #include "ranktune/data/order.hpp"
 
+namespace ranktune::study {
+struct DataFile;
+}
+
 namespace ranktune::data {
 
 /// Numbers as files have them, in the byte order of this machine.
@@ -61,6 +65,9 @@ class Source {
     /// Throws base::IoError; base::FormatError with file and field; base::UsageError for a format that is not read,
     /// with the line that converts it.
     [[nodiscard]] static std::shared_ptr<const Source> open(const std::string& path, const SourceOptions& options = {});
+
+    /// The same of an entry of [data]: TrialContext::data.
+    [[nodiscard]] static std::shared_ptr<const Source> open(const study::DataFile& file);
 
     virtual ~Source() = default;
     [[nodiscard]] const std::string& path() const { return path_; }

@@ -3,6 +3,7 @@
 // CommandTemplate: the command line of a program, with placeholders that each trial fills in.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,8 @@ struct CommandValues {
     std::string config_path; ///< of the configuration as a JSON file
     base::Iteration iterations = 0;
     base::TrialId trial = {};
-    std::string folder = {}; ///< the trial's own
+    std::string folder = {};             ///< the trial's own
+    std::span<const DataFile> data = {}; ///< of [data]
 };
 
 /// A word of a command before placeholders are filled in.
@@ -39,6 +41,7 @@ struct WrittenWord {
 ///     {iterations}  study.max_iterations
 ///     {trial}       number of the trial
 ///     {folder}      path of a folder of its own, kept over its attempts
+///     {data.NAME}   path of the file that [data] calls NAME
 ///     {name}        the value of the hyper-parameter `name`
 ///     {name:py}     the same as Python prints it: True, [128, 64]
 ///     {{ }}         braces
@@ -63,7 +66,7 @@ class CommandTemplate {
     /// The words of a command before placeholders are filled in; for a shell command, split by blanks and quotes only.
     [[nodiscard]] static std::vector<WrittenWord> written(std::string_view command);
 
-    /// Placeholders that are not hyper-parameters.
+    /// Placeholders that are not hyper-parameters, but for {data.NAME}.
     [[nodiscard]] static const std::vector<std::string>& reserved();
 
   private:
@@ -83,6 +86,9 @@ class CommandTemplate {
     bool shell_ = false;
     Flags flags_ = Flags::off;
 };
+
+/// `data.NAME`: the placeholder that stands for the path of the file.
+[[nodiscard]] std::string data_placeholder(const DataFile& file);
 
 /// One line that a shell would split into these words; for display.
 [[nodiscard]] std::string shell_text(const std::vector<std::string>& words);

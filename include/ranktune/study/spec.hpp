@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ranktune/base/time.hpp"
@@ -62,6 +63,20 @@ struct InputFile {
     std::string option;
     std::string content; ///< PathChecks::content
     friend bool operator==(const InputFile&, const InputFile&) = default;
+};
+
+/// An entry of [data]: a file or folder that programs and trainables ask for by name. The options are those of
+/// data::SourceOptions; empty: the format needs none.
+struct DataFile {
+    std::string name;
+    std::string path;                      ///< absolute
+    std::string dtype = {};                ///< of raw numbers and tokens: "float32"
+    std::vector<std::uint64_t> shape = {}; ///< of a sample of raw numbers
+    std::uint64_t tokens = 0;              ///< in a sample of a token file
+    std::string group = {};                ///< of an HDF5 file
+    std::string content = {};              ///< PathChecks::content; empty: unknown (a folder)
+    [[nodiscard]] bool has_options() const { return !dtype.empty() || !shape.empty() || tokens > 0 || !group.empty(); }
+    friend bool operator==(const DataFile&, const DataFile&) = default;
 };
 
 /// [trainable]: a built-in or registered trainable and its fixed options, or a program.
@@ -201,6 +216,7 @@ struct StudySpec {
     bool deterministic = false; ///< logical time: the same study for every number of ranks; max_concurrent slots
 
     TrainableSpec trainable;
+    std::vector<DataFile> data; ///< [data], in the order of the file
     ResourceSpec resources;
     space::SearchSpace space;
     SearcherSpec searcher;
@@ -212,6 +228,8 @@ struct StudySpec {
     SlurmSpec slurm;
     HookSpec hooks;
 
+    /// The entry of [data] with this name; null: there is none.
+    [[nodiscard]] const DataFile* data_file(std::string_view called) const;
     /// Of the random numbers of a trial: study.seed; with searcher.repeats, the next ones for its repetitions.
     [[nodiscard]] std::uint64_t seed_of(TrialId trial) const { return seed + trial.value() % searcher.repeats; }
     /// How many ranks a configuration asks for.

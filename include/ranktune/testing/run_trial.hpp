@@ -34,6 +34,7 @@ struct Checkpoint {
 /// One trial, and what a study would give it.
 struct TrialOptions {
     space::Configuration configuration = {}; ///< hyper-parameters and options of [trainable]
+    std::vector<study::DataFile> data = {};  ///< [data]
     int ranks = 1;
     base::Iteration max_iterations = 10;  ///< TrialContext::max_iterations; the trial is stopped then
     base::Iteration pause_after = 0;      ///< pauses the trial after this iteration; 0: no pause

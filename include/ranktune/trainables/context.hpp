@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,12 +13,16 @@
 #include "ranktune/base/ids.hpp"
 #include "ranktune/ddp/group.hpp"
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/study/spec.hpp"
 #include "ranktune/study/state.hpp"
 
 namespace ranktune::trainables {
 
 /// The metrics of one iteration, by name. Rank 0's count.
 using Metrics = std::vector<std::pair<std::string, double>>;
+
+/// For a context: the file of this name. Throws as TrialContext::data.
+[[nodiscard]] const study::DataFile& data_called(std::string_view name, std::span<const study::DataFile> files);
 
 /// What a trainable sees of its trial. Every rank of the trial has one, which is valid during the calls to which it is
 /// passed. Only the operations of `group()` are collective.
@@ -45,6 +50,10 @@ class TrialContext {
     [[nodiscard]] virtual int cpus_per_rank() const = 0;
     /// GPUs that the launcher granted to this rank, as CUDA_VISIBLE_DEVICES names them; empty: none.
     [[nodiscard]] virtual std::vector<std::string> devices() const = 0;
+
+    /// The file or folder that [data] calls `name`, for data::Source::open. Throws base::UsageError with the names that
+    /// there are.
+    [[nodiscard]] virtual const study::DataFile& data(std::string_view name) const = 0;
 
     /// Writes one line to the worker's log.
     virtual void log(std::string_view line) = 0;

@@ -85,14 +85,15 @@ const std::vector<Value>* list_in(const space::Domain& domain) {
 }
 
 /// Two values of a list for which the command is the same: the strings of ["a,b"] and ["a", "b"] have no quotes in it.
-std::string same_words(const study::ProgramSpec& program, const space::Parameter& parameter) {
+std::string same_words(const study::StudySpec& spec, const space::Parameter& parameter) {
     const auto* values = list_in(parameter.domain);
     if (values == nullptr) return "";
-    const study::CommandTemplate command(program);
+    const study::CommandTemplate command(*spec.trainable.program);
     const auto placeholders = command.placeholders();
     if (std::ranges::find(placeholders, "config") != placeholders.end()) return "";
     const auto words_for = [&](const space::Configuration& configuration) {
-        return command.expand({configuration, "config.json", 1});
+        return command.expand(
+            {.configuration = configuration, .config_path = "config.json", .iterations = 1, .data = spec.data});
     };
     const auto without = words_for({});
     std::map<std::vector<std::string>, Value> seen;
@@ -123,7 +124,7 @@ std::vector<std::string> space_remarks(const study::StudySpec& spec) {
         remarks = tables_of_constants(spec);
     for (const space::Parameter& parameter : spec.space.parameters()) {
         note(other_steps(parameter));
-        if (spec.trainable.program) note(same_words(*spec.trainable.program, parameter));
+        if (spec.trainable.program) note(same_words(spec, parameter));
     }
     return remarks;
 }

@@ -76,6 +76,7 @@ study::StudySpec repeated(const tuner::Tuner& tuner, study::TrialId trial,
     spec.time_budget.reset();
     spec.deterministic = false;
     spec.trainable.inputs.clear(); // the next start reads its files anew
+    for (study::DataFile& file : spec.data) file.content.clear();
     spec.searcher = searchers::chosen("random");
     spec.scheduler = {};
     take_courses(spec, stretches);

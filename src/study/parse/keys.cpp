@@ -100,6 +100,10 @@ constexpr KeyRow all_keys[] = {
     of<&ProgramSpec::jax>("trainable.jax", fixed, {},
                           "Set `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`."),
 
+    own("data.NAME", fixed, "path, table", "none",
+        "A file or folder that you name, relative to this file: `{data.NAME}`, `ranktune.dataset(\"NAME\")`, "
+        "`context.data(\"NAME\")`. Table: `path`, `dtype`, `shape`, `tokens`, `group`."),
+
     own("resources.ranks", fixed, "integer >= 1, `\"{parameter}\"`", "1",
         "MPI ranks of a trial. `\"{workers}\"` takes the number from the hyper-parameter `workers`, an integer without "
         "a condition."),
@@ -271,6 +275,8 @@ constexpr TableInfo all_tables[] = {
     {"trainable", "What is trained: one of `builtin`, `name` and `command`.",
      "[trainable]\ncommand = \"python3 train.py --epochs={iterations} {args}\"\nenv = { OMP_NUM_THREADS = \"4\" }\n"
      "checkpoints = true\n"},
+    {"data", "Files for training, by names of your own. With options if the format does not say what a sample is.",
+     "[data]\ntrain = \"train.h5\"\ntext = { path = \"corpus.bin\", dtype = \"uint16\", tokens = 2048 }\n"},
     {"resources", "What one trial gets.", "[resources]\nranks = 2\ncpus_per_rank = 4\n"},
     {"space",
      "The hyper-parameters: a domain, a list of choices, or a constant each. `require` and `forbid`: what every "

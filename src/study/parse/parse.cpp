@@ -93,6 +93,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const Known& k
                          .trust_trainable = trust_trainable};
     parse_study_table(context);
     parse_trainable(context);
+    parse_data(context);
     parse_constraints(context);
     parse_space(context);
     parse_resources(context);

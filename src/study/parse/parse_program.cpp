@@ -229,6 +229,34 @@ void check_launcher_variables(const ParseContext& context) {
                                "cannot find each other; leave it out, or say resources.ranks = 1");
 }
 
+/// Each means something, and only one thing. `columns`: of the table.
+void check_placeholders(const ParseContext& context, const Node& node, const std::vector<std::string>& placeholders,
+                        const std::vector<std::string>& columns) {
+    const std::string key = "trainable.command";
+    const auto is_in = [](const std::vector<std::string>& names, const std::string& name) {
+        return std::ranges::find(names, name) != names.end();
+    };
+    std::vector<std::string> reserved = CommandTemplate::reserved();
+    for (const DataFile& file : context.spec.data) reserved.push_back(data_placeholder(file));
+    std::vector<std::string> known = reserved;
+    for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));
+    known.insert(known.end(), columns.begin(), columns.end());
+    for (const std::string& name : placeholders) {
+        const bool is_parameter = may_name_parameter(context.entries, name) || is_in(columns, name);
+        if (is_in(reserved, name)) {
+            if (is_parameter)
+                context.mistakes.value(node, key,
+                                       "{" + name +
+                                           "} means something else than the hyper-parameter of that name; "
+                                           "give that another name in [space]");
+        } else if (!is_parameter) {
+            context.mistakes.value(node, key,
+                                   "unknown placeholder {" + name + "}" + base::suggestion(name, known) +
+                                       "; known: " + base::join(known) + "; a brace is written '{{'");
+        }
+    }
+}
+
 } // namespace
 
 void parse_program(ParseContext& context, TableReader& table) {
@@ -283,25 +311,7 @@ void check_command(ParseContext& context) {
                                "says how {args} writes booleans, but the command has no {args}");
     check_launcher_variables(context);
     const auto columns = columns_of(context);
-    if (!context.names_are_known || !columns) return;
-    std::vector<std::string> known = CommandTemplate::reserved();
-    for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));
-    known.insert(known.end(), columns->begin(), columns->end());
-    for (const std::string& name : placeholders) {
-        const bool is_parameter =
-            may_name_parameter(context.entries, name) || std::ranges::find(*columns, name) != columns->end();
-        if (std::ranges::find(CommandTemplate::reserved(), name) != CommandTemplate::reserved().end()) {
-            if (is_parameter)
-                context.mistakes.value(*node, key,
-                                       "{" + name +
-                                           "} means something else than the hyper-parameter of that name; "
-                                           "give that another name in [space]");
-        } else if (!is_parameter) {
-            context.mistakes.value(*node, key,
-                                   "unknown placeholder {" + name + "}" + base::suggestion(name, known) +
-                                       "; known: " + base::join(known) + "; a brace is written '{{'");
-        }
-    }
+    if (context.names_are_known && columns) check_placeholders(context, *node, placeholders, *columns);
 }
 
 } // namespace ranktune::study

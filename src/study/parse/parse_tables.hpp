@@ -60,6 +60,8 @@ void parse_program(ParseContext& context, TableReader& table);
 void note_content(ParseContext& context, const std::string& option, const std::string& content);
 /// Reads [inputs] of a resolved file: the content of files that are not read now.
 void parse_inputs(ParseContext& context);
+/// [data]: every key is a name that the user has chosen.
+void parse_data(ParseContext& context);
 void parse_space(ParseContext& context);
 /// After parse_space: `ranks` may name a parameter.
 void parse_resources(ParseContext& context);

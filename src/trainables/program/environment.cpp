@@ -128,6 +128,20 @@ std::vector<VariableChange> torchrun_variables(const ProgramFacts& facts) {
             {"TORCHELASTIC_MAX_RESTARTS", "0"}};
 }
 
+/// {"text": {"path": "/d/corpus.bin", "dtype": "uint16", "tokens": 2048}}
+std::string data_json(std::span<const study::DataFile> files) {
+    nlohmann::ordered_json json;
+    for (const study::DataFile& file : files) {
+        auto& entry = json[file.name];
+        entry["path"] = file.path;
+        if (!file.dtype.empty()) entry["dtype"] = file.dtype;
+        if (!file.shape.empty()) entry["shape"] = file.shape;
+        if (file.tokens > 0) entry["tokens"] = file.tokens;
+        if (!file.group.empty()) entry["group"] = file.group;
+    }
+    return json.dump();
+}
+
 void set_own(Variables& out, const ProgramFacts& facts) {
     out.number("RANKTUNE_FD", control_descriptor);
     out.set("RANKTUNE_STUDY", facts.study);
@@ -140,6 +154,7 @@ void set_own(Variables& out, const ProgramFacts& facts) {
     out.number("RANKTUNE_ITERATION", facts.iteration);
     if (facts.checkpoint) out.set("RANKTUNE_CHECKPOINT", *facts.checkpoint);
     out.set("RANKTUNE_CHECKPOINT_DIR", facts.checkpoint_directory);
+    if (!facts.data.empty()) out.set("RANKTUNE_DATA", data_json(facts.data));
     out.number("RANKTUNE_CPUS", facts.cpus_per_rank);
     out.set("RANKTUNE_METRIC", facts.objective.metric);
     out.set("RANKTUNE_MODE", std::string(study::name(facts.objective.mode)));

@@ -42,6 +42,7 @@ struct ProgramFacts {
     base::Iteration iteration = 0;  ///< completed so far
     study::Objective objective;
     std::uint32_t cpus_per_rank = 1;
+    std::vector<study::DataFile> data = {};
     std::string run_id;      ///< the same on all ranks of an attempt, different between attempts
     std::string python_path; ///< folder of ranktune.py, prepended to PYTHONPATH; empty: none
     std::string config_path; ///< of the configuration as JSON; or the JSON itself, of a task

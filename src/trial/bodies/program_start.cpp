@@ -241,8 +241,9 @@ std::vector<std::string> ProgramBody::words() const {
         if (program().fresh) call.emplace_back("--fresh");
         return call;
     }
-    auto words = study::CommandTemplate(program()).expand(
-        {configuration_, config_path(), setting_.spec->max_iterations, assignment_.start.trial, trial_folder_});
+    auto words =
+        study::CommandTemplate(program()).expand({configuration_, config_path(), setting_.spec->max_iterations,
+                                                  assignment_.start.trial, trial_folder_, setting_.spec->data});
     if (!study::works_apart(program()) || program().shell) return words;
     const std::string common = study::common_directory(program());
     for (std::string& word : words) {
@@ -336,6 +337,7 @@ trainables::ProgramFacts ProgramBody::facts_of_attempt() {
     facts.iterations = spec.max_iterations;
     facts.iteration = base_;
     facts.objective = spec.objective;
+    facts.data = spec.data;
     facts.cpus_per_rank = spec.resources.cpus_per_rank;
     facts.gpu_share = spec.resources.gpu_share;
     facts.run_id = spec.name + "-" + name_of(start);

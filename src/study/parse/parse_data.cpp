@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// [data]: files and folders by name.
+#include <limits>
+
+#include "ranktune/base/text.hpp"
+#include "study/options.hpp"
+#include "study/parse/key_table.hpp"
+#include "study/parse/parse_tables.hpp"
+
+namespace ranktune::study {
+namespace {
+
+constexpr std::string_view data_forms =
+    R"(needs a path, as in "train.h5", or a table, as in { path = "train.bin", dtype = "uint16", tokens = 2048 })";
+
+constexpr std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();
+
+std::vector<std::uint64_t> sample_shape(TableReader& table) {
+    const Node* shape = table.take("shape");
+    if (shape == nullptr) return {};
+    std::vector<std::uint64_t> extents;
+    for (const Node& item : shape->items)
+        if (item.is(Node::Kind::integer) && item.integer > 0)
+            extents.push_back(static_cast<std::uint64_t>(item.integer));
+    if (extents.empty() || extents.size() != shape->items.size()) {
+        table.complain("shape", "needs the extents of a sample, integers >= 1, as in [28, 28]");
+        return {};
+    }
+    return extents;
+}
+
+/// `{ path = ..., dtype = ... }`. Reports every mistake.
+DataFile file_in_table(ParseContext& context, const Node& node, const std::string& name) {
+    const std::string entry = "data." + name;
+    std::vector<std::string> known;
+    for (const char* key : {"path", "dtype", "shape", "tokens", "group"}) known.push_back(entry + "." + key);
+    const KeyTable keys(std::move(known));
+    TableReader table(&node, entry, keys, context.mistakes);
+    table.require("path", "the file or folder, relative to this file");
+    DataFile file{.name = name, .path = table.string("path").value_or("")};
+    file.dtype = table.string("dtype").value_or("");
+    file.shape = sample_shape(table);
+    file.tokens = static_cast<std::uint64_t>(table.integer("tokens", 1, most_tokens).value_or(0));
+    file.group = table.string("group").value_or("");
+    table.finish();
+    return file;
+}
+
+/// Reports every mistake.
+DataFile file_of_entry(ParseContext& context, const Node& node, const std::string& name) {
+    if (node.is(Node::Kind::table)) return file_in_table(context, node, name);
+    const bool is_text = node.is(Node::Kind::string);
+    if (!is_text || node.text.empty())
+        context.mistakes.value(node, "data." + name,
+                               std::string(data_forms) + ", not " + (is_text ? "\"\"" : std::string(kind_text(node))));
+    return {.name = name, .path = node.text};
+}
+
+/// Why it cannot be used, or an empty string.
+std::string data_problem(const PathChecks& paths, const DataFile& file) {
+    std::string why = paths.file ? paths.file(file.path) : "";
+    return why.empty() && paths.data && file.has_options() ? paths.data(file) : why;
+}
+
+/// What [inputs] of a resolved file says of a file that is not read now.
+std::string noted_content(const ParseContext& context, const DataFile& file) {
+    const Node* inputs = context.root.find("inputs");
+    const Node* content = inputs == nullptr ? nullptr : inputs->find("data." + file.name);
+    return content != nullptr && content->is(Node::Kind::string) ? content->text : "";
+}
+
+/// `data=x.h5` on the command line may mean the option of the trainable.
+void refuse_data(ParseContext& context, const Node& data) {
+    const Node* trainable = context.root.find("trainable");
+    const bool is_option = trainable != nullptr && trainable->find("data") != nullptr;
+    context.mistakes.value(data, "data",
+                           "needs a table, not " + std::string(kind_text(data)) +
+                               (is_option ? "; did you mean the key trainable.data?" : ""));
+}
+
+} // namespace
+
+void parse_data(ParseContext& context) {
+    const Node* data = context.root.find("data");
+    if (data == nullptr) return;
+    if (!data->is(Node::Kind::table)) return refuse_data(context, *data);
+    const OptionInfo path{.name = "path", .kind = OptionInfo::Kind::path, .description = ""};
+    for (const auto& [name, node] : data->members) {
+        const std::string key = "data." + name;
+        if (!check_name(node, key, name, context.mistakes)) continue;
+        const std::size_t before = context.mistakes.size();
+        DataFile file = file_of_entry(context, node, name);
+        file.path = resolved(path, space::Value(file.path), context.directory).as_string();
+        if (context.mistakes.size() == before)
+            if (const std::string why = data_problem(context.paths, file); !why.empty())
+                context.mistakes.value(node, key, why);
+        if (context.paths.content && context.mistakes.size() == before) file.content = context.paths.content(file.path);
+        if (file.content.empty()) file.content = noted_content(context, file);
+        context.spec.data.push_back(std::move(file));
+    }
+}
+
+} // namespace ranktune::study

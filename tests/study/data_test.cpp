@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// [data]: files by name.
+#include "ranktune/study/change.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "study_files.hpp"
+#include "support/catch.hpp"
+
+namespace data_test {
+
+using namespace ranktune::study;
+using namespace ranktune::study::testing;
+
+namespace {
+
+constexpr const char* text_file = "text = { path = \"../c.bin\", dtype = \"uint16\", tokens = 2048 }\n";
+
+std::string with_data(const std::string& data) {
+    Parts parts = free_parts();
+    parts.rest = "[data]\n" + data;
+    return parts.text();
+}
+
+std::string with_command(const std::string& command, const std::string& data, const std::string& space = {}) {
+    Parts parts;
+    parts.trainable = "command = \"" + command + "\"\n";
+    parts.space += space;
+    parts.rest = "[data]\n" + data;
+    return parts.text();
+}
+
+std::string mistake_of(const std::string& text, const PathChecks& paths = {}) {
+    try {
+        static_cast<void>(parse_study(text, "/studies/s.toml", {}, known(), paths));
+        return {};
+    } catch (const StudyFileError& error) {
+        const Mistake& first = error.mistakes().front();
+        return std::to_string(first.line) + ":" + std::to_string(first.column) + " " + first.key + ": " + first.message;
+    }
+}
+
+/// A study whose files have this content.
+StudySpec holding(const std::string& data, const std::string& content) {
+    PathChecks paths;
+    paths.content = [content](const std::string&) { return content; };
+    return parse_study(with_data(data), "/studies/s.toml", {}, known(), paths);
+}
+
+} // namespace
+
+TEST_CASE("[data] has files by names that the user chooses, with options for their format", "[study]") {
+    const StudySpec spec = parse(with_data("train = \"a/train.h5\"\n" + std::string(text_file) +
+                                           "raw = { path = \"/r\", dtype = \"float32\", shape = [28, 28] }\n"
+                                           "part = { path = \"p.h5\", group = \"train\" }\n"));
+    REQUIRE(spec.data.size() == 4);
+    CHECK(spec.data[0] == DataFile{.name = "train", .path = "/studies/a/train.h5"});
+    CHECK(spec.data[1] == DataFile{.name = "text", .path = "/c.bin", .dtype = "uint16", .tokens = 2048});
+    CHECK(spec.data[2] == DataFile{.name = "raw", .path = "/r", .dtype = "float32", .shape = {28, 28}});
+    CHECK(spec.data[3] == DataFile{.name = "part", .path = "/studies/p.h5", .group = "train"});
+    CHECK(spec.data_file("part") == &spec.data[3]);
+    CHECK(spec.data_file("path") == nullptr);
+    CHECK(parse_resolved(resolved_toml(spec)).data == spec.data);
+    CHECK(parse(resolved_toml(spec)).data == spec.data);
+}
+
+TEST_CASE("mistakes in [data] say where they are and what to write", "[study]") {
+    const std::string forms =
+        "needs a path, as in \"train.h5\", or a table, as in "
+        "{ path = \"train.bin\", dtype = \"uint16\", tokens = 2048 }, not ";
+    CHECK(mistake_of(with_data("train = 1\n")) == "12:9 data.train: " + forms + "an integer");
+    CHECK(mistake_of(with_data("train = \"\"\n")) == "12:9 data.train: " + forms + "\"\"");
+    CHECK_THAT(mistake_of(with_data("train = { dtype = \"uint8\" }\n")), Catch::Contains("data.train.path: missing"));
+    CHECK(mistake_of(with_data("train = { path = \"t\", token = 2 }\n")) ==
+          "12:23 data.train.token: unknown key; did you mean 'tokens'?");
+    CHECK_THAT(mistake_of(with_data("train = { path = \"t\", tokens = 0 }\n")), Catch::Contains("data.train.tokens"));
+    CHECK_THAT(mistake_of(with_data("train = { path = \"t\", shape = [2, 0] }\n")),
+               Catch::Contains("data.train.shape: needs the extents of a sample, integers >= 1, as in [28, 28]"));
+    CHECK_THAT(mistake_of(with_data("\"a.b\" = \"t\"\n")), Catch::Contains("a name has letters, digits, '_' and '-'"));
+    CHECK(mistake_of("data = 3\n" + free_parts().text()) == "1:8 data: needs a table, not an integer");
+}
+
+TEST_CASE("files of [data] are looked at before anything starts, with options by who opens them", "[study]") {
+    PathChecks paths;
+    std::vector<std::string> opened;
+    paths.file = [](const std::string& path) {
+        return path == "/studies/no" ? "there is no file \"/studies/no\"" : "";
+    };
+    paths.data = [&opened](const DataFile& file) {
+        opened.push_back(file.name);
+        return file.dtype == "int99" ? "dtype is unknown" : "";
+    };
+    CHECK(mistake_of(with_data("train = \"no\"\n"), paths) == "12:9 data.train: there is no file \"/studies/no\"");
+    CHECK(mistake_of(with_data("a = \"a\"\nb = { path = \"b\", dtype = \"int99\" }\n"), paths) ==
+          "13:5 data.b: dtype is unknown");
+    CHECK(opened == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("{data.NAME} is the path of a file of [data]", "[study]") {
+    const StudySpec spec = parse(with_command("p --text={data.text} {lr}", text_file));
+    CHECK(trial_command_text(spec, ranktune::space::Configuration({{"lr", 0.5}}), ranktune::base::TrialId{0}) ==
+          "p --text=/c.bin 0.5");
+    CHECK_THAT(mistake_of(with_command("p {data.texts} {lr}", text_file)),
+               Catch::Contains("unknown placeholder {data.texts}; did you mean 'data.text'?"));
+    CHECK_THAT(mistake_of(with_command("p {data.text}", text_file, "data.text = [1, 2]\n")),
+               Catch::Contains("{data.text} means something else than the hyper-parameter of that name"));
+}
+
+TEST_CASE("a file of [data] may move if its content is the same, and files may be added", "[study]") {
+    const std::string train = "train = \"old.h5\"\n";
+    StudySpec now = holding(train, "5 bytes");
+    CHECK(now.data[0].content == "5 bytes");
+    CHECK_THAT(resolved_toml(now), Catch::Contains("[inputs]\n\"data.train\" = \"5 bytes\"\n"));
+    CHECK(parse_resolved(resolved_toml(now)).data == now.data);
+
+    const auto other = differences(now, holding(train, "6 bytes"));
+    CHECK(other == std::vector<KeyChange>{{"inputs.\"data.train\"", "\"5 bytes\"", "\"6 bytes\"", false}});
+    for (const KeyChange& change : differences(now, holding("train = \"new.h5\"\n", "6 bytes")))
+        CHECK_FALSE(change.may_change);
+    for (const KeyChange& change :
+         differences(now, holding("train = { path = \"old.h5\", group = \"g\" }\n", "5 bytes")))
+        CHECK_FALSE(change.may_change);
+    for (const KeyChange& change : differences(now, holding("other = \"old.h5\"\n", "5 bytes")))
+        if (change.key == "data.train") CHECK_FALSE(change.may_change);
+
+    const StudySpec moved = holding("train = \"new.h5\"\nextra = \"e\"\n", "5 bytes");
+    const auto changes = differences(now, moved);
+    REQUIRE(changes.size() == 3);
+    for (const KeyChange& change : changes) CHECK(change.may_change);
+    CHECK_FALSE(changes_what_is_decided(changes));
+    take_over(now, moved);
+    CHECK(now.data == moved.data);
+
+    // A folder: its content is unknown, and may be another one elsewhere.
+    const auto folder = differences(holding("images = \"a\"\n", ""), holding("images = \"b\"\n", ""));
+    CHECK(folder == std::vector<KeyChange>{{"data.images", "\"/studies/a\"", "\"/studies/b\"", false}});
+}
+
+} // namespace data_test
