@@ -2,6 +2,7 @@
 #include "ranktune/base/text.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <vector>
 
 namespace ranktune::base {
@@ -120,5 +121,17 @@ std::string grouped(std::uint64_t value) {
 std::string plural(std::uint64_t count, std::string_view noun) { return std::string(noun) + (count == 1 ? "" : "s"); }
 
 std::string counted(std::uint64_t count, std::string_view noun) { return grouped(count) + " " + plural(count, noun); }
+
+std::string bytes_text(std::uint64_t bytes) {
+    if (bytes < 1000) return std::to_string(bytes) + " B";
+    double value = static_cast<double>(bytes);
+    for (const char* unit : {"kB", "MB", "GB", "TB", "PB"}) {
+        value /= 1000.0;
+        char text[32];
+        std::snprintf(text, sizeof text, value < 9.95 ? "%.1f %s" : "%.0f %s", value, unit);
+        if (value < 999.5) return text;
+    }
+    return grouped(bytes / 1'000'000'000'000'000) + " PB";
+}
 
 } // namespace ranktune::base

@@ -14,8 +14,9 @@
 namespace ranktune::group {
 
 struct Part {
-    /// queued: user code of an older attempt still runs here. ready: reported to the leader. running: the runner was
-    /// started. over: no user code runs any more (a leader then waits for the other members).
+    /// queued: user code of an older attempt still runs here, or the runner is not prepared. ready: reported to the
+    /// leader. running: the runner was started. over: no user code runs any more (a leader then waits for the other
+    /// members).
     enum class Stage : std::uint8_t { queued, ready, running, over };
 
     /// What the leader knows about a member.

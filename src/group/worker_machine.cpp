@@ -67,6 +67,8 @@ void WorkerMachine::on_rank_ended(base::Rank rank) {
 
 void WorkerMachine::on_tick(StudyTime now) {
     if (end_) return;
+    if (current_ && current_->stage == Stage::queued && !leave_) become_ready(*current_);
+    if (end_) return;
     poll_runner(now);
     if (end_) return;
     heartbeat(now);
@@ -120,7 +122,19 @@ void WorkerMachine::stop_user_code(StudyTime now) {
     if (!grace_until_) grace_until_ = now + welcome_->abort_grace;
 }
 
+/// If it will never be, ends the worker.
+bool WorkerMachine::prepared() {
+    try {
+        return runner_->prepared();
+    } catch (const base::Error& error) {
+        give_up(error.what(), false);
+        return false;
+    }
+}
+
+/// Or stays queued, until this rank is prepared.
 void WorkerMachine::become_ready(Part& part) {
+    if (!prepared()) return;
     part.stage = Stage::ready;
     if (!part.leads()) return send(part.leader(), wire::Ready{part.key});
     part.members.front().ready = true;

@@ -106,6 +106,7 @@ class WorkerMachine {
     // the life of a part
     void stop_user_code(base::StudyTime now);
     void become_ready(Part& part);
+    [[nodiscard]] bool prepared();
     void go_if_ready(Part& part);
     void run(Part& part);
     void over_here(Part& part, study::AttemptOutcome outcome, const study::Failure& failure, base::StudyTime now);

@@ -33,8 +33,9 @@ class WorkerRunner final : public trial::Runner {
   public:
     WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory, trial::FormGroup form,
                  const std::string& host, trial::DeviceGrant devices, WorkerLog& log, process::Waker& waker,
-                 MemoryWay memory)
+                 MemoryWay memory, std::shared_ptr<staging::Stager> stager)
         : spec_(std::move(spec)),
+          stager_(std::move(stager)),
           disk_(files, directory, spec_.checkpoint.direct),
           memory_(with_memory(memory, log)),
           program_{process::environment_entries(), directory, host,
@@ -53,6 +54,13 @@ class WorkerRunner final : public trial::Runner {
         device::set_memory_share(spec_.resources.gpu_share); // before any trial opens a GPU
     }
 
+    [[nodiscard]] bool prepared() override {
+        if (!stager_) return true;
+        if (!stager_->figures().over) return false;
+        spec_.data = stager_->files();
+        stager_.reset();
+        return true;
+    }
     void start(const trial::Assignment& assignment) override {
         meter_.start(assignment);
         thread_.start(assignment);
@@ -83,6 +91,7 @@ class WorkerRunner final : public trial::Runner {
     trial::CheckpointIo* checkpoints() { return memory_ ? static_cast<trial::CheckpointIo*>(memory_.get()) : &disk_; }
 
     study::StudySpec spec_;
+    std::shared_ptr<staging::Stager> stager_; ///< until it is over; `data` of the study are the originals until then
     trial::StoreIo disk_;
     std::unique_ptr<PeerIo> memory_;
     trial::ProgramSetting program_;
@@ -119,9 +128,9 @@ MakeRunner make_trial_runner(storage::FileSystem& files, trial::FormGroup form, 
         log.open(studydir::StudyDirectory{welcome.directory}.worker_log(host));
         auto spec = study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {},
                                        {trainables::known_trainables(), algorithms::known_algorithms()});
-        if (on_study) on_study(spec);
+        auto stager = on_study ? on_study(spec) : nullptr;
         return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, host, devices, log,
-                                              waker, memory);
+                                              waker, memory, std::move(stager));
     };
 }
 

@@ -10,6 +10,7 @@
 #include "group/worker_machine.hpp"
 #include "process/wake.hpp"
 #include "ranktune/base/log.hpp"
+#include "staging/stager.hpp"
 #include "storage/file_system.hpp"
 #include "studydir/log_file.hpp"
 #include "trial/attempt.hpp"
@@ -36,8 +37,9 @@ class WorkerLog final : public base::LogSink {
     std::unique_ptr<studydir::LogFile> file_;
 };
 
-/// Called once the study is known and the log is open.
-using OnStudy = std::function<void(const study::StudySpec&)>;
+/// Called once the study is known and the log is open. What it returns copies data to this node, and no trial starts
+/// before that is over; null: there is nothing to copy.
+using OnStudy = std::function<std::shared_ptr<staging::Stager>(const study::StudySpec&)>;
 
 /// How states get from the memory of one rank to that of another.
 struct MemoryWay {

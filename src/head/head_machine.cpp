@@ -127,11 +127,20 @@ HeadFigures HeadMachine::figures(StudyTime at) const {
     figures.training_s = ranks.training;
     figures.starting_s = ranks.starting;
     figures.idle_s = ranks.idle;
+    figures.data_s = data_s_;
     figures.iterations_before = iterations_before_;
     figures.stale_messages = stale_ + output_.stale;
     figures.checkpoints_missed = missed_;
     figures.checkpoint_error = missed_why_;
     figures.fallbacks = fallbacks_;
+    for (const Worker& worker : workers_) {
+        const wire::Staging& staging = worker.staging;
+        if (!worker.alive || staging.bytes == 0) continue;
+        ++figures.copies.copies;
+        figures.copies.bytes += staging.bytes;
+        figures.copies.copied += staging.copied;
+        figures.copies.read += staging.read;
+    }
     return figures;
 }
 
@@ -263,6 +272,9 @@ void HeadMachine::on(Rank, wire::StopAsked& m) {
 void HeadMachine::on(Rank from, study::ReportArrived& m) {
     table_.training(from, wire::key_of(m), now_);
     take_note(from, wire::key_of(m));
+    const auto waited = std::ranges::find(m.metrics, study::data_wait_metric, &study::NamedMetric::name);
+    if (waited != m.metrics.end() && waited->value > 0.0 && table_.held_by(from) == wire::key_of(m))
+        data_s_ += waited->value * static_cast<double>(tuner_.state().trial(m.trial).attempt.ranks.size());
     step(m);
 }
 

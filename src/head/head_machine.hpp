@@ -165,6 +165,7 @@ class HeadMachine {
         base::StudyTime spoken_to;
         wire::AttemptKey reporting; ///< the attempt of its last report
         std::uint64_t reports = 0;  ///< taken from that attempt
+        wire::Staging staging;
     };
 
     // out
@@ -204,6 +205,7 @@ class HeadMachine {
     void on(base::Rank, study::CheckpointSaved& m);
     void on(base::Rank from, wire::PlaceNamed& m);
     void on(base::Rank, wire::CheckpointMissed& m);
+    void on(base::Rank from, wire::Staging& m) { workers_[from.value()].staging = m; }
     void on(base::Rank from, wire::GroupOver& m);
     void on(base::Rank from, wire::Bye& m);
     void receive(base::Rank from, std::span<const std::byte> bytes);
@@ -264,6 +266,7 @@ class HeadMachine {
     std::uint64_t fallbacks_ = 0;
     std::uint64_t events_ = 0;
     double head_cpu_s_ = 0.0;
+    double data_s_ = 0.0;
     base::Duration longest_gap_{}; ///< between two ticks
 
     std::uint64_t iterations_before_; ///< in earlier starts

@@ -179,10 +179,19 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, s
         .integer("reports", state.reports)
         .integer("iterations", state.iterations)
         .number("busy_percent", busy_percent(figures))
+        .number("data_wait_s", figures.data_s)
         .number("head_cpu_s", figures.head_cpu_s)
         .integer("checkpoints_missed", figures.checkpoints_missed)
         .integer("checkpoint_fallbacks", figures.fallbacks);
     if (figures.checkpoints_missed > 0) object.text("checkpoint_error", figures.checkpoint_error);
+    if (const CopyFigures& copies = figures.copies; copies.copies > 0) {
+        base::JsonObject data(2);
+        data.integer("copies", copies.copies)
+            .integer("bytes", copies.bytes)
+            .integer("copied", copies.copied)
+            .integer("read", copies.read);
+        object.raw("data", data.str());
+    }
     if (state.best) {
         const auto& best = state.trial(*state.best);
         base::JsonObject summary(2);

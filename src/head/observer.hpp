@@ -13,6 +13,14 @@
 
 namespace ranktune::head {
 
+/// Copies of [data] on the nodes, in bytes of all.
+struct CopyFigures {
+    std::uint32_t copies = 0; ///< that this start makes
+    std::uint64_t bytes = 0;
+    std::uint64_t copied = 0;
+    std::uint64_t read = 0; ///< from the originals; the rest came from other nodes
+};
+
 /// Figures of the running head that are not part of the study's state.
 struct HeadFigures {
     double elapsed_s = 0.0; ///< of this incarnation
@@ -20,11 +28,13 @@ struct HeadFigures {
     double training_s = 0.0; ///< rank-seconds in user code
     double starting_s = 0.0; ///< rank-seconds from the start command to the first sign of training
     double idle_s = 0.0;     ///< rank-seconds without a trial
+    double data_s = 0.0;     ///< rank-seconds of training that waited for data
     std::uint64_t stale_messages = 0;
     std::uint64_t iterations_before = 0;  ///< trained by earlier starts
     std::uint64_t checkpoints_missed = 0; ///< checkpoints that could not be written while trials trained on
     std::string checkpoint_error;         ///< of the last one missed
     std::uint64_t fallbacks = 0;          ///< damaged checkpoints whose trials went back to the one before
+    CopyFigures copies;
 };
 
 class Observer {

@@ -149,8 +149,8 @@ std::string shared_memory_shortage(const std::string& folder, std::uint32_t rank
     const std::uint64_t free = std::uint64_t{room.f_bavail} * room.f_frsize;
     const std::uint64_t needed = comm::mpi::shared_memory_needed(variables, ranks);
     if (free >= needed) return {};
-    return "too little shared memory: " + report::bytes_text(free) + " are free in " + place + ", and " +
-           std::to_string(ranks) + " ranks need " + report::bytes_text(needed) +
+    return "too little shared memory: " + base::bytes_text(free) + " are free in " + place + ", and " +
+           std::to_string(ranks) + " ranks need " + base::bytes_text(needed) +
            ". Remove what killed runs left there (ranktune doctor --clean), or make it larger (as root: mount -o "
            "remount,size=1G /dev/shm; a container: --shm-size=1g), or name another folder: " +
            backing_directory + "=/tmp";

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -30,6 +31,7 @@
 #include "process/signal_note.hpp"
 #include "process/signals.hpp"
 #include "process/wake.hpp"
+#include "staging/stager.hpp"
 #include "studydir/crash_note.hpp"
 #include "trainables/program/environment.hpp"
 #include "wire/keep_alive.hpp"
@@ -83,7 +85,9 @@ std::vector<std::vector<std::string>> gpus_on_node(const layout::Layout& layout,
     return gpus;
 }
 
-group::WorkerOptions options_of_worker(const comm::Transport& transport, const head::RunOptions& options) {
+/// `neighbours` outlives the result.
+group::WorkerOptions options_of_worker(const comm::Transport& transport, const head::RunOptions& options,
+                                       layout::Listening& neighbours) {
     group::WorkerOptions worker;
     worker.rank = transport.rank();
     worker.ranks = transport.size();
@@ -91,8 +95,60 @@ group::WorkerOptions options_of_worker(const comm::Transport& transport, const h
     worker.host = process::host_name();
     worker.gpus = static_cast<std::uint32_t>(options.layout.gpus_of(worker.rank).size());
     worker.gpu = group::survey_own_gpus(options.layout.gpus_of(worker.rank));
+    worker.signal_rank = [&neighbours](base::Rank rank, int signal) { neighbours.signal(rank, signal); };
+    worker.kill_silent = [&neighbours](base::Rank rank, bool at_once) { return neighbours.kill_silent(rank, at_once); };
     return worker;
 }
+
+/// Ranks with trials, by node.
+staging::Nodes nodes_of_workers(const layout::Layout& layout, base::Rank self) {
+    std::map<std::string, std::vector<base::Rank>> by_name;
+    for (std::uint32_t r = 1; r < layout.nodes.size(); ++r) by_name[layout.nodes[r]].push_back(base::Rank(r));
+    if (by_name.empty()) return {{{self}}, 0}; // the layout is unknown
+    staging::Nodes nodes;
+    for (auto& [name, ranks] : by_name) {
+        if (name == layout.nodes[self.value()]) nodes.own = nodes.ranks.size();
+        nodes.ranks.push_back(std::move(ranks));
+    }
+    return nodes;
+}
+
+/// The copies of data that this rank makes and uses, and what the head is told of them.
+class DataCopies {
+  public:
+    explicit DataCopies(wire::Outbox& outbox) : outbox_(outbox) {}
+
+    std::shared_ptr<staging::Stager> start(const study::StudySpec& spec, staging::Nodes nodes,
+                                           comm::BlockExchange& exchange, base::LogSink& log, process::Waker& waker) {
+        if (!spec.staging.stage || spec.data.empty()) return nullptr;
+        const auto write = [&log](std::string_view line) {
+            log.write(base::LogLevel::info, "data", {{"text", std::string(line)}});
+        };
+        comm::BlockExchange* const way = nodes.ranks.size() > 1 ? &exchange : nullptr;
+        stager_ = std::make_shared<staging::Stager>(spec, std::move(nodes), way, write, [&waker] { waker.wake(); });
+        return stager_;
+    }
+    /// Call in every round. Tells twice a second, and at the end.
+    void tell() {
+        if (!stager_ || told_.over) return;
+        const auto now = std::chrono::steady_clock::now();
+        const staging::Figures figures = stager_->figures();
+        if (figures == told_ || (!figures.over && now < next_)) return;
+        next_ = now + std::chrono::milliseconds(500);
+        told_ = figures;
+        wire::encode_message(wire::Staging{figures.bytes, figures.copied, figures.read, figures.over}, buffer_);
+        outbox_.send(base::head_rank, buffer_);
+    }
+    /// User code that still runs keeps what it has open.
+    void give_back() { stager_.reset(); }
+
+  private:
+    wire::Outbox& outbox_;
+    std::shared_ptr<staging::Stager> stager_;
+    staging::Figures told_;
+    std::chrono::steady_clock::time_point next_;
+    study::Bytes buffer_;
+};
 
 /// Slurm would kill the step as soon as this worker is killed: its guard keeps the connection to PMIx.
 void keep_step_alive(const layout::Layout& layout, base::Rank rank) {
@@ -109,11 +165,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     comm::SharedTransport transport(wire);
     process::Waker waker;
     layout::Listening neighbours(options.neighbours, waker);
-    group::WorkerOptions worker_options = options_of_worker(transport, options);
-    worker_options.signal_rank = [&neighbours](base::Rank rank, int signal) { neighbours.signal(rank, signal); };
-    worker_options.kill_silent = [&neighbours](base::Rank rank, bool at_once) {
-        return neighbours.kill_silent(rank, at_once);
-    };
+    const group::WorkerOptions worker_options = options_of_worker(transport, options, neighbours);
     // NCCL takes this variable for the name of the node, too: with one per rank, ranks may share a GPU (tests do).
     const std::string node = process::environment_variable("NCCL_HOSTID");
     ddp::DeviceGroups device_groups({.host = node.empty() ? worker_options.host : node});
@@ -122,17 +174,19 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     wire::TransportOutbox outbox(transport);
     const process::ProcessClock clock;
     std::optional<base::StudyTime> dies_at;
-    const auto bind = [&](const study::StudySpec& spec) { // before the trial thread starts
+    DataCopies copies(outbox);
+    const auto on_study = [&](const study::StudySpec& spec) { // before the trial thread starts
         device_groups.set_form_within(spec.failure.forming_timeout);
         const std::string problem =
             layout::bind_as_planned(layout::plan_binding(options.layout, spec.resources), worker_options.rank);
         if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
+        return copies.start(spec, nodes_of_workers(options.layout, worker_options.rank), exchange, log, waker);
     };
     group::MakeRunner make_runner = group::make_trial_runner(
         storage::posix_file_system(), group::make_mpi_groups(groups, device_groups), worker_options.host, log, waker,
         {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus,
          gpus_on_node(options.layout, worker_options.rank)},
-        bind, {&exchange, ranks_beside(options.layout, worker_options.rank)});
+        on_study, {&exchange, ranks_beside(options.layout, worker_options.rank)});
     group::WorkerMachine worker(
         worker_options, outbox,
         [&](const wire::Welcome& welcome) {
@@ -152,6 +206,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
         studydir::note_attempt(key);
         output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
         device_groups.tend();
+        copies.tell();
         return exchange.serve() == comm::BlockExchange::Served::by_hand;
     });
     keep_alive.stop();
@@ -160,6 +215,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     if (!end.at_once) std::fflush(nullptr); // a hung thread may hold a stream's lock
     output.drain(std::nullopt);
     if (end.at_once) group::trace_trial(worker.runner(), log);
+    copies.give_back();
     // While user code runs or a peer is dead, nothing here may be destroyed.
     if (end.at_once || !end.clean) leave_without_mpi(end.exit_code());
     return leave_soon(end.exit_code());

@@ -102,9 +102,11 @@ void write_trainable(const StudySpec& spec, Writer& out) {
     for (const auto& option : spec.trainable.options.entries()) out.line(option.name, text_of(option.value));
 }
 
-void write_data(const std::vector<DataFile>& files, Writer& out) {
-    if (!files.empty()) out.table("data");
-    for (const DataFile& file : files) {
+void write_data(const StudySpec& spec, Writer& out) {
+    if (spec.data.empty()) return;
+    out.table("data");
+    out.members("data", spec);
+    for (const DataFile& file : spec.data) {
         std::string options;
         if (!file.dtype.empty()) options += ", dtype = " + text_of(file.dtype);
         std::string extents;
@@ -112,6 +114,7 @@ void write_data(const std::vector<DataFile>& files, Writer& out) {
         if (!extents.empty()) options += ", shape = [" + extents + "]";
         if (file.tokens > 0) options += ", tokens = " + text_of(file.tokens);
         if (!file.group.empty()) options += ", group = " + text_of(file.group);
+        if (file.decode) options += ", decode = true";
         const std::string path = text_of(file.path);
         out.line(file.name, options.empty() ? path : "{ path = " + path + options + " }");
     }
@@ -344,7 +347,7 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
     Writer out;
     write_study(spec, out);
     write_trainable(spec, out);
-    write_data(spec.data, out);
+    write_data(spec, out);
     write_resources(spec, out);
     write_space(spec, with_bounds, out);
     write_algorithm("searcher", *spec.searcher.algorithm, spec.searcher.options, out);

@@ -109,6 +109,7 @@ template void encode_message(const PlaceContested&, study::Bytes&);
 template void encode_message(const RankEnded&, study::Bytes&);
 template void encode_message(const EndRank&, study::Bytes&);
 template void encode_message(const RankWaits&, study::Bytes&);
+template void encode_message(const Staging&, study::Bytes&);
 
 void decode_message(std::span<const std::byte> bytes, Message& into) {
     Decoder in(bytes);

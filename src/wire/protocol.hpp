@@ -4,7 +4,7 @@
 //
 // Who sends what (leader: the first rank of an attempt; member: any of its ranks, including the leader):
 //
-//   worker -> head    Hello, Heartbeat, StopAsked, RankEnded, RankWaits, Bye
+//   worker -> head    Hello, Heartbeat, Staging, StopAsked, RankEnded, RankWaits, Bye
 //   leader -> head    PlaceNamed, ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the
 //   attempt are free)
 //   head   -> worker  Welcome, StartTrial, Abandon, Alive, EndRank, Leave
@@ -45,7 +45,7 @@ namespace ranktune::wire {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 13;
+inline constexpr std::uint16_t protocol_version = 14;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
@@ -204,6 +204,16 @@ struct PlaceContested {
     friend bool operator==(const PlaceContested&, const PlaceContested&) = default;
 };
 
+/// What this rank has copied of [data] (staging::Figures), while it does and at the end.
+struct Staging {
+    std::uint64_t bytes = 0;
+    std::uint64_t copied = 0;
+    std::uint64_t read = 0;
+    bool over = false;
+    static void fields(auto&& each, auto& r) { each(r.bytes, r.copied, r.read, r.over); }
+    friend bool operator==(const Staging&, const Staging&) = default;
+};
+
 /// The head has taken so many reports of this attempt since it began, repeated ones included.
 struct ReportsTaken {
     AttemptKey key;
@@ -213,10 +223,10 @@ struct ReportsTaken {
 };
 
 /// The index of an alternative is its number on the wire.
-using Message =
-    std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye, Welcome,
-                 study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave, Ready, Go,
-                 MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested, RankEnded, EndRank, RankWaits>;
+using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
+                             Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
+                             Ready, Go, MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested,
+                             RankEnded, EndRank, RankWaits, Staging>;
 
 /// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
 template <class T>

@@ -141,6 +141,30 @@ class TrainingData(Case):
         self.assertIn("the file of data.text holds something else", out)
         self.ranktune("replay", "s", "--verify")
 
+    def test_trials_read_a_copy_on_their_node(self):
+        (self.folder / "x.csv").write_text("x1,x2\n1.5,2\n3.5,4\n")
+        (self.folder / "node").mkdir()
+        command = self.python("""
+            import ranktune
+            (batch,) = ranktune.dataset("x", batch=2, shuffle="none")
+            assert batch.tolist() == [[1.5, 2.0], [3.5, 4.0]], batch
+            print("read from", ranktune.data("x"))
+            ranktune.report(score=1.0)
+        """).replace("{args}", "--lr={x}")
+        place = f"{self.folder}/node"
+        staged = f'[data]\nx = {{ path = "x.csv", decode = true }}\nstage = true\ndirectory = "{place}"'
+        self.study(command, trials=3, ceiling=1, more=staged)
+        self.assertRegex(self.ranktune("logs", "s"), rf"read from {place}/ranktune-\d+/[0-9a-f]{{16}}-18/x\.safetensors")
+        status = json.loads((self.folder / "s" / "status").read_text())
+        self.assertEqual(status["data"], {"copies": 1, "bytes": 18, "copied": 18, "read": 18})
+        self.assertEqual(list((self.folder / "node").glob("*/*")), [])
+
+        out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", "data.directory=node", code=2)
+        self.assertIn('data.directory: needs an absolute path, as in "/local/scratch", not "node"', out)
+        self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", "data.directory=/proc/none", code=75)
+        self.assertIn("there is no room on this node", (self.folder / "s/log").read_text() if (self.folder / "s/log").is_file()
+                      else "".join(path.read_text() for path in (self.folder / "s").rglob("*.log")))
+
     def test_options_that_do_not_fit_a_file_are_mistakes_of_the_study_file(self):
         (self.folder / "x.raw").write_bytes(bytes(10))
         out = self.study("true", code=2, more='[data]\nx = { path = "x.raw", dtype = "float32", shape = [3] }')

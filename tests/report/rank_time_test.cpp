@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of the ranks went.
+#include <limits>
 #include <numeric>
 
 #include "report/explain/explain.hpp"
@@ -80,6 +81,31 @@ TEST_CASE("what a program needs before its first report, beyond an iteration, is
     CHECK(spent_on(view, Spent::training) == Approx(1.0));
     CHECK(view.cost.training_s == Approx(1.0));
     CHECK(sum_of(view) == Approx(4.5));
+}
+
+TEST_CASE("what training waited for data is told apart, with what to do about it", "[report]") {
+    StudyByHand study(fifo_study(""));
+    study.began(1);
+    study.wait(milliseconds(2000));
+    const auto report = [&](base::Iteration iteration, double seconds, double waited) {
+        study.step(study::ReportArrived{base::TrialId{0},
+                                        base::AttemptId{1},
+                                        base::Incarnation{1},
+                                        iteration,
+                                        seconds,
+                                        {{"score", 0.1}, {"data_wait", waited}}});
+    };
+    report(1, 2.0, 0.5);
+    study.wait(milliseconds(1500));
+    report(2, 4.0, 1.0);
+    report(3, 4.5, std::numeric_limits<double>::quiet_NaN());
+    const StudyView view = view_of(study);
+    CHECK(spent_on(view, Spent::data) == Approx(1.5));
+    CHECK(spent_on(view, Spent::training) == Approx(3.0));
+    CHECK(sum_of(view) == Approx(5.0));
+    CHECK_THAT(explained_study(view),
+               Contains("waiting for data") && Contains("next      waiting for data: Copies on the "
+                                                        "nodes (data.stage = true)"));
 }
 
 TEST_CASE("what is trained again counts against what made it necessary", "[report]") {

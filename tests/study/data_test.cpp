@@ -78,6 +78,30 @@ TEST_CASE("mistakes in [data] say where they are and what to write", "[study]") 
     CHECK(mistake_of("data = 3\n" + free_parts().text()) == "1:8 data: needs a table, not an integer");
 }
 
+TEST_CASE("[data] says whether trials read copies, and where these lie; a later start may say something else",
+          "[study]") {
+    const std::string where = "stage = true\ndirectory = \"/local\"\nmust_fit = true\n";
+    const StudySpec spec = parse(with_data(where + "train = { path = \"t.csv\", decode = true }\n"));
+    REQUIRE(spec.data.size() == 1);
+    CHECK(spec.data[0].decode);
+    CHECK(spec.staging.stage);
+    CHECK(spec.staging.directory == "/local");
+    CHECK(spec.staging.must_fit);
+    const StudySpec again = parse_resolved(resolved_toml(spec));
+    CHECK(again.data == spec.data);
+    CHECK(resolved_toml(again) == resolved_toml(spec));
+    CHECK_FALSE(parse(with_data("train = \"t\"\n")).staging.stage);
+
+    for (const KeyChange& change :
+         differences(holding(where + "train = \"t\"\n", "5"), holding("train = \"t\"\n", "5")))
+        CHECK(change.may_change);
+    CHECK(mistake_of(with_data("directory = \"local\"\ntrain = \"t\"\n")) ==
+          "12:13 data.directory: needs an absolute path, as in \"/local/scratch\", not \"local\"");
+    CHECK_THAT(mistake_of(with_data("train = { path = \"t.csv\", decode = true }\n")),
+               Catch::Contains("data.train.decode: is done while a file is copied: set data.stage = true"));
+    CHECK_THAT(mistake_of(with_data("stage = \"t\"\n")), Catch::Contains("data.stage: needs"));
+}
+
 TEST_CASE("files of [data] are looked at before anything starts, with options by who opens them", "[study]") {
     PathChecks paths;
     std::vector<std::string> opened;

@@ -49,5 +49,7 @@ namespace ranktune::base {
 [[nodiscard]] std::string plural(std::uint64_t count, std::string_view noun);
 /// "1 rank", "1,620 iterations"
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
+/// 3.1 MB
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 
 } // namespace ranktune::base

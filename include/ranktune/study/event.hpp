@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Began {
     std::string wall_time;                        ///< RFC 3339, for people; decides nothing
     std::optional<JobDeath> death = std::nullopt; ///< how the previous incarnation died; nullopt: it did not
 };
+
+/// The metric in which a report says how many seconds of its iteration training waited for data.
+inline constexpr std::string_view data_wait_metric = "data_wait";
 
 /// A trial finished an iteration. One per iteration of an attempt, ascending.
 struct ReportArrived {

@@ -74,9 +74,17 @@ struct DataFile {
     std::vector<std::uint64_t> shape = {}; ///< of a sample of raw numbers
     std::uint64_t tokens = 0;              ///< in a sample of a token file
     std::string group = {};                ///< of an HDF5 file
+    bool decode = false;                   ///< its copy has plain rows (data::decode_rows)
     std::string content = {};              ///< PathChecks::content; empty: unknown (a folder)
     [[nodiscard]] bool has_options() const { return !dtype.empty() || !shape.empty() || tokens > 0 || !group.empty(); }
     friend bool operator==(const DataFile&, const DataFile&) = default;
+};
+
+/// [data] but for the files: whether trials read copies that lie on their node.
+struct StagingSpec {
+    bool stage = false;
+    std::string directory; ///< for copies, absolute; empty: $TMPDIR or memory (staging::find_places)
+    bool must_fit = false; ///< without room for a copy the study ends; otherwise the original is read
 };
 
 /// [trainable]: a built-in or registered trainable and its fixed options, or a program.
@@ -217,6 +225,7 @@ struct StudySpec {
 
     TrainableSpec trainable;
     std::vector<DataFile> data; ///< [data], in the order of the file
+    StagingSpec staging;
     ResourceSpec resources;
     space::SearchSpace space;
     SearcherSpec searcher;

@@ -52,9 +52,9 @@ std::string room_warning(const study::StudySpec& spec, const report::Style& styl
     const std::string text =
         bytes
             ? members + fmt::format("{} in all, and checkpoint.max_bytes is {}{}: raise it, or lower study.num_trials",
-                                    report::bytes_text(needed * *bytes), report::bytes_text(limit), without)
+                                    base::bytes_text(needed * *bytes), base::bytes_text(limit), without)
             : members + fmt::format("so that checkpoint.max_bytes ({}) has room for states of up to {} each{}",
-                                    report::bytes_text(limit), report::bytes_text(limit / needed), without);
+                                    base::bytes_text(limit), base::bytes_text(limit / needed), without);
     const std::string lines = report::prose(bytes ? "warning" : "room", text, style);
     return report::encoded(bytes ? report::paint(lines, report::Tone::bad, style) : lines, style);
 }

@@ -225,7 +225,7 @@ void file_system(const std::string& directory, std::vector<Check>& checks) {
     checks.push_back(std::move(check));
 
     Check space{"space", facts.free_bytes < (1ULL << 30U) ? State::note : State::good,
-                report::bytes_text(facts.free_bytes) + " free"};
+                base::bytes_text(facts.free_bytes) + " free"};
     if (facts.free_inodes) space.text += fmt::format(", {} inodes", *facts.free_inodes);
     if (space.state == State::note)
         space.mend = "checkpoints may not fit; a study that finds no room ends with 75 and goes on when there is";
@@ -240,7 +240,7 @@ void file_system(const std::string& directory, std::vector<Check>& checks) {
 
 std::string limit_text(rlim_t value, bool bytes) {
     if (value == RLIM_INFINITY) return "unlimited";
-    return bytes ? report::bytes_text(value) : std::to_string(value);
+    return bytes ? base::bytes_text(value) : std::to_string(value);
 }
 
 rlim_t soft_limit(decltype(RLIMIT_NOFILE) resource) {
@@ -270,7 +270,7 @@ void limits(std::vector<Check>& checks) {
     checks.push_back(std::move(open));
 
     const studydir::FileSystemFacts shm = studydir::file_system_facts("/dev/shm");
-    Check memory{"/dev/shm", State::good, report::bytes_text(shm.free_bytes) + " free"};
+    Check memory{"/dev/shm", State::good, base::bytes_text(shm.free_bytes) + " free"};
     if (shm.error) {
         memory = {"/dev/shm", State::wrong, shm.error.message(),
                   "ranks of one node talk through it: mount a tmpfs there"};

@@ -90,8 +90,8 @@ Check network_check(const NcclNetwork& network) {
 
 Check gpu_check(std::size_t number, const device::SurveyedGpu& gpu) {
     Check check{fmt::format("gpu {}", number), State::good,
-                fmt::format("{}, {} of {} used, {}", gpu.name, report::bytes_text(gpu.used_bytes),
-                            report::bytes_text(gpu.memory_bytes), gpu.uuid)};
+                fmt::format("{}, {} of {} used, {}", gpu.name, base::bytes_text(gpu.used_bytes),
+                            base::bytes_text(gpu.memory_bytes), gpu.uuid)};
     if (gpu.pcie_generation > 0) check.text += fmt::format(", PCIe {} x{}", gpu.pcie_generation, gpu.pcie_width);
     check.text += gpu.nvlinks > 0 ? fmt::format(", {} NVLinks", gpu.nvlinks) : ", no NVLink";
     if (gpu.pcie_width > 0 && gpu.pcie_width < gpu.pcie_most_width) {

@@ -102,7 +102,7 @@ void refuse_crowd(const RunArguments& arguments, const study::StudySpec& spec) {
             "--local {} would start {} processes on a machine with {} and {} of memory; use {}. To start them all the "
             "same, use the launcher yourself: {}",
             asked, asked + 1, report::counted(launch::hardware_threads(), "hardware thread"),
-            report::bytes_text(process::memory_bytes()),
+            base::bytes_text(process::memory_bytes()),
             fit == 0 ? fmt::format("fewer ranks in a trial, {} at most", most) : fmt::format("--local {} at most", fit),
             launcher_line(arguments, asked)));
     }

@@ -26,11 +26,13 @@ report::Live live_figures(const tuner::Tuner& tuner, const head::HeadFigures& fi
         live.busy_share = figures.training_s / all;
         live.starting_share = figures.starting_s / all;
         live.idle_share = figures.idle_s / all;
+        live.data_share = figures.data_s / all;
     }
     live.training_s = figures.training_s;
     live.checkpoints_missed = figures.checkpoints_missed;
     live.checkpoint_error = figures.checkpoint_error;
     live.fallbacks = figures.fallbacks;
+    live.copies = {figures.copies.copies, figures.copies.bytes, figures.copies.copied, figures.copies.read};
     const auto& state = tuner.state();
     const std::uint64_t expected = std::max(total, report::expected_iterations(tuner));
     live.total = expected;
@@ -75,8 +77,9 @@ void LiveView::on_tick(const tuner::Tuner& tuner, const head::HeadFigures& figur
     const report::Live now = live(tuner, figures);
     // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
     const std::size_t width = terminal_.style.width;
-    const std::size_t other_lines =
-        9 + report::stopping_lines(now, width).size() + report::checkpoint_lines(now, width).size();
+    const std::size_t other_lines = 9 + report::stopping_lines(now, width).size() +
+                                    report::checkpoint_lines(now, width).size() +
+                                    (now.copies.copies > 0 ? 1 : 0);
     const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;
     picture_.draw(out_, terminal_, report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
 }
@@ -89,6 +92,8 @@ void LiveView::show_line(const tuner::Tuner& tuner, const head::HeadFigures& fig
     if (figures.elapsed_s >= next_table_s_) {
         next_table_s_ = figures.elapsed_s + 600.0;
         out_ << report::live_table(tuner, live(tuner, figures), terminal_.style);
+    } else if (figures.copies.copied < figures.copies.bytes) {
+        out_ << report::paragraph("data " + report::copies_text(live(tuner, figures)), terminal_.style);
     } else {
         std::string line = report::status_line(tuner, live(tuner, figures), terminal_.style);
         line.pop_back();

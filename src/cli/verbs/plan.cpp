@@ -85,7 +85,7 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
     std::string out = report::prose("disk", text, style);
     const auto bytes = state_bytes(spec);
     if (bytes) {
-        const auto of = [&](std::uint64_t files) { return report::bytes_text(files * *bytes); };
+        const auto of = [&](std::uint64_t files) { return base::bytes_text(files * *bytes); };
         out += report::prose("",
                              fmt::format("a state takes about {}: {} of each running trial, {} of paused ones", of(1),
                                          of(plan.running_checkpoints), of(plan.scheduler.paused_checkpoints)),
@@ -93,7 +93,7 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
     }
     if (spec.checkpoint.max_bytes)
         out += report::prose(
-            "", fmt::format("limit {} (checkpoint.max_bytes)", report::bytes_text(*spec.checkpoint.max_bytes)), style);
+            "", fmt::format("limit {} (checkpoint.max_bytes)", base::bytes_text(*spec.checkpoint.max_bytes)), style);
     return out;
 }
 

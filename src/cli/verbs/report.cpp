@@ -120,7 +120,7 @@ int report_page(const ReportArguments& arguments) {
     if (!output.through && !error)
         std::cout << report::prose(
             "report",
-            fmt::format("{}  {}; open it in a browser", report::unbroken(output.path), report::bytes_text(bytes)),
+            fmt::format("{}  {}; open it in a browser", report::unbroken(output.path), base::bytes_text(bytes)),
             detect_terminal().style);
     return incomplete ? 1 : 0;
 }

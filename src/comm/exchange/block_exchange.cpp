@@ -77,7 +77,7 @@ struct BlockExchange::Impl {
     mpi::Communicator world;
     Settings settings;
     // serve
-    Find find;
+    std::vector<Find> finds;
     std::string key; ///< of `found`
     std::optional<Offer> found;
     std::list<Sending> sending;
@@ -113,10 +113,10 @@ BlockExchange::~BlockExchange() {
 
 // ---- the rank that has the bytes
 
-void BlockExchange::offer(Find find) { impl_->find = std::move(find); }
+void BlockExchange::offer(Find find) { impl_->finds.push_back(std::move(find)); }
 
 BlockExchange::Served BlockExchange::serve() {
-    if (!impl_->find) return Served::nothing;
+    if (impl_->finds.empty()) return Served::nothing;
     const auto begin = Clock::now();
     impl_->drive_sends();
     const bool moved = Clock::now() - begin > moves_nothing_within;
@@ -144,7 +144,8 @@ void BlockExchange::Impl::answer(const std::vector<std::byte>& question, int to)
     const std::string_view wanted(reinterpret_cast<const char*>(question.data()) + sizeof header,
                                   question.size() - sizeof header);
     if (!found || key != wanted) {
-        found = find(wanted);
+        found.reset();
+        for (std::size_t i = 0; i < finds.size() && !found; ++i) found = finds[i](wanted);
         key = wanted;
     }
     std::span<const std::byte> bytes;

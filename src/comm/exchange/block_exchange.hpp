@@ -45,7 +45,8 @@ class BlockExchange {
     BlockExchange& operator=(const BlockExchange&) = delete;
 
     // ---- the rank that has the bytes
-    /// `find` is called by `serve`, which does nothing before that.
+    /// `find` is called by `serve`, which does nothing before that. May be called again, for other keys: they are asked
+    /// in order.
     void offer(Find find);
     enum class Served : std::uint8_t {
         nothing, ///< no transfer is under way

@@ -192,6 +192,21 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
     return encoded(std::move(text), style);
 }
 
+std::string copies_text(const Live& live) {
+    const Copies& data = live.copies;
+    if (data.copies == 0) return {};
+    const std::string nodes = fmt::format("copied to {}", counted(data.copies, "node"));
+    const std::string read = fmt::format("; {} read from the original", bytes_text(data.read));
+    if (data.copied == data.bytes) return fmt::format("{} {}{}", bytes_text(data.bytes), nodes, read);
+    std::string text = fmt::format("{} of {} {}", bytes_text(data.copied), bytes_text(data.bytes), nodes);
+    if (live.elapsed_s > 0.0 && data.copied > 0) {
+        const double rate = static_cast<double>(data.copied) / live.elapsed_s;
+        text += fmt::format(", {}/s, {} left", bytes_text(static_cast<std::uint64_t>(rate)),
+                            short_duration(static_cast<double>(data.bytes - data.copied) / rate));
+    }
+    return text + read;
+}
+
 std::vector<std::string> checkpoint_warnings(const Live& live) {
     std::vector<std::string> warnings;
     if (live.checkpoints_missed > 0)
@@ -213,11 +228,15 @@ std::string figures_text(const tuner::Tuner& tuner, const Live& live, const Styl
     std::string text = prose("training", training_text(tuner), style);
     if (const std::string suggestions = suggestions_text(tuner); !suggestions.empty())
         text += prose("search", suggestions, style);
+    if (const std::string copies = copies_text(live); !copies.empty()) text += prose("data", copies, style);
     if (!live.busy_share) return text;
-    return text + prose("workers",
-                        fmt::format("{:.1f} % training{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share,
-                                    style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share),
-                        style);
+    const std::string data =
+        live.data_share == 0.0 ? "" : fmt::format(" ({:.1f} % waiting for data)", 100.0 * live.data_share);
+    return text +
+           prose("workers",
+                 fmt::format("{:.1f} % training{}{}{:.1f} % starting{}{:.1f} % idle", 100.0 * *live.busy_share, data,
+                             style.dot(), 100.0 * live.starting_share, style.dot(), 100.0 * live.idle_share),
+                 style);
 }
 
 /// "by mean  #7  accuracy 0.9120 +- 0.0041, ...", and the configuration if it is another one; or empty.

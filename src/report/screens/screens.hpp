@@ -61,6 +61,14 @@ struct ResumeInfo {
 /// seconds since 1970 at `state.now`.
 [[nodiscard]] std::string deadline_line(const tuner::State& state, std::int64_t wall, const Style& style);
 
+/// Copies of [data] on the nodes: how many, and bytes of all.
+struct Copies {
+    std::uint32_t copies = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t copied = 0;
+    std::uint64_t read = 0; ///< from the originals
+};
+
 /// Figures of the running head that are not part of the state.
 struct Live {
     double elapsed_s = 0.0;
@@ -69,18 +77,22 @@ struct Live {
     std::string deadline = {};        ///< words on the job's end, the time budget, or who runs it; empty: none
     double starting_share = 0.0;
     double idle_share = 0.0;
-    double training_s = 0.0;               ///< rank-seconds in user code
-    std::string directory;                 ///< of the study, as the user would type it; empty: its name
-    std::uint64_t checkpoints_missed = 0;  ///< that could not be written
-    std::string checkpoint_error;          ///< of the last one that could not be written
-    std::uint64_t fallbacks = 0;           ///< to an earlier checkpoint, because the newest was damaged
-    std::string stopping = {};             ///< stopping_text
-    std::uint64_t total = 0;               ///< SteadyTotal; 0: not tracked
-    bool interrupted = false;              ///< nobody runs the study: trials that hold ranks were interrupted
+    double data_share = 0.0;              ///< of the workers, within busy_share: training waited for data
+    double training_s = 0.0;              ///< rank-seconds in user code
+    std::string directory;                ///< of the study, as the user would type it; empty: its name
+    std::uint64_t checkpoints_missed = 0; ///< that could not be written
+    std::string checkpoint_error;         ///< of the last one that could not be written
+    std::uint64_t fallbacks = 0;          ///< to an earlier checkpoint, because the newest was damaged
+    std::string stopping = {};            ///< stopping_text
+    std::uint64_t total = 0;              ///< SteadyTotal; 0: not tracked
+    bool interrupted = false;             ///< nobody runs the study: trials that hold ranks were interrupted
+    Copies copies = {};
     std::vector<std::string> answers = {}; ///< to the newest requests of users in this start, in words, oldest first
 };
 /// Live::answers, wrapped; empty: none.
 [[nodiscard]] std::string answers_text(const Live& live, const Style& style);
+/// "12 GB of 120 GB copied to 3 nodes, 2.1 GB/s, 52s left; 4.0 GB read from the original"; empty: nothing is copied.
+[[nodiscard]] std::string copies_text(const Live& live);
 /// Problems with checkpoints, in sentences; empty: none.
 [[nodiscard]] std::vector<std::string> checkpoint_warnings(const Live& live);
 /// The same for the live table, a line of at most `width` columns each.

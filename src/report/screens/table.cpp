@@ -44,10 +44,17 @@ std::string line_of(std::vector<Part> parts, std::string_view between, std::size
     }
 }
 
+/// Requires live.busy_share.
+std::string workers_text(const Live& live) {
+    std::string text = fmt::format("workers {:.0f} % busy", 100.0 * *live.busy_share);
+    if (live.data_share > 0.0) text += fmt::format(" (data wait {:.0f} %)", 100.0 * live.data_share);
+    return text;
+}
+
 std::string title_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::vector<Part> parts{{tuner.spec().name, 0}, {short_duration(live.elapsed_s), 1}};
     if (live.left_s) parts.push_back({fmt::format("about {} left", short_duration(*live.left_s)), 3});
-    if (live.busy_share) parts.push_back({fmt::format("workers {:.0f} % busy", 100.0 * *live.busy_share), 4});
+    if (live.busy_share) parts.push_back({workers_text(live), 4});
     if (!live.deadline.empty()) parts.push_back({live.deadline, 2});
     return line_of(std::move(parts), style.dot(), style.width);
 }
@@ -139,6 +146,7 @@ std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& 
                        counts_line(tuner, live.interrupted, style) + "\n";
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
+    if (live.copies.copies > 0) text += fit("data " + copies_text(live), style.width) + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string lost = lost_ranks_text(tuner.state()); !lost.empty())
         text += paint(fit("lost: " + lost, style.width), Tone::bad, style) + "\n";
@@ -236,7 +244,7 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
         text += std::string(style.dot()) + "front " + front;
     else if (state.best)
         text += fmt::format("{}best {} #{}", style.dot(), text_of_best(tuner), state.best->value());
-    if (live.busy_share) text += fmt::format("{}workers {:.0f} % busy", style.dot(), 100.0 * *live.busy_share);
+    if (live.busy_share) text += std::string(style.dot()) + workers_text(live);
     for (const std::string& line : checkpoint_lines(live, SIZE_MAX)) text += std::string(style.dot()) + line;
     return encoded(text + "\n", style);
 }

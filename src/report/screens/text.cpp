@@ -146,17 +146,6 @@ std::string short_duration(double seconds) {
     return fmt::format("{}d{:02}h", whole / 86400, whole / 3600 % 24);
 }
 
-std::string bytes_text(std::uint64_t bytes) {
-    if (bytes < 1000) return fmt::format("{} B", bytes);
-    double value = static_cast<double>(bytes);
-    for (const char* unit : {"kB", "MB", "GB", "TB"}) {
-        value /= 1000.0;
-        if (value < 999.5)
-            return value < 9.95 ? fmt::format("{:.1f} {}", value, unit) : fmt::format("{:.0f} {}", value, unit);
-    }
-    return fmt::format("{:.0f} PB", value / 1000.0);
-}
-
 std::string place_text(const std::string& host, const std::string& device) {
     if (device.empty()) return "host " + host;
     const bool is_uuid = device.starts_with("GPU-") || device.starts_with("MIG-");

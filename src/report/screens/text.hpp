@@ -43,8 +43,7 @@ using base::printable;
 [[nodiscard]] std::string value_text(const space::Value& value);
 /// 0.2s, 14.2s, 1m12s, 2h05m, 3d04h
 [[nodiscard]] std::string short_duration(double seconds);
-/// 3.1 MB
-[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+using base::bytes_text;
 /// "host n1"; with a GPU (study::RankInfo::device) "GPU-5ca1ab1e of n1" or "GPU 2 of n1".
 [[nodiscard]] std::string place_text(const std::string& host, const std::string& device);
 /// w3-4, w1,5-6; "-" for none.

@@ -16,6 +16,10 @@ struct SpentText {
 
 constexpr std::array<SpentText, spent_count> spent_texts{{
     {"training", ""},
+    {"waiting for data",
+     "Copies on the nodes (data.stage = true), more threads (resources.cpus_per_rank, or num_workers of a DataLoader), "
+     "or "
+     "a format that is mapped instead of decoded (.npy, .safetensors)."},
     {"trained again after a loss", "Save more often: checkpoint.interval, or \"auto\", which reckons with losses."},
     {"trained again after a pause", "Trials are paused where they have not saved: let them save at their rungs."},
     {"starting attempts",
@@ -37,6 +41,13 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
     {"idle: no trial left", "The last trials leave ranks free: fewer workers, or more trials (study.num_trials)."},
     {"ranks that were lost", "`ranktune status` names them and their hosts; the next start has all ranks again."},
 }};
+
+template <class Report>
+double seconds_of_data(const Report& report, const tuner::Tuner& tuner) {
+    for (const study::MetricValue& metric : report.metrics)
+        if (tuner.state().metrics.at(metric.id.value()) == study::data_wait_metric) return metric.value;
+    return 0.0;
+}
 
 } // namespace
 
@@ -85,12 +96,18 @@ void RankTime::begin(const tuner::Tuner& tuner, double at) {
     look(tuner);
 }
 
-void RankTime::arrive(study::TrialId trial, double at, double seconds, study::Iteration iteration) {
-    Open& t = attempt(trial);
+template <class Report>
+void RankTime::arrive(const Report& report, const tuner::Tuner& tuner) {
+    Open& t = attempt(report.trial);
     if (!t.holds) return;
-    const double passed = std::max(0.0, at - t.last_s);
-    const double trained = std::clamp(seconds - t.seconds, 0.0, passed);
-    const Spent as = iteration > t.highest ? Spent::training : t.ended_well ? Spent::again_paused : Spent::again_lost;
+    const double passed = std::max(0.0, now_s_ - t.last_s);
+    const double iterated = std::clamp(report.seconds - t.seconds, 0.0, passed);
+    const double data = std::max(0.0, std::min(seconds_of_data(report, tuner), iterated)); // (no NaN)
+    const double trained = iterated - data;
+    spend(Spent::data, data * t.ranks);
+    const Spent as = report.iteration > t.highest ? Spent::training
+                     : t.ended_well               ? Spent::again_paused
+                                                  : Spent::again_lost;
     spend(as, trained * t.ranks);
     if (programs_ && !t.reported) {
         t.first = trained;
@@ -100,15 +117,15 @@ void RankTime::arrive(study::TrialId trial, double at, double seconds, study::It
         t.pace = pace_ = trained;
         tell_start_apart(t, trained);
     }
-    const double rest = passed - trained;
+    const double rest = passed - iterated;
     const double waited = t.admitted_s > t.last_s ? std::min(rest, t.admitted_s - t.last_s) : 0.0;
     spend(Spent::barrier, waited * t.ranks);
     spend(t.reported ? Spent::saving : Spent::starting, (rest - waited) * t.ranks);
     t.reported = true;
-    t.last_s = at;
+    t.last_s = now_s_;
     t.admitted_s = 0.0;
-    t.seconds = seconds;
-    t.highest = std::max(t.highest, iteration);
+    t.seconds = report.seconds;
+    t.highest = std::max(t.highest, report.iteration);
 }
 
 /// A program starts within the time of its first iteration: what that took longer than another one is its start.
@@ -142,9 +159,9 @@ void RankTime::add(const study::Record& record, const tuner::Tuner& tuner) {
         if (std::exchange(t.held, false))
             t.admitted_s = now_s_;
         else
-            arrive(report->trial, now_s_, report->seconds, report->iteration);
+            arrive(*report, tuner);
     } else if (const auto* early = std::get_if<study::ReportHeld>(&record)) {
-        arrive(early->trial, now_s_, early->seconds, early->iteration);
+        arrive(*early, tuner);
         attempt(early->trial).held = true;
     } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
         Open& t = attempt(start->trial);

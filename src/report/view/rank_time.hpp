@@ -14,6 +14,7 @@ namespace ranktune::report {
 /// What the ranks of workers did. Each rank-second of a start is in one of these.
 enum class Spent : std::uint8_t {
     training,      ///< iterations for the first time
+    data,          ///< within iterations: training waited for data (the metric data_wait)
     again_lost,    ///< iterations trained again after a loss, a failure or a restart
     again_paused,  ///< iterations trained again after a pause or an exploit
     starting,      ///< from the start of an attempt to its first iteration; of a program with its imports and data
@@ -28,7 +29,7 @@ enum class Spent : std::uint8_t {
     idle_over,     ///< no trial: no further one is to be created
     dead           ///< the rank was lost
 };
-inline constexpr std::size_t spent_count = 14;
+inline constexpr std::size_t spent_count = 15;
 /// "trained again after a loss".
 [[nodiscard]] std::string_view spent_words(Spent what);
 /// What to do about it, a sentence; empty: nothing. Commands are in `...`; STUDY is to be replaced by the directory.
@@ -64,7 +65,8 @@ class RankTime {
     void pass(double until);
     void look(const tuner::Tuner& tuner);
     void begin(const tuner::Tuner& tuner, double at);
-    void arrive(study::TrialId trial, double at, double seconds, study::Iteration iteration);
+    template <class Report>
+    void arrive(const Report& report, const tuner::Tuner& tuner);
     void leave(Open& attempt, double at, Spent why);
     void tell_start_apart(Open& attempt, double pace);
     void spend(Spent what, double rank_seconds) { spent_[static_cast<std::size_t>(what)] += rank_seconds; }

@@ -125,6 +125,8 @@ auto* part_of(auto& spec) {
         return &spec;
     else if constexpr (std::is_same_v<Part, ProgramSpec>)
         return there(spec.trainable.program);
+    else if constexpr (std::is_same_v<Part, StagingSpec>)
+        return &spec.staging;
     else if constexpr (std::is_same_v<Part, ResourceSpec>)
         return &spec.resources;
     else if constexpr (std::is_same_v<Part, SearcherSpec>)

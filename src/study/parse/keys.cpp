@@ -102,7 +102,14 @@ constexpr KeyRow all_keys[] = {
 
     own("data.NAME", fixed, "path, table", "none",
         "A file or folder that you name, relative to this file: `{data.NAME}`, `ranktune.dataset(\"NAME\")`, "
-        "`context.data(\"NAME\")`. Table: `path`, `dtype`, `shape`, `tokens`, `group`."),
+        "`context.data(\"NAME\")`. Table: `path`, `dtype`, `shape`, `tokens`, `group`, `decode`."),
+    of<&StagingSpec::stage>("data.stage", aside, {},
+                            "Trials read copies on their node. All nodes together read each file once."),
+    of<&StagingSpec::directory>("data.directory", aside, {},
+                                "Absolute path of a node's own folder for copies. Without it: `$TMPDIR`, else memory.",
+                                "`$TMPDIR`, memory"),
+    of<&StagingSpec::must_fit>("data.must_fit", aside, {},
+                               "A copy that does not fit ends the study. Otherwise the original is read."),
 
     own("resources.ranks", fixed, "integer >= 1, `\"{parameter}\"`", "1",
         "MPI ranks of a trial. `\"{workers}\"` takes the number from the hyper-parameter `workers`, an integer without "

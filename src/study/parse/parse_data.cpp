@@ -4,6 +4,7 @@
 
 #include "ranktune/base/text.hpp"
 #include "study/options.hpp"
+#include "study/parse/key_rows.hpp"
 #include "study/parse/key_table.hpp"
 #include "study/parse/parse_tables.hpp"
 
@@ -33,7 +34,7 @@ std::vector<std::uint64_t> sample_shape(TableReader& table) {
 DataFile file_in_table(ParseContext& context, const Node& node, const std::string& name) {
     const std::string entry = "data." + name;
     std::vector<std::string> known;
-    for (const char* key : {"path", "dtype", "shape", "tokens", "group"}) known.push_back(entry + "." + key);
+    for (const char* key : {"path", "dtype", "shape", "tokens", "group", "decode"}) known.push_back(entry + "." + key);
     const KeyTable keys(std::move(known));
     TableReader table(&node, entry, keys, context.mistakes);
     table.require("path", "the file or folder, relative to this file");
@@ -42,6 +43,9 @@ DataFile file_in_table(ParseContext& context, const Node& node, const std::strin
     file.shape = sample_shape(table);
     file.tokens = static_cast<std::uint64_t>(table.integer("tokens", 1, most_tokens).value_or(0));
     file.group = table.string("group").value_or("");
+    file.decode = table.boolean("decode").value_or(false);
+    if (file.decode && !context.spec.staging.stage)
+        table.complain("decode", "is done while a file is copied: set data.stage = true");
     table.finish();
     return file;
 }
@@ -78,15 +82,27 @@ void refuse_data(ParseContext& context, const Node& data) {
                                (is_option ? "; did you mean the key trainable.data?" : ""));
 }
 
+/// A node's own folder is no neighbour of the study file, which all nodes see.
+void check_directory(ParseContext& context, const Node& data) {
+    const std::string& directory = context.spec.staging.directory;
+    if (const Node* node = data.find("directory"); node != nullptr && !directory.empty() && directory.front() != '/')
+        context.mistakes.value(*node, "data.directory",
+                               "needs an absolute path, as in \"/local/scratch\", not \"" + directory + "\"");
+}
+
 } // namespace
 
 void parse_data(ParseContext& context) {
     const Node* data = context.root.find("data");
     if (data == nullptr) return;
     if (!data->is(Node::Kind::table)) return refuse_data(context, *data);
+    TableReader keys = context.reader("data");
+    read_members(keys, context.spec, context.trust_trainable);
+    check_directory(context, *data);
     const OptionInfo path{.name = "path", .kind = OptionInfo::Kind::path, .description = ""};
     for (const auto& [name, node] : data->members) {
         const std::string key = "data." + name;
+        if (const KeyRow* row = find_row(key); row != nullptr && row->read != nullptr) continue;
         if (!check_name(node, key, name, context.mistakes)) continue;
         const std::size_t before = context.mistakes.size();
         DataFile file = file_of_entry(context, node, name);

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "staging/places.hpp"
+
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include "process/environment.hpp"
+#include "ranktune/base/error.hpp"
+#include "storage/file_system.hpp"
+
+namespace ranktune::staging {
+namespace {
+
+constexpr std::uint64_t memory_divisor = 4;
+
+// Not in linux/magic.h.
+constexpr std::array<std::uint32_t, 8> network_magic{
+    0x0BD00BD0 /* Lustre */, 0x47504653 /* GPFS */, 0x19830326 /* BeeGFS */, 0x00C36400 /* Ceph */,
+    0xFF534D42 /* CIFS */,   0xFE534D42 /* SMB2 */, 0x65735546 /* FUSE */,   0xAAD7AAEA /* PanFS */};
+
+std::uint32_t magic_of(const std::string& path) {
+    struct statfs about {};
+    return ::statfs(path.c_str(), &about) == 0 ? static_cast<std::uint32_t>(about.f_type) : 0;
+}
+
+bool is_memory(const std::string& path) {
+    const std::uint32_t magic = magic_of(path);
+    return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC;
+}
+
+std::uint64_t free_memory() {
+    std::ifstream file("/proc/meminfo");
+    for (std::string name; file >> name;) {
+        std::uint64_t kib = 0;
+        if (name == "MemAvailable:" && file >> kib) return kib << 10U;
+        file.ignore(1024, '\n');
+    }
+    return 0;
+}
+
+/// Adds `folder` below `above`, or why not. `what` names it: "$TMPDIR".
+void add_place(Places& places, const std::string& above, const std::string& what) {
+    const std::string called = what + " (" + above + ")";
+    storage::FileSystem& files = storage::posix_file_system();
+    Place place{above + "/ranktune-" + std::to_string(::getuid())};
+    try {
+        files.make_directories(place.folder);
+        // Others may have made it, where everybody may write.
+        if (files.kind(place.folder) != storage::FileSystem::Kind::directory || !files.is_own(place.folder))
+            return places.refused.push_back(called + " has a '" + place.folder + "' of somebody else");
+        files.set_mode(place.folder, 0700);
+    } catch (const base::IoError& error) {
+        return places.refused.push_back(called + ": " + error.what());
+    }
+    struct statfs about {};
+    if (::statfs(place.folder.c_str(), &about) != 0) return places.refused.push_back(called + " cannot be asked");
+    place.room = about.f_bavail * static_cast<std::uint64_t>(about.f_bsize);
+    place.shortage = "free in " + called;
+    if (is_memory(place.folder)) {
+        place.room = std::min({place.room, free_memory() / memory_divisor, process::memory_bytes() / memory_divisor});
+        place.shortage = "of memory for copies in " + called;
+    }
+    places.usable.push_back(std::move(place));
+}
+
+} // namespace
+
+bool is_network(const std::string& path) {
+    const std::uint32_t magic = magic_of(path);
+    return magic == NFS_SUPER_MAGIC || std::ranges::find(network_magic, magic) != network_magic.end();
+}
+
+bool same_file_system(const std::string& a, const std::string& b) {
+    struct stat one {};
+    struct stat other {};
+    return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 && one.st_dev == other.st_dev;
+}
+
+Places find_places(const std::string& directory) {
+    Places places;
+    if (!directory.empty()) {
+        add_place(places, directory, "data.directory");
+        return places;
+    }
+    if (const std::string temporary = process::environment_variable("TMPDIR"); !temporary.empty()) {
+        if (is_network(temporary))
+            places.refused.push_back("$TMPDIR (" + temporary + ") is a network file system");
+        else
+            add_place(places, temporary, "$TMPDIR");
+    }
+    add_place(places, "/dev/shm", "memory");
+    return places;
+}
+
+} // namespace ranktune::staging

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Stager: copies of the files of [data] on this node, read from the file system once by all nodes together.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "comm/exchange/block_exchange.hpp"
+#include "ranktune/study/spec.hpp"
+#include "staging/copy_lock.hpp"
+#include "staging/copy_maker.hpp"
+#include "staging/places.hpp"
+
+namespace ranktune::staging {
+
+/// What a rank has done so far. Ranks that wait for a copy that another one makes add nothing.
+struct Figures {
+    std::uint64_t bytes = 0;  ///< of the copies that this rank makes
+    std::uint64_t copied = 0; ///< of these
+    std::uint64_t read = 0;   ///< from the originals; the rest came from other nodes
+    bool over = false;
+    friend bool operator==(const Figures&, const Figures&) = default;
+};
+
+struct StagerOptions {
+    CopyOptions copies = {};
+    std::function<Places(const std::string& directory)> places = find_places;
+};
+
+/// Every rank of a study has one. Who gets the lock of a copy first makes it; the others of the node wait for it, or
+/// make it when that process dies. Of n nodes, node i reads the pieces i, i + n, ... and takes the others from the
+/// memory of the nodes that have read them; what does not come in time is read from the file. A copy gets its name when
+/// it is whole, so that later starts and other studies find it. The last process that uses it removes it; what killed
+/// processes have left, the next start does.
+class Stager {
+  public:
+    using Log = std::function<void(std::string_view line)>;
+
+    /// `exchange`: to other nodes; null if there are none. From now on it offers what this rank copies. `log`, and
+    /// `wake`, which is called at the end, are called on a thread of this object. References outlive it.
+    Stager(const study::StudySpec& spec, Nodes nodes, comm::BlockExchange* exchange, Log log,
+           std::function<void()> wake, StagerOptions options = {});
+    /// Gives the copies back.
+    ~Stager();
+    Stager(const Stager&) = delete;
+    Stager& operator=(const Stager&) = delete;
+
+    [[nodiscard]] Figures figures() const;
+    /// Requires figures().over. The files of [data] with the paths to read them from: the copies, or the originals
+    /// where there is no room. Throws base::Error if data.must_fit forbids that.
+    [[nodiscard]] const std::vector<study::DataFile>& files() const;
+
+  private:
+    /// A copy that this rank uses.
+    struct Used {
+        std::string folder;
+        CopyLock lock;
+    };
+    /// What the service thread of the exchange sees.
+    struct Offered {
+        std::mutex mutex;
+        std::vector<std::shared_ptr<const PieceTable>> tables;
+    };
+
+    void main();
+    void stage(study::DataFile& file);
+    /// False: there is no room, which is told.
+    [[nodiscard]] bool stage_in(const Place& place, const FileList& list, study::DataFile& file, std::string& why);
+    [[nodiscard]] CopyLock wait_for_lock(const std::string& path) const;
+    void make(const Place& place, const FileList& list, const study::DataFile& file);
+    void use(const std::string& folder, const FileList& list, study::DataFile& file, CopyLock lock);
+    void check() const; ///< throws if this object is destroyed
+
+    study::StagingSpec spec_;
+    Nodes nodes_;
+    comm::BlockExchange* exchange_;
+    Log log_;
+    std::function<void()> wake_;
+    StagerOptions options_;
+    std::vector<study::DataFile> files_; ///< of the thread until it is over; so are the next two
+    std::string problem_;
+    std::vector<Used> used_;
+    std::shared_ptr<Offered> offered_;
+    std::atomic<bool> stop_{false};
+    mutable std::mutex mutex_;
+    Figures figures_;
+    std::thread thread_; // last: uses all of the above
+};
+
+} // namespace ranktune::staging

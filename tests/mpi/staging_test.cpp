@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data that the nodes of a launch copy together: each rank is a node.
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "comm/mpi/communicator.hpp"
+#include "mpi_world.hpp"
+#include "ranktune/base/digest.hpp"
+#include "staging_fixture.hpp"
+#include "support/catch.hpp"
+
+namespace staging_test {
+
+using namespace ranktune;
+using namespace ranktune::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+int rank() { return test::world().rank(); }
+int size() { return test::world().size(); }
+
+staging::Nodes nodes() {
+    staging::Nodes nodes;
+    for (int r = 0; r < size(); ++r) nodes.ranks.push_back({base::Rank{static_cast<std::uint32_t>(r)}});
+    nodes.own = static_cast<std::size_t>(rank());
+    return nodes;
+}
+
+std::uint64_t sum(std::uint64_t value) {
+    std::uint64_t all = 0;
+    MPI_Allreduce(&value, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    return all;
+}
+
+/// The folder of rank 0, on all ranks.
+std::string common_folder(const std::string& own) {
+    std::string path = own;
+    path.resize(200);
+    MPI_Bcast(path.data(), 200, MPI_CHAR, 0, MPI_COMM_WORLD);
+    return path.c_str();
+}
+
+/// Answers what other nodes ask until all of them have what they want.
+void serve_until_all_are_over(comm::BlockExchange& exchange, const comm::mpi::Communicator& world,
+                              const std::function<bool()>& over) {
+    MPI_Request done = MPI_REQUEST_NULL;
+    bool waits = false;
+    for (int flag = 0; flag == 0;) {
+        static_cast<void>(exchange.serve());
+        if (!waits && over()) {
+            MPI_Ibarrier(world.get(), &done);
+            waits = true;
+        }
+        if (waits) MPI_Test(&done, &flag, MPI_STATUS_IGNORE);
+        std::this_thread::sleep_for(100us);
+    }
+}
+
+struct Scene {
+    TemporaryDirectory directory;
+    std::string original = common_folder(directory.path()) + "/original.npy";
+    comm::mpi::Communicator world = comm::mpi::Communicator::world().duplicate();
+    comm::BlockExchange exchange{test::world()};
+    study::StudySpec spec = study_of({{.name = "train", .path = original}});
+
+    explicit Scene(const std::string& text) {
+        if (rank() == 0) write_file(original, text);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    ~Scene() { MPI_Barrier(MPI_COMM_WORLD); } // rank 0 removes the original
+    [[nodiscard]] std::string place() const { return directory.path() + "/node"; }
+};
+
+} // namespace
+
+TEST_CASE("nodes together read a file once, and each has a copy", "[staging][mpi]") {
+    const std::string text = data_text(123'456);
+    Scene scene(text);
+    {
+        StagingRank node(scene.place(), scene.spec, 1U << 30U, storage::posix_file_system(), nodes(), &scene.exchange,
+                         10min);
+        serve_until_all_are_over(scene.exchange, scene.world, [&] { return node.is_over(); });
+        CHECK(read_file(node.path()) == text);
+        CHECK(node.path() != scene.original);
+        CHECK(sum(node.stager().figures().read) == text.size());
+        CHECK(node.stager().figures().copied == text.size());
+    }
+    CHECK(names_in(scene.place()).empty());
+}
+
+TEST_CASE("pieces of a node that does not answer are read from the file", "[staging][mpi]") {
+    const std::string text = data_text(50'000);
+    Scene scene(text);
+    const bool silent = rank() == size() - 1 && size() > 1;
+    std::unique_ptr<StagingRank> node;
+    if (!silent)
+        node = std::make_unique<StagingRank>(scene.place(), scene.spec, 1U << 30U, storage::posix_file_system(),
+                                             nodes(), &scene.exchange, 50ms);
+    serve_until_all_are_over(scene.exchange, scene.world, [&] { return !node || node->is_over(); });
+    if (node) CHECK(read_file(node->path()) == text);
+}
+
+TEST_CASE("a piece that comes damaged twice is read from the file", "[staging][mpi]") {
+    const std::string text = data_text(20'000);
+    Scene scene(text);
+    const std::string damaged(text.size(), '?');
+    const bool liar = rank() == size() - 1 && size() > 1;
+    if (liar) // says that it has everything, and sends other bytes
+        scene.exchange.offer([&](std::string_view name) -> std::optional<comm::BlockExchange::Offer> {
+            auto news = std::make_shared<std::vector<std::byte>>(sizeof(std::uint64_t));
+            const auto key = staging::list_files(scene.spec.data[0]).key;
+            if (name == staging::name_of_news(key, 0)) {
+                const std::uint64_t count = 20;
+                news->resize(sizeof count + count * sizeof(staging::Present));
+                std::memcpy(news->data(), &count, sizeof count);
+                for (std::uint64_t i = 0; i < count; ++i) {
+                    const auto piece = std::as_bytes(std::span(text).subspan(i * 1000, 1000));
+                    const staging::Present present{i, base::Digest().add(piece).value()};
+                    std::memcpy(news->data() + sizeof count + i * sizeof present, &present, sizeof present);
+                }
+            }
+            return comm::BlockExchange::Offer{news, {*news, std::as_bytes(std::span(damaged))}};
+        });
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::unique_ptr<StagingRank> node;
+    if (!liar)
+        node = std::make_unique<StagingRank>(scene.place(), scene.spec, 1U << 30U, storage::posix_file_system(),
+                                             nodes(), &scene.exchange, 10min);
+    serve_until_all_are_over(scene.exchange, scene.world, [&] { return !node || node->is_over(); });
+    if (node) CHECK(read_file(node->path()) == text);
+    if (size() == 2 && node)
+        CHECK_THAT(node->log(), Catch::Contains("came damaged twice from rank 1 and is read from the file"));
+}
+
+} // namespace staging_test
