@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,11 +15,13 @@
 #include "libtorch/fused_step.hpp"
 #include "libtorch/optimizer_state.hpp"
 #include "libtorch/precision.hpp"
+#include "libtorch/sample_stream.hpp"
 #include "libtorch/streams.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/data/sampling.hpp"
 #include "ranktune/libtorch/data_parallel.hpp"
+#include "ranktune/study/event.hpp"
 
 namespace ranktune::libtorch {
 
@@ -57,8 +60,15 @@ void require_complete(const Training& training) {
     require(training.module != nullptr, "module");
     require(training.optimizer != nullptr, "optimizer");
     require(static_cast<bool>(training.loss), "loss");
-    require(count_of(training.train, "train") > 0, "train");
-    require(count_of(training.val, "val") == 0 || training.validate, "validate, for the samples in `val`,");
+    const bool streamed = training.train_from.source != nullptr;
+    require(streamed || count_of(training.train, "train") > 0, "train");
+    const bool val_streamed = training.val_from.source != nullptr;
+    const bool val = count_of(training.val, "val") > 0;
+    require((!val && !val_streamed) || training.validate, "validate, for the samples in `val`,");
+    if ((streamed && count_of(training.train, "train") > 0) || (val && val_streamed))
+        throw base::UsageError("Training has samples in memory and a source of them: leave one of the two out");
+    if (!training.train_from.loading.mixture.empty() && training.train_from.per_iteration == 0)
+        throw base::UsageError("Training::train_from.per_iteration is missing: a mixture has no end");
     if (training.batch_size < 1) throw base::UsageError("Training::batch_size must be at least 1");
     std::vector<Named> parameters;
     for (const auto& item : training.module->named_parameters()) parameters.push_back({item.key(), item.value()});
@@ -92,13 +102,17 @@ struct ModuleTrainable::Impl {
     [[nodiscard]] Samples chosen(data::Range range) const {
         const Tensor rows =
             order.narrow(0, static_cast<std::int64_t>(range.begin), static_cast<std::int64_t>(range.size()));
-        const auto of = [&](const Tensor& all) {
-            const Tensor some = all.index_select(0, rows);
-            // Page-locked memory is copied while the GPU works.
-            return some.device() == parallel.where().device ? some
-                                                            : some.pin_memory().to(parallel.where().device, true);
-        };
-        return {of(training.train.inputs), of(training.train.targets)};
+        return {moved(training.train.inputs.index_select(0, rows)),
+                moved(training.train.targets.index_select(0, rows))};
+    }
+    /// To where the rank computes. Page-locked memory is copied while the GPU works.
+    [[nodiscard]] Tensor moved(const Tensor& some) const {
+        return some.device() == parallel.where().device ? some : some.pin_memory().to(parallel.where().device, true);
+    }
+    [[nodiscard]] Samples moved(const Samples& some, data::Range range) const {
+        const auto begin = static_cast<std::int64_t>(range.begin);
+        const auto count = static_cast<std::int64_t>(range.size());
+        return {moved(some.inputs.narrow(0, begin, count)), moved(some.targets.narrow(0, begin, count))};
     }
 
     /// A small data set moves to the GPU as a whole, once.
@@ -131,15 +145,15 @@ struct ModuleTrainable::Impl {
         const Tensor loss = training.loss(some);
         return loss.scalar_type() == ::torch::kBFloat16 ? loss.to(::torch::kFloat32) : loss;
     }
-    /// Returns this rank's sum of the losses of its samples.
-    double train_batch(data::Range range) {
-        const data::Range mine = data::shard(range, group.rank(), group.size());
+    /// A step on samples `mine` of this rank, of `whole` of all ranks. Returns the sum of the losses of its samples.
+    template <class Chosen>
+    double train_batch(data::Range mine, std::uint64_t whole, const Chosen& samples_in) {
         double losses = 0.0;
         for (int part = 0; part < parts; ++part) {
             const data::Range some = data::shard(mine, part, parts);
-            const double share = static_cast<double>(some.size()) / static_cast<double>(range.size());
+            const double share = static_cast<double>(some.size()) / static_cast<double>(whole);
             std::function<Tensor()> loss;
-            if (some.size() > 0) loss = [&] { return loss_of(chosen(some)); };
+            if (some.size() > 0) loss = [&] { return loss_of(samples_in(some)); };
             const bool last = part + 1 == parts;
             const double mean = last ? parallel.step(loss, share) : parallel.accumulate(loss, share);
             losses += mean * static_cast<double>(some.size());
@@ -154,50 +168,88 @@ struct ModuleTrainable::Impl {
 
     double train_epoch(const trainables::TrialContext& context) {
         training.module->train();
-        shuffle(context);
         seed_generator(context, base::Purpose::dropout, epoch, group.rank());
-        const data::Batches batches(samples, batch);
-        double loss = 0.0;
-        std::size_t trained = 0;
-        for (std::size_t i = 0; i < batches.size(); ++i) {
-            if (training.drop_last && i > 0 && batches[i].size() < batch) break;
-            loss += train_batch(batches[i]);
-            trained += batches[i].size();
-        }
+        const Losses losses = training.train_from.source ? train_from_source(context) : train_from_memory(context);
         ++epoch;
         parallel.share_buffers();
-        return group.reduced(loss) / static_cast<double>(trained);
+        return group.reduced(losses.sum) / static_cast<double>(losses.trained);
+    }
+
+    struct Losses {
+        double sum = 0.0;          ///< over this rank's samples
+        std::uint64_t trained = 0; ///< samples of all ranks
+    };
+    Losses train_from_memory(const trainables::TrialContext& context) {
+        shuffle(context);
+        const data::Batches batches(samples, batch);
+        Losses losses;
+        for (std::size_t i = 0; i < batches.size(); ++i) {
+            if (training.drop_last && i > 0 && batches[i].size() < batch) break;
+            const data::Range mine = data::shard(batches[i], group.rank(), group.size());
+            losses.sum += train_batch(mine, batches[i].size(), [this](data::Range some) { return chosen(some); });
+            losses.trained += batches[i].size();
+        }
+        return losses;
+    }
+    Losses train_from_source(const trainables::TrialContext& context) {
+        const Streamed& from = training.train_from;
+        if (!stream) stream.emplace(from, loading_for(context, from.loading, batch, training.drop_last), position);
+        Losses losses;
+        while (from.per_iteration == 0 || losses.trained < from.per_iteration) {
+            const auto share = stream->next(); // (each epoch has a batch at least)
+            if (!share && from.per_iteration == 0) break;
+            if (!share) continue;
+            losses.sum += train_batch({0, share->count}, share->whole,
+                                      [&](data::Range some) { return moved(share->samples, some); });
+            losses.trained += share->whole;
+        }
+        position = stream->position();
+        data_wait = group.reduced(stream->take_waited()) / group.size();
+        return losses;
     }
 
     /// The means over `val`, of every rank's share. Ranks may have no samples, and then know no names: rank 0 always
     /// has some.
-    trainables::Metrics validate() {
-        if (validated == 0) return {};
+    trainables::Metrics validate(const trainables::TrialContext& context) {
+        const std::uint64_t all = training.val_from.source ? training.val_from.source->samples() : validated;
+        if (all == 0) return {};
         const ::torch::NoGradGuard no_gradients;
         const Autocast narrow(precision, parallel.where().device.type());
         training.module->eval();
-        const data::Range mine = data::shard({0, validated}, group.rank(), group.size());
-        const std::size_t at_once = std::max<std::size_t>(batch / static_cast<std::size_t>(group.size()), 1);
         trainables::Metrics sums;
-        for (std::size_t begin = mine.begin; begin < mine.end; begin += at_once) {
-            const std::size_t count = std::min(at_once, mine.end - begin);
-            const auto from = static_cast<std::int64_t>(begin);
-            const auto rows = static_cast<std::int64_t>(count);
-            const trainables::Metrics means = training.validate(
-                to_device({training.val.inputs.narrow(0, from, rows), training.val.targets.narrow(0, from, rows)}));
-            if (sums.empty())
-                for (const auto& metric : means) sums.emplace_back(metric.first, 0.0);
-            if (means.size() != sums.size())
-                throw base::UsageError("Training::validate must return the same metrics for every batch");
-            for (std::size_t i = 0; i < means.size(); ++i)
-                sums[i].second += means[i].second * static_cast<double>(count);
-        }
+        if (training.val_from.source)
+            validate_source(context, sums);
+        else
+            validate_memory(sums);
         const auto names = group.reduced(static_cast<std::uint64_t>(sums.size()), ddp::Reduce::max);
         std::vector<double> values(names, 0.0);
         for (std::size_t i = 0; i < sums.size(); ++i) values[i] = sums[i].second;
         group.all_reduce(values);
-        for (std::size_t i = 0; i < sums.size(); ++i) sums[i].second = values[i] / static_cast<double>(validated);
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i].second = values[i] / static_cast<double>(all);
         return sums;
+    }
+    void validate_memory(trainables::Metrics& sums) const {
+        const data::Range mine = data::shard({0, validated}, group.rank(), group.size());
+        const std::size_t at_once = std::max<std::size_t>(batch / static_cast<std::size_t>(group.size()), 1);
+        for (std::size_t begin = mine.begin; begin < mine.end; begin += at_once) {
+            const data::Range some{begin, std::min(begin + at_once, mine.end)};
+            add_validation(moved(training.val, some), some.size(), sums);
+        }
+    }
+    void validate_source(const trainables::TrialContext& context, trainables::Metrics& sums) const {
+        data::LoaderOptions loading = loading_for(context, training.val_from.loading, batch, false);
+        loading.shuffle = data::Shuffle::none;
+        SampleStream all(training.val_from, std::move(loading), {});
+        while (const auto share = all.next())
+            if (share->count > 0) add_validation(moved(share->samples, {0, share->count}), share->count, sums);
+    }
+    void add_validation(const Samples& some, std::size_t count, trainables::Metrics& sums) const {
+        const trainables::Metrics means = training.validate(some);
+        if (sums.empty())
+            for (const auto& metric : means) sums.emplace_back(metric.first, 0.0);
+        if (means.size() != sums.size())
+            throw base::UsageError("Training::validate must return the same metrics for every batch");
+        for (std::size_t i = 0; i < means.size(); ++i) sums[i].second += means[i].second * static_cast<double>(count);
     }
 
     Training training;
@@ -208,8 +260,11 @@ struct ModuleTrainable::Impl {
     std::size_t samples;
     std::size_t validated;
     std::size_t batch;
-    Tensor order;            ///< of the samples in this epoch: int64
-    std::uint64_t epoch = 0; ///< complete ones
+    Tensor order;                       ///< of the samples in this epoch: int64
+    std::optional<SampleStream> stream; ///< of train_from
+    data::Position position;            ///< in train_from, where the next iteration begins
+    double data_wait = 0.0;             ///< seconds that a rank waited for train_from in the last iteration, on average
+    std::uint64_t epoch = 0;            ///< complete iterations
     std::uint64_t steps = 0;
 };
 
@@ -234,7 +289,9 @@ trainables::Metrics ModuleTrainable::step(trainables::TrialContext& context) {
     const auto scope = stream_scope(impl_->parallel.where()); // of the optimizer and the user's functions, too
     return telling_of_memory([&] {
         trainables::Metrics metrics{{"train_loss", impl_->train_epoch(context)}};
-        for (auto& metric : impl_->validate()) metrics.push_back(std::move(metric));
+        if (impl_->training.train_from.source)
+            metrics.emplace_back(std::string(study::data_wait_metric), impl_->data_wait);
+        for (auto& metric : impl_->validate(context)) metrics.push_back(std::move(metric));
         for (auto& metric : impl_->parallel.take_comm_metrics()) metrics.push_back(std::move(metric));
         return metrics;
     });
@@ -244,6 +301,8 @@ void ModuleTrainable::save(study::StateSink& sink) const {
     impl_->parallel.save(sink, *impl_->training.optimizer);
     const std::uint64_t counters[] = {impl_->epoch, impl_->steps};
     sink.put<std::uint64_t>("trainer.counters", counters);
+    const std::uint64_t position[] = {impl_->position.epoch, impl_->position.sample};
+    if (impl_->training.train_from.source) sink.put<std::uint64_t>("trainer.position", position);
 }
 
 void ModuleTrainable::load(study::StateSource& source) {
@@ -252,6 +311,11 @@ void ModuleTrainable::load(study::StateSource& source) {
     source.get<std::uint64_t>("trainer.counters", counters);
     impl_->epoch = counters[0];
     impl_->steps = counters[1];
+    if (!impl_->training.train_from.source) return;
+    std::uint64_t position[2] = {};
+    source.get<std::uint64_t>("trainer.position", position);
+    impl_->position = {position[0], position[1]};
+    impl_->stream.reset();
 }
 
 } // namespace ranktune::libtorch

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "ranktune/data/loader.hpp"
 #include "ranktune/libtorch/data_parallel.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "ranktune/trainables/trainable_library.hpp"
@@ -20,6 +21,23 @@ struct Samples {
     ::torch::Tensor targets;
 };
 
+/// A column of a batch, on the host: [count, shape of the field]. Shares the memory of the batch. Throws
+/// base::UsageError for numbers that LibTorch does not have.
+[[nodiscard]] ::torch::Tensor tensor_of(const data::Column& column);
+
+/// Samples of a file, which may be larger than memory: threads read them ahead, one for each core of the rank but one.
+struct Streamed {
+    std::shared_ptr<const data::Source> source; ///< null: there is none
+    /// Tensors of a batch, on the host (tensor_of, which may share its memory); called on the trial's thread. Empty:
+    /// the columns `x` and `y`, or the first two.
+    std::function<Samples(const data::Batch& batch)> samples = {};
+    /// Order, augmentation (`map`), mixture, batches ahead. What says whose data and which batch is filled in; threads,
+    /// too, unless they are more than one.
+    data::LoaderOptions loading = {};
+    /// Samples of an iteration, rounded up to whole batches; 0: an epoch. A mixture needs it.
+    std::uint64_t per_iteration = 0;
+};
+
 /// What a trial trains. Functions are called between `setup` and the end of the trial, on the trial's thread.
 struct Training {
     std::shared_ptr<::torch::nn::Module> module;
@@ -27,11 +45,13 @@ struct Training {
     std::unique_ptr<::torch::optim::Optimizer> optimizer;
     /// The mean loss of a batch, a scalar. The module is in training mode.
     std::function<::torch::Tensor(const Samples& batch)> loss;
-    Samples train;                ///< one iteration trains each sample once, in a new order
+    Samples train = {};           ///< one iteration trains each sample once, in a new order
+    Streamed train_from = {};     ///< in place of `train`
     std::int64_t batch_size = 64; ///< samples of a step, over all ranks of the trial
     bool drop_last = false;       ///< leave out the last step of an iteration if it has fewer samples
 
-    Samples val = {}; ///< may be empty
+    Samples val = {};       ///< may be empty
+    Streamed val_from = {}; ///< in place of `val`; in the order of the file
     /// Means over a batch's samples, for instance {{"val_loss", 0.3}}; the same names for every batch. Reported are the
     /// means over `val`. The module is in evaluation mode, without gradients.
     std::function<trainables::Metrics(const Samples& batch)> validate = {};
@@ -46,9 +66,10 @@ struct Training {
 using MakeTraining = std::function<Training(trainables::TrialContext& context)>;
 
 /// One iteration is one epoch: the samples in an order keyed by (seed, trial, epoch), global batches split over the
-/// ranks, then validation. Metrics: `train_loss`, and what `validate` returns. The configuration may have the options
-/// of trainables::gradient_options: compression, accumulation, clipping, metrics of the communication. On a GPU, SGD,
-/// Adam and AdamW step in one kernel (PyTorch's `fused=True`).
+/// ranks, then validation. Metrics: `train_loss`, what `validate` returns, and with `train_from` `data_wait`, the
+/// seconds that a rank waited for samples. The configuration may have the options of trainables::gradient_options:
+/// compression, accumulation, clipping, metrics of the communication. On a GPU, SGD, Adam and AdamW step in one kernel
+/// (PyTorch's `fused=True`).
 ///
 /// A resumed trial is bit-identical on cores and the same number of ranks; on GPUs as far as LibTorch's kernels and
 /// NCCL are deterministic. LibTorch's generator is seeded at the beginning of
