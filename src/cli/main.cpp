@@ -277,9 +277,15 @@ class App {
             ->type_name("NUMBERS")
             ->excludes(input)
             ->excludes(grid);
-        verb->add_option("--retries", map_.retries, "A task that fails is tried so often again (default 0)")
-            ->type_name("N")
-            ->transform(whole_number(0, "a number of retries"));
+        auto* retries =
+            verb->add_option("--retries", map_.retries, "A task that fails is tried so often again (default 0)")
+                ->type_name("N")
+                ->transform(whole_number(0, "a number of retries"));
+        verb->add_option("--retry-on", map_.retry_on, "Only after these exit codes, 128 + N for signal N: 75,137")
+            ->type_name("CODES")
+            ->delimiter(',')
+            ->allow_extra_args(false)
+            ->needs(retries);
         verb->add_option("--timeout", map_.timeout, "A task that takes longer fails: 90s, 2h")->type_name("TIME");
         verb->add_flag("--write", map_.write, "Only write the study file, for submit");
         add_run_options(verb, map_.run, overrides_, "Study directory and, with .toml, its file (default: map)");

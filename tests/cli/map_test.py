@@ -106,6 +106,13 @@ class Mapping(Kills, Case):
         self.map("-i", "table.csv", "--fresh", "--", "echo", "-{x}")
         self.assertEqual([row["x"] for row in self.results()], ["1", "3"])
 
+    def test_only_some_exit_codes_are_tried_again(self):
+        (self.cwd / "fail.sh").write_text('echo x >> tries$1; test "$1" != 137 || kill -9 $$; exit $1\n')
+        self.map("--grid", "code=[1,75,137]", "--retries", "2", "--retry-on", "75,137", "failure.in_a_row=9", "--", "sh", "fail.sh", "{code}",
+                 code=4)
+        self.assertEqual([(row["code"], row["attempts"]) for row in self.results()], [("1", "1"), ("75", "3"), ("137", "3")])
+        self.assertIn("--retry-on requires --retries", self.map("--grid", "x=[1]", "--retry-on", "75", "--", "echo", code=2)[1])
+
     def test_mistakes_are_named(self):
         (self.cwd / "table.csv").write_text("x\n1\n2,3\n")
 

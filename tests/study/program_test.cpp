@@ -309,6 +309,21 @@ TEST_CASE("mistakes about programs say where they are and what to write", "[stud
     CHECK(mistake(program_parts("keep_env = [\"A*B\"]\n").text()).ends_with("not \"A*B\""));
 }
 
+TEST_CASE("failure.retry_on is a list of exit codes of programs that are tried again", "[study]") {
+    const auto text = [](const std::string& failure) { return program_parts().text() + "[failure]\n" + failure; };
+    const StudySpec spec = parse(text("max_failures = 1\nretry_on = [75, 137]\n"));
+    CHECK(spec.failure.retry_on == std::vector<std::uint32_t>{75, 137});
+    CHECK(resolved_toml(spec).find("retry_on = [75, 137]\n") != std::string::npos);
+    CHECK(resolved_toml(parse(text(""))).find("retry_on") == std::string::npos);
+    CHECK_THAT(mistake(text("retry_on = [75]\n")), Catch::Contains("says what failure.max_failures is for"));
+    for (const char* wrong : {"75", "[]", "[0]", "[256]", "[\"75\"]"})
+        CHECK_THAT(mistake(text("max_failures = 1\nretry_on = " + std::string(wrong) + "\n")),
+                   Catch::Contains("failure.retry_on: needs a list of integers from 1 to 255, as in [1, 255]"));
+    Parts other;
+    CHECK_THAT(mistake(other.text() + "[failure]\nmax_failures = 1\nretry_on = [75]\n"),
+               Catch::Contains("failure.retry_on: is for programs"));
+}
+
 TEST_CASE("a program that cannot be paused goes with promote only when it may start again", "[study]") {
     Parts parts = program_parts("checkpoints = false\n");
     parts.rest = "[scheduler]\ntype = \"asha\"\n";

@@ -227,6 +227,7 @@ std::string map_study(const MapArguments& arguments, const std::string& name) {
     text += "\n[trainable]\n" + trainable + "\n[space]\n" + space +
             "\n[searcher]\ntype = \"grid\"\n\n[scheduler]\ntype = \"fifo\"\n";
     text += fmt::format("\n[failure]\ntolerate = 0.0\nmax_failures = {}\n", arguments.retries);
+    if (!arguments.retry_on.empty()) text += "retry_on = " + study::text_of(arguments.retry_on) + "\n";
     if (!arguments.timeout.empty()) text += "iteration_timeout = " + study::text_of(arguments.timeout) + "\n";
     return text;
 }

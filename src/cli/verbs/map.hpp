@@ -17,9 +17,10 @@ struct MapArguments {
 
     std::vector<std::string> command; ///< one word with blanks: for the shell
     std::uint32_t retries = 0;
-    std::string timeout; ///< of a task; empty: none
-    bool write = false;  ///< only the study file
-    RunArguments run;    ///< `directory` names the study and its file; `overrides`, `local`, ... as for `run`
+    std::vector<std::uint32_t> retry_on; ///< exit codes that `retries` is for; empty: all
+    std::string timeout;                 ///< of a task; empty: none
+    bool write = false;                  ///< only the study file
+    RunArguments run; ///< `directory` names the study and its file; `overrides`, `local`, ... as for `run`
 };
 
 /// The text of the study file. Throws base::UsageError for rows that cannot be read. `name`: of the study.

@@ -170,6 +170,11 @@ constexpr KeyRow all_keys[] = {
     of<&FailureSpec::max_failures>(
         "failure.max_failures", may, {.most = many},
         "Failed attempts of a trial that are retried from its last checkpoint. 0: a failed attempt fails the trial."),
+    of<&FailureSpec::retry_on>(
+        "failure.retry_on", may, {.least = 1, .most = 255},
+        "Exit codes of programs that `max_failures` is for, 128 + N for signal N; with others the trial fails at once. "
+        "Timeouts are retried.",
+        "all"),
     of<&FailureSpec::max_losses>("failure.max_losses", may, {.least = 1, .most = many},
                                  "A trial that has lost its ranks this many times has failed."),
     of<&FailureSpec::in_a_row>(

@@ -285,6 +285,14 @@ void parse_program(ParseContext& context, TableReader& table) {
     context.spec.trainable.name = program_name;
 }
 
+void check_retry_on(const ParseContext& context, TableReader& failure) {
+    const FailureSpec& spec = context.spec.failure;
+    if (context.info != nullptr && !context.spec.trainable.program)
+        failure.complain("retry_on", "is for programs (command, python), which have exit codes");
+    else if (!spec.retry_on.empty() && spec.max_failures == 0)
+        failure.complain("retry_on", "says what failure.max_failures is for, and that is 0: no failure is tried again");
+}
+
 /// Call after parse_space: the placeholders of the command are hyper-parameters.
 void check_command(ParseContext& context) {
     if (!context.spec.trainable.program || context.trust_trainable) return;

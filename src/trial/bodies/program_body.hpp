@@ -15,6 +15,7 @@
 #include "trainables/program/messages.hpp"
 #include "trial/attempt_context.hpp"
 #include "trial/bodies/printed_reports.hpp"
+#include "trial/bodies/program_failure.hpp"
 #include "trial/bodies/program_leader.hpp"
 #include "trial/bodies/program_process.hpp"
 #include "trial/bodies/text_values.hpp"
@@ -113,7 +114,7 @@ class ProgramBody final : public TrialBody {
     void settle();
     void on_message(const trainables::ProgramLog& log) { process_->print(log.text); }
     void check_end();
-    [[nodiscard]] std::string failure_text() const;
+    [[nodiscard]] std::string failure_text() const { return trial::failure_text(child(), failed_); }
     void tell_others();
     void obey();
     [[nodiscard]] std::optional<std::string> make_folder(base::Iteration iteration);

@@ -161,7 +161,7 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
 /// its configuration there, and no port. Thousands of short ones start one after the other.
 bool ProgramBody::is_task() const {
     const auto names = study::CommandTemplate(program()).placeholders();
-    return program().result == study::PrintedResult::success && group_.size() == 1 && !program().launcher_variables &&
+    return program().has_tasks() && group_.size() == 1 && !program().launcher_variables &&
            std::ranges::find(names, "config") == names.end();
 }
 
