@@ -113,6 +113,55 @@ class Mapping(Kills, Case):
         self.assertEqual([(row["code"], row["attempts"]) for row in self.results()], [("1", "1"), ("75", "3"), ("137", "3")])
         self.assertIn("--retry-on requires --retries", self.map("--grid", "x=[1]", "--retry-on", "75", "--", "echo", code=2)[1])
 
+    def test_one_python_goes_through_many_rows(self):
+        rows = 40
+        (self.cwd / "table.csv").write_text("x,name\n" + "".join(f'{row},"ü{row}"\n' for row in range(rows)))
+        (self.cwd / "work.py").write_text("""
+import os, ranktune
+open(f"started.{os.getpid()}", "w")
+for row in ranktune.tasks(scale=2.0):
+    x = int(row.x)
+    print(f"row {x} of {row.name}")
+    if x == 7:
+        raise ValueError("seven")
+    if x == 9:
+        os.kill(os.getpid(), 9)
+    assert ranktune.context().trial == x and ranktune.config().x == row.x
+    ranktune.result(y=x * row.scale, word=row.name)
+    ranktune.result({"z": x > 3})
+""")
+        self.map("-i", "table.csv", "--kept", "--", sys.executable, "work.py", code=3)
+        results = self.results()
+        self.assertEqual([row["x"] for row in results if row["state"] == "failed"], ["7", "9"])
+        self.assertIn("ValueError: seven (work.py:8)", results[7]["message"])
+        self.assertIn("killed by signal 9", results[9]["message"])
+        for row in results:
+            x = int(row["x"])
+            if x not in (7, 9):
+                self.assertEqual((row["y"], row["z"], row["name"]), (f"{2.0 * x}", "1.0" if x > 3 else "0.0", f"ü{x}"))
+        self.assertIn("row 5 of ü5", self.ranktune("logs", "map", "5")[0])
+        self.assertNotIn("row 6 of", self.ranktune("logs", "map", "5")[0])
+        self.assertLessEqual(len(list(self.cwd.glob("started.*"))), 2 + 2)  # of each rank, and after each death
+
+    def test_a_kept_program_is_started_anew_after_so_many_rows(self):
+        (self.cwd / "work.py").write_text('import os, ranktune\nfor row in ranktune.tasks():\n    ranktune.result(pid=os.getpid())\n')
+        self.map("--grid", "x=range(20)", "--kept", "--restart-after", "3", "--", sys.executable, "work.py")
+        rows = collections.Counter(row["pid"] for row in self.results())
+        self.assertLessEqual(max(rows.values()), 3)
+
+    def test_a_kept_program_that_does_something_else_fails_its_row_only(self):
+        lines = {"forgets": "for row in ranktune.tasks(): break", "reports": "ranktune.report(loss=1)",
+                 "asks": "ranktune.config()"}
+        says = {"forgets": "before its row was done", "reports": "ranktune.result()", "asks": "before its row was done"}
+        for name, line in lines.items():
+            (self.cwd / "work.py").write_text("import ranktune\n" + line + "\n")
+            self.map("--grid", "x=[1,2]", "-o", name, "--kept", "--", sys.executable, "work.py", code=4)
+            for row in self.results(name):
+                self.assertIn(says[name], row["message"])
+        (self.cwd / "work.py").write_text("import ranktune\nfor row in ranktune.tasks(): pass\n")
+        self.map("--grid", "x=[1]", "-o", "each", "--", sys.executable, "work.py", code=4)
+        self.assertIn("ranktune map --kept", self.results("each")[0]["message"])
+
     def test_mistakes_are_named(self):
         (self.cwd / "table.csv").write_text("x\n1\n2,3\n")
 
@@ -128,6 +177,9 @@ class Mapping(Kills, Case):
         for array, why in {"5-1": "the range 5-1 is empty", "1-x": "'x' is no number", "1,1": "a number comes twice", "1-3:0": "a step of 0",
                            "1-3%0": "no task may run", "0-9000000": "more than 1,000,000"}.items():
             self.assertIn(why, message("--array", array, "--", "echo"))
+        self.assertIn("its command has no {x}", message("--grid", "x=[1]", "--kept", "--", "echo", "{x}"))
+        self.assertIn("--kept", message("--array", "1-3", "--kept", "--", "echo"))
+        self.assertIn("--restart-after requires --kept", message("--grid", "x=[1]", "--restart-after", "3", "--", "echo"))
         self.assertFalse((self.cwd / "map").exists())
 
 

@@ -39,8 +39,10 @@ struct ProgramSpec {
     [[nodiscard]] bool prints() const { return !report.empty() || result != PrintedResult::none; }
     /// Its trials are tasks: they only have to succeed.
     [[nodiscard]] bool has_tasks() const { return result == PrintedResult::success; }
-    std::string directory;   ///< working directory, absolute
-    bool checkpoints = true; ///< the program can save its state, so it may be paused
+    bool kept = false;               ///< of tasks: a process of each rank does one after the other
+    std::uint32_t restart_after = 0; ///< tasks of a kept process, which then makes room for a new one; 0: no limit
+    std::string directory;           ///< working directory, absolute
+    bool checkpoints = true;         ///< the program can save its state, so it may be paused
     struct Variable {
         std::string name;
         std::string value;

@@ -206,7 +206,9 @@ ArrayNumbers array_numbers(const std::string& text) {
 
 std::string map_study(const MapArguments& arguments, const std::string& name) {
     std::string trainable = command_lines(arguments.command) + "result = \"success\"\n";
-    if (!asks_for_ranks(arguments)) trainable += "launcher_variables = false\n";
+    if (arguments.kept) trainable += "kept = true\n";
+    if (arguments.restart_after > 0) trainable += fmt::format("restart_after = {}\n", arguments.restart_after);
+    if (!arguments.kept && !asks_for_ranks(arguments)) trainable += "launcher_variables = false\n";
     std::string space;
     std::uint32_t at_once = 0;
     if (!arguments.input.empty()) {

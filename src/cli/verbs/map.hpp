@@ -16,6 +16,8 @@ struct MapArguments {
     std::string array;             ///< `1-10000%50`, `1,3,5-7`, `0-15:4`: numbers, as `sbatch --array`
 
     std::vector<std::string> command; ///< one word with blanks: for the shell
+    bool kept = false;                ///< one process of each rank goes through the rows: ranktune.tasks()
+    std::uint32_t restart_after = 0;  ///< rows of a kept process; 0: no limit
     std::uint32_t retries = 0;
     std::vector<std::uint32_t> retry_on; ///< exit codes that `retries` is for; empty: all
     std::string timeout;                 ///< of a task; empty: none

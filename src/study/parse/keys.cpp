@@ -95,6 +95,11 @@ constexpr KeyRow all_keys[] = {
     of<&ProgramSpec::launcher_variables>("trainable.launcher_variables", fixed, {},
                                          "Set torchrun's variables (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`, ...). false, "
                                          "for trials of one rank: frameworks see a single process."),
+    of<&ProgramSpec::kept>("trainable.kept", fixed, {},
+                           "With `result = \"success\"`, for trials of one rank: a process on each rank does one trial "
+                           "after the other, by `ranktune.tasks()`."),
+    of<&ProgramSpec::restart_after>("trainable.restart_after", fixed, {.most = many},
+                                    "A kept process ends after so many trials, and a new one follows; 0: never."),
     of<&ProgramSpec::tf_config>("trainable.tf_config", fixed, {},
                                 "Set `TF_CONFIG`, for TensorFlow's MultiWorkerMirroredStrategy."),
     of<&ProgramSpec::jax>("trainable.jax", fixed, {},

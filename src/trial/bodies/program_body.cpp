@@ -126,6 +126,10 @@ void ProgramBody::reported(trainables::ProgramReport report) {
         queue_.push_back(std::move(report));
 }
 
+void ProgramBody::on_message(const trainables::ProgramResult& /*result*/) {
+    throw base::Error("the program sends the result of a task, as kept programs do: say kept = true in [trainable]");
+}
+
 /// A rank has saved before it makes its next report, so it is known to which answer this belongs.
 void ProgramBody::on_message(trainables::ProgramSaved saved) {
     failed_.reset(); // it has tried again

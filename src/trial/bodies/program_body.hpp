@@ -41,6 +41,7 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] study::Verb train(const Report& report) override;
     [[nodiscard]] Saves saves() override;
     [[nodiscard]] std::string why_no_state() const override;
+    [[nodiscard]] bool is_done() const override { return program().has_tasks() && child().exited() && queue_.empty(); }
     [[nodiscard]] std::optional<std::chrono::milliseconds> patience() const override;
     void idle() override;
     [[nodiscard]] Word tell(const Word& word, const TrialPoint& point) override;
@@ -97,7 +98,6 @@ class ProgramBody final : public TrialBody {
     void keep_process();
     [[nodiscard]] Clock::duration term_grace() const;
     [[nodiscard]] std::string config_path() const { return scratch_ + "/config.json"; }
-    [[nodiscard]] trainables::ProgramFacts facts_of_attempt();
     void meet(trainables::ProgramFacts& facts);
     [[nodiscard]] std::vector<std::string> words() const;
     // A turn, in two halves: read the program's messages; exchange with the other ranks
@@ -108,6 +108,7 @@ class ProgramBody final : public TrialBody {
     void take_printed();
     void on_message(trainables::ProgramReport report);
     void reported(trainables::ProgramReport report);
+    [[noreturn]] void on_message(const trainables::ProgramResult& result);
     void on_message(trainables::ProgramSaved saved);
     void on_message(trainables::ProgramDone done);
     void on_message(trainables::ProgramFailed failed);
