@@ -44,6 +44,16 @@ class Mapping(Kills, Case):
         out, _ = self.map("-i", "table.csv", "-o", "tasks", "--", command, code=3)
         self.assertEqual([(row["state"], row["y"]) for row in self.results("tasks")], [("finished", "1.0"), ("finished", "0.1"), ("failed", "")])
         self.assertIn("exit code 1", self.results("tasks")[2]["message"])
+        # Nothing is compared, so no view names a best task.
+        self.assertRegex(out, r"(?m)^tasks +2 done, 1 failed; \S+ per (second|hour)$")
+        self.assertIn("ranktune status tasks --filter 'state == failed'", out)
+        best, _ = self.ranktune("best", "tasks")
+        self.assertRegex(best, r"(?m)^tasks +2 done, 1 failed; nothing is compared")
+        status, _ = self.ranktune("status", "tasks")
+        self.assertRegex(status, r"\]  3/3 tasks")
+        self.assertRegex(status, r"(?m)^running 0 \S finished 2 \S failed 1 \S \S+ per (second|hour)$")
+        for text in (out, status):
+            self.assertNotRegex(text, r"(?m)best +(#|0)|ranktune best")
         (self.cwd / "mended").write_text("")
         self.map("-i", "table.csv", "-o", "tasks", "--restart-errored", "--", command)
         self.assertEqual([row["y"] for row in self.results("tasks")], ["1.0", "0.1", "3.0"])

@@ -20,6 +20,7 @@
 #include "ranktune/study/parse.hpp"
 #include "storage/file_system.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/program/row_table.hpp"
@@ -223,8 +224,8 @@ std::string map_study(const MapArguments& arguments, const std::string& name) {
     } else {
         space = grid_space(arguments.grid);
     }
-    std::string text = fmt::format("{}[study]\nname = {}\nmetric = \"exit_code\"\nmode = \"min\"\nmax_iterations = 1\n",
-                                   map_header, study::text_of(fs::path(name).filename().string()));
+    std::string text = fmt::format("{}[study]\nname = {}\nmetric = \"{}\"\nmode = \"min\"\nmax_iterations = 1\n",
+                                   map_header, study::text_of(fs::path(name).filename().string()), study::task_metric);
     if (at_once > 0) text += fmt::format("max_concurrent = {}\n", at_once);
     text += "\n[trainable]\n" + trainable + "\n[space]\n" + space +
             "\n[searcher]\ntype = \"grid\"\n\n[scheduler]\ntype = \"fifo\"\n";
