@@ -273,13 +273,26 @@ class App {
         auto* grid = verb->add_option("-g,--grid", map_.grid, "All combinations: 'lr=[0.1,0.01]' 'seed=range(100)'")
                          ->type_name("NAME=VALUES")
                          ->excludes(input);
-        verb->add_option("-a,--array", map_.array, "Numbers as for sbatch, with Slurm's variables: 1-1000%50")
-            ->type_name("NUMBERS")
-            ->excludes(input)
-            ->excludes(grid);
-        verb->add_option("--retries", map_.retries, "A task that fails is tried so often again (default 0)")
+        auto* array =
+            verb->add_option("-a,--array", map_.array, "Numbers as for sbatch, with Slurm's variables: 1-1000%50")
+                ->type_name("NUMBERS")
+                ->excludes(input)
+                ->excludes(grid);
+        auto* kept = verb->add_flag("--kept", map_.kept, "The command goes through many rows, by ranktune.tasks()")
+                         ->excludes(array);
+        verb->add_option("--restart-after", map_.restart_after, "Start the kept command anew after so many rows")
             ->type_name("N")
-            ->transform(whole_number(0, "a number of retries"));
+            ->transform(whole_number(1, "a number of rows"))
+            ->needs(kept);
+        auto* retries =
+            verb->add_option("--retries", map_.retries, "A task that fails is tried so often again (default 0)")
+                ->type_name("N")
+                ->transform(whole_number(0, "a number of retries"));
+        verb->add_option("--retry-on", map_.retry_on, "Only after these exit codes, 128 + N for signal N: 75,137")
+            ->type_name("CODES")
+            ->delimiter(',')
+            ->allow_extra_args(false)
+            ->needs(retries);
         verb->add_option("--timeout", map_.timeout, "A task that takes longer fails: 90s, 2h")->type_name("TIME");
         verb->add_flag("--write", map_.write, "Only write the study file, for submit");
         add_run_options(verb, map_.run, overrides_, "Study directory and, with .toml, its file (default: map)");

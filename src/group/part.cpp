@@ -67,8 +67,8 @@ wire::GroupOver Part::summary() const {
     });
     for (const AttemptOutcome worst :
          {AttemptOutcome::unstarted, AttemptOutcome::unreachable, AttemptOutcome::unreadable, AttemptOutcome::unsaved,
-          AttemptOutcome::stateless, AttemptOutcome::oversized, AttemptOutcome::disturbed, AttemptOutcome::failed,
-          AttemptOutcome::lost}) {
+          AttemptOutcome::stateless, AttemptOutcome::oversized, AttemptOutcome::disturbed, AttemptOutcome::permanent,
+          AttemptOutcome::failed, AttemptOutcome::lost}) {
         bool found = false;
         for (const Member& m : members) {
             if (m.outcome != worst) continue;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ranktune::process {
 
@@ -28,6 +29,8 @@ class OutputLimit {
     void finish();
     /// After finish(): the first bytes are written at once again.
     void begin_again();
+    /// Replaces `write`.
+    void write_to(Write write) { write_ = std::move(write); }
 
   private:
     Limits limits_;

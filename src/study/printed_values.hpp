@@ -21,6 +21,13 @@ namespace ranktune::study {
     return names[static_cast<std::size_t>(result)];
 }
 
+/// The metric of studies whose trials are tasks and nothing else: it is 0 for each that succeeds, so nobody compares
+/// them. `ranktune map` writes it.
+inline constexpr std::string_view task_metric = "exit_code";
+[[nodiscard]] inline bool compares_nothing(const StudySpec& spec) {
+    return spec.trainable.program && spec.trainable.program->has_tasks() && spec.objective.metric == task_metric;
+}
+
 /// Reads the lines that a program prints. Of a regular expression with named groups, `(?P<loss>...)`, each is a metric;
 /// of one without, group 1 is the metric of the study.
 class PrintedValues {

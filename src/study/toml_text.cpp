@@ -34,6 +34,11 @@ std::string text_of(const space::Value& value) {
 }
 std::string text_of(double value) { return space::float_text(value); }
 std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
+std::string text_of(const std::vector<std::uint32_t>& values) {
+    std::string text = "[";
+    for (const std::uint32_t value : values) text += (text.size() == 1 ? "" : ", ") + std::to_string(value);
+    return text + "]";
+}
 std::string text_of(Mode mode) { return text_of(std::string(name(mode))); }
 std::string text_of(Bind bind) {
     for (const auto& word : bind_words)

@@ -3,7 +3,9 @@
 // Values as a TOML file has them.
 
 #include <concepts>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ranktune/base/time.hpp"
 #include "ranktune/space/value.hpp"
@@ -16,6 +18,7 @@ namespace ranktune::study {
 [[nodiscard]] std::string text_of(const space::Value& value);
 [[nodiscard]] std::string text_of(double value);
 [[nodiscard]] std::string text_of(base::Duration value);
+[[nodiscard]] std::string text_of(const std::vector<std::uint32_t>& values);
 [[nodiscard]] std::string text_of(Mode mode);
 [[nodiscard]] std::string text_of(Bind bind);
 [[nodiscard]] std::string text_of(std::same_as<bool> auto value) { return value ? "true" : "false"; }

@@ -72,7 +72,7 @@ constexpr std::string_view origins[] = {"searcher", "ticket", "stopgap", "start"
 static_assert(std::size(origins) == static_cast<std::size_t>(last_origin) + 1);
 constexpr std::string_view outcomes[] = {"paused",     "stopped",   "finished",  "failed",      "lost",
                                          "unreadable", "unsaved",   "disturbed", "unreachable", "unstarted",
-                                         "stateless",  "oversized", "resized"};
+                                         "stateless",  "oversized", "resized",   "permanent"};
 static_assert(std::size(outcomes) == static_cast<std::size_t>(last_attempt_outcome) + 1);
 
 } // namespace

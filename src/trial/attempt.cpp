@@ -12,6 +12,7 @@
 #include "trial/attempt_context.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_body.hpp"
+#include "trial/bodies/task_body.hpp"
 #include "trial/bodies/trainable_body.hpp"
 #include "trial/group_collective.hpp"
 #include "trial/trial_loop.hpp"
@@ -72,7 +73,10 @@ class Looks {
 /// The body for the kind of trainable: program, class or function.
 std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
     const AttemptSetting& setting = parts.setting;
-    if (setting.spec->trainable.program) return std::make_unique<ProgramBody>(parts, spare);
+    if (const auto& program = setting.spec->trainable.program) {
+        if (program->kept) return std::make_unique<TaskBody>(parts, spare);
+        return std::make_unique<ProgramBody>(parts, spare);
+    }
     if (setting.trainable->factory) return std::make_unique<ClassBody>(parts, spare);
     return std::make_unique<FunctionBody>(parts);
 }

@@ -59,11 +59,12 @@ struct AttemptSetting {
 };
 
 /// What the previous attempt has left for the next one: a trainable, if the attempt ended well and it may be reused
-/// (Trainable::reset_config), or a program that waits to exploit, an interpreter.
+/// (Trainable::reset_config), or a program that waits to exploit or for its next task, an interpreter.
 struct Spare {
     std::unique_ptr<trainables::Trainable> trainable;
     int size = 0; ///< ranks of its trial
     std::unique_ptr<KeptProgram> program = {};
+    std::uint32_t tasks = 0;                               ///< that a kept `program` has done
     std::unique_ptr<process::ForkServer> interpreter = {}; ///< of the study's function, for all attempts of this rank
     std::unique_ptr<const trainables::RowTable> rows = {}; ///< of the study's table, for all attempts of this rank
 };

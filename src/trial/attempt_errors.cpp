@@ -32,6 +32,8 @@ AttemptOutcome outcome_of(const std::exception_ptr& error) {
         return storage::cannot_be_written(known.code()) ? AttemptOutcome::unsaved : AttemptOutcome::disturbed;
     } catch (const base::IoError& known) {
         return storage::cannot_be_written(known.code()) ? AttemptOutcome::unsaved : AttemptOutcome::disturbed;
+    } catch (const PermanentError&) {
+        return AttemptOutcome::permanent;
     } catch (const OversizedError&) {
         return AttemptOutcome::oversized;
     } catch (const device::DeviceMemoryError&) {

@@ -34,6 +34,12 @@ class DisturbedError : public base::Error {
     using Error::Error;
 };
 
+/// A program has ended with an exit code that failure.retry_on does not list: the outcome `permanent`.
+class PermanentError : public base::Error {
+  public:
+    using Error::Error;
+};
+
 /// A program says that the memory of its GPU is full: the outcome `oversized`.
 class OversizedError : public base::Error {
   public:
@@ -50,7 +56,7 @@ class OversizedError : public base::Error {
 /// The outcome of an attempt in which a rank threw this: as said above; `unstarted` for a SetUpError, and where a rank
 /// cannot use its GPU; `unsaved` for a file that could not be written (no space, quota, read-only, the limit of file
 /// sizes); `disturbed` for other errors that the machine may have caused (memory, files, the system, a GPU);
-/// `oversized` when the memory of a GPU is full; `failed` for all others.
+/// `oversized` when the memory of a GPU is full; `permanent` for a PermanentError; `failed` for all others.
 [[nodiscard]] study::AttemptOutcome outcome_of(const std::exception_ptr& error);
 
 /// Its what().

@@ -136,7 +136,7 @@ Word TrialLoop::word_after(const trainables::Metrics& metrics) {
     return body_->tell(assignment_.leads() ? word_on(ask_head(metrics)) : Word{}, point_);
 }
 
-/// Leader. Reports the iteration and returns the head's verdict.
+/// Leader. Reports the iteration and returns the head's verdict; go_on where none could change anything.
 study::Verdict TrialLoop::ask_head(const trainables::Metrics& metrics) {
     RunnerReported report{point_.iteration, point_.seconds, {}};
     report.metrics.reserve(metrics.size());
@@ -144,6 +144,7 @@ study::Verdict TrialLoop::ask_head(const trainables::Metrics& metrics) {
     {
         const Waiting waiting(port_);
         port_.reported(std::move(report));
+        if (body_->is_done()) return {};
         if (!body_->patience()) return port_.verdict_after(point_.iteration);
     }
     while (true) {

@@ -19,10 +19,10 @@ constexpr std::size_t most_metrics = 65'535;
 bool may_retry(const Core& core, TrialId id, const std::string& message) {
     const Trial& t = core.state.trials[id];
     if (t.failures >= core.spec.failure.max_failures) return false;
-    // Of a task there is an exit code, which does not tell one cause from another.
+    // Of a task there is an exit code, which does not tell one cause from another; a user has listed those to retry.
     const auto& program = core.spec.trainable.program;
-    const bool is_task = program && program->result == study::PrintedResult::success;
-    return is_task || !Blame::is_the_same(t, core.admission->received(id), message);
+    const bool may_pass = (program && program->has_tasks()) || !core.spec.failure.retry_on.empty();
+    return may_pass || !Blame::is_the_same(t, core.admission->received(id), message);
 }
 
 study::JobDied death_of_job(const Core& core, const study::JobDeath& death, StudyTime now) {

@@ -341,6 +341,15 @@ class Run(Case):
         self.assertRegex(text, r"(?m)^ +\S+  attempt 1 started on \S+ \(w\d\), from scratch$")
         self.assertRegex(text, r"(?m)^ +\S+  finished: reached the ceiling of 3 iterations$")
         self.assertIn("its trials are #0 to #5", self.ranktune("logs", "tiny", "6", code=2)[1])
+        as_json = json.loads(self.ranktune("logs", "tiny", f"#{best['trial']}", "--json")[0])
+        self.assertEqual((as_json["trial"], as_json["message"]), (best["trial"], ""))
+        for part in [*as_json["history"], *as_json["lines"]]:
+            self.assertIn(part["text"], text)
+        self.assertGreater(len(as_json["history"]), 2)
+        everything = json.loads(self.ranktune("logs", "tiny", "--format", "json")[0])
+        self.assertEqual((everything["schema"], everything["trial"]), (1, None))
+        self.assertIn("start-1.log", {line["file"] for line in everything["lines"]})
+        self.assertIn("leave out one", self.ranktune("logs", "tiny", "--json", "--follow", code=2)[1])
         self.assertIn("holds no study", self.ranktune("status", ".", code=2)[1])
 
     def check_exports(self):

@@ -44,6 +44,16 @@ class Mapping(Kills, Case):
         out, _ = self.map("-i", "table.csv", "-o", "tasks", "--", command, code=3)
         self.assertEqual([(row["state"], row["y"]) for row in self.results("tasks")], [("finished", "1.0"), ("finished", "0.1"), ("failed", "")])
         self.assertIn("exit code 1", self.results("tasks")[2]["message"])
+        # Nothing is compared, so no view names a best task.
+        self.assertRegex(out, r"(?m)^tasks +2 done, 1 failed; \S+ per (second|hour)$")
+        self.assertIn("ranktune status tasks --filter 'state == failed'", out)
+        best, _ = self.ranktune("best", "tasks")
+        self.assertRegex(best, r"(?m)^tasks +2 done, 1 failed; nothing is compared")
+        status, _ = self.ranktune("status", "tasks")
+        self.assertRegex(status, r"\]  3/3 tasks")
+        self.assertRegex(status, r"(?m)^running 0 \S finished 2 \S failed 1 \S \S+ per (second|hour)$")
+        for text in (out, status):
+            self.assertNotRegex(text, r"(?m)best +(#|0)|ranktune best")
         (self.cwd / "mended").write_text("")
         self.map("-i", "table.csv", "-o", "tasks", "--restart-errored", "--", command)
         self.assertEqual([row["y"] for row in self.results("tasks")], ["1.0", "0.1", "3.0"])
@@ -106,6 +116,62 @@ class Mapping(Kills, Case):
         self.map("-i", "table.csv", "--fresh", "--", "echo", "-{x}")
         self.assertEqual([row["x"] for row in self.results()], ["1", "3"])
 
+    def test_only_some_exit_codes_are_tried_again(self):
+        (self.cwd / "fail.sh").write_text('echo x >> tries$1; test "$1" != 137 || kill -9 $$; exit $1\n')
+        self.map("--grid", "code=[1,75,137]", "--retries", "2", "--retry-on", "75,137", "failure.in_a_row=9", "--", "sh", "fail.sh", "{code}",
+                 code=4)
+        self.assertEqual([(row["code"], row["attempts"]) for row in self.results()], [("1", "1"), ("75", "3"), ("137", "3")])
+        self.assertIn("--retry-on requires --retries", self.map("--grid", "x=[1]", "--retry-on", "75", "--", "echo", code=2)[1])
+
+    def test_one_python_goes_through_many_rows(self):
+        rows = 40
+        (self.cwd / "table.csv").write_text("x,name\n" + "".join(f'{row},"ü{row}"\n' for row in range(rows)))
+        (self.cwd / "work.py").write_text("""
+import os, ranktune
+open(f"started.{os.getpid()}", "w")
+for row in ranktune.tasks(scale=2.0):
+    x = int(row.x)
+    print(f"row {x} of {row.name}")
+    if x == 7:
+        raise ValueError("seven")
+    if x == 9:
+        os.kill(os.getpid(), 9)
+    assert ranktune.context().trial == x and ranktune.config().x == row.x
+    ranktune.result(y=x * row.scale, word=row.name)
+    ranktune.result({"z": x > 3})
+""")
+        self.map("-i", "table.csv", "--kept", "--", sys.executable, "work.py", code=3)
+        results = self.results()
+        self.assertEqual([row["x"] for row in results if row["state"] == "failed"], ["7", "9"])
+        self.assertIn("ValueError: seven (work.py:8)", results[7]["message"])
+        self.assertIn("killed by signal 9", results[9]["message"])
+        for row in results:
+            x = int(row["x"])
+            if x not in (7, 9):
+                self.assertEqual((row["y"], row["z"], row["name"]), (f"{2.0 * x}", "1.0" if x > 3 else "0.0", f"ü{x}"))
+        self.assertIn("row 5 of ü5", self.ranktune("logs", "map", "5")[0])
+        self.assertNotIn("row 6 of", self.ranktune("logs", "map", "5")[0])
+        self.assertLessEqual(len(list(self.cwd.glob("started.*"))), 2 + 2)  # of each rank, and after each death
+
+    def test_a_kept_program_is_started_anew_after_so_many_rows(self):
+        (self.cwd / "work.py").write_text('import os, ranktune\nfor row in ranktune.tasks():\n    ranktune.result(pid=os.getpid())\n')
+        self.map("--grid", "x=range(20)", "--kept", "--restart-after", "3", "--", sys.executable, "work.py")
+        rows = collections.Counter(row["pid"] for row in self.results())
+        self.assertLessEqual(max(rows.values()), 3)
+
+    def test_a_kept_program_that_does_something_else_fails_its_row_only(self):
+        lines = {"forgets": "for row in ranktune.tasks(): break", "reports": "ranktune.report(loss=1)",
+                 "asks": "ranktune.config()"}
+        says = {"forgets": "before its row was done", "reports": "ranktune.result()", "asks": "before its row was done"}
+        for name, line in lines.items():
+            (self.cwd / "work.py").write_text("import ranktune\n" + line + "\n")
+            self.map("--grid", "x=[1,2]", "-o", name, "--kept", "--", sys.executable, "work.py", code=4)
+            for row in self.results(name):
+                self.assertIn(says[name], row["message"])
+        (self.cwd / "work.py").write_text("import ranktune\nfor row in ranktune.tasks(): pass\n")
+        self.map("--grid", "x=[1]", "-o", "each", "--", sys.executable, "work.py", code=4)
+        self.assertIn("ranktune map --kept", self.results("each")[0]["message"])
+
     def test_mistakes_are_named(self):
         (self.cwd / "table.csv").write_text("x\n1\n2,3\n")
 
@@ -121,6 +187,9 @@ class Mapping(Kills, Case):
         for array, why in {"5-1": "the range 5-1 is empty", "1-x": "'x' is no number", "1,1": "a number comes twice", "1-3:0": "a step of 0",
                            "1-3%0": "no task may run", "0-9000000": "more than 1,000,000"}.items():
             self.assertIn(why, message("--array", array, "--", "echo"))
+        self.assertIn("its command has no {x}", message("--grid", "x=[1]", "--kept", "--", "echo", "{x}"))
+        self.assertIn("--kept", message("--array", "1-3", "--kept", "--", "echo"))
+        self.assertIn("--restart-after requires --kept", message("--grid", "x=[1]", "--restart-after", "3", "--", "echo"))
         self.assertFalse((self.cwd / "map").exists())
 
 

@@ -30,7 +30,7 @@ double value_of(const std::string& text) {
 study::AttemptOutcome outcome_of(const std::string& text) {
     using O = study::AttemptOutcome;
     for (const O outcome : {O::paused, O::stopped, O::finished, O::failed, O::lost, O::unreadable, O::unsaved,
-                            O::disturbed, O::unreachable, O::unstarted, O::stateless, O::oversized}) {
+                            O::disturbed, O::unreachable, O::unstarted, O::stateless, O::oversized, O::permanent}) {
         if (study::name(outcome) == text) return outcome;
     }
     throw std::runtime_error("unknown outcome " + text);

@@ -309,6 +309,44 @@ TEST_CASE("mistakes about programs say where they are and what to write", "[stud
     CHECK(mistake(program_parts("keep_env = [\"A*B\"]\n").text()).ends_with("not \"A*B\""));
 }
 
+TEST_CASE("a kept program is for tasks of one rank, with the same command for all of them", "[study]") {
+    const std::string kept = "result = \"success\"\nkept = true\n";
+    const auto said = [&](const std::string& keys, const std::string& command = "p", const std::string& rest = "") {
+        return mistake(program_parts(keys, command).text() + rest);
+    };
+    const StudySpec spec = parse(program_parts(kept + "restart_after = 9\n", "p {iterations}").text());
+    CHECK(spec.trainable.program->kept);
+    CHECK(spec.trainable.program->restart_after == 9);
+    CHECK_FALSE(spec.trainable.program->launcher_variables);
+    CHECK_THAT(said("kept = true\n"), Catch::Contains("trainable.kept: is for trials that only have to succeed"));
+    CHECK_THAT(said("restart_after = 9\n"), Catch::Contains("is for a program with kept = true"));
+    CHECK_THAT(said(kept, "p --lr={lr}"), Catch::Contains("trainable.command: a kept program is started once for many"
+                                                          " trials, so its command has no {lr}"));
+    CHECK_THAT(said(kept + "cwd = \"trial\"\n"), Catch::Contains("does not go with a folder for each trial"));
+    for (const char* value : {"{lr}", "/t/{trial}", "{folder}/x"})
+        CHECK_THAT(said(kept + "env = { A = \"" + value + "\" }\n"), Catch::Contains("and A would differ"));
+    for (const char* key : {"jax", "tf_config", "launcher_variables"})
+        CHECK_THAT(said(kept + key + " = true\n"),
+                   Catch::Contains("trainable." + std::string(key) + ": true does not go with kept"));
+    CHECK_THAT(said(kept, "p", "[resources]\nranks = 2\n"),
+               Catch::Contains("trainable.kept: is for trials of one rank"));
+}
+
+TEST_CASE("failure.retry_on is a list of exit codes of programs that are tried again", "[study]") {
+    const auto text = [](const std::string& failure) { return program_parts().text() + "[failure]\n" + failure; };
+    const StudySpec spec = parse(text("max_failures = 1\nretry_on = [75, 137]\n"));
+    CHECK(spec.failure.retry_on == std::vector<std::uint32_t>{75, 137});
+    CHECK(resolved_toml(spec).find("retry_on = [75, 137]\n") != std::string::npos);
+    CHECK(resolved_toml(parse(text(""))).find("retry_on") == std::string::npos);
+    CHECK_THAT(mistake(text("retry_on = [75]\n")), Catch::Contains("says what failure.max_failures is for"));
+    for (const char* wrong : {"75", "[]", "[0]", "[256]", "[\"75\"]"})
+        CHECK_THAT(mistake(text("max_failures = 1\nretry_on = " + std::string(wrong) + "\n")),
+                   Catch::Contains("failure.retry_on: needs a list of integers from 1 to 255, as in [1, 255]"));
+    Parts other;
+    CHECK_THAT(mistake(other.text() + "[failure]\nmax_failures = 1\nretry_on = [75]\n"),
+               Catch::Contains("failure.retry_on: is for programs"));
+}
+
 TEST_CASE("a program that cannot be paused goes with promote only when it may start again", "[study]") {
     Parts parts = program_parts("checkpoints = false\n");
     parts.rest = "[scheduler]\ntype = \"asha\"\n";

@@ -21,7 +21,9 @@ std::string page() { return read_file(RANKTUNE_SOURCE_ROOT "/docs/reference/stud
 
 /// Whether the parser takes `key = value` without a complaint about kind or bounds.
 bool accepts(std::string_view key, const std::string& value) {
-    for (const std::string& line : mistakes(free_parts().text(), {std::string(key) + "=" + value}))
+    Parts parts = free_parts();
+    if (key.starts_with("trainable.")) parts.trainable = "command = \"./train {args}\"\n"; // keys of programs
+    for (const std::string& line : mistakes(parts.text(), {std::string(key) + "=" + value}))
         if (line.find(std::string(key) + ": ") != std::string::npos && line.find("needs a") != std::string::npos)
             return false;
     return true;

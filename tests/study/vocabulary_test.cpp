@@ -62,6 +62,7 @@ TEST_CASE("phases and outcomes have their names", "[study]") {
     CHECK(name(AttemptOutcome::lost) == "lost");
     CHECK(name(AttemptOutcome::oversized) == "oversized");
     CHECK(name(AttemptOutcome::resized) == "resized");
+    CHECK(name(AttemptOutcome::permanent) == "permanent");
     CHECK(!is_final(TrialPhase::paused));
     CHECK(is_final(TrialPhase::finished));
 }

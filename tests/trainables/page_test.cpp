@@ -74,11 +74,12 @@ TEST_CASE("the protocol page names the variables that are taken out, and no othe
 TEST_CASE("the protocol page names the variables that are set, and no other", "[trainables]") {
     trainables::ProgramFacts facts;
     facts.checkpoint = "/c";
+    facts.config_path = "/c.json";
     facts.python_path = "/p";
     facts.addresses = {"n:1"};
     facts.data = {{.name = "train", .path = "/d"}};
     study::ProgramSpec program;
-    program.tf_config = program.jax = true;
+    program.tf_config = program.jax = program.kept = true;
     Names set = {"RANKTUNE_GUARD"}; // by the process that starts the program
     for (const char* devices : {"0", ""}) {
         facts.visible_devices = devices;

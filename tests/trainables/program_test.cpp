@@ -319,7 +319,9 @@ TEST_CASE("invalid lines are refused, and the error shows their beginning", "[tr
     CHECK(mistake("hello") == "a line that is no message: 'hello'");
     CHECK(mistake("{\"report\": {\"a\": 1}") == "a line that is no message: '{\"report\": {\"a\": 1}'");
     CHECK(mistake("[1]") == "a line that is no message: '[1]'");
-    CHECK(mistake("{}") == "a message without 'report', 'checkpoint', 'checkpoint_done', 'failed' or 'log': '{}'");
+    CHECK(mistake("{}") ==
+          "a message without 'report', 'result', 'checkpoint', 'checkpoint_done', "
+          "'failed' or 'log': '{}'");
     CHECK(mistake(R"({"report": 3})") == "'report' is not an object: '3'");
     CHECK(mistake(R"({"report": {}, "pending": -1})") == "'pending' is not a number from 0: '-1'");
     CHECK(mistake(R"({"report": {"a": [1]}})") ==
@@ -341,6 +343,20 @@ TEST_CASE("decisions and configurations are one line of JSON each", "[trainables
     configuration.set("hidden", space::Value(space::Value::List{64, "a"}));
     CHECK(configuration_json(configuration) ==
           "{\"lr\":3.2e-05,\"n\":32,\"sgd\":{\"momentum\":0.9,\"nesterov\":true},\"hidden\":[64,\"a\"]}\n");
+}
+
+TEST_CASE("a task and its result are one line of JSON each", "[trainables]") {
+    space::Configuration row;
+    row.set("x", "0.10");
+    CHECK(task_line(base::TrialId{17}, base::AttemptId{2}, 7, row) ==
+          "{\"task\":17,\"attempt\":2,\"seed\":7,\"config\":{\"x\":\"0.10\"}}\n");
+    std::vector<std::string> unknown;
+    const auto message = parse_program_message(R"({"result": {"y": 0.5, "ok": true, "word": "w"}, "a": 1})", unknown);
+    const auto& result = std::get<ProgramResult>(message);
+    CHECK(result.metrics == Metrics{{"y", 0.5}, {"ok", 1.0}});
+    CHECK(result.texts == std::vector<std::pair<std::string, std::string>>{{"word", "w"}});
+    CHECK(unknown == std::vector<std::string>{"a"});
+    CHECK_THROWS_AS(static_cast<void>(parse_program_message(R"({"result": 1})", unknown)), base::FormatError);
 }
 
 TEST_CASE("lines arrive in any pieces", "[trainables]") {

@@ -484,7 +484,7 @@ TEST_CASE("A trial that saves its state, or throws, is no suspect; other ends do
         const auto outcome = static_cast<AttemptOutcome>(code);
         const bool clears = outcome == AttemptOutcome::paused || outcome == AttemptOutcome::failed ||
                             outcome == AttemptOutcome::disturbed || outcome == AttemptOutcome::oversized ||
-                            outcome == AttemptOutcome::resized;
+                            outcome == AttemptOutcome::resized || outcome == AttemptOutcome::permanent;
         INFO(name(outcome));
         Scene s;
         s.add(TrialPhase::running);

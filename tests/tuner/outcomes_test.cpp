@@ -25,7 +25,7 @@ constexpr std::array outcomes = {AttemptOutcome::paused,     AttemptOutcome::sto
                                  AttemptOutcome::failed,     AttemptOutcome::lost,        AttemptOutcome::disturbed,
                                  AttemptOutcome::unreadable, AttemptOutcome::unreachable, AttemptOutcome::unstarted,
                                  AttemptOutcome::unsaved,    AttemptOutcome::stateless,   AttemptOutcome::oversized,
-                                 AttemptOutcome::resized};
+                                 AttemptOutcome::resized,    AttemptOutcome::permanent};
 static_assert(outcomes.size() == static_cast<std::size_t>(last_attempt_outcome) + 1);
 
 /// What has been reported before trial 0's attempt ends. It trains on the first host, n0; trial 1 trains on the other.
@@ -245,6 +245,20 @@ TEST_CASE("A trial that is too large for its device is not tried again, whatever
         CHECK(core.trial(0).phase == TrialPhase::failed);
         CHECK(core.trial(0).failure.message == "the trial needs more memory than the device has");
     }
+}
+
+TEST_CASE("With failure.retry_on its exit codes are retried also in the same words, others never", "[tuner]") {
+    std::string text = small_study("max_iterations = 9\n", "[failure]\nmax_failures = 3\nretry_on = [75]\n");
+    text.replace(text.find("name = \"any\""), 12, "command = \"./train {x}\"");
+    SmallCore core(text);
+    core.began({"n0"});
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        core.over(0, AttemptOutcome::failed, {"exit code 75", 0});
+        CHECK(recorded(core) == "failed, retry");
+    }
+    core.over(0, AttemptOutcome::permanent, {"exit code 1", 0});
+    CHECK(recorded(core) == "permanent");
+    CHECK(core.trial(0).phase == TrialPhase::failed);
 }
 
 TEST_CASE("The verdict of an earlier attempt does not decide about the loss of the next one", "[tuner]") {

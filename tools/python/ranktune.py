@@ -14,7 +14,8 @@ Every process of a trial calls report() once per iteration. Rank 0 gives the met
 arguments. It returns True to go on; when the trial is paused or stopped, it ends the process on every rank at the same
 iteration. Without ranktune (by hand, by torchrun) the same program trains as before, and report() prints a line.
 
-ranktune.dataset: training data that resumes where the trial stands, in ranktune_data.py and ranktune_order.py beside this file.
+ranktune.dataset: training data that resumes where the trial stands; ranktune.tasks: the rows of `ranktune map --kept`. They are in
+ranktune_data.py, ranktune_order.py and ranktune_tasks.py beside this file.
 ranktune.Study, ranktune.run and ranktune.write_study, for scripts and notebooks, are in the package ranktune_studies; `pip
 install` of the folder of this file has both.
 
@@ -248,8 +249,9 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
 
 def __getattr__(name: str) -> Any:
     """These names come from other files, which most trials do not need."""
-    if name in ("data", "dataset"):
-        return getattr(importlib.import_module("ranktune_data"), name)
+    file = {"data": "ranktune_data", "dataset": "ranktune_data", "tasks": "ranktune_tasks", "result": "ranktune_tasks"}.get(name)
+    if file is not None:
+        return getattr(importlib.import_module(file), name)
     if name not in ("Study", "Trial", "RanktuneError", "create", "open_study", "run", "write_study"):
         raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
     try:
@@ -517,7 +519,7 @@ def _tell_failure(error: Optional[BaseException], kind: str) -> None:
         else:
             when = "while saving at" if kind == "saving" else "at"
             kind = "storage" if _is_storage(error, kind) else kind
-            text = f"{when} iteration {context().iteration + 1}: {_story(error)}"
+            text = ("" if "RANKTUNE_KEPT" in os.environ else f"{when} iteration {context().iteration + 1}: ") + _story(error)
         link = _the_link()
         with link.lock:
             if link.ended is None:

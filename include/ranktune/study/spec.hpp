@@ -37,8 +37,12 @@ struct ProgramSpec {
     PrintedResult result = PrintedResult::none;
     /// It knows nothing of ranktune: its results are in what it prints, and it hears no answer.
     [[nodiscard]] bool prints() const { return !report.empty() || result != PrintedResult::none; }
-    std::string directory;   ///< working directory, absolute
-    bool checkpoints = true; ///< the program can save its state, so it may be paused
+    /// Its trials are tasks: they only have to succeed.
+    [[nodiscard]] bool has_tasks() const { return result == PrintedResult::success; }
+    bool kept = false;               ///< of tasks: a process of each rank does one after the other
+    std::uint32_t restart_after = 0; ///< tasks of a kept process, which then makes room for a new one; 0: no limit
+    std::string directory;           ///< working directory, absolute
+    bool checkpoints = true;         ///< the program can save its state, so it may be paused
     struct Variable {
         std::string name;
         std::string value;
@@ -154,7 +158,9 @@ struct StopSpec {
 struct FailureSpec {
     double tolerate = 0.05;         ///< share of failed trials up to which the study ends with exit code 0
     std::uint32_t max_failures = 0; ///< attempts that end with an exception and are retried from the last checkpoint
-    std::uint32_t max_losses = 3;   ///< attempts lost with their ranks before the trial is failed
+    /// The exit codes of programs that max_failures is for, 128 + N for signal N; empty: all. Others fail the trial.
+    std::vector<std::uint32_t> retry_on;
+    std::uint32_t max_losses = 3; ///< attempts lost with their ranks before the trial is failed
     /// The study drains when this many different trials fail in a row before a report; nullopt: from groups and trials
     /// (tuner::failures_to_drain).
     std::optional<std::uint32_t> in_a_row;

@@ -143,7 +143,8 @@ inline constexpr std::size_t phase_count = 6;
 /// its checkpoint. disturbed: failed for a cause outside the trial (out of memory, a time-out, an input or output
 /// error). unstarted: ranktune itself could not set it up (a folder, a file or a pipe of its own). stateless: told to
 /// pause, but its trainable gave no checkpoint. oversized: it needs more memory than its GPU has. resized: its ranks
-/// are to change; the trial goes on with others from what was saved. Codes are written to the journal: append only.
+/// are to change; the trial goes on with others from what was saved. permanent: failed with an exit code that
+/// failure.retry_on does not list. Codes are written to the journal: append only.
 enum class AttemptOutcome : std::uint8_t {
     paused = 0,
     stopped = 1,
@@ -157,9 +158,10 @@ enum class AttemptOutcome : std::uint8_t {
     unstarted = 9,
     stateless = 10,
     oversized = 11,
-    resized = 12
+    resized = 12,
+    permanent = 13
 };
-inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::resized;
+inline constexpr AttemptOutcome last_attempt_outcome = AttemptOutcome::permanent;
 [[nodiscard]] std::string_view name(AttemptOutcome outcome);
 
 /// A part of a trial's ranks that do the same work, with a name of its own.

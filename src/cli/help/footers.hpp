@@ -46,6 +46,9 @@ inline constexpr const char* map_footer = R"(Examples:
                                          was: sbatch --array=1-10000%50 job.sh
   ranktune map --input table.csv -- './sim {x} | gzip > {x}.gz'
                                          one word with blanks: for a shell
+  ranktune map --kept --input table.csv -- python3 work.py
+                                         one Python for many rows:
+                                         for row in ranktune.tasks(): ...
 
 The same line goes on after a kill. Results: map/results.csv, a line for each
 task. In a job: this line behind srun; or --write, then submit map.toml.)";

@@ -69,9 +69,9 @@ CLI::Option* add_trial(CLI::App* verb, std::string& trial) {
         ->transform(trial_or_best());
 }
 
-void add_text_or_json(CLI::App* verb, Format& format) {
+void add_text_or_json(CLI::App* verb, Format& format, const std::string& names) {
     auto* option =
-        verb->add_option("-f,--format", format, "text or json")->transform(one_of(text_formats))->type_name("FORMAT");
+        verb->add_option(names, format, "text or json")->transform(one_of(text_formats))->type_name("FORMAT");
     verb->add_flag_callback(
             "--json", [&format] { format = Format::json; }, "The same as --format json")
         ->excludes(option);

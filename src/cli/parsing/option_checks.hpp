@@ -53,8 +53,8 @@ CLI::Validator one_of(const Names<Enum>& names) {
 /// The STUDY argument. Verbs that read the study directory resolve it with directory_of.
 CLI::Option* add_study(CLI::App* verb, std::string& study);
 CLI::Option* add_trial(CLI::App* verb, std::string& trial);
-/// `--format text|json`, and `--json` for short.
-void add_text_or_json(CLI::App* verb, Format& format);
+/// `--format text|json`, and `--json` for short. `names`: where `-f` means something else.
+void add_text_or_json(CLI::App* verb, Format& format, const std::string& names = "-f,--format");
 
 // ---- Which user-supplied text `submit` accepts into an #SBATCH line.
 

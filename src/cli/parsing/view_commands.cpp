@@ -132,6 +132,7 @@ void ViewCommands::add_logs(CLI::App& app) {
     add_study(verb, logs_.directory);
     add_trial(verb, logs_.trial)->required(false);
     verb->add_flag("-f,--follow", logs_.follow, "Go on with new lines, until the study has ended, or Ctrl-C");
+    add_text_or_json(verb, logs_.format, "--format");
     verb->callback([this] {
         verb_ = [this] {
             logs_.directory = directory_of(logs_.directory);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -16,12 +17,15 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/checks/missing_records.hpp"
 #include "cli/study_summary.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+#include "ranktune/base/utf8.hpp"
 #include "report/explain/life.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/screens/simulated.hpp"
@@ -71,12 +75,18 @@ class LinesOf {
 /// The lines that the logs of a study have got since the last call.
 class LogLines {
   public:
+    using Sink = std::function<void(const std::string& file, const std::string& line)>;
+
+    LogLines(const std::string& directory, std::optional<LinesOf> only, Sink sink)
+        : folder_(std::filesystem::path(directory) / "logs"), only_(std::move(only)), sink_(std::move(sink)) {}
     LogLines(const std::string& directory, std::optional<LinesOf> only, const LogOutput& to)
-        : folder_(std::filesystem::path(directory) / "logs"), only_(std::move(only)), to_(to) {}
+        : LogLines(directory, std::move(only), [&to](const std::string& file, const std::string& line) {
+              to.out << to.shown(file) << ": " << to.shown(line) << "\n";
+          }) {}
 
     /// `all`: nobody writes to them any more, so a line without an end is one, too. `newest`: so many bytes, the last
     /// ones of each file.
-    void print(bool all, std::uint64_t newest = std::numeric_limits<std::uint64_t>::max()) {
+    void read(bool all, std::uint64_t newest = std::numeric_limits<std::uint64_t>::max()) {
         if (!std::filesystem::is_directory(folder_)) return;
         std::vector<std::filesystem::path> files;
         for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -89,27 +99,25 @@ class LogLines {
             const std::uint64_t size = std::filesystem::file_size(file, error);
             const std::uint64_t part = newest / files.size();
             if (!error && size > part) read_[file.filename().string()] = static_cast<std::streamoff>(size - part);
-            print(file, all);
+            read(file, all);
         }
-        to_.out << std::flush;
     }
 
   private:
-    void print(const std::filesystem::path& file, bool all) {
+    void read(const std::filesystem::path& file, bool all) {
         std::ifstream in(file, std::ios::binary);
         std::streamoff& read = read_[file.filename().string()];
         in.seekg(read);
         for (std::string line; std::getline(in, line);) {
             if (in.eof() && !all) break; // still being written
             read += static_cast<std::streamoff>(line.size()) + 1;
-            if (!only_ || (*only_)(line))
-                to_.out << to_.shown(file.filename().string()) << ": " << to_.shown(line) << "\n";
+            if (!only_ || (*only_)(line)) sink_(file.filename().string(), line);
         }
     }
 
     std::filesystem::path folder_;
     std::optional<LinesOf> only_;
-    const LogOutput& to_;
+    Sink sink_;
     std::map<std::string, std::streamoff> read_; ///< bytes
 };
 
@@ -131,6 +139,33 @@ void print_life(const tuner::Tuner& tuner, base::TrialId id, const std::string& 
     if (!state.failure.empty()) to.out << "message: " << to.shown(study::describe(state.failure)) << "\n";
 }
 
+/// The same as `print_life` and LogLines, as one object.
+std::string logs_json(const tuner::Tuner& tuner, std::optional<base::TrialId> trial, const std::string& directory) {
+    using Json = nlohmann::ordered_json;
+    Json json{{"schema", 1}, {"study", base::as_utf8(tuner.spec().name)}, {"trial", nullptr}};
+    if (trial) {
+        const auto& state = tuner.state().trial(*trial);
+        json["trial"] = trial->value();
+        json["state"] = study::name(state.phase);
+        json["iteration"] = state.iteration;
+        json["message"] = base::as_utf8(study::describe(state.failure));
+        json["history"] = Json::array();
+        for (const auto& line :
+             report::life_of(storage::posix_file_system(), directory, *trial, tuner.spec().objective.metric))
+            json["history"].push_back(
+                {{"at", base::trimmed(std::string_view(line).substr(0, report::label_width))},
+                 {"text", base::as_utf8(line.substr(std::min(report::label_width, line.size())))}});
+    }
+    Json lines = Json::array();
+    LogLines(directory, trial ? std::optional<LinesOf>(*trial) : std::nullopt,
+             [&lines](const std::string& file, const std::string& line) {
+                 lines.push_back({{"file", base::as_utf8(file)}, {"text", base::as_utf8(line)}});
+             })
+        .read(true);
+    json["lines"] = std::move(lines);
+    return json.dump(2) + "\n";
+}
+
 /// Whether nobody writes to the logs any more.
 bool is_over(report::FollowedStudy& study, const std::string& directory) {
     try {
@@ -146,24 +181,30 @@ bool is_over(report::FollowedStudy& study, const std::string& directory) {
 
 int logs(const LogsArguments& arguments) {
     const std::string& directory = arguments.directory;
+    const bool json = arguments.format == Format::json;
+    if (json && arguments.follow)
+        throw base::UsageError("--follow shows lines as they come, and JSON is one object at the end: leave out one");
     const MissingRecords missing(directory);
     report::FollowedStudy study(storage::posix_file_system(), directory);
     missing.tell(study.journal());
-    const LogOutput to = standard_output();
-    std::optional<LinesOf> only;
-    if (!arguments.trial.empty()) {
-        const base::TrialId id = report::trial_named(study.tuner().state(), arguments.trial, directory);
-        print_life(study.tuner(), id, directory, to);
-        only.emplace(id);
+    std::optional<base::TrialId> trial;
+    if (!arguments.trial.empty()) trial = report::trial_named(study.tuner().state(), arguments.trial, directory);
+    if (json) {
+        std::cout << logs_json(study.tuner(), trial, directory);
+        return 0;
     }
-    LogLines lines(directory, std::move(only), to);
-    lines.print(!arguments.follow);
+    const LogOutput to = standard_output();
+    if (trial) print_life(study.tuner(), *trial, directory, to);
+    LogLines lines(directory, trial ? std::optional<LinesOf>(*trial) : std::nullopt, to);
+    lines.read(!arguments.follow);
     while (arguments.follow && std::cout) {
+        std::cout << std::flush;
         const bool over = is_over(study, directory);
-        lines.print(over);
+        lines.read(over);
         if (over) break;
         std::this_thread::sleep_for(follow_pause);
     }
+    std::cout << std::flush;
     return 0;
 }
 
@@ -173,7 +214,7 @@ std::string log_of(const std::string& directory, base::TrialId trial) {
     std::ostringstream out;
     const LogOutput to{out, true, false, {.width = most_shown_bytes}};
     print_life(*study.tuner, id, directory, to);
-    LogLines(directory, LinesOf(id), to).print(true, most_searched_bytes);
+    LogLines(directory, LinesOf(id), to).read(true, most_searched_bytes);
     const std::string text = std::move(out).str();
     if (text.size() <= most_shown_bytes) return text;
     const std::size_t cut = text.size() - most_shown_bytes;

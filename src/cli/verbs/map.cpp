@@ -20,6 +20,7 @@
 #include "ranktune/study/parse.hpp"
 #include "storage/file_system.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/program/row_table.hpp"
@@ -206,7 +207,9 @@ ArrayNumbers array_numbers(const std::string& text) {
 
 std::string map_study(const MapArguments& arguments, const std::string& name) {
     std::string trainable = command_lines(arguments.command) + "result = \"success\"\n";
-    if (!asks_for_ranks(arguments)) trainable += "launcher_variables = false\n";
+    if (arguments.kept) trainable += "kept = true\n";
+    if (arguments.restart_after > 0) trainable += fmt::format("restart_after = {}\n", arguments.restart_after);
+    if (!arguments.kept && !asks_for_ranks(arguments)) trainable += "launcher_variables = false\n";
     std::string space;
     std::uint32_t at_once = 0;
     if (!arguments.input.empty()) {
@@ -221,12 +224,13 @@ std::string map_study(const MapArguments& arguments, const std::string& name) {
     } else {
         space = grid_space(arguments.grid);
     }
-    std::string text = fmt::format("{}[study]\nname = {}\nmetric = \"exit_code\"\nmode = \"min\"\nmax_iterations = 1\n",
-                                   map_header, study::text_of(fs::path(name).filename().string()));
+    std::string text = fmt::format("{}[study]\nname = {}\nmetric = \"{}\"\nmode = \"min\"\nmax_iterations = 1\n",
+                                   map_header, study::text_of(fs::path(name).filename().string()), study::task_metric);
     if (at_once > 0) text += fmt::format("max_concurrent = {}\n", at_once);
     text += "\n[trainable]\n" + trainable + "\n[space]\n" + space +
             "\n[searcher]\ntype = \"grid\"\n\n[scheduler]\ntype = \"fifo\"\n";
     text += fmt::format("\n[failure]\ntolerate = 0.0\nmax_failures = {}\n", arguments.retries);
+    if (!arguments.retry_on.empty()) text += "retry_on = " + study::text_of(arguments.retry_on) + "\n";
     if (!arguments.timeout.empty()) text += "iteration_timeout = " + study::text_of(arguments.timeout) + "\n";
     return text;
 }

@@ -16,10 +16,13 @@ struct MapArguments {
     std::string array;             ///< `1-10000%50`, `1,3,5-7`, `0-15:4`: numbers, as `sbatch --array`
 
     std::vector<std::string> command; ///< one word with blanks: for the shell
+    bool kept = false;                ///< one process of each rank goes through the rows: ranktune.tasks()
+    std::uint32_t restart_after = 0;  ///< rows of a kept process; 0: no limit
     std::uint32_t retries = 0;
-    std::string timeout; ///< of a task; empty: none
-    bool write = false;  ///< only the study file
-    RunArguments run;    ///< `directory` names the study and its file; `overrides`, `local`, ... as for `run`
+    std::vector<std::uint32_t> retry_on; ///< exit codes that `retries` is for; empty: all
+    std::string timeout;                 ///< of a task; empty: none
+    bool write = false;                  ///< only the study file
+    RunArguments run; ///< `directory` names the study and its file; `overrides`, `local`, ... as for `run`
 };
 
 /// The text of the study file. Throws base::UsageError for rows that cannot be read. `name`: of the study.

@@ -152,7 +152,7 @@ std::optional<base::Duration> time_to_failure(const simulate::FaultModel& faults
 /// For a study of tasks: what became of each, as a table in its directory. Returns the table's path; empty: none.
 std::string write_task_results(const study::StudySpec& spec, const std::string& directory) {
     const auto& program = spec.trainable.program;
-    if (!program || program->result != study::PrintedResult::success) return {};
+    if (!program || !program->has_tasks()) return {};
     const std::string file = directory + "/results.csv";
     try {
         static_cast<void>(

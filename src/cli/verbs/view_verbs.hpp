@@ -31,6 +31,7 @@ struct LogsArguments {
     std::string directory;
     std::string trial; ///< digits, or "best"; empty: all lines of all logs
     bool follow = false;
+    Format format = Format::text;
 };
 int logs(const LogsArguments& arguments);
 /// The last part of what `logs` prints of a trial, for a page. Throws base::UsageError when there is no such trial.

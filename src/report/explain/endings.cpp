@@ -19,6 +19,7 @@
 #include "report/view/history.hpp"
 #include "report/view/wall_time.hpp"
 #include "study/constraint.hpp"
+#include "study/printed_values.hpp"
 #include "tuner/rules/limits.hpp"
 #include "tuner/state.hpp"
 
@@ -218,7 +219,25 @@ std::string nearest_text(const tuner::Tuner& tuner) {
     return text;
 }
 
+std::string tasks_text(const tuner::State& state, double elapsed_s) {
+    const std::uint64_t done = state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
+    const std::uint64_t failed = state.in(TrialPhase::failed);
+    std::string text = fmt::format("{} done", grouped(done));
+    if (failed > 0) text += fmt::format(", {} failed", grouped(failed));
+    if (const std::string pace = pace_text(done + failed, elapsed_s); !pace.empty()) text += "; " + pace;
+    return text;
+}
+
+std::string pace_text(std::uint64_t done, double elapsed_s) {
+    if (done == 0 || elapsed_s <= 0.0) return {};
+    const double pace = static_cast<double>(done) / elapsed_s;
+    return pace < 1.0 ? fmt::format("{:.3g} per hour", 3600.0 * pace)
+                      : fmt::format("{} per second", pace < 100.0 ? fmt::format("{:.3g}", pace)
+                                                                  : grouped(static_cast<std::uint64_t>(pace)));
+}
+
 std::string best_text(const tuner::Tuner& tuner, const Style& style) {
+    if (study::compares_nothing(tuner.spec())) return {};
     const auto& state = tuner.state();
     const std::string metric = study::metrics_text(tuner.spec().objective);
     const std::string limits = limits_text(tuner.spec().objective);

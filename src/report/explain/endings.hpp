@@ -3,6 +3,7 @@
 // Why a study ended, and what its failed trials said, in words.
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,8 +34,16 @@ namespace ranktune::report {
 /// 10.2 (wanted <= 5.0)`. Empty: there is a best trial, or no report has all these metrics.
 [[nodiscard]] std::string nearest_text(const tuner::Tuner& tuner);
 
+/// "298 done, 2 failed; 24.1 per second", of a study that compares nothing (study::compares_nothing). `elapsed_s`: its
+/// running time so far.
+[[nodiscard]] std::string tasks_text(const tuner::State& state, double elapsed_s);
+
+/// "24.1 per second", of so many tasks; empty: not known.
+[[nodiscard]] std::string pace_text(std::uint64_t done, double elapsed_s);
+
 /// Trial, metric and iteration of the best trial, and whether that trial has failed; or the one that is nearest to the
-/// constraints, or why there is none. Empty when no trial has reported, or when `why_text` says why there is none.
+/// constraints, or why there is none. Empty when no trial has reported, when nothing is compared, or when `why_text`
+/// says why there is none.
 [[nodiscard]] std::string best_text(const tuner::Tuner& tuner, const Style& style);
 
 /// Why the last state of a trial that has not failed could not be saved; empty: nothing is known.

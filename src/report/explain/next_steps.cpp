@@ -14,6 +14,7 @@
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
 #include "study/parse/toml_tree.hpp"
+#include "study/printed_values.hpp"
 #include "studydir/study_directory.hpp"
 #include "tuner/rules/limits.hpp"
 
@@ -34,7 +35,14 @@ std::string& this_program() {
 NextStep run_step(std::string command, std::string remark) { return {std::move(command), std::move(remark), true}; }
 
 /// Adds the view of the result. A failed trial without a checkpoint is no result.
-void add_views(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
+void add_views(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
+    const tuner::State& state = tuner.state();
+    if (study::compares_nothing(tuner.spec())) {
+        if (state.in(study::TrialPhase::failed) > 0)
+            steps.push_back(
+                {command_text({"status", directory, "--filter", "state == failed"}), "the tasks that failed"});
+        return;
+    }
     const tuner::Trial* best = state.best ? &state.trial(*state.best) : nullptr;
     if (!state.front.trials().empty())
         steps.push_back({command_text({"best", directory}), "the Pareto front"});
@@ -241,9 +249,10 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
         return steps;
     }
     add_log_without_value(steps, state, directory);
-    add_views(steps, state, directory);
+    add_views(steps, tuner, directory);
     if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
-    steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
+    if (!study::compares_nothing(tuner.spec())) // (which have results.csv)
+        steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
     if (!state.best) steps.push_back(run_step(files.command + " --fresh", "all again, when the study is mended"));
     return steps;
 }
@@ -253,12 +262,12 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     const auto& spec = tuner.spec();
     std::vector<NextStep> steps;
     if (state.outcome == StudyOutcome::usage) {
-        add_views(steps, state, files.directory);
+        add_views(steps, tuner, files.directory);
         add_mended(steps, tuner, files);
         return steps;
     }
     add_log_without_value(steps, state, files.directory);
-    add_views(steps, state, files.directory);
+    add_views(steps, tuner, files.directory);
     const std::uint64_t more = more_trials(spec);
     if (no_trial_succeeded(state)) { // more trials would fail as well
         add_second_chance(steps, tuner, files);

@@ -13,7 +13,7 @@ function timelinePart(parent, store) {
   }
 }
 
-const TROUBLE = new Set(["failed", "lost", "unreadable", "unsaved", "disturbed", "unreachable", "unstarted", "stateless", "interrupted"]);
+const TROUBLE = new Set(["failed", "lost", "unreadable", "unsaved", "disturbed", "unreachable", "unstarted", "stateless", "permanent", "interrupted"]);
 
 class TimelineChart {
   constructor(part, store) {

@@ -16,6 +16,7 @@
 #include "report/view/history.hpp"
 #include "report/view/rank_time.hpp"
 #include "study/constraint.hpp"
+#include "study/printed_values.hpp"
 #include "tuner/lineage.hpp"
 
 #include <fmt/format.h>
@@ -255,10 +256,12 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     const auto& state = tuner.state();
     std::string text = end_headline(tuner, files.code, live.elapsed_s, style);
     if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
+    const bool compares = !study::compares_nothing(tuner.spec());
+    if (!compares) text += prose("tasks", tasks_text(state, live.elapsed_s), style);
     text += best_text(tuner, style);
-    if (state.best && !tuner.spec().objective.several())
+    if (compares && state.best && !tuner.spec().objective.several())
         text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
-    text += by_mean_text(tuner, style);
+    if (compares) text += by_mean_text(tuner, style);
     if (!nearest_text(tuner).empty()) text += prose("", configuration_text(nearest_configuration(tuner)), style);
     text += lost_weights_text(tuner, style);
     if (files.verbose) text += figures_text(tuner, live, style);
@@ -335,6 +338,16 @@ std::string schedule_text(const tuner::State& state, study::TrialId trial, const
 
 namespace {
 
+/// Of tasks that nobody compares: what became of them.
+std::string tasks_screen(const tuner::State& state, const std::string& directory, const Style& style) {
+    std::string text =
+        prose("tasks", tasks_text(state, 0.0) + "; nothing is compared, so none is the best", style) +
+        prose("results", unbroken(directory + "/results.csv") + ", written at the end of each start", style);
+    if (state.in(TrialPhase::failed) > 0)
+        text += labelled("failed", command_text({"status", directory, "--filter", "state == failed"}));
+    return text;
+}
+
 /// Where no trial is the best one.
 std::string no_best_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style) {
     const study::Objective& objective = tuner.spec().objective;
@@ -354,6 +367,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     const auto& state = tuner.state();
     const std::string mark = simulated_text(state);
     const std::string simulated = mark.empty() ? "" : paragraph(mark, style);
+    if (study::compares_nothing(tuner.spec())) return encoded(tasks_screen(state, directory, style), style);
     if (!state.best) return encoded(simulated + no_best_screen(tuner, directory, style), style);
     if (tuner.spec().objective.several()) return encoded(simulated + front_screen(tuner, directory, style), style);
     const Trial& best = state.trial(*state.best);

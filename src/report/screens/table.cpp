@@ -14,6 +14,7 @@
 #include "report/screens/simulated.hpp"
 #include "report/screens/trial_table.hpp"
 #include "report/view/history.hpp"
+#include "study/printed_values.hpp"
 
 #include <fmt/format.h>
 
@@ -26,6 +27,10 @@ using tuner::Trial;
 std::string bar(double share, std::size_t width) {
     const auto filled = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
     return "[" + std::string(filled, '#') + std::string(width - filled, '-') + "]";
+}
+
+std::uint64_t over(const tuner::State& state) {
+    return state.in(TrialPhase::finished) + state.in(TrialPhase::stopped) + state.in(TrialPhase::failed);
 }
 
 struct Part {
@@ -69,12 +74,14 @@ bool is_exact(const tuner::Tuner& tuner) {
 /// Bar, iterations and trials, as far as they fit.
 std::string progress_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     const auto& state = tuner.state();
-    const std::uint64_t expected = std::max(live.total, expected_iterations(tuner));
-    const double share = expected == 0 ? 0.0 : static_cast<double>(state.iterations) / static_cast<double>(expected);
-    const std::string done = grouped(state.iterations);
-    const std::string all = counted(expected, "iteration");
+    const bool tasks = study::compares_nothing(tuner.spec()); // of which one that failed is done, too
+    const std::uint64_t expected = tasks ? tuner.spec().num_trials : std::max(live.total, expected_iterations(tuner));
+    const std::uint64_t made = tasks ? over(state) : state.iterations;
+    const double share = expected == 0 ? 0.0 : static_cast<double>(made) / static_cast<double>(expected);
+    const std::string done = grouped(made);
+    const std::string all = counted(expected, tasks ? "task" : "iteration");
     const std::string iterations = fmt::format("{}/{}", done, all);
-    const std::string words = is_exact(tuner) ? iterations : fmt::format("{} of about {}", done, all);
+    const std::string words = tasks || is_exact(tuner) ? iterations : fmt::format("{} of about {}", done, all);
     const std::string trials =
         fmt::format("{}{}/{} started", style.dot(), state.trials.size(), counted(tuner.spec().num_trials, "trial"));
     constexpr std::size_t shortest_bar = 10;
@@ -88,8 +95,9 @@ std::string progress_line(const tuner::Tuner& tuner, const Live& live, const Sty
 }
 
 /// Trials by state, and the best trial, which is left out last.
-std::string counts_line(const tuner::Tuner& tuner, bool interrupted, const Style& style) {
+std::string counts_line(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     const tuner::State& state = tuner.state();
+    const bool interrupted = live.interrupted;
     const std::uint64_t running = state.in(TrialPhase::running);
     std::vector<Part> parts{{fmt::format("{} {}", interrupted && running > 0 ? "interrupted" : "running", running), 1}};
     const std::pair<TrialPhase, unsigned> others[] = {{TrialPhase::waiting, 6},
@@ -99,6 +107,10 @@ std::string counts_line(const tuner::Tuner& tuner, bool interrupted, const Style
                                                       {TrialPhase::failed, 2}};
     for (const auto& [phase, worth] : others) {
         if (state.in(phase) > 0) parts.push_back({fmt::format("{} {}", study::name(phase), state.in(phase)), worth});
+    }
+    if (study::compares_nothing(tuner.spec())) {
+        if (const std::string pace = pace_text(over(state), live.elapsed_s); !pace.empty()) parts.push_back({pace, 2});
+        return line_of(std::move(parts), style.dot(), style.width);
     }
     if (!state.best && state.nearest)
         parts.push_back({fmt::format("best none, near: #{}", state.nearest->trial.value()), 1});
@@ -143,7 +155,7 @@ std::string answers_text(const Live& live, const Style& style) {
 
 std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = title_line(tuner, live, style) + "\n" + progress_line(tuner, live, style) + "\n" +
-                       counts_line(tuner, live.interrupted, style) + "\n";
+                       counts_line(tuner, live, style) + "\n";
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
     if (live.copies.copies > 0) text += fit("data " + copies_text(live), style.width) + "\n";
@@ -238,10 +250,13 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
     std::string text = fmt::format("{}{}{}{}{}{}{}/{}", tuner.spec().name, style.dot(), short_duration(live.elapsed_s),
                                    style.dot(), counted(state.iterations, "iteration"), style.dot(),
                                    state.trials.size(), counted(tuner.spec().num_trials, "trial"));
-    text += fmt::format("{}running {}{}failed {}", style.dot(), state.in(TrialPhase::running), style.dot(),
-                        state.in(TrialPhase::failed));
+    text += fmt::format("{}running {}", style.dot(), state.in(TrialPhase::running));
+    if (!study::compares_nothing(tuner.spec()))
+        text += fmt::format("{}failed {}", style.dot(), state.in(TrialPhase::failed));
     if (const std::string front = front_size_text(state); !front.empty())
         text += std::string(style.dot()) + "front " + front;
+    else if (study::compares_nothing(tuner.spec()))
+        text += std::string(style.dot()) + tasks_text(state, live.elapsed_s);
     else if (state.best)
         text += fmt::format("{}best {} #{}", style.dot(), text_of_best(tuner), state.best->value());
     if (live.busy_share) text += std::string(style.dot()) + workers_text(live);

@@ -148,6 +148,24 @@ std::optional<std::int64_t> TableReader::integer(std::string_view key, std::int6
     return std::nullopt;
 }
 
+std::optional<std::vector<std::uint32_t>> TableReader::integers(std::string_view key, std::int64_t low,
+                                                                std::int64_t high) {
+    const Node* node = take(key);
+    if (node == nullptr) return std::nullopt;
+    const auto fits = [&](const Node& item) {
+        return item.is(Node::Kind::integer) && item.integer >= low && item.integer <= high;
+    };
+    if (!node->is(Node::Kind::array) || node->items.empty() || !std::ranges::all_of(node->items, fits)) {
+        mistakes_.value(*node, dotted(key),
+                        "needs a list of integers from " + std::to_string(low) + " to " + std::to_string(high) +
+                            ", as in [" + std::to_string(low) + ", " + std::to_string(high) + "]");
+        return std::nullopt;
+    }
+    std::vector<std::uint32_t> numbers;
+    for (const Node& item : node->items) numbers.push_back(static_cast<std::uint32_t>(item.integer));
+    return numbers;
+}
+
 std::optional<double> TableReader::number(std::string_view key, double low, double high) {
     const Node* node = take(key);
     if (node == nullptr) return std::nullopt;

@@ -62,6 +62,9 @@ class TableReader {
     [[nodiscard]] std::optional<bool> boolean(std::string_view key);
     /// Bounds are inclusive; the smallest and largest 64-bit integers mean no bound.
     [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key, std::int64_t low, std::int64_t high);
+    /// A list of them, which is not empty.
+    [[nodiscard]] std::optional<std::vector<std::uint32_t>> integers(std::string_view key, std::int64_t low,
+                                                                     std::int64_t high);
     /// A finite number in [low, high]; integers are numbers. An infinite bound means no bound.
     [[nodiscard]] std::optional<double> number(std::string_view key, double low, double high);
     /// A string such as "90m"; longer than zero and at least `low`; `why`: the reason for that limit.

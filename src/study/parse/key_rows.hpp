@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "study/parse/checker.hpp"
 #include "study/toml_text.hpp"
@@ -88,6 +89,8 @@ std::optional<T> take(TableReader& table, const KeyRow& row) {
         return table.duration(key, limits.shortest, limits.why);
     } else if constexpr (std::is_same_v<T, Bind>) {
         return table.word(key, bind_words);
+    } else if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) {
+        return table.integers(key, limits.least, limits.most);
     } else if constexpr (std::is_floating_point_v<T>) {
         const auto value = table.number(key, limits.low, limits.high);
         if (!value || !limits.above || *value > limits.low) return value;
@@ -112,6 +115,8 @@ std::string kind(const Limits& limits) {
         std::string words;
         for (const auto& word : bind_words) words += (words.empty() ? "`\"" : ", `\"") + std::string(word.text) + "\"`";
         return words;
+    } else if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) {
+        return "list of " + bounded("integers", limits, true);
     } else {
         return bounded(std::is_floating_point_v<T> ? "number" : "integer", limits, !std::is_floating_point_v<T>);
     }
@@ -164,8 +169,8 @@ constexpr KeyRow row_of(Held Part::*, std::string_view key, Later later, Limits 
         const Held& held = part->*Member;
         if constexpr (!std::is_same_v<Held, Type>)
             return held ? text_of(*held) : std::string();
-        else if constexpr (std::is_same_v<Held, std::string>)
-            return held.empty() ? held : text_of(held);
+        else if constexpr (std::is_same_v<Held, std::string> || std::is_same_v<Held, std::vector<std::uint32_t>>)
+            return held.empty() ? std::string() : text_of(held);
         else
             return text_of(held);
     };

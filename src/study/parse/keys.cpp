@@ -95,6 +95,11 @@ constexpr KeyRow all_keys[] = {
     of<&ProgramSpec::launcher_variables>("trainable.launcher_variables", fixed, {},
                                          "Set torchrun's variables (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`, ...). false, "
                                          "for trials of one rank: frameworks see a single process."),
+    of<&ProgramSpec::kept>("trainable.kept", fixed, {},
+                           "With `result = \"success\"`, for trials of one rank: a process on each rank does one trial "
+                           "after the other, by `ranktune.tasks()`."),
+    of<&ProgramSpec::restart_after>("trainable.restart_after", fixed, {.most = many},
+                                    "A kept process ends after so many trials, and a new one follows; 0: never."),
     of<&ProgramSpec::tf_config>("trainable.tf_config", fixed, {},
                                 "Set `TF_CONFIG`, for TensorFlow's MultiWorkerMirroredStrategy."),
     of<&ProgramSpec::jax>("trainable.jax", fixed, {},
@@ -177,6 +182,11 @@ constexpr KeyRow all_keys[] = {
     of<&FailureSpec::max_failures>(
         "failure.max_failures", may, {.most = many},
         "Failed attempts of a trial that are retried from its last checkpoint. 0: a failed attempt fails the trial."),
+    of<&FailureSpec::retry_on>(
+        "failure.retry_on", may, {.least = 1, .most = 255},
+        "Exit codes of programs that `max_failures` is for, 128 + N for signal N; with others the trial fails at once. "
+        "Timeouts are retried.",
+        "all"),
     of<&FailureSpec::max_losses>("failure.max_losses", may, {.least = 1, .most = many},
                                  "A trial that has lost its ranks this many times has failed."),
     of<&FailureSpec::in_a_row>(

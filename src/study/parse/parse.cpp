@@ -108,6 +108,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const Known& k
     for (const char* table : {"failure", "journal", "run", "slurm", "hooks"}) {
         TableReader reader = context.reader(table);
         read_members(reader, spec, trust_trainable);
+        if (reader.has("retry_on")) check_retry_on(context, reader);
         reader.finish();
     }
     if (!mistakes.empty()) refuse(file, mistakes);

@@ -153,6 +153,30 @@ void check_report(const ParseContext& context) {
     }
 }
 
+/// `kept` and `restart_after`: the process knows its first trial only by the message, as all others. After parse_env.
+void check_kept(TableReader& table, ProgramSpec& program) {
+    if (!program.kept) {
+        if (program.restart_after > 0) table.complain("restart_after", "is for a program with kept = true");
+        return;
+    }
+    if (!program.has_tasks())
+        return table.complain("kept", "is for trials that only have to succeed: say result = \"success\", too");
+    if (works_apart(program))
+        table.complain("kept", "does not go with a folder for each trial (cwd, or {trial} or {folder} in directory)");
+    for (const auto& [name, value] : program.env)
+        if ((value.starts_with('{') && value.ends_with('}')) || value.find("{trial}") != std::string::npos ||
+            value.find("{folder}") != std::string::npos)
+            table.complain("env", "a kept program has the same variables for all trials, and " + name +
+                                      " would differ; it finds values in the rows of ranktune.tasks()");
+    const std::pair<const char*, bool> of_groups[] = {
+        {"tf_config", program.tf_config},
+        {"jax", program.jax},
+        {"launcher_variables", table.has("launcher_variables") && program.launcher_variables}};
+    for (const auto& [key, is_set] : of_groups)
+        if (is_set) table.complain(key, "true does not go with kept, which is for trials of one rank");
+    program.launcher_variables = false;
+}
+
 /// `table`: kept as the one option of a program, so that its content is known and the file may move.
 void parse_rows(ParseContext& context, TableReader& table, ProgramSpec& program) {
     const auto given = table.string(table_option);
@@ -222,11 +246,26 @@ void refuse_unknown_keys(const ParseContext& context, TableReader& table) {
 void check_launcher_variables(const ParseContext& context) {
     const ResourceSpec& resources = context.spec.resources;
     const bool one_rank = resources.ranks == 1 && resources.ranks_parameter.empty();
+    const Node& table = *context.root.find("trainable");
+    if (context.spec.trainable.program->kept) {
+        if (!one_rank)
+            context.mistakes.value(*table.find("kept"), "trainable.kept",
+                                   "is for trials of one rank; leave it out, or say resources.ranks = 1");
+        return;
+    }
     if (!context.spec.trainable.program->launcher_variables && !one_rank)
-        context.mistakes.value(*context.root.find("trainable")->find("launcher_variables"),
-                               "trainable.launcher_variables",
+        context.mistakes.value(*table.find("launcher_variables"), "trainable.launcher_variables",
                                "false is for trials of one rank: without RANK and WORLD_SIZE the processes of a trial "
                                "cannot find each other; leave it out, or say resources.ranks = 1");
+}
+
+/// The command of a kept program is the same for all trials.
+void check_kept_command(const ParseContext& context, const Node& node, const std::vector<std::string>& placeholders) {
+    for (const std::string& name : placeholders)
+        if (name != "iterations" && !name.starts_with("data."))
+            context.mistakes.value(node, "trainable.command",
+                                   "a kept program is started once for many trials, so its command has no {" + name +
+                                       "}: it finds values in the rows of ranktune.tasks()");
 }
 
 /// Each means something, and only one thing. `columns`: of the table.
@@ -273,6 +312,7 @@ void parse_program(ParseContext& context, TableReader& table) {
     parse_directory(context, table, program);
     parse_env(table, program);
     parse_keep_env(table, program);
+    check_kept(table, program);
     refuse_unknown_keys(context, table);
 
     context.program_info = {.name = program_name,
@@ -283,6 +323,14 @@ void parse_program(ParseContext& context, TableReader& table) {
                             .metrics = {}};
     context.info = &context.program_info;
     context.spec.trainable.name = program_name;
+}
+
+void check_retry_on(const ParseContext& context, TableReader& failure) {
+    const FailureSpec& spec = context.spec.failure;
+    if (context.info != nullptr && !context.spec.trainable.program)
+        failure.complain("retry_on", "is for programs (command, python), which have exit codes");
+    else if (!spec.retry_on.empty() && spec.max_failures == 0)
+        failure.complain("retry_on", "says what failure.max_failures is for, and that is 0: no failure is tried again");
 }
 
 /// Call after parse_space: the placeholders of the command are hyper-parameters.
@@ -310,6 +358,7 @@ void check_command(ParseContext& context) {
         context.mistakes.value(*table->find("flags"), "trainable.flags",
                                "says how {args} writes booleans, but the command has no {args}");
     check_launcher_variables(context);
+    if (context.spec.trainable.program->kept) check_kept_command(context, *node, placeholders);
     const auto columns = columns_of(context);
     if (context.names_are_known && columns) check_placeholders(context, *node, placeholders, *columns);
 }

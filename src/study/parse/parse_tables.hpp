@@ -89,6 +89,8 @@ void parse_explore(ParseContext& context, TableReader& scheduler);
 void parse_schedule(ParseContext& context, TableReader& scheduler);
 void parse_stop(ParseContext& context);
 void parse_checkpoint(ParseContext& context);
+/// failure.retry_on is for programs that are tried again. After read_members.
+void check_retry_on(const ParseContext& context, TableReader& failure);
 
 /// Why the file that a path option names cannot be used, or an empty string; `value` as in the study file.
 [[nodiscard]] std::string file_problem(const ParseContext& context, const OptionInfo& option,

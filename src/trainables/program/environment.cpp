@@ -148,7 +148,7 @@ void set_own(Variables& out, const ProgramFacts& facts) {
     out.set("RANKTUNE_STUDY_DIR", facts.study_directory);
     out.number("RANKTUNE_TRIAL", facts.trial.value());
     out.number("RANKTUNE_ATTEMPT", facts.attempt.value());
-    out.set("RANKTUNE_CONFIG", facts.config_path);
+    if (!facts.config_path.empty()) out.set("RANKTUNE_CONFIG", facts.config_path);
     out.number("RANKTUNE_SEED", facts.seed);
     out.number("RANKTUNE_ITERATIONS", facts.iterations);
     out.number("RANKTUNE_ITERATION", facts.iteration);
@@ -252,6 +252,7 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
     out.change(torchrun);
     out.number("OMP_NUM_THREADS", facts.cpus_per_rank);
     set_own(out, facts);
+    if (program.kept) out.set("RANKTUNE_KEPT", "1");
     if (program.tf_config) out.set("TF_CONFIG", tf_config(facts));
     if (program.jax) {
         out.set("JAX_COORDINATOR_ADDRESS", facts.master_address + ":" + std::to_string(facts.master_port));

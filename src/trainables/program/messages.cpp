@@ -50,7 +50,8 @@ std::string quote_non_finite(std::string_view line) {
     return out;
 }
 
-void take_value(const std::string& name, const Json& value, ProgramReport& report) {
+/// Of a ProgramReport or a ProgramResult.
+void take_value(const std::string& name, const Json& value, auto& report) {
     const auto number = [&](double metric) { report.metrics.emplace_back(name, metric); };
     if (value.is_number()) return number(value.get<double>());
     if (value.is_boolean()) return number(value.get<bool>() ? 1.0 : 0.0);
@@ -75,12 +76,18 @@ std::uint64_t number_of(const Json& value, const char* what) {
     throw base::FormatError(std::string("'") + what + "' is not a number from 0: " + shown(value.dump()));
 }
 
+void take_values(const Json& message, const char* key, auto& report) {
+    const Json& values = message[key];
+    if (!values.is_object())
+        throw base::FormatError("'" + std::string(key) + "' is not an object: " + shown(values.dump()));
+    for (const auto& [name, value] : values.items()) take_value(name, value, report);
+}
+
 ProgramReport parse_report(const Json& message, std::vector<std::string>& unknown) {
     ProgramReport report;
     for (const auto& [key, value] : message.items()) {
         if (key == "report") {
-            if (!value.is_object()) throw base::FormatError("'report' is not an object: " + shown(value.dump()));
-            for (const auto& [name, metric] : value.items()) take_value(name, metric, report);
+            take_values(message, "report", report);
         } else if (key == "checkpoint") {
             if (!value.is_null()) report.checkpoint = text_of(value, "checkpoint");
         } else if (key == "pending") {
@@ -158,8 +165,14 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
     if (!message.is_object()) throw base::FormatError("a line that is no message: " + shown(line));
     if (message.contains("report")) return parse_report(message, unknown);
     for (const auto& [key, value] : message.items())
-        if (key != "checkpoint" && key != "log" && key != "failed" && key != "checkpoint_done" && key != "error")
+        if (key != "result" && key != "checkpoint" && key != "log" && key != "failed" && key != "checkpoint_done" &&
+            key != "error")
             unknown.push_back(key);
+    if (message.contains("result")) {
+        ProgramResult result;
+        take_values(message, "result", result);
+        return result;
+    }
     if (message.contains("checkpoint_done"))
         return ProgramDone{number_of(message["checkpoint_done"], "checkpoint_done"),
                            message.contains("error") ? text_of(message["error"], "error") : std::string()};
@@ -178,8 +191,8 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
                              message.contains("log") ? log() : std::string()};
     }
     if (message.contains("log")) return ProgramLog{log()};
-    throw base::FormatError("a message without 'report', 'checkpoint', 'checkpoint_done', 'failed' or 'log': " +
-                            shown(line));
+    throw base::FormatError(
+        "a message without 'report', 'result', 'checkpoint', 'checkpoint_done', 'failed' or 'log': " + shown(line));
 }
 
 std::string decision_line(study::Verb verb, base::Iteration iteration, const std::optional<std::string>& save_to) {
@@ -197,6 +210,16 @@ std::string exploit_line(base::Iteration iteration, base::AttemptId attempt, con
     line["iteration"] = iteration;
     line["attempt"] = attempt.value();
     line["checkpoint"] = checkpoint;
+    line["config"] = json_of(configuration);
+    return text_of(line) + "\n";
+}
+
+std::string task_line(base::TrialId trial, base::AttemptId attempt, std::uint64_t seed,
+                      const space::Configuration& configuration) {
+    Json line;
+    line["task"] = trial.value();
+    line["attempt"] = attempt.value();
+    line["seed"] = seed;
     line["config"] = json_of(configuration);
     return text_of(line) + "\n";
 }

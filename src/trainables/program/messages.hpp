@@ -30,6 +30,11 @@ struct ProgramReport {
 /// The numbers and texts of the JSON object that the last line of `output` is; none if it is not one.
 [[nodiscard]] ProgramReport values_on_last_line(std::string_view output);
 
+/// A kept program is done with its task.
+struct ProgramResult {
+    Metrics metrics;
+    std::vector<std::pair<std::string, std::string>> texts; ///< values that are no numbers, by name
+};
 /// The program has saved the state that it was asked for, on this rank.
 struct ProgramSaved {
     std::string checkpoint;
@@ -50,7 +55,7 @@ struct ProgramFailed {
 struct ProgramLog {
     std::string text;
 };
-using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramDone, ProgramFailed, ProgramLog>;
+using ProgramMessage = std::variant<ProgramReport, ProgramResult, ProgramSaved, ProgramDone, ProgramFailed, ProgramLog>;
 
 /// Reads one line. Accepts NaN and infinities bare or as strings, null as NaN. Adds unknown keys to `unknown`. Throws
 /// base::FormatError.
@@ -64,6 +69,10 @@ using ProgramMessage = std::variant<ProgramReport, ProgramSaved, ProgramDone, Pr
 /// `configuration`. `iteration`: completed so far.
 [[nodiscard]] std::string exploit_line(base::Iteration iteration, base::AttemptId attempt,
                                        const std::string& checkpoint, const space::Configuration& configuration);
+
+/// What a kept program is to do next, with its newline. It answers with a ProgramResult.
+[[nodiscard]] std::string task_line(base::TrialId trial, base::AttemptId attempt, std::uint64_t seed,
+                                    const space::Configuration& configuration);
 
 /// What a fork server is asked for, with its newline: a process with this environment (`NAME=value`) in this directory.
 [[nodiscard]] std::string fork_request(const std::vector<std::string>& environment, const std::string& directory);

@@ -22,6 +22,9 @@ KeptProgram::KeptProgram(std::unique_ptr<ProgramProcess> process, const Assignme
     process_->end_output();
 }
 
+KeptProgram::KeptProgram(std::unique_ptr<ProgramProcess> process, Limits limits)
+    : process_(std::move(process)), limits_(limits) {}
+
 KeptProgram::~KeptProgram() {
     if (!process_) return;
     tell_to_stop(limits_.at_close);
@@ -31,7 +34,8 @@ KeptProgram::~KeptProgram() {
 bool KeptProgram::waits_for(const Assignment& next) {
     listen(Clock::duration::zero());
     if (process_->child().exited() || strays_ || stop_at_) return false;
-    const study::StartTrial& old = assignment_.start;
+    if (!assignment_) return true;
+    const study::StartTrial& old = assignment_->start;
     const study::StartTrial& start = next.start;
     return std::holds_alternative<study::Donor>(start.from) && start.trial == old.trial && start.ranks == old.ranks &&
            start.incarnation == old.incarnation && start.generation == old.generation + 1 &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// KeptProgram: a program between two attempts of its trial. It waits in its report for the answer that the next attempt
-// gives: an exploit.
+// KeptProgram: a program between two attempts. It waits in its report for the answer that the next attempt of its trial
+// gives, an exploit; or for its next task.
 
 #include <functional>
 #include <memory>
@@ -27,12 +27,14 @@ class KeptProgram {
     /// `assignment`: the attempt that is over; the answer to the report of `iteration` is missing.
     KeptProgram(std::unique_ptr<ProgramProcess> process, const Assignment& assignment, base::Iteration iteration,
                 Limits limits);
+    /// It waits for a task, of whatever trial.
+    KeptProgram(std::unique_ptr<ProgramProcess> process, Limits limits);
     ~KeptProgram();
     KeptProgram(const KeptProgram&) = delete;
     KeptProgram& operator=(const KeptProgram&) = delete;
 
     /// Whether the process still waits, and `next` is what it waits for: the same trial, on the same ranks, goes on
-    /// from the state of a donor.
+    /// from the state of a donor; or any trial, if it waits for a task.
     [[nodiscard]] bool waits_for(const Assignment& next);
     /// Hands the process over. Requires that `waits_for` was true.
     [[nodiscard]] std::unique_ptr<ProgramProcess> take() && { return std::move(process_); }
@@ -50,8 +52,8 @@ class KeptProgram {
     void tell_to_stop(Clock::duration to_end);
 
     std::unique_ptr<ProgramProcess> process_;
-    Assignment assignment_;
-    base::Iteration iteration_;
+    std::optional<Assignment> assignment_; ///< nothing: it waits for a task
+    base::Iteration iteration_ = 0;
     Limits limits_;
     Clock::time_point since_ = Clock::now();
     std::optional<Clock::time_point> stop_at_; ///< told to stop; TERM then

@@ -126,6 +126,10 @@ void ProgramBody::reported(trainables::ProgramReport report) {
         queue_.push_back(std::move(report));
 }
 
+void ProgramBody::on_message(const trainables::ProgramResult& /*result*/) {
+    throw base::Error("the program sends the result of a task, as kept programs do: say kept = true in [trainable]");
+}
+
 /// A rank has saved before it makes its next report, so it is known to which answer this belongs.
 void ProgramBody::on_message(trainables::ProgramSaved saved) {
     failed_.reset(); // it has tried again
@@ -492,24 +496,6 @@ void ProgramBody::check_end() {
     if (exit.signal == 0)
         note("rank " + std::to_string(group_.rank()) + " of the trial, told to end: " + exit.text() +
              (failed_ && !failed_->text.empty() ? ": " + failed_->text : ""));
-}
-
-/// What the program says itself, or how it ended. Many programs print their error on standard output and then exit with
-/// a code. The output of a killed program is only its usual progress.
-std::string ProgramBody::failure_text() const {
-    const process::ChildExit& exit = *child().exited();
-    std::string words = child().last_words();
-    const char* where = "error";
-    if (words.empty() && exit.signal == 0) {
-        words = child().last_output();
-        where = "output";
-    }
-    const bool says = failed_ && !failed_->text.empty() && exit.signal != SIGKILL && exit.signal != SIGBUS;
-    const std::string text = says ? failed_->text : exit.text();
-    if (words.empty()) return text;
-    const auto last = words.rfind('\n');
-    if (last == std::string::npos && !says) return text + ": " + words;
-    return text + (says ? "" : ": " + words.substr(last + 1)) + "\nlast lines of its standard " + where + ":\n" + words;
 }
 
 /// Collective. Sums a vector in which each rank fills in its own part, and the leader its order.

@@ -15,6 +15,7 @@
 #include "trainables/program/messages.hpp"
 #include "trial/attempt_context.hpp"
 #include "trial/bodies/printed_reports.hpp"
+#include "trial/bodies/program_failure.hpp"
 #include "trial/bodies/program_leader.hpp"
 #include "trial/bodies/program_process.hpp"
 #include "trial/bodies/text_values.hpp"
@@ -40,6 +41,7 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] study::Verb train(const Report& report) override;
     [[nodiscard]] Saves saves() override;
     [[nodiscard]] std::string why_no_state() const override;
+    [[nodiscard]] bool is_done() const override { return program().has_tasks() && child().exited() && queue_.empty(); }
     [[nodiscard]] std::optional<std::chrono::milliseconds> patience() const override;
     void idle() override;
     [[nodiscard]] Word tell(const Word& word, const TrialPoint& point) override;
@@ -96,7 +98,6 @@ class ProgramBody final : public TrialBody {
     void keep_process();
     [[nodiscard]] Clock::duration term_grace() const;
     [[nodiscard]] std::string config_path() const { return scratch_ + "/config.json"; }
-    [[nodiscard]] trainables::ProgramFacts facts_of_attempt();
     void meet(trainables::ProgramFacts& facts);
     [[nodiscard]] std::vector<std::string> words() const;
     // A turn, in two halves: read the program's messages; exchange with the other ranks
@@ -107,13 +108,14 @@ class ProgramBody final : public TrialBody {
     void take_printed();
     void on_message(trainables::ProgramReport report);
     void reported(trainables::ProgramReport report);
+    [[noreturn]] void on_message(const trainables::ProgramResult& result);
     void on_message(trainables::ProgramSaved saved);
     void on_message(trainables::ProgramDone done);
     void on_message(trainables::ProgramFailed failed);
     void settle();
     void on_message(const trainables::ProgramLog& log) { process_->print(log.text); }
     void check_end();
-    [[nodiscard]] std::string failure_text() const;
+    [[nodiscard]] std::string failure_text() const { return trial::failure_text(child(), failed_); }
     void tell_others();
     void obey();
     [[nodiscard]] std::optional<std::string> make_folder(base::Iteration iteration);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "process/child.hpp"
@@ -42,6 +43,8 @@ class ProgramProcess {
     void print(std::string_view line) { output_.line(line); }
     /// An attempt is over: what is printed from now on belongs to the next one, with a limit of its own.
     void end_output();
+    /// Of the lines from now on.
+    void write_to(Write write) { output_.write_to(std::move(write)); }
 
   private:
     process::OutputLimit output_;

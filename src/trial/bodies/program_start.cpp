@@ -5,9 +5,7 @@
 #include <set>
 #include <span>
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "process/spawn.hpp"
 #include "ranktune/base/digest.hpp"
@@ -20,6 +18,7 @@
 #include "studydir/trial_folder.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_body.hpp"
+#include "trial/bodies/program_facts.hpp"
 #include "trial/rendezvous.hpp"
 
 namespace ranktune::trial {
@@ -54,24 +53,6 @@ struct Introduction {
         return result;
     }
 };
-
-/// `<trial>-<start>.<attempt>`: unique in a study.
-std::string name_of(const study::StartTrial& start) {
-    return std::to_string(start.trial.value()) + "-" + std::to_string(start.incarnation.value()) + "." +
-           std::to_string(start.attempt.value());
-}
-
-/// A name of the folder for a variable that divides at colons: where it has one itself, the folder among the open files
-/// of this process, which the program cannot outlive. The process has one study directory, so one is kept open.
-std::string list_entry(const std::string& folder) {
-    if (folder.find(':') == std::string::npos) return folder;
-    static const storage::FileDescriptor opened(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const std::string name = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(opened.get());
-    if (opened && access(name.c_str(), R_OK | X_OK) == 0) return name;
-    throw process::SetUpError("the path '" + folder +
-                              "' has a ':', which divides PYTHONPATH, and it cannot be passed on by " + name +
-                              ": choose a study directory without one (-o DIR)");
-}
 
 /// Whether two ranks of a node use the same device names: with a cgroup per task each rank sees only its own device, as
 /// "0".
@@ -161,7 +142,7 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
 /// its configuration there, and no port. Thousands of short ones start one after the other.
 bool ProgramBody::is_task() const {
     const auto names = study::CommandTemplate(program()).placeholders();
-    return program().result == study::PrintedResult::success && group_.size() == 1 && !program().launcher_variables &&
+    return program().has_tasks() && group_.size() == 1 && !program().launcher_variables &&
            std::ranges::find(names, "config") == names.end();
 }
 
@@ -187,7 +168,7 @@ void ProgramBody::prepare_process() {
 
 /// Collective.
 void ProgramBody::start_process(const std::string& checkpoint) {
-    trainables::ProgramFacts facts = facts_of_attempt();
+    trainables::ProgramFacts facts = facts_of(setting_, assignment_);
     if (!checkpoint.empty()) facts.checkpoint = checkpoint;
     facts.config_path = scratch_.empty() ? trainables::configuration_json(configuration_) : config_path();
     facts.configuration = configuration_;
@@ -284,6 +265,7 @@ std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
 
 /// Errors here are not the trial's fault. A process that stays alive finds its new configuration where the old one was.
 void ProgramBody::set_up() {
+    need_directory(*setting_.program);
     try {
         if (process_ && !is_task()) make_scratch();
         if (!process_) scratch_ = spare_.program->folder();
@@ -293,9 +275,6 @@ void ProgramBody::set_up() {
                 fs::path(trial_folder_).lexically_relative(setting_.program->directory).string());
         if (study::works_apart(program())) storage::posix_file_system().make_directories(works_in_);
         if (!scratch_.empty()) write_configuration();
-        const studydir::StudyDirectory directory{setting_.program->directory};
-        auto& files = storage::posix_file_system();
-        static_cast<void>(files.open(directory.python_module(), storage::FileSystem::Open::read));
     } catch (const base::IoError& error) {
         throw process::SetUpError(error.what());
     }
@@ -322,26 +301,6 @@ void ProgramBody::write_configuration() const {
     const std::string text = trainables::configuration_json(configuration_);
     if (!process_) return studydir::publish_text(files, config_path(), text, false);
     files.open(config_path(), storage::FileSystem::Open::create_new)->write_at(0, std::as_bytes(std::span(text)));
-}
-
-trainables::ProgramFacts ProgramBody::facts_of_attempt() {
-    const study::StudySpec& spec = *setting_.spec;
-    const auto& start = assignment_.start;
-    trainables::ProgramFacts facts;
-    facts.study = spec.name;
-    facts.study_directory = setting_.program->directory;
-    facts.python_path = list_entry(studydir::StudyDirectory{setting_.program->directory}.python());
-    facts.trial = start.trial;
-    facts.attempt = start.attempt;
-    facts.seed = spec.seed_of(start.trial);
-    facts.iterations = spec.max_iterations;
-    facts.iteration = base_;
-    facts.objective = spec.objective;
-    facts.data = spec.data;
-    facts.cpus_per_rank = spec.resources.cpus_per_rank;
-    facts.gpu_share = spec.resources.gpu_share;
-    facts.run_id = spec.name + "-" + name_of(start);
-    return facts;
 }
 
 /// Collective. The ranks exchange host, devices and ports.

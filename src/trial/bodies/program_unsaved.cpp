@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that does not save the state that it was asked for.
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 
 #include "ranktune/base/error.hpp"
@@ -101,26 +100,12 @@ std::optional<std::string> ProgramBody::refusal() const {
     for (const std::string& line : {child().refusal(), refused_before_})
         if (!line.empty()) return line;
     if (auto why = storage::why_full(storage::posix_file_system(), checkpoint_directory_)) return why;
-    std::error_code error;
-    const auto room = std::filesystem::space(works_in_, error);
-    if (!error && room.capacity > 0 && room.free == 0) return "no space is left where it works, in '" + works_in_ + "'";
-    return std::nullopt;
+    return full_disk(works_in_);
 }
 
 /// This rank's process has ended, and the trial cannot go on.
 void ProgramBody::process_failed(const std::string& text) const {
-    using What = trainables::ProgramFailed::What;
-    const What what = failed_ ? failed_->what : What::error;
-    const int signal = child().exited()->signal;
-    const bool says = failed_ && storage::names_refusal(failed_->text, what == What::saving);
-    if (says || what == What::storage || signal == SIGXFSZ) throw CheckpointError(AttemptOutcome::unsaved, text);
-    if (what == What::device_memory) throw OversizedError(failed_->text.empty() ? text : failed_->text);
-    if (const auto why = refusal())
-        throw CheckpointError(AttemptOutcome::unsaved,
-                              text + (text.find(*why) == std::string::npos ? "; " + *why : ""));
-    // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
-    if (signal == SIGKILL || signal == SIGBUS) throw DisturbedError(text);
-    throw base::Error(text);
+    throw_failure(child(), failed_, text, refusal(), setting_.spec->failure.retry_on);
 }
 
 } // namespace ranktune::trial

@@ -90,6 +90,8 @@ class TrialBody {
     [[nodiscard]] virtual Saves saves() = 0;
     /// For Saves::none and missing: why there is no state and how to mend it, as the rest of a sentence after "but".
     [[nodiscard]] virtual std::string why_no_state() const { return "there is none"; }
+    /// Whether the attempt ends with the present report, whatever the head says of it: nobody waits for that.
+    [[nodiscard]] virtual bool is_done() const { return false; }
     /// How long the loop may wait for the head before it calls `idle` and waits again; nothing: until the head answers.
     [[nodiscard]] virtual std::optional<std::chrono::milliseconds> patience() const { return std::nullopt; }
     virtual void idle() {}

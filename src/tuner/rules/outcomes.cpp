@@ -35,6 +35,7 @@ struct Table {
         /* stateless   */ {{{{stateless, waits},         {stateless, waits},         {stateless, waits},         {stateless, nothing}}},     {.ends_study = Reason::stateless}},
         /* oversized   */ {{{{oversized, fails},         {oversized, fails},         {oversized, fails},         {oversized, spoils}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
         /* resized     */ {{{{resized, waits},           {resized, waits},           {resized, pauses},          {resized, nothing}}},       {.clears_host = true, .clears_trial = true}},
+        /* permanent   */ {{{{permanent, fails},         {permanent, fails},         {permanent, fails},         {permanent, spoils}}},     {.costs = Costs::failure, .against_host = true, .clears_trial = true}},
     }};
 };
 // clang-format on

@@ -50,7 +50,7 @@ struct Saying {
 };
 [[nodiscard]] const Saying& saying_of(AttemptOutcome outcome);
 
-/// Whether the trial is at fault: failed, disturbed, oversized.
+/// Whether the trial is at fault: failed, disturbed, oversized, permanent.
 [[nodiscard]] inline bool is_failure(AttemptOutcome outcome) { return saying_of(outcome).costs == Costs::failure; }
 
 /// Whether such an outcome ends the trial, if no other attempt follows.

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial/bodies/task_body.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
+#include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
+#include "trainables/program/environment.hpp"
+#include "trial/attempt_errors.hpp"
+#include "trial/bodies/kept_program.hpp"
+#include "trial/bodies/program_facts.hpp"
+#include "trial/bodies/program_failure.hpp"
+
+namespace ranktune::trial {
+namespace {
+
+/// Between two looks at the clock and the head; messages of the program end the wait.
+constexpr std::chrono::milliseconds look_turn{50};
+
+/// A rank that does not leave within abort_grace is given up: its program must be gone before that.
+process::Child::Clock::duration grace_of(const study::StudySpec& spec) {
+    return std::min<process::Child::Clock::duration>(process::Child::usual_term_grace, spec.output.abort_grace / 2);
+}
+
+} // namespace
+
+TaskBody::TaskBody(const AttemptParts& parts, Spare& spare)
+    : setting_(parts.setting),
+      assignment_(parts.assignment),
+      configuration_(parts.configuration),
+      port_(parts.port),
+      spare_(spare) {}
+
+void TaskBody::start(const study::CheckpointRef* /*checkpoint*/) {
+    began_ = Clock::now();
+    if (!take_process()) start_process();
+}
+
+/// False: there is none, or its time has come.
+bool TaskBody::take_process() {
+    if (!spare_.program) return false;
+    const bool used_up = program().restart_after > 0 && spare_.tasks >= program().restart_after;
+    if (used_up) spare_.program->dismiss([this] { return !port_.abort_flag().load(); });
+    const bool goes_on = !used_up && spare_.program->waits_for(assignment_);
+    const auto kept = std::exchange(spare_.program, nullptr);
+    if (!goes_on) return false;
+    process_ = std::move(*kept).take();
+    process_->write_to([output = setting_.program->output, trial = assignment_.start.trial](std::string_view line) {
+        output(trial, line);
+    });
+    child().take_refusal(); // of an earlier task
+    return true;
+}
+
+void TaskBody::start_process() {
+    spare_.tasks = 0;
+    need_directory(*setting_.program);
+    trainables::ProgramFacts facts = facts_of(setting_, assignment_);
+    facts.master_address = "127.0.0.1";
+    facts.addresses = {facts.master_address};
+    const auto& devices = setting_.devices;
+    if (!devices.devices.empty() || devices.job_has_gpus) facts.visible_devices = base::join(devices.devices, ",");
+    const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
+    const auto words = study::CommandTemplate(program()).expand({.configuration = configuration_,
+                                                                 .config_path = {},
+                                                                 .iterations = setting_.spec->max_iterations,
+                                                                 .trial = assignment_.start.trial,
+                                                                 .data = setting_.spec->data});
+    process_ = std::make_unique<ProgramProcess>([output = setting_.program->output, trial = assignment_.start.trial](
+                                                    std::string_view line) { output(trial, line); });
+    process_->start(words, environment, program().directory, grace_of(*setting_.spec));
+}
+
+study::Verb TaskBody::train(const Report& report) {
+    child().send(trainables::task_line(assignment_.start.trial, assignment_.start.attempt,
+                                       setting_.spec->seed_of(assignment_.start.trial), configuration_));
+    while (waits()) {
+    }
+    if (!result_) return asked_->verb; // its process ends with this object
+    const study::Objective& objective = setting_.spec->objective;
+    auto& metrics = result_->metrics;
+    if (const auto said = texts_.keep(result_->texts, assignment_.start.trial, objective, *setting_.program);
+        !said.empty())
+        port_.log(assignment_.start.trial, said);
+    if (std::ranges::find(metrics, objective.metric, &trainables::Metrics::value_type::first) == metrics.end())
+        metrics.emplace_back(objective.metric, 0.0);
+    const study::Verb told = report(metrics);
+    keep_process();
+    return told;
+}
+
+void TaskBody::keep_process() {
+    ++spare_.tasks;
+    process_->end_output();
+    const Clock::duration to_end = setting_.spec->output.abort_grace;
+    spare_.program = std::make_unique<KeptProgram>(
+        std::move(process_), KeptProgram::Limits{Clock::duration::max(), to_end, grace_of(*setting_.spec)});
+}
+
+// ---- while the program works
+
+/// False: the task is done, or given up.
+bool TaskBody::waits() {
+    child().wait(look_turn);
+    while (const auto line = child().next_line()) take_line(*line);
+    if (result_) return false;
+    if (child().exited()) ended_early();
+    if (port_.abort_flag().load()) throw ddp::Aborted("the task was told to give up");
+    check_time();
+    return !is_given_up();
+}
+
+void TaskBody::take_line(const std::string& line) {
+    if (line.empty()) return;
+    std::vector<std::string> unknown;
+    auto message = trainables::parse_program_message(line, unknown);
+    port_.progressed();
+    if (auto* result = std::get_if<trainables::ProgramResult>(&message)) {
+        result_ = std::move(*result);
+    } else if (auto* failed = std::get_if<trainables::ProgramFailed>(&message)) {
+        failed_ = std::move(*failed);
+    } else if (auto* log = std::get_if<trainables::ProgramLog>(&message)) {
+        process_->print(log->text);
+    } else {
+        throw base::Error(
+            "the program reports an iteration or a checkpoint, and a kept program does tasks: it gives "
+            "their values with ranktune.result()");
+    }
+}
+
+void TaskBody::ended_early() const {
+    if (child().exited()->clean() && !failed_)
+        throw base::Error(
+            "the program ended, with exit code 0, before its row was done; a kept program goes through "
+            "all rows: for row in ranktune.tasks()");
+    const std::string refused = child().refusal();
+    throw_failure(child(), failed_, failure_text(child(), failed_),
+                  refused.empty() ? full_disk(program().directory) : std::optional(refused),
+                  setting_.spec->failure.retry_on);
+}
+
+void TaskBody::check_time() const {
+    const auto& limits = setting_.spec->failure;
+    const auto passed = Clock::now() - began_;
+    if (limits.iteration_timeout && passed >= *limits.iteration_timeout)
+        throw base::Error("the task took longer than " + study::duration_text(*limits.iteration_timeout) +
+                          " (failure.iteration_timeout)");
+    if (limits.report_timeout && passed >= *limits.report_timeout)
+        throw DisturbedError("no sign of progress for " + study::duration_text(*limits.report_timeout) +
+                             " (failure.report_timeout)");
+}
+
+/// The study drains, or a user ends the trial: the task has abort_grace to come to its end.
+bool TaskBody::is_given_up() {
+    if (!asked_) {
+        const auto order = port_.verdict_within(assignment_.first_iteration() + 1, std::chrono::milliseconds(0));
+        if (!order || order->verb == study::Verb::go_on) return false;
+        asked_ = without_state(*order);
+        asked_at_ = Clock::now();
+    }
+    const base::Duration limit = setting_.spec->output.abort_grace;
+    if (Clock::now() - asked_at_ < limit) return false;
+    const std::string text = "waited " + study::duration_text(limit) +
+                             " in vain for the task to be done; its program is stopped by signal (a longer "
+                             "run.abort_grace makes the wait longer)";
+    // Without a report the head must learn that the task has to begin again later.
+    if (asked_->verb == study::Verb::pause) throw CheckpointError(study::AttemptOutcome::unsaved, text);
+    port_.log(assignment_.start.trial, text);
+    return true;
+}
+
+} // namespace ranktune::trial
