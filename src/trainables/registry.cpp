@@ -40,6 +40,10 @@ void add(Registration registration) {
 
 } // namespace
 
+void Trainable::predict(TrialContext&, const data::Batch&, study::StateSink&) {
+    throw base::UsageError("it cannot predict: its class does not override Trainable::predict");
+}
+
 void register_trainable(study::TrainableInfo info, TrainableFactory factory) {
     if (!factory) throw base::UsageError("trainable '" + info.name + "': the factory is empty");
     add({std::move(info), std::move(factory), {}});
