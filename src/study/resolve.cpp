@@ -104,17 +104,7 @@ void write_trainable(const StudySpec& spec, Writer& out) {
 
 void write_data(const std::vector<DataFile>& files, Writer& out) {
     if (!files.empty()) out.table("data");
-    for (const DataFile& file : files) {
-        std::string options;
-        if (!file.dtype.empty()) options += ", dtype = " + text_of(file.dtype);
-        std::string extents;
-        for (const std::uint64_t extent : file.shape) extents += (extents.empty() ? "" : ", ") + text_of(extent);
-        if (!extents.empty()) options += ", shape = [" + extents + "]";
-        if (file.tokens > 0) options += ", tokens = " + text_of(file.tokens);
-        if (!file.group.empty()) options += ", group = " + text_of(file.group);
-        const std::string path = text_of(file.path);
-        out.line(file.name, options.empty() ? path : "{ path = " + path + options + " }");
-    }
+    for (const DataFile& file : files) out.line(file.name, text_of(file));
 }
 
 void write_resources(const StudySpec& spec, Writer& out) {
