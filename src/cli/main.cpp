@@ -24,6 +24,7 @@
 #include "cli/study_input.hpp"
 #include "cli/terminal/message.hpp"
 #include "cli/verbs/map.hpp"
+#include "cli/verbs/predict.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "launch/how_launched.hpp"
@@ -69,6 +70,7 @@ class App {
         app_.formatter(help_formatter());
         add_run();
         add_map();
+        add_predict();
         add_supervise();
         add_init();
         add_algorithms();
@@ -223,6 +225,41 @@ class App {
             map_.run.overrides = overrides_.in_order(*verb);
             runs_study_ = !map_.run.dry_run && !map_.write;
             verb_ = [this] { return map(map_, invocation_); };
+        });
+    }
+    void add_predict() {
+        auto* verb = app_.add_subcommand("predict", "What trained models say of the samples of a file");
+        verb->footer(predict_footer);
+        add_study(verb, predict_.study);
+        add_trial(verb, predict_.trial);
+        verb->add_option("-i,--input", predict_.input,
+                         "Samples: .h5 (FILE:DATASET names a data set), .npy, .safetensors")
+            ->required()
+            ->type_name("FILE")
+            ->check(no_empty_path());
+        verb->add_option("--top", predict_.top, "With best: the N best trials predict together")
+            ->type_name("N")
+            ->transform(whole_number(1, "a number of trials, 1 at least"));
+        verb->add_option("--combine", predict_.combine, "How: mean (default); vote, of classifiers; all, side by side")
+            ->type_name("HOW")
+            ->check(CLI::IsMember({"mean", "vote", "all"}));
+        verb->add_option("--batch", predict_.batch, "Samples that a model gets at once (default 256)")
+            ->type_name("N")
+            ->transform(whole_number(1, "a number of samples, 1 at least"));
+        verb->add_option("--range", predict_.range,
+                         "Samples that one rank predicts and records at once, rounded up to a multiple of 1,024 "
+                         "(default: by their number and size)")
+            ->type_name("N")
+            ->transform(whole_number(1, "a number of samples, 1 at least"));
+        verb->add_flag("--verify", predict_.verify,
+                       "Predict nothing: compare the output with the digests that its ranks have reported");
+        verb->add_flag("--write", predict_.write, "Only write the study file, for submit");
+        add_run_options(verb, predict_.run, overrides_, "The output, an HDF5 file");
+        verb->get_option("--output")->type_name("FILE")->required();
+        verb->callback([this, verb] {
+            predict_.run.overrides = overrides_.in_order(*verb);
+            runs_study_ = !predict_.run.dry_run && !predict_.write && !predict_.verify;
+            verb_ = [this] { return predict(predict_, invocation_); };
         });
     }
     /// Parses the words after `run` in the command of `supervise`.
@@ -458,6 +495,7 @@ class App {
     Invocation invocation_;
     RunArguments run_;
     MapArguments map_;
+    PredictArguments predict_;
     SubmitArguments submit_;
     SimulateArguments simulate_;
     ReplayArguments replay_;

@@ -15,7 +15,7 @@ namespace {
 struct Registry {
     std::mutex mutex;
     std::deque<Registration> entries{curve_registration(), mlp_registration(), outside_registration(),
-                                     torch_registration()};
+                                     predict_registration(), torch_registration()};
 
     Registration* find(const std::string& name) {
         const auto found =
