@@ -63,14 +63,16 @@ std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
     }
 }
 
-/// 64 MiB of input at most, and 256 ranges where samples suffice, so that ranks share the work; not above 100,000.
+/// A 256th of the input, so that ranks share the work, but 4 to 64 MiB of it: small ranges cost more than they compute,
+/// and a range is what a kill costs. Not above 100,000 ranges.
 std::uint64_t samples_of_range(std::uint64_t samples, std::uint64_t sample_bytes) {
-    constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20U;
     constexpr std::uint64_t shares = 256;
+    constexpr std::uint64_t least_bytes = std::uint64_t{4} << 20U;
+    constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20U;
     constexpr std::uint64_t most_ranges = 100'000;
-    const auto part = [&](std::uint64_t parts) { return (samples + parts - 1) / parts; };
-    const std::uint64_t by_bytes = most_bytes / std::max<std::uint64_t>(sample_bytes, 1);
-    return std::max({std::min(by_bytes, part(shares)), part(most_ranges), std::uint64_t{1}});
+    const std::uint64_t size = std::max<std::uint64_t>(sample_bytes, 1);
+    const std::uint64_t bytes = std::clamp(samples / shares * size, least_bytes, most_bytes);
+    return std::max(bytes / size, samples / most_ranges + 1);
 }
 
 PredictingTrial trial_of_study(const tuner::Tuner& tuner, base::TrialId id, const std::string& directory) {
