@@ -6,6 +6,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/data/dataset.hpp"
+#include "ranktune/data/loader.hpp"
 #include "ranktune/data/sampling.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "ranktune/ddp/group.hpp"
@@ -36,6 +37,9 @@ using space::Configuration;
 using space::Value;
 using study::StateSink;
 using study::StateSource;
+
+// Predicting for samples of a file
+using data::Batch;
 
 // Numbers, with their type and place
 using base::BFloat16;

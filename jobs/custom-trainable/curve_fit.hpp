@@ -2,6 +2,7 @@
 #pragma once
 // A custom trainable: fits y = w0 + w1 x + w2 x^2 by gradient descent, each rank on its share of the samples.
 #include <array>
+#include <vector>
 
 #include <ranktune/ranktune.hpp>
 
@@ -24,6 +25,13 @@ class CurveFit final : public ranktune::Trainable {
 
     void save(ranktune::StateSink& sink) const override { sink.put<double>("w", w_); }
     void load(ranktune::StateSource& source) override { source.get<double>("w", w_); }
+
+    // For `predict`: the x of the file are the only column of the batch.
+    void predict(ranktune::TrialContext&, const ranktune::Batch& batch, ranktune::StateSink& out) override {
+        std::vector<double> y;
+        for (const double x : batch.columns.at(0).as<double>()) y.push_back(w_[0] + w_[1] * x + w_[2] * x * x);
+        out.put<double>("y", y);
+    }
 
     static constexpr int samples = 1000;
     std::array<double, 3> w_{};

@@ -24,6 +24,7 @@
 #include "cli/study_input.hpp"
 #include "cli/terminal/message.hpp"
 #include "cli/verbs/map.hpp"
+#include "cli/verbs/predict.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "launch/how_launched.hpp"
@@ -44,9 +45,6 @@ using namespace cli;
 constexpr int exit_runtime_error = 1;
 constexpr int exit_usage = 2;
 constexpr int exit_no_result = static_cast<int>(study::StudyOutcome::no_success);
-
-const Names<Progress> progresses{
-    {"auto", Progress::automatic}, {"table", Progress::table}, {"lines", Progress::lines}, {"none", Progress::none}};
 
 /// Reports a failed write to standard output. A verb with effects keeps its exit code: otherwise a script would take it
 /// for a failure and repeat it.
@@ -72,6 +70,7 @@ class App {
         app_.formatter(help_formatter());
         add_run();
         add_map();
+        add_predict();
         add_supervise();
         add_init();
         add_algorithms();
@@ -191,67 +190,6 @@ class App {
         return "";
     }
 
-    /// Overrides in their two forms.
-    struct Overrides {
-        std::vector<std::string> words; ///< OVERRIDE
-        std::vector<std::string> set;   ///< --set
-        bool deterministic = false;     ///< --deterministic
-
-        /// In the order of the command line: for one key the last override counts, in either form.
-        [[nodiscard]] std::vector<std::string> in_order(const CLI::App& verb) const {
-            std::vector<std::string> all;
-            auto word = words.begin();
-            auto option = set.begin();
-            for (const CLI::Option* parsed : verb.parse_order()) {
-                if (parsed == verb.get_option("OVERRIDE")) all.push_back(*word++);
-                if (parsed == verb.get_option("--set")) all.push_back(*option++);
-            }
-            if (deterministic) all.emplace_back("study.deterministic=true");
-            return all;
-        }
-    };
-    static void add_overrides(CLI::App* verb, Overrides& overrides) {
-        verb->add_option("OVERRIDE", overrides.words, "Keys to change: study.num_trials=120 scheduler.eta=4")
-            ->type_name("");
-        verb->add_option("--set", overrides.set, "The same, as an option; may be repeated")
-            ->type_name("KEY=VALUE")
-            ->allow_extra_args(false);
-    }
-
-    static void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides,
-                                const char* output = "Study directory (default: ./<study.name>)") {
-        add_overrides(verb, overrides);
-        verb->add_option("-o,--output", run.directory, output)->type_name("DIR")->check(no_empty_path());
-        verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
-            ->type_name("N")
-            ->transform(whole_number(1, "a number of workers, 1 at least"));
-        verb->add_option(
-                "--faults", run.faults,
-                "Kill ranks on purpose, to see what becomes of the study (TOML: mean_time_to_failure in [ranks], "
-                "of each worker, and in [job], of the head)")
-            ->type_name("FILE")
-            ->check(no_empty_path());
-        auto* fresh = verb->add_flag("--fresh", run.fresh,
-                                     "Begin again: an existing study directory is renamed to DIR~1, DIR~2, ...");
-        auto* resume =
-            verb->add_flag("--resume-errored", run.resume_errored, "Failed trials go on from their last checkpoint");
-        auto* restart =
-            verb->add_flag("--restart-errored", run.restart_errored, "Failed trials start again from scratch")
-                ->excludes(resume);
-        verb->add_flag("--deterministic", overrides.deterministic,
-                       "The same results for any number of ranks; needs study.max_concurrent");
-        auto* dry = verb->add_flag("--dry-run", run.dry_run, "Print what would be run; start nothing, not even MPI");
-        for (auto* other : {fresh, resume, restart}) dry->excludes(other);
-        verb->add_option("--progress", run.progress,
-                         "auto: the table on a terminal, else lines; table: drawn over and over; lines: ever rarer; "
-                         "none: errors "
-                         "alone")
-            ->transform(one_of(progresses))
-            ->type_name("HOW");
-        verb->add_flag("-v,--verbose", run.verbose, "At the end also figures on training, search, workers and files");
-        dry->excludes(verb->add_flag_callback(
-            "-q,--quiet", [&run] { run.progress = Progress::none; }, "Print nothing but errors"));
-    }
     void add_run() {
         auto* verb = app_.add_subcommand("run", "Run a study: here, under mpirun, or as the tasks of srun");
         verb->footer(run_footer);
@@ -300,6 +238,41 @@ class App {
             map_.run.overrides = overrides_.in_order(*verb);
             runs_study_ = !map_.run.dry_run && !map_.write;
             verb_ = [this] { return map(map_, invocation_); };
+        });
+    }
+    void add_predict() {
+        auto* verb = app_.add_subcommand("predict", "What trained models say of the samples of a file");
+        verb->footer(predict_footer);
+        add_study(verb, predict_.study);
+        add_trial(verb, predict_.trial);
+        verb->add_option("-i,--input", predict_.input,
+                         "Samples: .h5 (FILE:DATASET names a data set), .npy, .safetensors")
+            ->required()
+            ->type_name("FILE")
+            ->check(no_empty_path());
+        verb->add_option("--top", predict_.top, "With best: the N best trials predict together")
+            ->type_name("N")
+            ->transform(whole_number(1, "a number of trials, 1 at least"));
+        verb->add_option("--combine", predict_.combine, "How: mean (default); vote, of classifiers; all, side by side")
+            ->type_name("HOW")
+            ->check(CLI::IsMember({"mean", "vote", "all"}));
+        verb->add_option("--batch", predict_.batch, "Samples that a model gets at once (default 256)")
+            ->type_name("N")
+            ->transform(whole_number(1, "a number of samples, 1 at least"));
+        verb->add_option("--range", predict_.range,
+                         "Samples that one rank predicts and records at once, rounded up to a multiple of 1,024 "
+                         "(default: by their number and size)")
+            ->type_name("N")
+            ->transform(whole_number(1, "a number of samples, 1 at least"));
+        verb->add_flag("--verify", predict_.verify,
+                       "Predict nothing: compare the output with the digests that its ranks have reported");
+        verb->add_flag("--write", predict_.write, "Only write the study file, for submit");
+        add_run_options(verb, predict_.run, overrides_, "The output, an HDF5 file");
+        verb->get_option("--output")->type_name("FILE")->required();
+        verb->callback([this, verb] {
+            predict_.run.overrides = overrides_.in_order(*verb);
+            runs_study_ = !predict_.run.dry_run && !predict_.write && !predict_.verify;
+            verb_ = [this] { return predict(predict_, invocation_); };
         });
     }
     /// Parses the words after `run` in the command of `supervise`.
@@ -535,6 +508,7 @@ class App {
     Invocation invocation_;
     RunArguments run_;
     MapArguments map_;
+    PredictArguments predict_;
     SubmitArguments submit_;
     SimulateArguments simulate_;
     ReplayArguments replay_;

@@ -198,6 +198,24 @@ std::string study_text(const std::string& file) {
     }
 }
 
+/// " in line 7, `x = 1`, which would be `x = 2`".
+std::string first_difference(std::string_view before, std::string_view after) {
+    const auto line = [](std::string_view& text) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view first = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        return std::string(first);
+    };
+    for (std::size_t number = 1;; ++number) {
+        const std::string was = line(before);
+        const std::string is = line(after);
+        if (was != is)
+            return " in line " + std::to_string(number) + ", `" + shortened(was) + "`, which would be `" +
+                   shortened(is) + "`";
+        if (before.empty() && after.empty()) return "";
+    }
+}
+
 void refuse_to_rename(const std::string& directory, const std::string& study, const StudyInput& input) {
     std::error_code error;
     if (!std::filesystem::is_directory(directory, error)) return;
@@ -231,6 +249,19 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
     }
     const std::string text = study_text(file);
     return {study::parse_study(text, file, overrides, known, path_checks(command), ranks), text, {}};
+}
+
+void write_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,
+                      const std::string& advice) {
+    std::error_code error;
+    if (std::filesystem::exists(file, error)) {
+        const std::string before = text_of(file, "cannot read the study file");
+        if (before == text) return;
+        if (begun || !before.starts_with(header))
+            throw base::UsageError("'" + file + "' exists and says something else" + first_difference(before, text) +
+                                   ": " + advice);
+    }
+    studydir::publish_text(storage::posix_file_system(), std::filesystem::absolute(file).string(), text, true);
 }
 
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {

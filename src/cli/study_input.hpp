@@ -3,6 +3,7 @@
 // Reads study files and resolves study directories from what the user typed.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/verbs/verbs.hpp"
@@ -30,6 +31,13 @@ struct CommandCheck {
 /// when the file cannot be read.
 [[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
                                     const study::RankCheck& ranks = {}, const CommandCheck& command = {});
+
+/// Writes the study file that a verb makes, unless it says `text` already; by one rank, or by several at once with the
+/// same text. Throws base::UsageError when a file that says something else is there, unless `header` begins it and its
+/// study has not `begun`, so that nobody misses it. `advice`: ends that message, which names the first line that
+/// differs.
+void write_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,
+                      const std::string& advice);
 
 /// The study directory for a verb's STUDY argument. A directory, or a path that does not exist, is returned unchanged;
 /// a study file gives ./<study.name>, as `run` without -o. Of the file only the name is read, so that mistakes in it

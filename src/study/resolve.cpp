@@ -106,18 +106,7 @@ void write_data(const StudySpec& spec, Writer& out) {
     if (spec.data.empty()) return;
     out.table("data");
     out.members("data", spec);
-    for (const DataFile& file : spec.data) {
-        std::string options;
-        if (!file.dtype.empty()) options += ", dtype = " + text_of(file.dtype);
-        std::string extents;
-        for (const std::uint64_t extent : file.shape) extents += (extents.empty() ? "" : ", ") + text_of(extent);
-        if (!extents.empty()) options += ", shape = [" + extents + "]";
-        if (file.tokens > 0) options += ", tokens = " + text_of(file.tokens);
-        if (!file.group.empty()) options += ", group = " + text_of(file.group);
-        if (file.decode) options += ", decode = true";
-        const std::string path = text_of(file.path);
-        out.line(file.name, options.empty() ? path : "{ path = " + path + options + " }");
-    }
+    for (const DataFile& file : spec.data) out.line(file.name, text_of(file));
 }
 
 void write_resources(const StudySpec& spec, Writer& out) {

@@ -32,6 +32,18 @@ std::string text_of(const space::Value& value) {
     for (const space::Value& item : value.as_list()) text += (text.empty() ? "" : ", ") + text_of(item);
     return "[" + text + "]";
 }
+std::string text_of(const DataFile& file) {
+    std::string options;
+    if (!file.dtype.empty()) options += ", dtype = " + text_of(file.dtype);
+    std::string extents;
+    for (const std::uint64_t extent : file.shape) extents += (extents.empty() ? "" : ", ") + text_of(extent);
+    if (!extents.empty()) options += ", shape = [" + extents + "]";
+    if (file.tokens > 0) options += ", tokens = " + text_of(file.tokens);
+    if (!file.group.empty()) options += ", group = " + text_of(file.group);
+    if (file.decode) options += ", decode = true";
+    const std::string path = text_of(file.path);
+    return options.empty() ? path : "{ path = " + path + options + " }";
+}
 std::string text_of(double value) { return space::float_text(value); }
 std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
 std::string text_of(const std::vector<std::uint32_t>& values) {

@@ -14,6 +14,8 @@ namespace ranktune::trainables {
 [[nodiscard]] Registration curve_registration();
 /// Multi-layer perceptron on an HDF5 dataset.
 [[nodiscard]] Registration mlp_registration();
+/// Predictions with checkpoints of another study.
+[[nodiscard]] Registration predict_registration();
 /// A model of LibTorch in a shared library of the user's. In a build without LibTorch it says how to get it.
 [[nodiscard]] Registration torch_registration();
 /// Trials that a loop of the user's asks for, outside of all ranks.

@@ -15,7 +15,7 @@ namespace {
 struct Registry {
     std::mutex mutex;
     std::deque<Registration> entries{curve_registration(), mlp_registration(), outside_registration(),
-                                     torch_registration()};
+                                     predict_registration(), torch_registration()};
 
     Registration* find(const std::string& name) {
         const auto found =
@@ -39,6 +39,10 @@ void add(Registration registration) {
 }
 
 } // namespace
+
+void Trainable::predict(TrialContext&, const data::Batch&, study::StateSink&) {
+    throw base::UsageError("it cannot predict: its class does not override Trainable::predict");
+}
 
 void register_trainable(study::TrainableInfo info, TrainableFactory factory) {
     if (!factory) throw base::UsageError("trainable '" + info.name + "': the factory is empty");

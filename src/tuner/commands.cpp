@@ -11,20 +11,22 @@
 namespace ranktune::tuner {
 namespace {
 
-/// A verdict as its group is told. Only a trial that leads, or may come to lead, saves a last checkpoint, and only
-/// where it does not keep a better one; a trial that pauses where it cannot be promoted from saves none: such
-/// checkpoints would be deleted at once.
+/// A verdict as its group is told. Unless every trial keeps checkpoints, only one that leads, or may come to lead,
+/// saves a last one, and only where it does not keep a better one; a trial that pauses where it cannot be promoted from
+/// saves none: such checkpoints would be deleted at once.
 Verdict as_told(const Core& core, TrialId id, const Verdict& verdict) {
     Verdict told = verdict;
     if (verdict.verb == Verb::go_on && core.state.draining) told = {Verb::pause, Reason::draining, 0.0, 0.0};
     const Trial& t = core.state.trials[id];
     const bool is_worse = core.spec.objective.several() || t.last != t.best; // of equal ones, the newest is kept
+    const bool keeps_any = core.spec.checkpoint.every_trial;
     const bool is_kept = core.spec.checkpoint.keep == 1 && is_worse && keeps_best(t, core.spec.objective);
-    if (verdict.verb == Verb::stop && (is_kept || !(core.state.leads(id) || may_come_to_lead(core, id))))
+    if (verdict.verb == Verb::stop && (is_kept || !(keeps_any || core.state.leads(id) || may_come_to_lead(core, id))))
         told.verb = Verb::discard;
     if (verdict.verb == Verb::exploit) told.verb = Verb::discard;
     const bool at_a_rung = verdict.verb == Verb::pause && verdict.reason == Reason::rung;
-    if (at_a_rung && !core.state.is_result(id) && core.scheduler->out_of_reach(id)) told.verb = Verb::discard;
+    if (at_a_rung && !keeps_any && !core.state.is_result(id) && core.scheduler->out_of_reach(id))
+        told.verb = Verb::discard;
     return told;
 }
 

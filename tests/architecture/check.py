@@ -42,7 +42,6 @@ READERS_OF_MODE = {
     "include/ranktune/study/spec.hpp": EVERYWHERE,       # has it
     "src/study/algorithm.cpp": {"check_options"},        # refuses what an algorithm describes as not deterministic
     "src/schedulers/saved_before_verdict.cpp": {"saved_before_verdict"},  # what the mode means for schedulers
-    "src/cli/main.cpp": EVERYWHERE,                      # --deterministic
     "src/sim/deterministic.cpp": EVERYWHERE,             # makes deterministic studies
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
     "src/report/replay/repeat.cpp": {"repeated", "extended"},  # trials that are known need no order

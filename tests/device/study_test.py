@@ -48,12 +48,14 @@ class Studies(unittest.TestCase):
         """Runs a study; returns the finished process."""
         key = "gpus" if device == "gpu" else "ranks"
         (self.cwd / f"{name}.toml").write_text(study.format(root=ROOT, device=device, compression=compression, resources=resources or f"{key} = {ranks}"))
+        return self.ranktune("run", f"{name}.toml", "--local", str(workers or ranks), "-o", name, stand_in=stand_in, **variables)
+
+    def ranktune(self, *arguments, stand_in=True, **variables):
         environment = {key: value for key, value in os.environ.items() if key not in ("CUDA_VISIBLE_DEVICES", "NCCL_HOSTID")}
         environment["LD_LIBRARY_PATH"] = f"{STAND_IN}:{MODULE}" if stand_in else MODULE
         environment.update({"CUDA_VISIBLE_DEVICES": "0,1,2", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
         environment.update(variables)
-        return subprocess.run([PROGRAM, "run", f"{name}.toml", "--local", str(workers or ranks), "-o", name], cwd=self.cwd,
-                              env=environment, capture_output=True, text=True, timeout=240)
+        return subprocess.run([PROGRAM, *arguments], cwd=self.cwd, env=environment, capture_output=True, text=True, timeout=240)
 
     def reports(self, name):
         text = subprocess.run([PROGRAM, "export", name, "--format", "csv", "--table", "reports"], cwd=self.cwd, capture_output=True,
@@ -75,6 +77,18 @@ class Studies(unittest.TestCase):
                 for metric in ("train_loss", "val_loss"):
                     self.assertAlmostEqual(float(row[metric]) / float(expected[key][metric]), 1.0, delta=1e-6)
                 self.assertEqual(row["val_accuracy"], expected[key]["val_accuracy"])
+
+    def test_a_device_predicts_the_classes_that_the_host_predicts(self):
+        self.assertEqual(self.run_study("d", "gpu", 2).returncode, 0)
+        on_host = ["--set", "trainable.model0.configuration.device=cpu", "--set", "resources.gpus=0"]
+        classes = {}
+        for name, changes in (("gpu", []), ("cpu", on_host)):
+            done = self.ranktune("predict", "d", "best", "--input", f"{ROOT}/jobs/digits/digits.h5:val/x", "-o", f"{name}.h5", "--local", "1", *changes)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            classes[name] = (self.cwd / f"{name}.h5").read_bytes()[-4 * 359:]  # `class` lies at the end of the file
+        self.assertIn("gpus = 1", (self.cwd / "gpu.h5.predict.toml").read_text())
+        self.assertEqual(len({classes["gpu"][i:i + 4] for i in range(0, 4 * 359, 4)}), 10)
+        self.assertEqual(classes["gpu"], classes["cpu"])
 
     def test_trials_with_and_without_gpus_train_in_one_study(self):
         study = STUDY.replace("num_trials = 2", "num_trials = 8") + "gpus = [0, 1, 2]\n"

@@ -534,7 +534,7 @@ TEST_CASE("mistakes of [checkpoint]", "[study]") {
          "14:1 checkpoint.mean_time_between_failures: only goes with interval = \"auto\""},
         {"[checkpoint]\nfrequency = 5\n",
          "13:1 checkpoint.frequency: unknown key; known: interval, mean_time_between_failures, at_rungs, "
-         "supported, keep, max_bytes, direct"},
+         "supported, keep, every_trial, max_bytes, direct"},
         {"[checkpoint]\nat_rungs = true\n",
          "13:1 checkpoint.at_rungs: only scheduler.type = " + with_rungs + " has rungs"},
         {"[checkpoint]\nsupported = false\n",

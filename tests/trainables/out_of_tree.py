@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -167,6 +168,20 @@ def check_scheduler(job, installed, environment):
         assert plain.returncode == 2 and 'scheduler.type = "mean_stopping", which this program does not have' in said, plain
 
 
+def check_predictions(job, environment):
+    """The class predicts, too: the fitted curve, at places from a .npy file."""
+    x = [i / 1500 for i in range(1500)]
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(x)},), }}".ljust(117).encode() + b"\n"
+    (job / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(x)}d", *x))
+    run(["./curve_fit", "predict", "curve-fit", "best", "--input", "x.npy", "-o", "y.h5", "--local", "2"], cwd=job, env=environment,
+        timeout=100)
+    y = struct.unpack(f"<{len(x)}d", (job / "y.h5").read_bytes()[-8 * len(x):])  # the only data set, at the end of the file
+    run(["./curve_fit", "checkpoint", "curve-fit", "best", "-o", "w.safetensors"], cwd=job, env=environment)
+    w = struct.unpack("<3d", (job / "w.safetensors").read_bytes()[-24:])
+    furthest = max(abs(b - (w[0] + w[1] * a + w[2] * a * a)) for a, b in zip(x, y))
+    assert furthest < 1e-12, f"a prediction is off by {furthest}"
+
+
 def main():
     build, source, prefix = sys.argv[1:]
     for tool in ("meson", "make", "pkg-config"):
@@ -195,6 +210,7 @@ def main():
                    stdout=subprocess.PIPE, text=True).stdout
         trials = json.loads(text)["trials"]
         assert len(trials) == 6, f"{len(trials)} trials instead of 6"
+        check_predictions(job, environment)
         check_blas(job, environment, package.parent.parent)
         check_torch(root, pathlib.Path(source), package, installed, environment)
         check_tutorial(root, pathlib.Path(source), package, installed, environment)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainables/mlp/trainer.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
+#include <numeric>
 
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
@@ -251,6 +254,45 @@ TEST_CASE("ranks that read different datasets get an error", "[trainables]") {
         Trainer trainer(made_up_dataset(group.rank() == 0 ? 250 : 251, true), trainer_options(), group);
     });
     for (const std::string& text : thrown) CHECK(text.find("the datasets differ") == 0);
+}
+
+TEST_CASE("mlp predicts what its validation counts, in units of the file", "[trainables]") {
+    for (const bool classification : {true, false}) {
+        const auto dataset = made_up_dataset(250, classification);
+        const auto group = ddp::make_self_group();
+        Trainer trained(dataset, trainer_options(), *group);
+        for (int epoch = 0; epoch < 3; ++epoch) static_cast<void>(trained.train_epoch());
+        const Validation expected = trained.validate();
+        study::MemoryState state;
+        trained.save(state);
+        // Other scales: those of the state count.
+        data::Dataset rescaled = *dataset;
+        for (float& shift : rescaled.x_scale.shift) shift += 1.0F;
+        for (float& factor : rescaled.y_scale.factor) factor *= 3.0F;
+        Trainer loaded(std::make_shared<const data::Dataset>(rescaled), trainer_options(), *group);
+        loaded.load(state);
+        const data::Split& val = dataset->val;
+        std::vector<float> y(val.count * dataset->outputs);
+        loaded.predict(val.x, y);
+        double correct = 0.0;
+        double squares = 0.0;
+        for (std::size_t row = 0; row < val.count; ++row) {
+            const auto of_row = std::span(y).subspan(row * dataset->outputs, dataset->outputs);
+            if (classification) {
+                CHECK(std::abs(std::accumulate(of_row.begin(), of_row.end(), 0.0) - 1.0) < 1e-5);
+                correct += std::ranges::max_element(of_row) - of_row.begin() == val.classes[row] ? 1.0 : 0.0;
+            } else {
+                for (std::size_t i = 0; i < of_row.size(); ++i) { // the scale of the targets is 0.5
+                    const auto target = static_cast<double>(val.targets[row * dataset->outputs + i]) / 0.5;
+                    squares += std::pow(static_cast<double>(of_row[i]) - target, 2);
+                }
+            }
+        }
+        if (classification)
+            CHECK(correct / static_cast<double>(val.count) == expected.accuracy);
+        else
+            CHECK(std::abs(std::sqrt(squares / static_cast<double>(y.size())) - expected.rmse) < 1e-5);
+    }
 }
 
 } // namespace trainer_test

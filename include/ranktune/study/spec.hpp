@@ -188,6 +188,7 @@ struct CheckpointSpec {
     /// How many of its best checkpoints, by the objective, a running trial keeps beside the newest two, and the best
     /// trial keeps after its end.
     std::uint32_t keep = 1;
+    bool every_trial = false; ///< each trial keeps them after its end, not the best one alone
     /// Limit for all checkpoints of the study: beyond it paused trials lose theirs (tuner::Retention).
     std::optional<std::uint64_t> max_bytes;
     bool at_rungs = false; ///< also save when a trial goes on at a rung

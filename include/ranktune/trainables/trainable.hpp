@@ -14,6 +14,10 @@
 #include "ranktune/study/trainable_info.hpp"
 #include "ranktune/trainables/context.hpp"
 
+namespace ranktune::data {
+struct Batch; // ranktune/data/loader.hpp
+}
+
 namespace ranktune::trainables {
 
 /// The class form. The driver calls, on every rank: setup; load, when the trial resumes from a checkpoint; then step,
@@ -35,6 +39,11 @@ class Trainable {
     /// make (datasets, buffers). The object is reused only when all ranks return true; otherwise it is destroyed and a
     /// new one is set up. Do not use the old context or its group. Collective.
     [[nodiscard]] virtual bool reset_config(TrialContext& /*context*/) { return false; }
+    /// For `ranktune predict`, after `setup` and `load`, in a group of one rank. Puts `y`, float32 or float64, of shape
+    /// [samples of the batch, ...]: the same shape and type for each batch, and no row may depend on another one. A
+    /// classifier puts its probabilities as `y` [samples, classes], and `class` [samples], int32. Not collective.
+    /// Unless overridden throws base::UsageError.
+    virtual void predict(TrialContext& context, const data::Batch& batch, study::StateSink& out);
 };
 
 using TrainableFactory = std::function<std::unique_ptr<Trainable>()>;

@@ -39,6 +39,15 @@ the step ends. It is started again, without the nodes that are gone, and goes on
 from the study's journal. After two starts in a row without anything new it is
 given up. Exit code: the study's.)";
 
+inline constexpr const char* predict_footer = R"(Examples:
+  ranktune predict digits best --input new.h5 -o y.h5
+  ranktune predict digits 17 --input digits.h5:val/x -o y.h5
+  ranktune predict digits best --top 5 --combine vote -i x.npy -o y.h5
+  srun --mpi=pmix ranktune predict digits best -i new.h5 -o y.h5
+
+The same line goes on after a kill. -o is an HDF5 file: `y`, of classifiers also
+`class`, a row for each sample. y.h5.predict is the study that makes it.)";
+
 inline constexpr const char* map_footer = R"(Examples:
   ranktune map --input table.csv -- ./sim --x={x} --name={name}
   ranktune map --grid 'lr=[0.1,0.01]' 'seed=range(100)' -- python3 run.py {args}

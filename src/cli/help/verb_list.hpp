@@ -18,6 +18,7 @@ inline constexpr VerbEntry verb_list[] = {
     {"Begin", "algorithms", "ranktune algorithms"},
     {"Run", "run", ""},
     {"Run", "map", ""},
+    {"Run", "predict", ""},
     {"Run", "submit", ""},
     {"Run", "supervise", ""},
     {"Run", "stop", "ranktune stop digits"},

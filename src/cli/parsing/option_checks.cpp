@@ -69,6 +69,62 @@ CLI::Option* add_trial(CLI::App* verb, std::string& trial) {
         ->transform(trial_or_best());
 }
 
+std::vector<std::string> Overrides::in_order(const CLI::App& verb) const {
+    std::vector<std::string> all;
+    auto word = words.begin();
+    auto option = set.begin();
+    for (const CLI::Option* parsed : verb.parse_order()) {
+        if (parsed == verb.get_option("OVERRIDE")) all.push_back(*word++);
+        if (parsed == verb.get_option("--set")) all.push_back(*option++);
+    }
+    if (logical_time) all.emplace_back("study.deterministic=true");
+    return all;
+}
+
+void add_overrides(CLI::App* verb, Overrides& overrides) {
+    verb->add_option("OVERRIDE", overrides.words, "Keys to change: study.num_trials=120 scheduler.eta=4")
+        ->type_name("");
+    verb->add_option("--set", overrides.set, "The same, as an option; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+}
+
+void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides, const char* output) {
+    static const Names<Progress> progresses{{"auto", Progress::automatic},
+                                            {"table", Progress::table},
+                                            {"lines", Progress::lines},
+                                            {"none", Progress::none}};
+    add_overrides(verb, overrides);
+    verb->add_option("-o,--output", run.directory, output)->type_name("DIR")->check(no_empty_path());
+    verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
+        ->type_name("N")
+        ->transform(whole_number(1, "a number of workers, 1 at least"));
+    verb->add_option("--faults", run.faults,
+                     "Kill ranks on purpose, to see what becomes of the study (TOML: mean_time_to_failure in [ranks], "
+                     "of each worker, and in [job], of the head)")
+        ->type_name("FILE")
+        ->check(no_empty_path());
+    auto* fresh = verb->add_flag("--fresh", run.fresh,
+                                 "Begin again: an existing study directory is renamed to DIR~1, DIR~2, ...");
+    auto* resume =
+        verb->add_flag("--resume-errored", run.resume_errored, "Failed trials go on from their last checkpoint");
+    auto* restart = verb->add_flag("--restart-errored", run.restart_errored, "Failed trials start again from scratch")
+                        ->excludes(resume);
+    verb->add_flag("--deterministic", overrides.logical_time,
+                   "The same results for any number of ranks; needs study.max_concurrent");
+    auto* dry = verb->add_flag("--dry-run", run.dry_run, "Print what would be run; start nothing, not even MPI");
+    for (auto* other : {fresh, resume, restart}) dry->excludes(other);
+    verb->add_option("--progress", run.progress,
+                     "auto: the table on a terminal, else lines; table: drawn over and over; lines: ever rarer; "
+                     "none: errors "
+                     "alone")
+        ->transform(one_of(progresses))
+        ->type_name("HOW");
+    verb->add_flag("-v,--verbose", run.verbose, "At the end also figures on training, search, workers and files");
+    dry->excludes(verb->add_flag_callback(
+        "-q,--quiet", [&run] { run.progress = Progress::none; }, "Print nothing but errors"));
+}
+
 void add_text_or_json(CLI::App* verb, Format& format, const std::string& names) {
     auto* option =
         verb->add_option(names, format, "text or json")->transform(one_of(text_formats))->type_name("FORMAT");

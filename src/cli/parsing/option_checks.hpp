@@ -53,6 +53,20 @@ CLI::Validator one_of(const Names<Enum>& names) {
 /// The STUDY argument. Verbs that read the study directory resolve it with directory_of.
 CLI::Option* add_study(CLI::App* verb, std::string& study);
 CLI::Option* add_trial(CLI::App* verb, std::string& trial);
+/// Overrides in their two forms.
+struct Overrides {
+    std::vector<std::string> words; ///< OVERRIDE
+    std::vector<std::string> set;   ///< --set
+    bool logical_time = false;      ///< --deterministic
+
+    /// In the order of the command line: for one key the last override counts, in either form.
+    [[nodiscard]] std::vector<std::string> in_order(const CLI::App& verb) const;
+};
+void add_overrides(CLI::App* verb, Overrides& overrides);
+/// What `run` takes beside its study. `output`: the help of -o.
+void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides,
+                     const char* output = "Study directory (default: ./<study.name>)");
+
 /// `--format text|json`, and `--json` for short. `names`: where `-f` means something else.
 void add_text_or_json(CLI::App* verb, Format& format, const std::string& names = "-f,--format");
 

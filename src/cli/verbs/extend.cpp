@@ -2,7 +2,6 @@
 // extend: longer training for some trials, as a study of their own.
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 
@@ -24,18 +23,8 @@ namespace {
 /// `best`, `best 3`, or numbers.
 std::vector<base::TrialId> wanted_trials(const tuner::Tuner& tuner, const ExtendArguments& arguments) {
     const auto& words = arguments.trials;
-    if (words[0] == "best" && words.size() <= 2) {
-        const std::size_t count = words.size() == 2 ? std::stoul(words[1]) : 1;
-        std::vector<base::TrialId> ids = report::by_result(tuner);
-        std::erase_if(ids, [&](base::TrialId id) {
-            const tuner::Trial& trial = tuner.state().trial(id);
-            return !trial.reported || !std::isfinite(trial.best);
-        });
-        if (count == 0 || ids.size() < count)
-            throw base::UsageError(fmt::format("best {}: {} of the study have a result", count, ids.size()));
-        ids.resize(count);
-        return ids;
-    }
+    if (words[0] == "best" && words.size() <= 2)
+        return report::best_trials(tuner, words.size() == 2 ? std::stoul(words[1]) : 1);
     std::vector<base::TrialId> ids;
     for (const std::string& word : words) {
         if (word == "best") throw base::UsageError("give numbers of trials, or best, or best and how many of the best");

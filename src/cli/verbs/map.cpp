@@ -22,7 +22,6 @@
 #include "storage/journal/journal.hpp"
 #include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
-#include "studydir/study_directory.hpp"
 #include "trainables/program/row_table.hpp"
 
 namespace ranktune::cli {
@@ -153,20 +152,6 @@ bool asks_for_ranks(const MapArguments& arguments) {
     });
 }
 
-/// Written by one of the ranks, or by several at once, with the same text. Nobody misses the file of a study that has
-/// not begun.
-void write_map_file(const std::string& file, const std::string& text, bool begun) {
-    std::error_code error;
-    if (fs::exists(file, error)) {
-        const std::string before = text_of(file, "cannot read the study file");
-        if (before == text) return;
-        if (begun || !before.starts_with(map_header))
-            throw base::UsageError("'" + file + "' exists and says something else: these rows and this command are " +
-                                   "another study; give it another name (-o NAME), or replace the old one (--fresh)");
-    }
-    studydir::publish_text(storage::posix_file_system(), fs::absolute(file).string(), text, true);
-}
-
 } // namespace
 
 ArrayNumbers array_numbers(const std::string& text) {
@@ -251,7 +236,9 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
                                "' cannot name a study: letters, digits, '_', '-' and '.'");
     const std::string file = name + ".toml";
     const bool begun = !arguments.run.fresh && storage::has_journal(storage::posix_file_system(), name);
-    write_map_file(file, map_study(arguments, name), begun);
+    write_made_study(file, map_study(arguments, name), map_header, begun,
+                     "these rows and this command are another study; give it another name (-o NAME), or replace the "
+                     "old one (--fresh)");
     if (arguments.write) {
         std::cout << fmt::format("wrote {}. To run it: ranktune run {}, or ranktune submit {} --time 1:00:00\n", file,
                                  file, file);

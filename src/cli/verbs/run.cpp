@@ -21,6 +21,7 @@
 #include "cli/terminal/live.hpp"
 #include "cli/terminal/message.hpp"
 #include "cli/terminal/terminal.hpp"
+#include "cli/verbs/predict.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "cli/version.hpp"
@@ -88,6 +89,7 @@ void tell_end(const std::string& sentence, study::StudyOutcome outcome) {
 /// Reads the study without what a finished study does not need: a limit on ranks, the program of its command. When it
 /// has a mistake, reads it again with these, to report all mistakes together.
 StudyInput read_for_here(const RunArguments& arguments) {
+    if (arguments.prepare) arguments.prepare(false);
     const study::RankCheck ranks = local_ranks(arguments);
     try {
         return read_study(arguments.study, arguments.overrides, arguments.local ? ranks : study::RankCheck());
@@ -167,6 +169,12 @@ std::string write_task_results(const study::StudySpec& spec, const std::string& 
     }
 }
 
+/// For a study of predictions: what there is of them, as a line of the end screen; else empty.
+std::string predictions_text(const tuner::Tuner& tuner) {
+    const std::string words = predicted_words(tuner);
+    return words.empty() ? words : report::prose("output", words, detect_terminal().style);
+}
+
 int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     const StudyInput input = read_for_here(arguments);
     const std::string directory = directory_for(arguments, input);
@@ -181,7 +189,8 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
         const report::FilesInfo files{0, 0, directory, typed(arguments)};
         const auto outcome = opened.tuner->state().outcome;
         if (arguments.progress != Progress::none)
-            std::cout << report::finished_screen(*opened.tuner, files, detect_terminal().style);
+            std::cout << report::finished_screen(*opened.tuner, files, detect_terminal().style)
+                      << predictions_text(*opened.tuner);
         else
             tell_end(report::end_sentence(*opened.tuner, files), outcome);
         const auto say = [](const std::string& note) { std::cerr << note << "\n" << std::flush; };
@@ -204,6 +213,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
 
 /// Shows the number of workers that the dry run shows.
 [[noreturn]] void refuse_login_node(const RunArguments& arguments) {
+    if (arguments.prepare) arguments.prepare(false);
     const StudyInput input = read_study(arguments.study, arguments.overrides);
     throw base::UsageError(login_node_refusal(arguments, RanksHere(arguments).workers(input.spec)));
 }
@@ -306,6 +316,7 @@ class RunScreens {
 
     /// Fills in the options. Throws when the study cannot be run.
     void prepare(head::RunOptions& options) {
+        if (arguments_.prepare) arguments_.prepare(true);
         const auto workers = static_cast<std::uint32_t>(mpi_.size() - 1);
         StudyInput input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers));
         refuse_lonely_head(workers);
@@ -427,6 +438,7 @@ void RunScreens::end(const head::RunEnd& end) {
     std::cout << report::end_screen(*end.tuner, live_figures(*end.tuner, end.figures), files, terminal_.style)
               << std::flush;
     if (!results.empty()) std::cout << report::prose("results", results, terminal_.style) << std::flush;
+    std::cout << predictions_text(*end.tuner) << std::flush;
     tell_tables(end.tables, end.outcome);
     std::cout << report::lone_reports_text(studydir::lone_reports(absolute_), terminal_.style) << std::flush;
     if (!end.requeue.empty()) std::cout << report::prose("job", end.requeue, terminal_.style) << std::flush;
@@ -516,7 +528,11 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
 } // namespace
 
 int run(const RunArguments& arguments, const Invocation& invocation) {
-    if (arguments.dry_run) return launch::speaks() ? dry_run(arguments) : 0;
+    if (arguments.dry_run) {
+        if (!launch::speaks()) return 0;
+        if (arguments.prepare) arguments.prepare(false);
+        return dry_run(arguments);
+    }
     const auto start_here = [&] { return start_locally(arguments, invocation); };
     switch (launch::how_launched()) {
         case launch::Launch::by_launcher:

@@ -28,6 +28,9 @@ struct RunArguments {
     bool restart_errored = false;
     Progress progress = Progress::automatic;
     bool verbose = false;
+    /// Makes the study file, where a verb does; empty: it is there. Called by the one process that reads it, before
+    /// that. `begins`: the study is run next, by this process.
+    std::function<void(bool begins)> prepare = {};
 };
 
 struct ValidateOptions {

@@ -151,5 +151,7 @@ struct FilesInfo {
 [[nodiscard]] std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner);
 /// All trials by their results alone: the best first, those without one last.
 [[nodiscard]] std::vector<study::TrialId> by_result(const tuner::Tuner& tuner);
+/// The first so many of them. Throws base::UsageError when fewer have a finite result, or `count` is 0.
+[[nodiscard]] std::vector<study::TrialId> best_trials(const tuner::Tuner& tuner, std::size_t count);
 
 } // namespace ranktune::report

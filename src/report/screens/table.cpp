@@ -231,6 +231,18 @@ std::vector<study::TrialId> by_result(const tuner::Tuner& tuner) {
     return ids;
 }
 
+std::vector<study::TrialId> best_trials(const tuner::Tuner& tuner, std::size_t count) {
+    std::vector<study::TrialId> ids = by_result(tuner);
+    std::erase_if(ids, [&](study::TrialId id) {
+        const Trial& trial = tuner.state().trial(id);
+        return !trial.reported || !std::isfinite(trial.best);
+    });
+    if (count == 0 || ids.size() < count)
+        throw base::UsageError(fmt::format("best {}: {} of the study have a result", count, ids.size()));
+    ids.resize(count);
+    return ids;
+}
+
 std::vector<study::TrialId> by_rank(const tuner::Tuner& tuner) {
     std::vector<study::TrialId> ids = by_result(tuner);
     if (tuner.spec().searcher.repeats == 1)

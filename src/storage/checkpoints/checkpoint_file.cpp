@@ -17,45 +17,10 @@ constexpr std::size_t seal_crc_at = checkpoint_seal_bytes - 4;
 constexpr const char* newer_version = "' was written by a newer ranktune: use that version or a later one";
 constexpr std::uint64_t aligned_tensor_bytes = std::uint64_t{64} * 1024;
 
-/// A binary floating-point type of 16 bits with `exponent` bits between the sign and the fraction; HDF5 has no name for
-/// these before version 1.14. Any HDF5 converts them to float when it reads.
-hdf5::TypeHandle float16_type(std::size_t exponent) {
-    const std::size_t fraction = 15 - exponent;
-    hdf5::TypeHandle type(hdf5::check(H5Tcopy(H5T_IEEE_F32LE), "type"));
-    hdf5::check(H5Tset_fields(type.get(), 15, fraction, exponent, 0, fraction), "type");
-    hdf5::check(H5Tset_size(type.get(), 2), "type");
-    hdf5::check(H5Tset_ebias(type.get(), (std::size_t{1} << (exponent - 1)) - 1), "type");
-    return type;
-}
-
-/// Types in the file are little-endian, as in memory (base/digest.cpp asserts it).
-hdf5::TypeHandle type_of(base::DType type) {
-    const auto copy = [](hid_t known) { return hdf5::TypeHandle(hdf5::check(H5Tcopy(known), "type")); };
-    switch (type) {
-        case base::DType::float32:
-            return copy(H5T_IEEE_F32LE);
-        case base::DType::float64:
-            return copy(H5T_IEEE_F64LE);
-        case base::DType::int32:
-            return copy(H5T_STD_I32LE);
-        case base::DType::int64:
-            return copy(H5T_STD_I64LE);
-        case base::DType::uint8:
-            return copy(H5T_STD_U8LE);
-        case base::DType::uint64:
-            return copy(H5T_STD_U64LE);
-        case base::DType::float16:
-            return float16_type(5);
-        case base::DType::bfloat16:
-            return float16_type(8);
-    }
-    throw std::logic_error("unknown tensor type");
-}
-
 base::DType dtype_of(hid_t dataset) {
     const hdf5::TypeHandle stored(hdf5::check(H5Dget_type(dataset), "type"));
     for (const auto type : base::dtypes) {
-        if (H5Tequal(stored.get(), type_of(type).get()) > 0) return type;
+        if (H5Tequal(stored.get(), hdf5::stored_type(type).get()) > 0) return type;
     }
     throw base::FormatError("a tensor has a type that this version does not know");
 }
@@ -64,7 +29,8 @@ void add_part(hdf5::ShellBuilder& builder, hid_t group, const study::TensorInfo&
     const bool sharded = info.layout == study::Layout::sharded;
     auto shape = info.shape;
     if (sharded) shape[0] = info.rows;
-    const hid_t dataset = builder.add_bulk(group, hdf5::link_name(info.name), type_of(info.type).get(), shape);
+    const hid_t dataset =
+        builder.add_bulk(group, hdf5::link_name(info.name), hdf5::stored_type(info.type).get(), shape);
     hdf5::put_attribute(dataset, "name", info.name);
     hdf5::put_attribute(dataset, "index", index);
     hdf5::put_attribute(dataset, "crc32c", std::uint64_t{0}); // known when the bytes are written

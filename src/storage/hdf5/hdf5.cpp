@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/hdf5/hdf5.hpp"
 
+#include <cstddef>
+#include <stdexcept>
+
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::storage::hdf5 {
@@ -11,6 +14,17 @@ herr_t innermost(unsigned, const H5E_error2_t* entry, void* out) {
     auto& text = *static_cast<std::string*>(out);
     if (text.empty() && entry->desc != nullptr) text = entry->desc;
     return 0;
+}
+
+/// A binary floating-point type of 16 bits with `exponent` bits between the sign and the fraction; HDF5 has no name for
+/// these before version 1.14. Any HDF5 converts them to float when it reads.
+TypeHandle float16_type(std::size_t exponent) {
+    const std::size_t fraction = 15 - exponent;
+    TypeHandle type(check(H5Tcopy(H5T_IEEE_F32LE), "type"));
+    check(H5Tset_fields(type.get(), 15, fraction, exponent, 0, fraction), "type");
+    check(H5Tset_size(type.get(), 2), "type");
+    check(H5Tset_ebias(type.get(), (std::size_t{1} << (exponent - 1)) - 1), "type");
+    return type;
 }
 
 } // namespace
@@ -33,6 +47,29 @@ TypeHandle string_type() {
     check(H5Tset_size(type.get(), H5T_VARIABLE), "string type");
     check(H5Tset_cset(type.get(), H5T_CSET_UTF8), "string type");
     return type;
+}
+
+TypeHandle stored_type(base::DType type) {
+    const auto copy = [](hid_t known) { return TypeHandle(check(H5Tcopy(known), "type")); };
+    switch (type) {
+        case base::DType::float32:
+            return copy(H5T_IEEE_F32LE);
+        case base::DType::float64:
+            return copy(H5T_IEEE_F64LE);
+        case base::DType::int32:
+            return copy(H5T_STD_I32LE);
+        case base::DType::int64:
+            return copy(H5T_STD_I64LE);
+        case base::DType::uint8:
+            return copy(H5T_STD_U8LE);
+        case base::DType::uint64:
+            return copy(H5T_STD_U64LE);
+        case base::DType::float16:
+            return float16_type(5);
+        case base::DType::bfloat16:
+            return float16_type(8);
+    }
+    throw std::logic_error("unknown type of numbers");
 }
 
 void put_attribute(hid_t object, const char* name, const std::string& value) {

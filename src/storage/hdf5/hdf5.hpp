@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ranktune/base/dtype.hpp"
 #include "storage/unique_handle.hpp"
 
 namespace ranktune::storage::hdf5 {
@@ -54,6 +55,8 @@ T check(T result, const char* what) {
 
 /// Variable-length UTF-8 string.
 [[nodiscard]] TypeHandle string_type();
+/// Little-endian, as in memory (base/digest.cpp asserts it).
+[[nodiscard]] TypeHandle stored_type(base::DType type);
 
 void put_attribute(hid_t object, const char* name, const std::string& value);
 void put_attribute(hid_t object, const char* name, std::uint64_t value);

@@ -219,6 +219,10 @@ constexpr KeyRow all_keys[] = {
     of<&CheckpointSpec::keep>(
         "checkpoint.keep", aside, {.least = 1, .most = 1000},
         "Best checkpoints that a running trial keeps beside its newest two, and the best trial after its end."),
+    of<&CheckpointSpec::every_trial>(
+        "checkpoint.every_trial", aside, {},
+        "Each trial saves at its end, and keeps its best checkpoints, not the best trial alone: for `ranktune predict "
+        "--top`."),
     own("checkpoint.max_bytes", aside, "integer >= 1, `\"500GB\"`, `\"2TiB\"`", "no limit",
         "Limit for all checkpoints. Paused trials lose theirs first; running trials and the result keep theirs, even "
         "above it."),

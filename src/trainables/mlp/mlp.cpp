@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "device/module.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/half.hpp"
+#include "ranktune/data/loader.hpp"
 #include "ranktune/trainables/gradient_options.hpp"
 #include "trainables/blas.hpp"
 #include "trainables/builtin.hpp"
@@ -188,6 +191,60 @@ mlp::TrainerOptions trainer_options(const Options& options, TrialContext& contex
     return result;
 }
 
+/// `x`, or the only column that there is.
+const data::Column& inputs_of(const data::Batch& batch) {
+    return batch.columns.size() == 1 ? batch.columns.front() : batch.column("x");
+}
+
+/// The numbers of a column, rounded to float.
+std::vector<float> floats_of(const data::Column& column) {
+    const std::size_t size = data::size_of(column.field.type);
+    std::vector<float> values(column.bytes().size() / size);
+    const auto take = [&](auto type) {
+        const auto from = column.as<const decltype(type)>();
+        std::ranges::transform(from, values.begin(), [](auto value) { return static_cast<float>(value); });
+    };
+    switch (column.field.type) {
+        case data::ElementType::int8:
+            take(std::int8_t());
+            break;
+        case data::ElementType::uint8:
+            take(std::uint8_t());
+            break;
+        case data::ElementType::int16:
+            take(std::int16_t());
+            break;
+        case data::ElementType::uint16:
+            take(std::uint16_t());
+            break;
+        case data::ElementType::int32:
+            take(std::int32_t());
+            break;
+        case data::ElementType::uint32:
+            take(std::uint32_t());
+            break;
+        case data::ElementType::int64:
+            take(std::int64_t());
+            break;
+        case data::ElementType::uint64:
+            take(std::uint64_t());
+            break;
+        case data::ElementType::float16:
+            take(base::Float16());
+            break;
+        case data::ElementType::bfloat16:
+            take(base::BFloat16());
+            break;
+        case data::ElementType::float32:
+            take(float());
+            break;
+        case data::ElementType::float64:
+            take(double());
+            break;
+    }
+    return values;
+}
+
 class Mlp final : public Trainable {
   public:
     void setup(TrialContext& context) override {
@@ -219,6 +276,26 @@ class Mlp final : public Trainable {
 
     void save(study::StateSink& sink) const override { trainer_->save(sink); }
     void load(study::StateSource& source) override { trainer_->load(source); }
+
+    void predict(TrialContext& /*context*/, const data::Batch& batch, study::StateSink& out) override {
+        const data::Column& column = inputs_of(batch);
+        const std::vector<float> inputs = floats_of(column);
+        const std::size_t width = dataset_->outputs;
+        if (inputs.size() != column.count * dataset_->features)
+            throw base::UsageError("a sample of the input '" + column.field.name + "' has " +
+                                   std::to_string(inputs.size() / std::max<std::size_t>(column.count, 1)) +
+                                   " numbers, and the network was trained on " + std::to_string(dataset_->features));
+        std::vector<float> outputs(column.count * width);
+        trainer_->predict(inputs, outputs);
+        out.put<float>("y", outputs, {column.count, width});
+        if (!dataset_->classification) return;
+        std::vector<std::int32_t> classes;
+        for (std::size_t row = 0; row < column.count; ++row) {
+            const auto values = std::span(outputs).subspan(row * width, width);
+            classes.push_back(static_cast<std::int32_t>(std::ranges::max_element(values) - values.begin()));
+        }
+        out.put<std::int32_t>("class", classes, {column.count});
+    }
 
   private:
     std::shared_ptr<const data::Dataset> dataset_;

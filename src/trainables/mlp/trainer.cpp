@@ -56,6 +56,14 @@ double squared_deviation(std::span<const float> targets, std::size_t width) {
     return total;
 }
 
+/// In place: from outputs of the network to probabilities.
+void softmax(std::span<float> row) {
+    const float largest = *std::ranges::max_element(row);
+    float sum = 0.0F;
+    for (float& value : row) sum += value = std::exp(value - largest);
+    for (float& value : row) value /= sum;
+}
+
 std::size_t shard_limit(std::size_t count, int ranks) {
     const auto size = static_cast<std::size_t>(ranks);
     return (count + size - 1) / size;
@@ -68,7 +76,9 @@ Trainer::Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions op
       options_(std::move(options)),
       group_(group),
       tensors_(tensors_of(shape())),
-      place_(places(tensors_)) {
+      place_(places(tensors_)),
+      input_scale_(dataset_->x_scale),
+      output_scale_(dataset_->y_scale) {
     ddp::check_agreement(group_, dataset_digest(*dataset_), "the datasets");
     EngineOptions engine{shape(), options_.optimizer, 0, place_, work_rows(), options_.precision, options_.graphs};
     for (const TensorShape& tensor : tensors_) engine.size += tensor.padded;
@@ -221,6 +231,24 @@ Validation Trainer::validate_targets(data::Range mine) {
     return {.loss = total / values, .rmse = std::sqrt(in_file_units / values), .r2 = 1.0 - total / target_deviation_};
 }
 
+void Trainer::predict(std::span<const float> inputs, std::span<float> outputs) {
+    const std::size_t features = dataset_->features;
+    const std::size_t width = dataset_->outputs;
+    data::Split rows{inputs.size() / features, {inputs.begin(), inputs.end()}, {}, {}};
+    for (std::size_t i = 0; i < rows.x.size(); ++i)
+        rows.x[i] = (rows.x[i] - input_scale_.shift[i % features]) * input_scale_.factor[i % features];
+    for (std::size_t begin = 0; begin < rows.count; begin += engine_->rows()) {
+        const std::size_t count = std::min(engine_->rows(), rows.count - begin);
+        std::ranges::copy(engine_->outputs(rows, begin, count), outputs.subspan(begin * width).begin());
+    }
+    if (dataset_->classification) {
+        for (std::size_t row = 0; row < rows.count; ++row) softmax(outputs.subspan(row * width, width));
+        return;
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        outputs[i] = outputs[i] / output_scale_.factor[i % width] + output_scale_.shift[i % width];
+}
+
 void Trainer::save(study::StateSink& sink) const {
     engine_->settle();
     for (std::size_t i = 0; i < tensors_.size(); ++i)
@@ -254,6 +282,12 @@ void Trainer::load(study::StateSource& source) {
             source.get(name, part(moment.values, i), tensors_[i].shape);
         }
     load_counters(source, saved);
+    const auto load_scale = [&](const std::string& name, data::Scale& scale) {
+        source.get<float>(name + ".shift", scale.shift);
+        source.get<float>(name + ".factor", scale.factor);
+    };
+    load_scale("input", input_scale_);
+    if (!dataset_->classification) load_scale("output", output_scale_);
     reducer_.reset();
     feedback_ = {};
     for (const study::TensorInfo& info : saved)

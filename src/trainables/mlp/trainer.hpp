@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ranktune/data/dataset.hpp"
@@ -61,6 +62,10 @@ class Trainer {
     /// Every rank evaluates its shard. Collective.
     [[nodiscard]] Validation validate();
 
+    /// From inputs in units of the file, [rows, features], to probabilities of the classes, or targets in units of the
+    /// file, [rows, outputs]. Scales as the state that was loaded, whatever the dataset is by now. Not collective.
+    void predict(std::span<const float> inputs, std::span<float> outputs);
+
     /// Parameters, moments of the optimizer, counters and position, with PyTorch's names and layouts, and the scaling
     /// of the inputs. Between epochs only. Not collective.
     void save(study::StateSink& sink) const;
@@ -114,6 +119,8 @@ class Trainer {
     std::vector<std::uint32_t> order_;
     std::uint64_t order_epoch_ = ~std::uint64_t{0};
     data::Position position_;
+    data::Scale input_scale_;       ///< for `predict`
+    data::Scale output_scale_;      ///< likewise; empty for a classification
     double target_deviation_ = 0.0; ///< squared, of the val targets from their mean
     ddp::Timeline* timeline_ = nullptr;
     double phase_begin_ = 0.0;

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verbs/predict.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <numeric>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/study_input.hpp"
+#include "cli/version.hpp"
+#include "ranktune/base/digest.hpp"
+#include "ranktune/base/error.hpp"
+#include "ranktune/data/source.hpp"
+#include "ranktune/results.hpp"
+#include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "report/screens/screens.hpp"
+#include "report/view/load.hpp"
+#include "storage/journal/journal.hpp"
+#include "study/toml_text.hpp"
+#include "trainables/predict/plan.hpp"
+
+namespace ranktune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using trainables::PredictingTrial;
+using trainables::PredictPlan;
+
+constexpr std::string_view predict_header = "# Written by `ranktune predict`: a trial for each range of samples.\n";
+
+std::string whole_path(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+
+/// Fills in `input`, `group`, `field` and `samples` from FILE or FILE:DATASET. Returns the bytes of a sample.
+std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
+    std::error_code error;
+    const std::size_t colon = given.rfind(':');
+    const bool names_set = colon != std::string::npos && !fs::exists(given, error);
+    plan.input = whole_path(names_set ? given.substr(0, colon) : given);
+    if (!fs::is_regular_file(plan.input, error))
+        throw base::UsageError("--input: there is no file '" + plan.input + "'");
+    if (names_set) {
+        const std::string set = given.substr(colon + 1);
+        const std::size_t slash = set.rfind('/');
+        plan.group = slash == std::string::npos ? "" : set.substr(0, slash);
+        plan.field = slash == std::string::npos ? set : set.substr(slash + 1);
+    }
+    try {
+        const auto source = data::Source::open(plan.input, {.group = plan.group});
+        plan.samples = source->samples();
+        if (plan.samples == 0) throw base::UsageError("'" + plan.input + "' has no samples");
+        if (!plan.field.empty()) return source->fields()[source->field(plan.field)].bytes();
+        return source->extent().sample_bytes;
+    } catch (const base::FormatError& wrong) {
+        throw base::UsageError("--input " + given + ": " + wrong.what() +
+                               (names_set ? "" : "; FILE:DATASET names a data set, as in x.h5:val/x"));
+    }
+}
+
+/// A 256th of the input, so that ranks share the work, but 4 to 64 MiB of it: small ranges cost more than they compute,
+/// and a range is what a kill costs. Not above 100,000 ranges.
+std::uint64_t samples_of_range(std::uint64_t samples, std::uint64_t sample_bytes) {
+    constexpr std::uint64_t shares = 256;
+    constexpr std::uint64_t least_bytes = std::uint64_t{4} << 20U;
+    constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20U;
+    constexpr std::uint64_t most_ranges = 100'000;
+    const std::uint64_t size = std::max<std::uint64_t>(sample_bytes, 1);
+    const std::uint64_t bytes = std::clamp(samples / shares * size, least_bytes, most_bytes);
+    return std::max(bytes / size, samples / most_ranges + 1);
+}
+
+PredictingTrial trial_of_study(const tuner::Tuner& tuner, base::TrialId id, const std::string& directory) {
+    const study::StudySpec& spec = tuner.spec();
+    const tuner::Trial& trial = tuner.state().trial(id);
+    const study::CheckpointRef* checkpoint = tuner::best_checkpoint(trial, spec.objective);
+    if (checkpoint == nullptr)
+        throw base::UsageError(fmt::format(
+            "trial #{} has no checkpoint{}", id.value(),
+            study::is_final(trial.phase)
+                ? ": only the best trial keeps one, unless checkpoint.every_trial = true is set before it ends"
+                : " yet; `ranktune status " + directory + "` tells how far it is"));
+    PredictingTrial predicts{.trial = id, .seed = spec.seed_of(id), .checkpoint = *checkpoint};
+    predicts.configuration = tuner::configuration_at(trial, checkpoint->iteration);
+    for (const auto& option : spec.trainable.options.entries()) predicts.configuration.set(option.name, option.value);
+    return predicts;
+}
+
+/// Throws base::UsageError for trials whose models this program cannot ask.
+void refuse_trainable(const study::StudySpec& spec, const std::string& directory) {
+    if (spec.trainable.program)
+        throw base::UsageError("the trials of '" + directory +
+                               "' are programs, which ranktune cannot ask: `ranktune map` runs a program of yours "
+                               "once for each file of samples; `ranktune best " +
+                               directory + "` names the checkpoint");
+    if (!trainables::find_trainable(spec.trainable.name).factory)
+        throw base::UsageError("the trials of '" + directory + "' run the function '" + spec.trainable.name +
+                               "'; to predict, make it a class with predict() (ranktune/trainables/trainable.hpp)");
+}
+
+void find_trials(const PredictArguments& arguments, PredictPlan& plan, std::vector<study::DataFile>& data,
+                 study::ResourceSpec& resources) {
+    const std::string directory = directory_of(arguments.study);
+    const report::LoadedStudy study = report::load_state(storage::posix_file_system(), directory);
+    const study::StudySpec& spec = study.tuner->spec();
+    if (!study.tuner->state().simulation.empty())
+        throw base::UsageError("'" + directory + "' holds a simulated study, which has no weights");
+    refuse_trainable(spec, directory);
+    plan.study = spec.name;
+    plan.directory = absolute_directory(directory);
+    plan.trainable = spec.trainable.name;
+    plan.max_iterations = spec.max_iterations;
+    if (arguments.top > 1 && arguments.trial != "best")
+        throw base::UsageError("--top takes the best trials: ranktune predict " + arguments.study + " best --top " +
+                               std::to_string(arguments.top));
+    const auto ids = arguments.top > 1
+                         ? report::best_trials(*study.tuner, arguments.top)
+                         : std::vector{report::trial_named(study.tuner->state(), arguments.trial, directory)};
+    for (const base::TrialId id : ids) plan.trials.push_back(trial_of_study(*study.tuner, id, directory));
+    data = spec.data;
+    resources = spec.resources;
+}
+
+/// The version that the file of a study which has begun names: that of the program which began it.
+std::string version_in(const std::string& file) {
+    const std::string text = text_of(file, "cannot read the study file");
+    constexpr std::string_view key = "\nversion = \"";
+    const std::size_t begin = text.find(key);
+    if (begin == std::string::npos) return version();
+    const std::size_t value = begin + key.size();
+    return text.substr(value, text.find('"', value) - value);
+}
+
+std::string predict_study(const PredictArguments& arguments, const std::string& name, const std::string& begun_by) {
+    PredictPlan plan;
+    std::vector<study::DataFile> data;
+    study::ResourceSpec resources;
+    find_trials(arguments, plan, data, resources);
+    const std::uint64_t sample_bytes = find_samples(arguments.input, plan);
+    plan.input_content = storage::content_text(storage::posix_file_system(), plan.input);
+    plan.output = whole_path(arguments.run.directory);
+    constexpr std::uint64_t page = trainables::samples_of_page;
+    const std::uint64_t range = arguments.range > 0 ? arguments.range : samples_of_range(plan.samples, sample_bytes);
+    plan.range = (range + page - 1) / page * page;
+    plan.batch = arguments.batch;
+    plan.combine = arguments.combine;
+    plan.version = begun_by;
+    std::string text =
+        fmt::format("{}[study]\nname = {}\nmetric = \"samples\"\nmode = \"max\"\nmax_iterations = 1\n\n{}",
+                    predict_header, study::text_of(fs::path(name).filename().string()), text_of(plan));
+    if (!data.empty()) text += "\n[data]\n";
+    for (const study::DataFile& each : data) text += each.name + " = " + study::text_of(each) + "\n";
+    text += fmt::format("\n[resources]\ncpus_per_rank = {}\n", resources.cpus_per_rank);
+    if (resources.gpus == study::GpuUse::one_per_rank) text += "gpus = 1\n";
+    text += fmt::format(
+        "\n[space]\n{} = \"randint(0, {})\"\n\n[searcher]\ntype = \"grid\"\n\n[scheduler]\n"
+        "type = \"fifo\"\n\n[failure]\ntolerate = 0.0\n",
+        trainables::range_parameter, (plan.samples + plan.range - 1) / plan.range);
+    return text;
+}
+
+/// An output without its study is that of somebody else; a study without its output has lost what it says is done.
+void refuse_other_output(const std::string& output, const std::string& name, bool begun) {
+    auto& files = storage::posix_file_system();
+    if (!begun && files.exists(output))
+        throw base::UsageError("'" + output +
+                               "' exists and is no output of this prediction; give another file with "
+                               "-o, or replace it with --fresh");
+    if (!begun || files.exists(output)) return;
+    const auto study = report::load_state(files, name);
+    const auto& state = study.tuner->state();
+    if (state.in(study::TrialPhase::finished) > 0)
+        throw base::UsageError(
+            fmt::format("'{}' is gone, and '{}' says that {} ranges of it are predicted; bring it "
+                        "back, or begin again with --fresh",
+                        output, name, state.in(study::TrialPhase::finished)));
+}
+
+/// Of rows [begin, end) as they lie in the output.
+std::uint64_t digest_in(const data::Source& output, std::uint64_t begin, std::uint64_t end) {
+    std::vector<std::uint64_t> rows(end - begin);
+    std::iota(rows.begin(), rows.end(), begin);
+    base::Digest of_y;
+    base::Digest of_classes;
+    for (std::size_t i = 0; i < output.fields().size(); ++i) {
+        const data::Field& field = output.fields()[i];
+        std::vector<std::byte> bytes(rows.size() * field.bytes());
+        output.gather(i, rows, bytes);
+        (field.name == "y" ? of_y : of_classes).add(bytes);
+    }
+    return trainables::digest_of_range(of_y, of_classes);
+}
+
+int verify(const std::string& name) {
+    const auto loaded = report::load_state(storage::posix_file_system(), name);
+    const PredictPlan plan = trainables::predict_plan_of(loaded.tuner->spec().trainable.options);
+    const auto output = data::Source::open(plan.output);
+    const Study study = Study::open(name);
+    std::uint64_t ranges = 0;
+    std::uint64_t wrong = 0;
+    for (const Study::Trial& trial : study.trials()) {
+        if (trial.phase != study::TrialPhase::finished) continue;
+        const auto half = [&](const char* metric) {
+            return static_cast<std::uint64_t>(study.curve(trial.id, metric).back().value);
+        };
+        const auto range = static_cast<std::uint64_t>(trial.configuration.at(trainables::range_parameter).as_int());
+        const std::uint64_t begin = range * plan.range;
+        const std::uint64_t end = std::min(begin + plan.range, plan.samples);
+        ++ranges;
+        if (digest_in(*output, begin, end) == (half("digest_high") << 32U | half("digest_low"))) continue;
+        ++wrong;
+        std::cout << fmt::format("samples {} to {} are not what was predicted\n", begin, end - 1);
+    }
+    std::cout << fmt::format("{} ranges compared, {} differ{}\n", ranges, wrong,
+                             wrong > 0 ? ": begin again with --fresh" : "");
+    return wrong > 0 ? 1 : 0;
+}
+
+} // namespace
+
+int predict(const PredictArguments& arguments, const Invocation& invocation) {
+    const std::string& output = arguments.run.directory;
+    const std::string name = output + ".predict";
+    const std::string file = name + ".toml";
+    if (const std::string last = fs::path(name).filename().string();
+        !study::is_study_name(last) || output.ends_with('/'))
+        throw base::UsageError("-o " + output + ": '" + last +
+                               "' cannot name a study: letters, digits, '_', '-' and '.'");
+    if (const std::string ending = fs::path(output).extension().string(); ending != ".h5" && ending != ".hdf5")
+        throw base::UsageError("-o " + output + ": the output is an HDF5 file; call it " + output + ".h5");
+    if (arguments.verify) return verify(name);
+    const auto prepare = [=](bool begins) {
+        auto& files = storage::posix_file_system();
+        const bool fresh = arguments.run.fresh;
+        const bool begun = !fresh && storage::has_journal(files, name);
+        if (!fresh) refuse_other_output(output, name, begun);
+        const std::string begun_by = begun && files.exists(file) ? version_in(file) : version();
+        write_made_study(file, predict_study(arguments, name, begun_by), predict_header, begun,
+                         "that is another prediction; give it another output (-o FILE), or begin again with --fresh");
+        if (fresh && begins) files.remove(output);
+    };
+    if (arguments.write) {
+        prepare(true);
+        std::cout << fmt::format(
+            "wrote {}. To run it: ranktune run {} -o {}, or ranktune submit {} -o {} --time "
+            "1:00:00\n",
+            file, file, name, file, name);
+        return 0;
+    }
+    RunArguments run_arguments = arguments.run;
+    run_arguments.study = file;
+    run_arguments.directory = name;
+    run_arguments.prepare = prepare;
+    return run(run_arguments, invocation);
+}
+
+std::string predicted_words(const tuner::Tuner& tuner) {
+    if (tuner.spec().trainable.name != trainables::predict_name) return {};
+    const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
+    const auto& state = tuner.state();
+    std::uint64_t done = 0;
+    for (const tuner::Trial& trial : state.trials)
+        if (trial.phase == study::TrialPhase::finished) done += static_cast<std::uint64_t>(trial.best);
+    const double seconds = base::to_seconds(state.now.time_since_epoch());
+    return fmt::format("{} of {} samples in {:.1f} s, {:.0f} a second: {}", done, plan.samples, seconds,
+                       static_cast<double>(done) / std::max(seconds, 1e-9), plan.output);
+}
+
+} // namespace ranktune::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// predict: what trained models say of many samples, as the study of ranges that it stands for.
+
+#include <cstdint>
+#include <string>
+
+#include "cli/verbs/verbs.hpp"
+#include "tuner/tuner.hpp"
+
+namespace ranktune::cli {
+
+struct PredictArguments {
+    std::string study;            ///< file or directory, as typed
+    std::string trial;            ///< digits, or "best"
+    std::uint32_t top = 1;        ///< with "best": so many of the best predict together
+    std::string combine = "mean"; ///< see trainables::Combine
+    std::string input;            ///< `x.h5`, `x.h5:images`, `x.h5:val/x`
+    std::uint64_t range = 0;      ///< samples of a range; 0: by their number and size
+    std::uint64_t batch = 256;    ///< samples that a model gets at once
+    bool verify = false;          ///< predict nothing; compare the output with the digests of its ranges
+    bool write = false;           ///< only the study file
+    RunArguments run;             ///< `directory` is the output file; `overrides`, `local`, ... as for `run`
+};
+
+/// Writes the study file `<output>.predict.toml`, unless it says so already, and runs it in `<output>.predict`.
+/// Verifying returns 1 for an output that differs.
+int predict(const PredictArguments& arguments, const Invocation& invocation);
+
+/// Of a study of predictions: how many samples are predicted, how fast, and where the predictions are. Empty for
+/// others.
+[[nodiscard]] std::string predicted_words(const tuner::Tuner& tuner);
+
+} // namespace ranktune::cli

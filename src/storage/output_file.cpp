@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/output_file.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "ranktune/base/error.hpp"
+#include "storage/hdf5/shell.hpp"
+#include "storage/hdf5/thread.hpp"
+
+namespace ranktune::storage {
+namespace {
+
+hdf5::Shell shell_of(const OutputForm& form) {
+    return hdf5_call([&] {
+        const hdf5::QuietErrors quiet;
+        hdf5::ShellBuilder builder(1); // each data set begins at a page: writers on several nodes share none
+        for (const auto& [name, value] : form.attributes) hdf5::put_attribute(builder.file(), name.c_str(), value);
+        for (const OutputForm::Column& column : form.columns) {
+            std::vector<std::uint64_t> shape{form.rows};
+            shape.insert(shape.end(), column.row.begin(), column.row.end());
+            static_cast<void>(
+                builder.add_bulk(builder.file(), column.name, hdf5::stored_type(column.type).get(), shape));
+        }
+        return builder.finish();
+    });
+}
+
+/// Whoever comes second takes the file of the first.
+void make(FileSystem& files, const std::string& path, const std::string& aside, const hdf5::Shell& shell) {
+    {
+        const auto file = files.open(aside, FileSystem::Open::create_new);
+        file->write_at(0, shell.metadata);
+        file->truncate(shell.size);
+        file->sync();
+    }
+    static_cast<void>(files.link(aside, path));
+    files.remove(aside);
+}
+
+void refuse_other_form(File& file, const std::string& path, const hdf5::Shell& shell) {
+    std::vector<std::byte> found(shell.metadata.size());
+    const bool same = file.size() == shell.size && file.read_at(0, found) == found.size() &&
+                      std::ranges::equal(found, shell.metadata);
+    if (!same) throw base::FormatError("'" + path + "' exists and is another file than this output: move it away");
+}
+
+} // namespace
+
+std::uint64_t OutputForm::Column::row_bytes() const {
+    std::uint64_t bytes = base::size_of(type);
+    for (const std::uint64_t extent : row) bytes *= extent;
+    return bytes;
+}
+
+OutputFile::OutputFile(FileSystem& files, const std::string& path, const std::string& aside, const OutputForm& form) {
+    const hdf5::Shell shell = shell_of(form);
+    files.remove(aside); // left by a process that was killed
+    if (!files.exists(path)) make(files, path, aside, shell);
+    // The name may be that of another process, which has not come to this yet.
+    files.sync_directory(std::filesystem::absolute(path).parent_path().string());
+    file_ = files.open(path, FileSystem::Open::read_write);
+    refuse_other_form(*file_, path, shell);
+    static_cast<void>(file_->reserve(shell.size));
+    for (std::size_t i = 0; i < form.columns.size(); ++i)
+        places_.push_back({shell.offsets[i], form.columns[i].row_bytes()});
+}
+
+void OutputFile::write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows) {
+    const Place& place = places_.at(column);
+    file_->write_at(place.offset + first_row * place.row_bytes, rows);
+}
+
+} // namespace ranktune::storage

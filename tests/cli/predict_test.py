@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What trained models say of many samples, in one HDF5 file: predict_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import unittest
+
+import h5py
+import numpy as np
+
+from cli_test import PROGRAM, SOURCES, Case, environment, sys
+from kills import Kills
+
+STUDY = """[study]
+name = "digits"
+metric = "val_accuracy"
+mode = "max"
+num_trials = 3
+max_iterations = 2
+seed = 1
+[trainable]
+builtin = "mlp"
+data = "digits.h5"
+hidden = [16]
+[space]
+lr = "loguniform(0.05, 0.2)"
+[checkpoint]
+every_trial = true
+"""
+
+
+def tensors_of(path):
+    """The tensors of a .safetensors file."""
+    raw = path.read_bytes()
+    size = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + size])
+    header.pop("__metadata__", None)
+    data = raw[8 + size:]
+    return {name: np.frombuffer(data[slice(*entry["data_offsets"])], np.float32).reshape(entry["shape"])
+            for name, entry in header.items() if entry["dtype"] == "F32"}
+
+
+class Predicting(Kills, Case):
+    @classmethod
+    def setUpClass(cls):
+        """One study for all tests: they copy its directory."""
+        cls.trained = Case()
+        cls.trained.setUp()
+        shutil.copy(SOURCES / "jobs/digits/digits.h5", cls.trained.cwd)
+        cls.trained.write("digits.toml", STUDY)
+        cls.trained.ranktune("run", "digits.toml", "--local", "2")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.trained.doCleanups()
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(self.trained.cwd, self.cwd, dirs_exist_ok=True)
+
+    def predict(self, trial, *arguments, output="y.h5", **options):
+        return self.ranktune("predict", "digits", str(trial), "-o", output, "--local", "2", *arguments, **options)
+
+    def read(self, name="y.h5"):
+        with h5py.File(self.cwd / name) as file:
+            return {key: file[key][:] for key in file}, dict(file.attrs)
+
+    def many(self, samples):
+        """A file of random images."""
+        np.save(self.cwd / "many.npy", np.random.default_rng(1).integers(0, 17, (samples, 64), np.uint8))
+
+    def best(self, study):
+        exported = self.exported(study)
+        return exported["trials"][exported["study"]["best_trial"]]
+
+    def begin(self, *arguments):
+        return subprocess.Popen([PROGRAM, "predict", "digits", "best", "--local", "2", *arguments], cwd=self.cwd, env=environment(),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def test_a_classifier_against_numpy_and_its_own_validation(self):
+        out, _ = self.predict("best", "--input", "digits.h5:val/x")
+        self.assertRegex(" ".join(out.split()), r"output 359 of 359 samples in [\d.]+ s, \d+ a second: \S*y\.h5")
+        data, attributes = self.read()
+        with h5py.File(self.cwd / "digits.h5") as file:
+            x, y = file["val/x"][:].astype(np.float32), file["val/y"][:]
+        best = self.best("digits")
+        self.ranktune("checkpoint", "digits", "best", "--all", "-o", "w.safetensors")
+        w = tensors_of(self.cwd / "w.safetensors")
+        z = (x - w["input.shift"]) * w["input.factor"]
+        z = np.maximum(z @ w["layers.0.weight"].T + w["layers.0.bias"], 0) @ w["layers.1.weight"].T + w["layers.1.bias"]
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        np.testing.assert_allclose(data["y"], p / p.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-6)
+        self.assertEqual(data["y"].dtype, np.float32)
+        np.testing.assert_array_equal(data["class"], data["y"].argmax(axis=1))
+        self.assertAlmostEqual(float((data["class"] == y).mean()), best["best"]["value"], places=12)
+        self.assertEqual((attributes["study"], attributes["trial"]), ("digits", str(best["id"])))
+        self.assertRegex(attributes["checkpoint_digest"], "^[0-9a-f]{16}$")
+        self.assertRegex(attributes["input_content"], r"^\d+ bytes, XXH64 [0-9a-f]{16}$")
+
+    def test_ensembles_against_numpy(self):
+        alone = {}
+        for trial in range(3):
+            self.predict(trial, "--input", "digits.h5:val/x", output=f"{trial}.h5")
+            alone[trial] = self.read(f"{trial}.h5")[0]
+        said = {}
+        for how in ("mean", "vote", "all"):
+            self.predict("best", "--top", "3", "--combine", how, "--input", "digits.h5:val/x", output=f"{how}.h5")
+            said[how], attributes = self.read(f"{how}.h5")
+        order = [int(trial) for trial in attributes["trial"].split()]
+        self.assertEqual(sorted(order), [0, 1, 2])
+        members = np.stack([alone[trial]["y"] for trial in order])
+        classes = np.stack([alone[trial]["class"] for trial in order])
+        mean = members.astype(np.float64).sum(axis=0) / 3
+        np.testing.assert_array_equal(said["mean"]["y"], mean.astype(np.float32))
+        np.testing.assert_array_equal(said["mean"]["class"], mean.argmax(axis=1))
+        votes = np.stack([(classes == each).sum(axis=0) for each in range(10)], axis=1)
+        np.testing.assert_array_equal(said["vote"]["class"], votes.argmax(axis=1))
+        np.testing.assert_array_equal(said["vote"]["y"], (votes / 3).astype(np.float32))
+        np.testing.assert_array_equal(said["all"]["y"], members.transpose(1, 0, 2))
+        np.testing.assert_array_equal(said["all"]["class"], classes.T)
+
+    def test_targets_in_units_of_the_file(self):
+        shutil.copy(SOURCES / "jobs/diabetes/diabetes.h5", self.cwd)
+        self.write("diabetes.toml", STUDY.replace("digits", "diabetes").replace("val_accuracy", "val_rmse").replace('"max"', '"min"'))
+        self.ranktune("run", "diabetes.toml", "--local", "2")
+        self.ranktune("predict", "diabetes", "best", "--input", "diabetes.h5:val/x", "-o", "y.h5", "--local", "1")
+        data, _ = self.read()
+        self.assertEqual(list(data), ["y"])
+        with h5py.File(self.cwd / "diabetes.h5") as file:
+            y = file["val/y"][:].reshape(data["y"].shape)
+        self.assertAlmostEqual(float(np.sqrt(((data["y"] - y) ** 2).mean())), self.best("diabetes")["best"]["value"], places=3)
+
+    def test_after_kill_9_the_same_line_goes_on_and_the_file_is_the_same(self):
+        samples, per_range = 200_000, 1024
+        self.many(samples)
+        line = ["--input", "many.npy", "--range", str(per_range), "--batch", "64"]
+        self.predict("best", *line, output="undisturbed.h5")
+        for ranges in (20, 90):
+            process = self.begin(*line, "-o", "y.h5")
+
+            def predicted():
+                """Of what lies in the file, rows that are predicted: probabilities are not all zero."""
+                if not (self.cwd / "y.h5").exists():
+                    return 0
+                with h5py.File(self.cwd / "y.h5") as file:
+                    return int(file["y"][::per_range].any(axis=1).sum())
+            self.wait_until(lambda: process.poll() is not None or predicted() >= ranges, f"{ranges} ranges")
+            self.kill_all()
+            process.wait()
+            predicted()  # readable after the kill
+        self.predict("best", *line)
+        self.assertEqual((self.cwd / "y.h5").read_bytes(), (self.cwd / "undisturbed.h5").read_bytes())
+        attempts = [len(trial["attempts"]) for trial in self.exported("y.h5.predict")["trials"]]
+        self.assertEqual(len(attempts), -(-samples // per_range))
+        # Again went only what had no record when ranks were killed.
+        self.assertLess(sum(attempts) - len(attempts), 20)
+
+    def test_the_same_line_after_the_end_changes_nothing(self):
+        self.predict("best", "--input", "digits.h5:val/x")
+        made = (self.cwd / "y.h5").stat()
+        out, _ = self.predict("best", "--input", "digits.h5:val/x")
+        self.assertIn("359 of 359 samples", " ".join(out.split()))
+        self.assertEqual((self.cwd / "y.h5").stat(), made)
+
+    def test_damage_is_found_by_the_digests_of_ranges(self):
+        self.many(3000)
+        line = ["--input", "many.npy", "--range", "1024"]
+        self.predict("best", *line)
+        self.assertIn("3 ranges compared, 0 differ", self.predict("best", *line, "--verify")[0])
+        with h5py.File(self.cwd / "y.h5", "r+") as file:
+            file["class"][1500] = 11
+        out, _ = self.predict("best", *line, "--verify", code=1)
+        self.assertIn("samples 1024 to 2047 are not what was predicted", out)
+        self.assertIn("3 ranges compared, 1 differ", out)
+
+    def test_another_prediction_needs_another_output(self):
+        self.predict(0, "--input", "digits.h5:val/x")
+        before = (self.cwd / "y.h5").read_bytes()
+        self.assertRegex(self.predict(1, "--input", "digits.h5:val/x", code=2)[1], "(?s)says something else in.* line .*`trial = 0`, which.* would be `trial = 1`")
+        self.assertIn("--fresh", self.predict(0, "--input", "digits.h5:train/x", code=2)[1])
+        with h5py.File(self.cwd / "digits.h5", "r+") as file:
+            file["val/x"][0, 0] += 1
+        self.assertIn("input_content", self.predict(0, "--input", "digits.h5:val/x", code=2)[1])
+        self.assertEqual((self.cwd / "y.h5").read_bytes(), before)
+        self.predict(1, "--input", "digits.h5:val/x", "--fresh")
+        self.assertEqual(self.read()[1]["trial"], "1")
+        os.rename(self.cwd / "y.h5", self.cwd / "elsewhere.h5")
+        self.assertRegex(" ".join(self.predict(1, "--input", "digits.h5:val/x", code=2)[1].split()), "'y.h5' is gone, and 'y.h5.predict' says that 1 ranges")
+        (self.cwd / "other.h5").write_text("mine")
+        self.assertIn("exists and is no output of this prediction", " ".join(self.predict(1, "--input", "digits.h5:val/x", output="other.h5", code=2)[1].split()))
+        self.assertEqual((self.cwd / "other.h5").read_text(), "mine")
+
+    def test_what_cannot_be_predicted_is_said(self):
+        def message(*arguments, trial="best", code=2, **options):
+            return " ".join("".join(self.predict(trial, *arguments, code=code, **options)).split())
+        self.assertIn("there is no file", message("--input", "none.h5"))
+        self.assertIn("the output is an HDF5 file", message("--input", "digits.h5:val/x", output="y.npy"))
+        self.assertIn("FILE:DATASET names a data set", message("--input", "digits.h5"))
+        self.assertIn("has no field 'z'", message("--input", "digits.h5:val/z"))
+        self.assertIn("no trial", message("--input", "digits.h5:val/x", trial=9))
+        self.assertIn("--top takes the best trials", message("--input", "digits.h5:val/x", "--top", "2", trial=1))
+        self.assertIn("best 4: 3 of the study have a result", message("--input", "digits.h5:val/x", "--top", "4"))
+        self.assertFalse((self.cwd / "y.h5.predict").exists())
+        np.save(self.cwd / "narrow.npy", np.zeros((10, 3), np.float32))
+        self.assertIn("has 3 numbers, and the network was trained on 64", message("--input", "narrow.npy", code=4))
+        self.assertFalse((self.cwd / "y.h5").exists())
+        self.write("curve.toml", STUDY[:STUDY.index("[trainable]")].replace("val_accuracy", "score").replace("digits", "curve")
+                   + '[trainable]\nbuiltin = "curve"\n[space]\nlr = "uniform(0.1, 1)"\n')
+        self.ranktune("run", "curve.toml", "--local", "1")
+        out, _ = self.ranktune("predict", "curve", "best", "--input", "narrow.npy", "-o", "curve.h5", "--local", "1", code=4)
+        self.assertIn("trained by 'curve': it cannot predict", " ".join(out.split()))
+        no_other = STUDY.replace("every_trial = true", "").replace("digits\"\nmetric", "few\"\nmetric")
+        self.write("few.toml", no_other)
+        self.ranktune("run", "few.toml", "--local", "2")
+        others = {0, 1, 2} - {self.best("few")["id"]}
+        _, err = self.ranktune("predict", "few", str(others.pop()), "--input", "digits.h5:val/x", "-o", "few.h5", code=2)
+        self.assertIn("checkpoint.every_trial = true", err)
+
+    def test_a_full_disk_shows_before_anything_is_predicted(self):
+        disk = self.cwd / "disk"
+        disk.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "ranktune-test", disk]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+            self.skipTest("mounting a small disk needs root")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        self.many(300_000)  # their predictions take 13 MB
+        line = ["--input", "many.npy", "--range", "1024"]
+        out, err = self.predict("best", *line, output="disk/y.h5", code=75)
+        self.assertIn("No space left on device", " ".join((out + err).split()))
+        self.assertNotIn("finished", [trial["state"] for trial in self.exported("disk/y.h5.predict")["trials"]])
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        self.predict("best", *line, output="disk/y.h5")
+        self.predict("best", *line, output="undisturbed.h5")
+        self.assertEqual((disk / "y.h5").read_bytes(), (self.cwd / "undisturbed.h5").read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What models predict, what ensembles make of it, and how a study file names it.
+
+#include <limits>
+
+#include "ranktune/base/error.hpp"
+#include "ranktune/trainables/trainable.hpp"
+#include "support/catch.hpp"
+#include "support/known.hpp"
+#include "trainables/predict/plan.hpp"
+#include "trainables/predict/prediction.hpp"
+
+namespace predict_test {
+
+using namespace ranktune;
+using namespace ranktune::trainables;
+
+namespace {
+
+study::MemoryState put_of(const std::vector<float>& y, std::vector<std::uint64_t> shape,
+                          const std::vector<std::int32_t>& classes = {}) {
+    study::MemoryState put;
+    put.put<float>("y", y, std::move(shape));
+    if (!classes.empty()) put.put<std::int32_t>("class", classes);
+    return put;
+}
+
+/// A classifier's, of two samples and three classes.
+Prediction classifier(const std::vector<float>& y, const std::vector<std::int32_t>& classes) {
+    return prediction_of(put_of(y, {2, 3}, classes), 2, 2, 0);
+}
+
+std::string refusal(const study::MemoryState& put, std::size_t samples = 2) {
+    try {
+        static_cast<void>(prediction_of(put, samples, samples, 100));
+    } catch (const base::Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+using Doubles = std::vector<double>;
+using Classes = std::vector<std::int32_t>;
+
+} // namespace
+
+TEST_CASE("an ensemble is the mean of its members, their vote, or all of them", "[trainables]") {
+    const std::vector<Prediction> members{classifier({0.5F, 0.25F, 0.25F, 0.0F, 0.25F, 0.75F}, {0, 2}),
+                                          classifier({0.25F, 0.5F, 0.25F, 0.5F, 0.0F, 0.5F}, {1, 0})};
+    const Prediction mean = combined(members, Combine::mean);
+    CHECK(mean.y == Doubles{0.375, 0.375, 0.25, 0.25, 0.125, 0.625});
+    CHECK(mean.classes == Classes{0, 2}); // of a tie, the lower one
+    const Prediction vote = combined(members, Combine::vote);
+    CHECK(vote.y == Doubles{0.5, 0.5, 0.0, 0.5, 0.0, 0.5});
+    CHECK(vote.classes == Classes{0, 0});
+    const Prediction all = combined(members, Combine::all);
+    CHECK(all.row == std::vector<std::uint64_t>{2, 3});
+    CHECK(all.y == Doubles{0.5, 0.25, 0.25, 0.25, 0.5, 0.25, 0.0, 0.25, 0.75, 0.5, 0.0, 0.5});
+    CHECK(all.class_row == std::vector<std::uint64_t>{2});
+    CHECK(all.classes == Classes{0, 1, 2, 0});
+}
+
+TEST_CASE("a model alone says exactly what it put, but for samples that nobody wants", "[trainables]") {
+    const auto put = put_of({0.1F, 0.2F, 0.3F}, {3, 1});
+    const Prediction two = prediction_of(put, 3, 2, 0);
+    CHECK(combined(std::span(&two, 1), Combine::mean).y == Doubles{0.1F, 0.2F});
+    study::MemoryState wide;
+    const std::vector<double> y{1.0 / 3.0};
+    wide.put<double>("y", y);
+    const Prediction number = prediction_of(wide, 1, 1, 0);
+    CHECK(number.form() == "float64 []");
+    CHECK(combined(std::span(&number, 1), Combine::mean).y == y);
+}
+
+TEST_CASE("predictions that are not as the interface wants them are refused", "[trainables]") {
+    CHECK(refusal({}) == "predict() puts no tensor `y`");
+    CHECK(refusal(put_of({1.0F}, {1})).starts_with("predict() got 2 samples and puts `y` with 1 rows"));
+    study::MemoryState integers;
+    integers.put<std::int32_t>("y", std::vector<std::int32_t>{1, 2});
+    CHECK(refusal(integers).starts_with("predict() puts `y` as int32"));
+    CHECK(refusal(put_of({1.0F, std::numeric_limits<float>::quiet_NaN()}, {2})) ==
+          "the prediction for sample 101 is NaN");
+    CHECK(refusal(put_of({std::numeric_limits<float>::infinity(), 0.0F}, {2})) ==
+          "the prediction for sample 100 is infinite");
+    CHECK(refusal(put_of({1.0F, 1.0F}, {2, 1}, {0, 1})).starts_with("predict() puts the class 1, and `y` has 1"));
+    CHECK(refusal(put_of({1.0F, 1.0F}, {2}, {0, 0})).starts_with("predict() puts `class`: it needs to be"));
+    const std::vector<Prediction> numbers(2, prediction_of(put_of({1.0F}, {1}), 1, 1, 0));
+    CHECK_THROWS_AS(combined(numbers, Combine::vote), base::UsageError);
+    const std::vector<Prediction> mixed{numbers[0], classifier({1, 0, 0, 1, 0, 0}, {0, 0})};
+    CHECK_THROWS_AS(combined(mixed, Combine::mean), base::UsageError);
+}
+
+TEST_CASE("a plan is read as it was written", "[trainables]") {
+    PredictPlan plan{.input = "/in/x.h5",
+                     .input_content = "12 bytes, XXH64 0123456789abcdef",
+                     .group = "val",
+                     .field = "x",
+                     .output = "/out/y.h5",
+                     .samples = 5000,
+                     .range = 1024,
+                     .batch = 32,
+                     .combine = "vote",
+                     .version = "1.2.3",
+                     .study = "digits",
+                     .directory = "/studies/digits",
+                     .trainable = "mlp",
+                     .max_iterations = 9,
+                     .trials = {}};
+    for (const std::uint32_t trial : {17U, 4U}) {
+        PredictingTrial one{
+            .trial = base::TrialId(trial), .seed = trial + 1, .checkpoint = {3, "checkpoints/17/3-1.1.h5", 0, ~trial}};
+        one.configuration.set("lr", 0.1);
+        one.configuration.set("optimizer.name", "adam \"w\"");
+        one.configuration.set("hidden", space::Value::List{32, 16});
+        one.configuration.set("dropout", space::Value::none());
+        plan.trials.push_back(one);
+    }
+    plan.trials[1].checkpoint.shards = {1, 0xFEDCBA9876543210};
+    const std::string text = "[study]\nname = \"p\"\nmetric = \"samples\"\nmode = \"max\"\nmax_iterations = 1\n" +
+                             text_of(plan) + "[space]\nrange = \"randint(0, 5)\"\n[searcher]\ntype = \"grid\"\n";
+    const study::StudySpec spec = study::parse_study(text, "/study.toml", {}, testing::known(known_trainables()));
+    const PredictPlan read = predict_plan_of(spec.trainable.options);
+    CHECK(text_of(read) == text_of(plan));
+    REQUIRE(read.trials.size() == 2);
+    CHECK(read.trials[0].checkpoint == plan.trials[0].checkpoint);
+    CHECK(read.trials[1].checkpoint == plan.trials[1].checkpoint);
+    CHECK(read.trials[0].configuration.at("lr").as_double() == 0.1);
+    CHECK(read.trials[0].configuration.at("hidden") == space::Value(space::Value::List{32, 16}));
+    CHECK(read.trials[0].configuration.find("dropout") == nullptr);
+    space::Configuration broken = spec.trainable.options;
+    broken.set("samples", 0);
+    CHECK_THROWS_WITH(predict_plan_of(broken),
+                      "trainable.samples needs to be 1 at least: `ranktune predict` writes it");
+}
+
+} // namespace predict_test
