@@ -38,7 +38,7 @@ void take_figures(const nlohmann::json& status, report::Live& live) {
         live.checkpoint_error = status.value("checkpoint_error", std::string());
         live.fallbacks = status.value("checkpoint_fallbacks", std::uint64_t{0});
         if (const auto data = status.find("data"); data != status.end())
-            live.copies = {data->value("copies", std::uint32_t{0}), data->value("bytes", std::uint64_t{0}),
+            live.copies = {data->value("nodes", std::uint32_t{0}), data->value("bytes", std::uint64_t{0}),
                            data->value("copied", std::uint64_t{0}), data->value("read", std::uint64_t{0})};
     } catch (const nlohmann::json::exception&) { // from another version
     }

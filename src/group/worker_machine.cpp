@@ -68,7 +68,6 @@ void WorkerMachine::on_rank_ended(base::Rank rank) {
 void WorkerMachine::on_tick(StudyTime now) {
     if (end_) return;
     if (current_ && current_->stage == Stage::queued && !leave_) become_ready(*current_);
-    if (end_) return;
     poll_runner(now);
     if (end_) return;
     heartbeat(now);
@@ -122,19 +121,12 @@ void WorkerMachine::stop_user_code(StudyTime now) {
     if (!grace_until_) grace_until_ = now + welcome_->abort_grace;
 }
 
-/// If it will never be, ends the worker.
-bool WorkerMachine::prepared() {
-    try {
-        return runner_->prepared();
-    } catch (const base::Error& error) {
-        give_up(error.what(), false);
-        return false;
-    }
-}
-
 /// Or stays queued, until this rank is prepared.
 void WorkerMachine::become_ready(Part& part) {
-    if (!prepared()) return;
+    if (!runner_->prepared()) {
+        prepares_ = true;
+        return;
+    }
     part.stage = Stage::ready;
     if (!part.leads()) return send(part.leader(), wire::Ready{part.key});
     part.members.front().ready = true;
@@ -184,6 +176,17 @@ std::optional<StudyTime> WorkerMachine::closes_at() const {
     if (current_->stage != Stage::running && current_->stage != Stage::over)
         return std::nullopt; // the head gives it up
     return *current_->lost + graces_of_lost * welcome_->abort_grace;
+}
+
+/// Nobody trains yet, as some members are not prepared, which may take long. These wait for what comes next.
+void WorkerMachine::end_unprepared(Part& part, const study::Verdict& verdict) {
+    part.stage = Stage::over;
+    part.ended = last_tick_;
+    for (Part::Member& member : part.members) {
+        member.over = true;
+        member.outcome = verdict.verb == study::Verb::pause ? AttemptOutcome::paused : AttemptOutcome::stopped;
+    }
+    close_if_all_over(part);
 }
 
 /// The head gives their ranks another attempt. They end then, if user code still does not return.
@@ -299,6 +302,8 @@ void WorkerMachine::on(const study::Interrupt& m, StudyTime) {
     if (part == nullptr || !part->leads() || part->stage == Stage::over) return count_stale();
     if (part->stage == Stage::running)
         runner_->interrupt(m.verdict);
+    else if (prepares_ && current_ && part == &*current_)
+        end_unprepared(*part, m.verdict);
     else
         part->interrupt = m.verdict;
 }

@@ -106,7 +106,7 @@ class WorkerMachine {
     // the life of a part
     void stop_user_code(base::StudyTime now);
     void become_ready(Part& part);
-    [[nodiscard]] bool prepared();
+    void end_unprepared(Part& part, const study::Verdict& verdict);
     void go_if_ready(Part& part);
     void run(Part& part);
     void over_here(Part& part, study::AttemptOutcome outcome, const study::Failure& failure, base::StudyTime now);
@@ -176,6 +176,7 @@ class WorkerMachine {
     base::StudyTime last_tick_;
     base::StudyTime next_heartbeat_;
     std::optional<base::StudyTime> grace_until_; ///< user code was told to return by then
+    bool prepares_ = false;                      ///< what trials need came, or comes, after the first of them
     std::uint64_t stale_ = 0;
     study::Bytes buffer_;
     wire::Message message_;

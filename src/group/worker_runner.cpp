@@ -56,7 +56,8 @@ class WorkerRunner final : public trial::Runner {
 
     [[nodiscard]] bool prepared() override {
         if (!stager_) return true;
-        if (!stager_->figures().over) return false;
+        const staging::Figures figures = stager_->figures();
+        if (!figures.over || !figures.problem.empty()) return false;
         spec_.data = stager_->files();
         stager_.reset();
         return true;

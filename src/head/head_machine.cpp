@@ -2,6 +2,7 @@
 #include "head/head_machine.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "head/background/preparer.hpp"
@@ -133,10 +134,12 @@ HeadFigures HeadMachine::figures(StudyTime at) const {
     figures.checkpoints_missed = missed_;
     figures.checkpoint_error = missed_why_;
     figures.fallbacks = fallbacks_;
+    std::set<std::string> hosts;
     for (const Worker& worker : workers_) {
         const wire::Staging& staging = worker.staging;
         if (!worker.alive || staging.bytes == 0) continue;
-        ++figures.copies.copies;
+        hosts.insert(worker.info.host);
+        figures.copies.nodes = static_cast<std::uint32_t>(hosts.size());
         figures.copies.bytes += staging.bytes;
         figures.copies.copied += staging.copied;
         figures.copies.read += staging.read;
@@ -273,8 +276,11 @@ void HeadMachine::on(Rank from, study::ReportArrived& m) {
     table_.training(from, wire::key_of(m), now_);
     take_note(from, wire::key_of(m));
     const auto waited = std::ranges::find(m.metrics, study::data_wait_metric, &study::NamedMetric::name);
-    if (waited != m.metrics.end() && waited->value > 0.0 && table_.held_by(from) == wire::key_of(m))
-        data_s_ += waited->value * static_cast<double>(tuner_.state().trial(m.trial).attempt.ranks.size());
+    if (waited != m.metrics.end() && waited->value > 0.0 && table_.held_by(from) == wire::key_of(m)) {
+        const tuner::Trial& trial = tuner_.state().trial(m.trial);
+        data_s_ += std::clamp(waited->value, 0.0, std::max(0.0, m.seconds - trial.seconds)) *
+                   static_cast<double>(trial.attempt.ranks.size());
+    }
     step(m);
 }
 
@@ -308,6 +314,11 @@ void HeadMachine::on(Rank from, wire::PlaceNamed& m) {
              ": each may get the state of the other. Save below ranktune.context().checkpoint_dir "
              "(RANKTUNE_CHECKPOINT_DIR), or let each trial work in a folder of its own: cwd = \"trial\" in [trainable]",
          study::Reason::stateless});
+}
+
+void HeadMachine::on(Rank from, wire::Staging& m) {
+    workers_[from.value()].staging = m;
+    if (!m.problem.empty()) finish({StudyOutcome::runtime_error, study::Reason::none, m.problem});
 }
 
 void HeadMachine::on(Rank, wire::CheckpointMissed& m) {

@@ -205,7 +205,7 @@ class HeadMachine {
     void on(base::Rank, study::CheckpointSaved& m);
     void on(base::Rank from, wire::PlaceNamed& m);
     void on(base::Rank, wire::CheckpointMissed& m);
-    void on(base::Rank from, wire::Staging& m) { workers_[from.value()].staging = m; }
+    void on(base::Rank from, wire::Staging& m);
     void on(base::Rank from, wire::GroupOver& m);
     void on(base::Rank from, wire::Bye& m);
     void receive(base::Rank from, std::span<const std::byte> bytes);

@@ -184,9 +184,9 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, s
         .integer("checkpoints_missed", figures.checkpoints_missed)
         .integer("checkpoint_fallbacks", figures.fallbacks);
     if (figures.checkpoints_missed > 0) object.text("checkpoint_error", figures.checkpoint_error);
-    if (const CopyFigures& copies = figures.copies; copies.copies > 0) {
+    if (const CopyFigures& copies = figures.copies; copies.nodes > 0) {
         base::JsonObject data(2);
-        data.integer("copies", copies.copies)
+        data.integer("nodes", copies.nodes)
             .integer("bytes", copies.bytes)
             .integer("copied", copies.copied)
             .integer("read", copies.read);

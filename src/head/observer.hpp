@@ -15,7 +15,7 @@ namespace ranktune::head {
 
 /// Copies of [data] on the nodes, in bytes of all.
 struct CopyFigures {
-    std::uint32_t copies = 0; ///< that this start makes
+    std::uint32_t nodes = 0; ///< on which this start makes copies
     std::uint64_t bytes = 0;
     std::uint64_t copied = 0;
     std::uint64_t read = 0; ///< from the originals; the rest came from other nodes

@@ -67,6 +67,9 @@ void require_complete(const Training& training) {
     require((!val && !val_streamed) || training.validate, "validate, for the samples in `val`,");
     if ((streamed && count_of(training.train, "train") > 0) || (val && val_streamed))
         throw base::UsageError("Training has samples in memory and a source of them: leave one of the two out");
+    if (!training.val_from.loading.mixture.empty() || training.val_from.per_iteration > 0)
+        throw base::UsageError(
+            "Training::val_from is validated as it is: without a mixture, and without per_iteration");
     if (!training.train_from.loading.mixture.empty() && training.train_from.per_iteration == 0)
         throw base::UsageError("Training::train_from.per_iteration is missing: a mixture has no end");
     if (training.batch_size < 1) throw base::UsageError("Training::batch_size must be at least 1");
@@ -127,7 +130,7 @@ struct ModuleTrainable::Impl {
             static_cast<double>(device::memory_limit(device::accelerator_of(parallel.where().place)->facts()));
         if (static_cast<double>(bytes) > share_of_memory * memory) return;
         const auto scope = stream_scope(parallel.where());
-        training.train = to_device(training.train);
+        if (samples > 0) training.train = to_device(training.train);
         if (validated > 0) training.val = to_device(training.val);
     }
 

@@ -71,7 +71,7 @@ data::LoaderOptions loading_for(const trainables::TrialContext& context, data::L
     loading.ranks = context.group().size();
     loading.seed = context.seed();
     loading.trial = context.trial().value();
-    loading.threads = std::max({loading.threads, context.cpus_per_rank() - 1, 1});
+    if (loading.threads <= 1) loading.threads = std::max(context.cpus_per_rank() - 1, 1);
     return loading;
 }
 

@@ -136,11 +136,14 @@ class DataCopies {
         if (figures == told_ || (!figures.over && now < next_)) return;
         next_ = now + std::chrono::milliseconds(500);
         told_ = figures;
-        wire::encode_message(wire::Staging{figures.bytes, figures.copied, figures.read, figures.over}, buffer_);
+        wire::encode_message(wire::Staging{figures.bytes, figures.copied, figures.read, figures.over, figures.problem},
+                             buffer_);
         outbox_.send(base::head_rank, buffer_);
     }
     /// User code that still runs keeps what it has open.
-    void give_back() { stager_.reset(); }
+    void give_back() {
+        if (stager_) stager_->give_back();
+    }
 
   private:
     wire::Outbox& outbox_;

@@ -74,7 +74,8 @@ void CopyMaker::fill(const Nodes& nodes, comm::BlockExchange* exchange) {
 /// Of nodes that are silent the next one reads the pieces.
 std::size_t CopyMaker::reader_of(std::size_t piece, const Nodes& nodes) const {
     std::size_t node = piece % peers_.size();
-    while (node != nodes.own && peers_[node].ranks.empty()) node = (node + 1) % peers_.size();
+    const auto is_aside = [this](const Peer& peer) { return peer.ranks.empty() || Clock::now() < peer.not_before; };
+    while (node != nodes.own && is_aside(peers_[node])) node = (node + 1) % peers_.size();
     return node;
 }
 
@@ -115,23 +116,27 @@ void CopyMaker::keep(std::size_t piece, std::uint64_t digest, bool from_original
 
 // ---- from another node
 
-void CopyMaker::Peer::next_rank(bool dead) {
-    if (dead)
-        ranks.erase(ranks.begin());
-    else
-        std::ranges::rotate(ranks, ranks.begin() + 1);
+void CopyMaker::Peer::next_rank() {
+    std::ranges::rotate(ranks, ranks.begin() + 1);
     seen = 0;
     offered.clear();
 }
 
+/// A rank is silent. Its node may be dead, and each of its ranks would cost as long: they are asked now and then.
+void CopyMaker::set_aside(Peer& peer) {
+    peer.next_rank();
+    peer.ranks.pop_back();
+    peer.not_before = Clock::now() + 8 * options_.patience;
+    scan_ = 0; // its pieces may have another reader
+}
+
 /// Learns what the node has. False: nothing.
-bool CopyMaker::hear(comm::BlockExchange& exchange, Peer& peer) const {
+bool CopyMaker::hear(comm::BlockExchange& exchange, Peer& peer) {
     std::vector<std::byte> block;
-    const Answer answer = exchange.ask(peer.ranks.front(), name_of_news(list_.key, peer.seen), block);
-    if (answer != Answer::done) {
-        peer.next_rank(answer == Answer::silent);
-        return false;
-    }
+    const Answer answer = exchange.ask(peer.ranks.front(), name_of_news(list_.key, peer.seen, ++questions_), block);
+    if (answer == Answer::silent) set_aside(peer);
+    if (answer == Answer::refused) peer.next_rank();
+    if (answer != Answer::done) return false;
     const std::vector<Present> news = read_news(block);
     peer.seen += news.size();
     for (const Present& each : news)
@@ -142,10 +147,7 @@ bool CopyMaker::hear(comm::BlockExchange& exchange, Peer& peer) const {
 
 /// Takes over some of the pieces that the node has. False: none.
 bool CopyMaker::pull(comm::BlockExchange& exchange, Peer& peer) {
-    const std::size_t nodes_before = peer.ranks.size();
-    const bool has = !peer.ranks.empty() && hear(exchange, peer);
-    if (peer.ranks.size() != nodes_before) scan_ = 0; // its pieces may have another reader
-    if (!has) return false;
+    if (peer.ranks.empty() || Clock::now() < peer.not_before || !hear(exchange, peer)) return false;
     std::vector<std::pair<std::size_t, std::uint64_t>> wanted;
     std::vector<comm::BlockExchange::Reader::Range> ranges;
     for (const auto& [piece, digest] : peer.offered) {
@@ -165,11 +167,9 @@ bool CopyMaker::pull(comm::BlockExchange& exchange, Peer& peer) {
             digest.add(bytes);
             file->write_at(at.offset + begin, bytes);
         });
-        if (answer != Answer::done) {
-            peer.next_rank(answer == Answer::silent);
-            scan_ = 0;
-            return true;
-        }
+        if (answer == Answer::silent) set_aside(peer);
+        if (answer == Answer::refused) peer.next_rank();
+        if (answer != Answer::done) return true;
         peer.offered.erase(piece);
         if (digest.value() == promised)
             keep(piece, promised, false);

@@ -52,17 +52,19 @@ class CopyMaker {
   private:
     /// Another node.
     struct Peer {
-        std::vector<base::Rank> ranks;                  ///< that have answered so far; the first one is asked
-        std::size_t seen = 0;                           ///< its news
-        std::map<std::size_t, std::uint64_t> offered{}; ///< digest of pieces that are missing here
-        void next_rank(bool dead);
+        std::vector<base::Rank> ranks;                      ///< that have not been silent; the first one is asked
+        std::chrono::steady_clock::time_point not_before{}; ///< of the next question, after a silence
+        std::size_t seen = 0;                               ///< its news
+        std::map<std::size_t, std::uint64_t> offered{};     ///< digest of pieces that are missing here
+        void next_rank();
     };
     void make_files();
     [[nodiscard]] std::size_t reader_of(std::size_t piece, const Nodes& nodes) const;
     [[nodiscard]] bool read_own(const Nodes& nodes);
     void read(std::size_t piece);
     [[nodiscard]] bool pull(comm::BlockExchange& exchange, Peer& peer);
-    [[nodiscard]] bool hear(comm::BlockExchange& exchange, Peer& peer) const;
+    [[nodiscard]] bool hear(comm::BlockExchange& exchange, Peer& peer);
+    void set_aside(Peer& peer);
     void mistrust(Peer& peer, std::size_t piece, std::uint64_t promised);
     void keep(std::size_t piece, std::uint64_t digest, bool from_original);
 
@@ -76,6 +78,7 @@ class CopyMaker {
     std::size_t scan_ = 0;             ///< pieces before it are here, or another node's
     std::vector<Peer> peers_;          ///< by node; this one's is empty
     std::map<std::size_t, int> wrong_; ///< how often a piece came with another digest than it was offered with
+    std::uint64_t questions_ = 0;
     std::vector<std::byte> buffer_;
 };
 

@@ -20,12 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string start_of_node() {
-    std::string id;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-    return id;
-}
-
 [[noreturn]] void refuse_folder(const study::DataFile& file) {
     const fs::path path = file.path;
     throw base::UsageError("data." + file.name + ": '" + file.path + "' has more than " + std::to_string(most_files) +
@@ -40,7 +34,7 @@ class Lister {
         list_.root = source.parent_path();
         list_.name = source.filename();
         key_.add(file.decode);
-        for (const std::string& text : {source.string(), file.group, start_of_node()}) add_text(text);
+        for (const std::string& text : {source.string(), file.group}) add_text(text);
     }
     void add(const std::string& name) {
         if (list_.entries.size() == most_files) refuse_folder(file_);
@@ -81,16 +75,26 @@ class Lister {
 
 } // namespace
 
-std::string FileList::copy_name() const {
+std::string FileList::copy_name(const std::string& start) const {
+    base::Digest digest(key);
+    digest.add(std::as_bytes(std::span(start)));
     char text[64];
-    std::snprintf(text, sizeof text, "%016llx-%llu", static_cast<unsigned long long>(key),
+    std::snprintf(text, sizeof text, "%016llx-%llu", static_cast<unsigned long long>(digest.value()),
                   static_cast<unsigned long long>(bytes));
     return text;
 }
 
+std::string start_of_node() {
+    std::string id;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+    return id;
+}
+
 FileList list_files(const study::DataFile& file) {
     try {
-        const fs::path source = fs::canonical(file.path);
+        // The copy keeps the name, which says what the format is, where it is that of a link.
+        fs::path source = fs::absolute(file.path).lexically_normal();
+        if (!source.has_filename()) source = source.parent_path();
         Lister lister(file, source);
         if (fs::is_directory(source)) {
             lister.add_folder();

@@ -18,16 +18,19 @@ struct FileList {
         std::string name; ///< below `root`
         std::uint64_t bytes = 0;
     };
-    std::string root;           ///< the folder above the file or folder, every link followed
+    std::string root;           ///< the folder above the file or folder
     std::string name;           ///< of the file or folder in `root`, and in a copy
     std::vector<Entry> entries; ///< by name
     std::uint64_t bytes = 0;    ///< of all
-    /// Another one whenever a name, size or time of change of a file differs, or the node has started anew: a copy on
-    /// its disk may then be torn.
+    /// Another one whenever a name, size or time of change of a file differs. The same on all nodes.
     std::uint64_t key = 0;
 
-    [[nodiscard]] std::string copy_name() const; ///< "0123456789abcdef-1048576"
+    /// "0123456789abcdef-1048576". `start`: of the node (start_of_node); a copy from before it may be torn.
+    [[nodiscard]] std::string copy_name(const std::string& start) const;
 };
+
+/// Differs from start to start of the machine, and from machine to machine.
+[[nodiscard]] std::string start_of_node();
 
 /// Throws base::IoError; base::UsageError for a folder of too many files, with the command that makes one file of it.
 [[nodiscard]] FileList list_files(const study::DataFile& file);

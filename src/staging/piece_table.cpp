@@ -61,7 +61,9 @@ std::optional<comm::BlockExchange::Offer> PieceTable::offer(std::string_view nam
 }
 
 std::string name_of_bytes(std::uint64_t key) { return "data/" + std::to_string(key) + "/"; }
-std::string name_of_news(std::uint64_t key, std::size_t seen) { return name_of_bytes(key) + std::to_string(seen); }
+std::string name_of_news(std::uint64_t key, std::size_t seen, std::uint64_t question) {
+    return name_of_bytes(key) + std::to_string(seen) + "/" + std::to_string(question);
+}
 
 std::vector<Present> read_news(std::span<const std::byte> block) {
     std::uint64_t count = 0;

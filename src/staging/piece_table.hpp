@@ -32,8 +32,8 @@ class PieceTable {
     void add(Present present);
     [[nodiscard]] std::vector<Present> present() const;
 
-    /// What `name_of_news(key, seen)` and `name_of_bytes(key)` get: as block 0 the pieces that came after the first
-    /// `seen`, led by their number; as block 1 + i the file i.
+    /// What `name_of_news(key, seen, ...)` and `name_of_bytes(key)` get: as block 0 the pieces that came after the
+    /// first `seen`, led by their number; as block 1 + i the file i.
     [[nodiscard]] std::optional<comm::BlockExchange::Offer> offer(std::string_view name) const;
 
   private:
@@ -44,7 +44,8 @@ class PieceTable {
     std::vector<Present> present_;
 };
 
-[[nodiscard]] std::string name_of_news(std::uint64_t key, std::size_t seen);
+/// `question`: another one each time, as an answer may be kept under its name.
+[[nodiscard]] std::string name_of_news(std::uint64_t key, std::size_t seen, std::uint64_t question);
 [[nodiscard]] std::string name_of_bytes(std::uint64_t key);
 /// Block 0 of news. Empty if it is damaged.
 [[nodiscard]] std::vector<Present> read_news(std::span<const std::byte> block);

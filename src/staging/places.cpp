@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
@@ -44,6 +47,19 @@ std::uint64_t free_memory() {
     return 0;
 }
 
+/// Of all copies that are there, those that are being made included.
+std::uint64_t bytes_below(const std::string& folder) {
+    std::uint64_t bytes = 0;
+    std::error_code error; // others remove copies
+    for (std::filesystem::recursive_directory_iterator at(folder, error), end; at != end && !error;
+         at.increment(error)) {
+        const std::uintmax_t size = at->file_size(error);
+        if (!error) bytes += size;
+        error.clear();
+    }
+    return bytes;
+}
+
 /// Adds `folder` below `above`, or why not. `what` names it: "$TMPDIR".
 void add_place(Places& places, const std::string& above, const std::string& what) {
     const std::string called = what + " (" + above + ")";
@@ -63,7 +79,9 @@ void add_place(Places& places, const std::string& above, const std::string& what
     place.room = about.f_bavail * static_cast<std::uint64_t>(about.f_bsize);
     place.shortage = "free in " + called;
     if (is_memory(place.folder)) {
-        place.room = std::min({place.room, free_memory() / memory_divisor, process::memory_bytes() / memory_divisor});
+        const std::uint64_t used = bytes_below(place.folder);
+        const std::uint64_t share = std::min(free_memory() + used, process::memory_bytes()) / memory_divisor;
+        place.room = std::min(place.room, share - std::min(share, used));
         place.shortage = "of memory for copies in " + called;
     }
     places.usable.push_back(std::move(place));
@@ -84,16 +102,18 @@ bool same_file_system(const std::string& a, const std::string& b) {
 
 Places find_places(const std::string& directory) {
     Places places;
+    const auto try_place = [&places](const std::string& above, const std::string& what) {
+        if (is_network(above))
+            places.refused.push_back(what + " (" + above + ") is a network file system");
+        else
+            add_place(places, above, what);
+    };
     if (!directory.empty()) {
-        add_place(places, directory, "data.directory");
+        try_place(directory, "data.directory");
         return places;
     }
-    if (const std::string temporary = process::environment_variable("TMPDIR"); !temporary.empty()) {
-        if (is_network(temporary))
-            places.refused.push_back("$TMPDIR (" + temporary + ") is a network file system");
-        else
-            add_place(places, temporary, "$TMPDIR");
-    }
+    if (const std::string temporary = process::environment_variable("TMPDIR"); !temporary.empty())
+        try_place(temporary, "$TMPDIR");
     add_place(places, "/dev/shm", "memory");
     return places;
 }

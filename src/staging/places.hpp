@@ -22,8 +22,8 @@ struct Places {
 };
 
 /// `directory` if it is given ([data] directory). Otherwise $TMPDIR, unless it is a network file system, then /dev/shm.
-/// In memory a copy may take a quarter of what is free or, if that is less, of the memory of this job. Makes the
-/// folders.
+/// In memory all copies together may take a quarter of what is free without them or, if that is less, of the memory of
+/// this job. Makes the folders.
 [[nodiscard]] Places find_places(const std::string& directory);
 
 /// Of file systems that other nodes have, too: NFS, Lustre, GPFS, BeeGFS, Ceph, and what runs in user space.

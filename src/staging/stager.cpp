@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/data/source.hpp"
@@ -30,23 +31,32 @@ std::string seconds_text(double seconds) {
     return text;
 }
 
-/// Copies that nobody uses any more: their processes were killed. `keep` is about to be used.
-void sweep(storage::FileSystem& files, const std::string& folder, const std::string& keep) {
+/// A removal that is cut short must not leave a folder that counts as a whole copy.
+void remove_copy(storage::FileSystem& files, const std::string& folder) {
+    const std::string part = folder + std::string(part_ending);
+    files.remove_all(part);
+    if (!files.exists(folder)) return;
+    files.rename(folder, part);
+    files.remove_all(part);
+}
+
+} // namespace
+
+std::size_t sweep(storage::FileSystem& files, const std::string& folder, const std::string& keep) {
+    std::size_t removed = 0;
     for (const std::string& name : files.list(folder)) {
         if (!name.ends_with(lock_ending) || name == keep) continue;
         try {
             auto lock = CopyLock::take_unused(folder + "/" + name);
             if (!lock) continue;
-            const std::string copy = folder + "/" + name.substr(0, name.size() - lock_ending.size());
-            files.remove_all(copy);
-            files.remove_all(copy + std::string(part_ending));
+            remove_copy(files, folder + "/" + name.substr(0, name.size() - lock_ending.size()));
             lock->remove_file();
+            ++removed;
         } catch (const base::IoError&) { // another start has swept it
         }
     }
+    return removed;
 }
-
-} // namespace
 
 Stager::Stager(const study::StudySpec& spec, Nodes nodes, comm::BlockExchange* exchange, Log log,
                std::function<void()> wake, StagerOptions options)
@@ -68,9 +78,11 @@ Stager::Stager(const study::StudySpec& spec, Nodes nodes, comm::BlockExchange* e
     thread_ = std::thread([this] { main(); });
 }
 
-Stager::~Stager() {
+Stager::~Stager() { give_back(); }
+
+void Stager::give_back() {
     stop_.store(true);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     {
         const std::scoped_lock lock(offered_->mutex);
         offered_->tables.clear();
@@ -78,11 +90,12 @@ Stager::~Stager() {
     for (Used& used : used_) {
         try {
             if (!used.lock.is_last()) continue;
-            options_.copies.files.remove_all(used.folder);
+            remove_copy(options_.copies.files, used.folder);
             used.lock.remove_file();
         } catch (const base::IoError&) { // the next start sweeps it
         }
     }
+    used_.clear();
 }
 
 Figures Stager::figures() const {
@@ -90,26 +103,23 @@ Figures Stager::figures() const {
     return figures_;
 }
 
-const std::vector<study::DataFile>& Stager::files() const {
-    if (!problem_.empty()) throw base::Error(problem_);
-    return files_;
-}
-
 void Stager::check() const {
     if (stop_.load()) throw Stopped{};
 }
 
 void Stager::main() {
+    std::string problem;
     try {
         for (study::DataFile& file : files_) stage(file);
     } catch (const Stopped&) {
         return;
     } catch (const std::exception& error) {
-        problem_ = error.what();
+        problem = error.what();
     }
     {
         const std::scoped_lock lock(mutex_);
         figures_.over = true;
+        figures_.problem = std::move(problem);
     }
     wake_();
 }
@@ -126,11 +136,11 @@ void Stager::stage(study::DataFile& file) {
         if (stage_in(place, list, file, why)) return;
         whys.push_back(std::move(why));
     }
-    const std::string text = "data." + file.name + ": there is no room on this node for a copy of '" + file.path +
-                             "' (" + base::bytes_text(list.bytes) + "): " + base::join(whys, "; ");
+    const std::string text = "data." + file.name + " (" + base::bytes_text(list.bytes) + ") cannot be copied to " +
+                             process::host_name() + ": " + base::join(whys, "; ");
+    if (file.decode) throw base::Error(text + "; decoded rows need a copy: give it room, or another data.directory");
     if (spec_.must_fit)
-        throw base::Error(text + "; give it room or another data.directory, or set data.must_fit = false");
-    if (file.decode) throw base::Error(text + "; decoded rows need a copy: give it room or another data.directory");
+        throw base::Error(text + "; give it room, another data.directory, or set data.must_fit = false");
     log_(text + "; every rank reads the original");
 }
 
@@ -145,13 +155,13 @@ CopyLock Stager::wait_for_lock(const std::string& path) const {
 }
 
 bool Stager::stage_in(const Place& place, const FileList& list, study::DataFile& file, std::string& why) {
-    const std::string folder = place.folder + "/" + list.copy_name();
-    const std::string lock_name = list.copy_name() + std::string(lock_ending);
+    const std::string name = list.copy_name(options_.start);
+    const std::string folder = place.folder + "/" + name;
     storage::FileSystem& files = options_.copies.files;
     try {
-        sweep(files, place.folder, lock_name);
+        sweep(files, place.folder, name + std::string(lock_ending));
         while (true) {
-            CopyLock lock = wait_for_lock(place.folder + "/" + lock_name);
+            CopyLock lock = wait_for_lock(folder + std::string(lock_ending));
             const bool there = files.exists(folder);
             if (!there && lock.held() == CopyLock::Held::together) continue; // whoever made it gave up just now
             if (!there && list.bytes > place.room) {
@@ -167,9 +177,9 @@ bool Stager::stage_in(const Place& place, const FileList& list, study::DataFile&
                     lock.remove_file();
                     throw;
                 }
-            }
-            if (there && lock.held() == CopyLock::Held::alone)
+            } else if (lock.held() == CopyLock::Held::alone) {
                 log_("data." + file.name + ": found a copy of an earlier start, " + folder);
+            }
             if (lock.held() == CopyLock::Held::alone && !lock.share()) continue;
             use(folder, list, file, std::move(lock));
             return true;
@@ -182,42 +192,64 @@ bool Stager::stage_in(const Place& place, const FileList& list, study::DataFile&
 
 /// The lock is held alone.
 void Stager::make(const Place& place, const FileList& list, const study::DataFile& file) {
-    const std::string folder = place.folder + "/" + list.copy_name();
+    const std::string folder = place.folder + "/" + list.copy_name(options_.start);
     const std::string part = folder + std::string(part_ending);
     storage::FileSystem& files = options_.copies.files;
+    const auto refuse_change = [&] { // it may have changed while this rank waited, too
+        if (list_files(file).key != list.key)
+            throw base::IoError("changed while it was copied:", file.path, std::make_error_code(std::errc::io_error));
+    };
+    refuse_change();
     const auto begin = Clock::now();
-    std::uint64_t read = 0;
-    const CopyEvents events{[this, &read](std::uint64_t copied, std::uint64_t from_original) {
-                                const std::scoped_lock lock(mutex_);
-                                figures_.copied += copied;
-                                figures_.read += from_original;
-                                read += from_original;
-                            },
-                            [this] { check(); }, log_};
-    files.remove_all(part); // of a process that was killed
-    files.make_directories(part);
-    {
+    const Figures before = figures();
+    try {
+        files.remove_all(part); // of a process that was killed
+        files.make_directories(part);
+        {
+            const std::scoped_lock lock(mutex_);
+            figures_.bytes += list.bytes;
+        }
+        CopyMaker maker(list, part, options_.copies,
+                        {[this](std::uint64_t copied, std::uint64_t read) {
+                             const std::scoped_lock lock(mutex_);
+                             figures_.copied += copied;
+                             figures_.read += read;
+                         },
+                         [this] { check(); }, log_});
+        fill(maker);
+        refuse_change();
+        if (file.decode) decode(part, list, file, place.room);
+        files.rename(part, folder);
+    } catch (...) {
         const std::scoped_lock lock(mutex_);
-        figures_.bytes += list.bytes;
+        figures_ = before;
+        throw;
     }
-    CopyMaker maker(list, part, options_.copies, events);
-    {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    log_("data." + file.name + ": " + base::bytes_text(list.bytes) + " copied to " + folder + " in " +
+         seconds_text(seconds) + ", " + base::bytes_text(figures().read - before.read) + " of them from the original");
+}
+
+void Stager::fill(CopyMaker& maker) {
+    if (exchange_ != nullptr) {
         const std::scoped_lock lock(offered_->mutex);
         offered_->tables.push_back(maker.table());
     }
     maker.fill(nodes_, exchange_);
-    if (list_files(file).key != list.key)
-        throw base::IoError("changed while it was copied:", file.path, std::make_error_code(std::errc::io_error));
-    if (file.decode) {
-        data::SourceOptions how;
-        how.group = file.group;
-        data::decode_rows(part + "/" + list.name, how, part + "/" + decoded_name(list.name));
-        files.remove(part + "/" + list.name); // other nodes still read it through the table
-    }
-    files.rename(part, folder);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    log_("data." + file.name + ": " + base::bytes_text(list.bytes) + " copied to " + folder + " in " +
-         seconds_text(seconds) + ", " + base::bytes_text(read) + " of them from the original");
+}
+
+/// The original goes; other nodes still read it through the table.
+void Stager::decode(const std::string& part, const FileList& list, const study::DataFile& file, std::uint64_t room) {
+    storage::FileSystem& files = options_.copies.files;
+    const std::string packed = part + "/" + list.name;
+    const std::string plain = part + "/" + decoded_name(list.name);
+    data::SourceOptions how;
+    how.group = file.group;
+    data::decode_rows(packed, how, plain);
+    files.remove(packed);
+    if (files.open(plain, storage::FileSystem::Open::read)->size() > room)
+        throw base::IoError("the decoded rows are larger than the room for", plain,
+                            std::make_error_code(std::errc::no_space_on_device));
 }
 
 void Stager::use(const std::string& folder, const FileList& list, study::DataFile& file, CopyLock lock) {

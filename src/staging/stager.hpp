@@ -27,11 +27,13 @@ struct Figures {
     std::uint64_t copied = 0; ///< of these
     std::uint64_t read = 0;   ///< from the originals; the rest came from other nodes
     bool over = false;
+    std::string problem = {}; ///< why the study cannot go on; empty: nothing is wrong
     friend bool operator==(const Figures&, const Figures&) = default;
 };
 
 struct StagerOptions {
     CopyOptions copies = {};
+    std::string start = start_of_node();
     std::function<Places(const std::string& directory)> places = find_places;
 };
 
@@ -48,15 +50,17 @@ class Stager {
     /// `wake`, which is called at the end, are called on a thread of this object. References outlive it.
     Stager(const study::StudySpec& spec, Nodes nodes, comm::BlockExchange* exchange, Log log,
            std::function<void()> wake, StagerOptions options = {});
-    /// Gives the copies back.
-    ~Stager();
+    ~Stager(); ///< as give_back()
     Stager(const Stager&) = delete;
     Stager& operator=(const Stager&) = delete;
 
     [[nodiscard]] Figures figures() const;
-    /// Requires figures().over. The files of [data] with the paths to read them from: the copies, or the originals
-    /// where there is no room. Throws base::Error if data.must_fit forbids that.
-    [[nodiscard]] const std::vector<study::DataFile>& files() const;
+    /// Requires figures().over, and no problem. The files of [data] with the paths to read them from: the copies, or
+    /// the originals where there is no room.
+    [[nodiscard]] const std::vector<study::DataFile>& files() const { return files_; }
+    /// Ends what is under way, and gives the copies back: the last who uses one removes it. Whoever has its files open
+    /// keeps them.
+    void give_back();
 
   private:
     /// A copy that this rank uses.
@@ -76,6 +80,8 @@ class Stager {
     [[nodiscard]] bool stage_in(const Place& place, const FileList& list, study::DataFile& file, std::string& why);
     [[nodiscard]] CopyLock wait_for_lock(const std::string& path) const;
     void make(const Place& place, const FileList& list, const study::DataFile& file);
+    void fill(CopyMaker& maker);
+    void decode(const std::string& part, const FileList& list, const study::DataFile& file, std::uint64_t room);
     void use(const std::string& folder, const FileList& list, study::DataFile& file, CopyLock lock);
     void check() const; ///< throws if this object is destroyed
 
@@ -85,8 +91,7 @@ class Stager {
     Log log_;
     std::function<void()> wake_;
     StagerOptions options_;
-    std::vector<study::DataFile> files_; ///< of the thread until it is over; so are the next two
-    std::string problem_;
+    std::vector<study::DataFile> files_; ///< of the thread until it is over; so is the next one
     std::vector<Used> used_;
     std::shared_ptr<Offered> offered_;
     std::atomic<bool> stop_{false};
@@ -94,5 +99,9 @@ class Stager {
     Figures figures_;
     std::thread thread_; // last: uses all of the above
 };
+
+/// Removes the copies in the folder of a place that nobody uses: their processes were killed. `keep`: the name of the
+/// lock of one that is about to be used. Returns how many.
+std::size_t sweep(storage::FileSystem& files, const std::string& folder, const std::string& keep);
 
 } // namespace ranktune::staging

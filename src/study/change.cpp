@@ -49,8 +49,8 @@ bool may_move(const DataFile* was, const DataFile* is) {
     if (was == nullptr) return true;
     if (is == nullptr) return false;
     DataFile moved = *was;
-    if (was->content.empty() != is->content.empty()) moved.content = is->content;
-    if (!was->content.empty()) moved.path = is->path;
+    if (was->content.empty()) moved.content = is->content;
+    if (!was->content.empty() && !is->content.empty()) moved.path = is->path;
     return moved == *is;
 }
 

@@ -71,8 +71,7 @@ using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, Run
 class Runner {
   public:
     virtual ~Runner() = default;
-    /// Whether what trials need is on this node, such as copies of data. No attempt starts before. Throws base::Error:
-    /// it will never be.
+    /// Whether what trials need is on this node, such as copies of data. No attempt starts before.
     [[nodiscard]] virtual bool prepared() { return true; }
     /// All ranks of the roster are ready: form the group and train. Requires that the previous attempt has ended.
     virtual void start(const Assignment& assignment) = 0;

@@ -210,7 +210,8 @@ struct Staging {
     std::uint64_t copied = 0;
     std::uint64_t read = 0;
     bool over = false;
-    static void fields(auto&& each, auto& r) { each(r.bytes, r.copied, r.read, r.over); }
+    std::string problem = {};
+    static void fields(auto&& each, auto& r) { each(r.bytes, r.copied, r.read, r.over, r.problem); }
     friend bool operator==(const Staging&, const Staging&) = default;
 };
 

@@ -17,6 +17,7 @@ namespace ranktune::testing {
 /// Records the calls; the test supplies the events.
 class ScriptedRunner final : public trial::Runner {
   public:
+    bool prepared() override { return is_prepared; }
     void start(const trial::Assignment& assignment) override {
         calls.push_back("start #" + std::to_string(assignment.start.trial.value()));
         started = assignment;
@@ -38,6 +39,7 @@ class ScriptedRunner final : public trial::Runner {
     std::optional<trial::Assignment> started;
     std::deque<trial::RunnerEvent> events;
     bool waiting = false;
+    bool is_prepared = true;
     std::uint64_t steps = 100; ///< not 0: earlier attempts have made progress
 };
 

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/data/source.hpp"
 #include "staging_fixture.hpp"
@@ -144,13 +145,52 @@ TEST_CASE("a start after a kill uses the whole copy that was left, and removes t
     CHECK(names_in(place).size() == 2);
 }
 
+TEST_CASE("a removal that is cut short leaves nothing that counts as a copy", "[staging]") {
+    const TemporaryDirectory directory;
+    const std::string place = directory.path() + "/node";
+    for (const char* name : {"1", "2", "3"}) write_file(directory.path() + "/images/" + name, data_text(100));
+    const study::StudySpec spec = study_of({{.name = "images", .path = directory.path() + "/images"}});
+    const pid_t child = fork();
+    if (child == 0) {
+        bool removes = false;
+        int removed = 0;
+        HookedFileSystem files(storage::posix_file_system(), [&](HookedFileSystem::Call call, const std::string&) {
+            if (removes && call == HookedFileSystem::Call::remove && ++removed == 2) _exit(0);
+        });
+        StagingRank rank(place, spec, 1U << 20U, files);
+        static_cast<void>(rank.path());
+        removes = true;
+        rank.leave();
+        _exit(1); // it was to be killed on the way
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    StagingRank again(place, spec);
+    for (const char* name : {"1", "2", "3"}) CHECK(read_file(again.path() + "/" + name) == data_text(100));
+    CHECK(again.stager().figures().read == 300);
+}
+
+TEST_CASE("a link has its own name in the copy, and what it leads to", "[staging]") {
+    const TemporaryDirectory directory;
+    write_file(directory.path() + "/blobs/abc123", data_text(500));
+    std::filesystem::create_symlink("blobs/abc123", directory.path() + "/train.npy");
+    StagingRank rank(directory.path() + "/node",
+                     study_of({{.name = "train", .path = directory.path() + "/train.npy"}}));
+    CHECK(rank.path().ends_with("/train.npy"));
+    CHECK(read_file(rank.path()) == data_text(500));
+    CHECK_FALSE(std::filesystem::is_symlink(rank.path()));
+    std::filesystem::create_directories(directory.path() + "/f");
+    CHECK(staging::list_files({.name = "f", .path = directory.path() + "/f/"}).name == "f");
+}
+
 TEST_CASE("a copy that was half made is made anew", "[staging]") {
     const TemporaryDirectory directory;
     const std::string path = directory.path() + "/train.npy";
     const std::string place = directory.path() + "/node";
     write_file(path, data_text(5000));
     const study::StudySpec spec = study_of({{.name = "train", .path = path}});
-    const std::string copy = place + "/" + staging::list_files(spec.data[0]).copy_name();
+    const std::string copy = place + "/" + staging::list_files(spec.data[0]).copy_name(staging::start_of_node());
     write_file(copy + ".part/train.npy", "half");
     StagingRank rank(place, spec);
     CHECK(read_file(rank.path()) == data_text(5000));
@@ -165,9 +205,8 @@ TEST_CASE("without room the original is read, or the study ends if the copy must
     {
         StagingRank rank(place, spec, 4999);
         CHECK(rank.path() == path);
-        CHECK_THAT(rank.log(),
-                   Catch::Contains("there is no room on this node for a copy of '" + path +
-                                   "' (5.0 kB): 5.0 kB free in " + place + "; every rank reads the original"));
+        CHECK_THAT(rank.log(), Catch::Contains("data.train (5.0 kB) cannot be copied to " + process::host_name() +
+                                               ": 5.0 kB free in " + place + "; every rank reads the original"));
     }
     HookedFileSystem full(storage::posix_file_system(), [](HookedFileSystem::Call call, const std::string& at) {
         if (call == HookedFileSystem::Call::reserve) throw full_disk(at);
@@ -180,8 +219,9 @@ TEST_CASE("without room the original is read, or the study ends if the copy must
     CHECK(names_in(place).empty());
     spec.staging.must_fit = true;
     StagingRank rank(place, spec, 1U << 20U, full);
-    CHECK_THROWS_WITH(rank.path(), Catch::Contains("data.train: there is no room on this node") &&
-                                       Catch::Contains("data.must_fit = false"));
+    CHECK_THAT(rank.stager().figures().problem,
+               Catch::Contains("No space left on device") && Catch::Contains("data.must_fit = false"));
+    CHECK(rank.stager().figures().bytes == 0);
 }
 
 TEST_CASE("a disk that fills up on the way leaves nothing behind", "[staging]") {
@@ -225,7 +265,8 @@ TEST_CASE("a table becomes plain rows on the way", "[staging]") {
     CHECK(x == std::vector<double>{0.5, 1.0, 2.5, 3.0});
     write_file(path, "x1,y\n0.5,one\n");
     StagingRank wrong(directory.path() + "/node", study_of({{.name = "train", .path = path, .decode = true}}));
-    CHECK_THROWS_WITH(wrong.path(), Catch::Contains("column 'y': 'one' is no number"));
+    CHECK_THAT(wrong.stager().figures().problem, Catch::Contains("column 'y': 'one' is no number"));
+    CHECK(names_in(directory.path() + "/node").size() == 2); // of the first one
 }
 
 TEST_CASE("the study may end while data are copied", "[staging]") {
@@ -234,7 +275,8 @@ TEST_CASE("the study may end while data are copied", "[staging]") {
     const std::string place = directory.path() + "/node";
     write_file(path, data_text(5000));
     const study::StudySpec spec = study_of({{.name = "train", .path = path}});
-    const std::string lock = place + "/" + staging::list_files(spec.data[0]).copy_name() + ".lock";
+    const std::string lock =
+        place + "/" + staging::list_files(spec.data[0]).copy_name(staging::start_of_node()) + ".lock";
     std::filesystem::create_directories(place);
     const auto held = staging::CopyLock::take(lock); // another process makes the copy
     StagingRank rank(place, spec);

@@ -42,7 +42,8 @@ class StagingRank {
   public:
     explicit StagingRank(const std::string& folder, const study::StudySpec& spec, std::uint64_t room = 1U << 30U,
                          storage::FileSystem& files = storage::posix_file_system(), staging::Nodes nodes = {{{}}, 0},
-                         comm::BlockExchange* exchange = nullptr, std::chrono::milliseconds patience = {}) {
+                         comm::BlockExchange* exchange = nullptr, std::chrono::milliseconds patience = {},
+                         const std::string& start = staging::start_of_node()) {
         std::filesystem::create_directories(folder);
         const auto places = [folder, room](const std::string&) {
             return staging::Places{{{folder, room, "free in " + folder}}, {}};
@@ -57,7 +58,7 @@ class StagingRank {
             changed_.notify_all();
         };
         stager_ = std::make_unique<staging::Stager>(spec, std::move(nodes), exchange, log, wake,
-                                                    staging::StagerOptions{{1000, patience, files}, places});
+                                                    staging::StagerOptions{{1000, patience, files}, start, places});
     }
     /// Waits for the end.
     staging::Stager& stager() {

@@ -99,6 +99,8 @@ TEST_CASE("[data] says whether trials read copies, and where these lie; a later 
           "12:13 data.directory: needs an absolute path, as in \"/local/scratch\", not \"local\"");
     CHECK_THAT(mistake_of(with_data("train = { path = \"t.csv\", decode = true }\n")),
                Catch::Contains("data.train.decode: is done while a file is copied: set data.stage = true"));
+    CHECK_THAT(mistake_of(with_data("stage = true\ntrain = { path = \"t.npy\", decode = true }\n")),
+               Catch::Contains("data.train.decode: makes plain rows of tables (.csv) and of HDF5"));
     CHECK_THAT(mistake_of(with_data("stage = \"t\"\n")), Catch::Contains("data.stage: needs"));
 }
 
@@ -152,6 +154,10 @@ TEST_CASE("a file of [data] may move if its content is the same, and files may b
     CHECK_FALSE(changes_what_is_decided(changes));
     take_over(now, moved);
     CHECK(now.data == moved.data);
+
+    // What is known does not become unknown.
+    for (const KeyChange& change : differences(now, holding("train = \"folder\"\n", "")))
+        CHECK_FALSE(change.may_change);
 
     // A folder: its content is unknown, and may be another one elsewhere.
     const auto folder = differences(holding("images = \"a\"\n", ""), holding("images = \"b\"\n", ""));

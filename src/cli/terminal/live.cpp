@@ -32,7 +32,7 @@ report::Live live_figures(const tuner::Tuner& tuner, const head::HeadFigures& fi
     live.checkpoints_missed = figures.checkpoints_missed;
     live.checkpoint_error = figures.checkpoint_error;
     live.fallbacks = figures.fallbacks;
-    live.copies = {figures.copies.copies, figures.copies.bytes, figures.copies.copied, figures.copies.read};
+    live.copies = {figures.copies.nodes, figures.copies.bytes, figures.copies.copied, figures.copies.read};
     const auto& state = tuner.state();
     const std::uint64_t expected = std::max(total, report::expected_iterations(tuner));
     live.total = expected;
@@ -78,8 +78,7 @@ void LiveView::on_tick(const tuner::Tuner& tuner, const head::HeadFigures& figur
     // Head lines, titles and the hint take nine lines; a table taller than the terminal could not be drawn over.
     const std::size_t width = terminal_.style.width;
     const std::size_t other_lines = 9 + report::stopping_lines(now, width).size() +
-                                    report::checkpoint_lines(now, width).size() +
-                                    (now.copies.copies > 0 ? 1 : 0);
+                                    report::checkpoint_lines(now, width).size() + (now.copies.nodes > 0 ? 1 : 0);
     const std::size_t trials = terminal_.rows > other_lines + 1 ? terminal_.rows - other_lines : 1;
     picture_.draw(out_, terminal_, report::live_table(tuner, now, terminal_.style, std::min<std::size_t>(trials, 20)));
 }

@@ -21,6 +21,7 @@
 #include "report/screens/screens.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/load.hpp"
+#include "staging/stager.hpp"
 #include "storage/file_system.hpp"
 #include "storage/journal/journal.hpp"
 #include "studydir/open_study.hpp"
@@ -171,6 +172,12 @@ int doctor(const std::string& directory, Format format, bool clean) {
         if (done.young > 0)
             std::cerr << fmt::format("left what {} other{} left less than a minute ago: the same command again then\n",
                                      done.young, done.young == 1 ? " has" : "s have");
+        std::size_t copies = 0;
+        for (const staging::Place& place : staging::find_places("").usable)
+            copies += staging::sweep(storage::posix_file_system(), place.folder, "");
+        if (copies > 0)
+            std::cerr << fmt::format("removed {} of data that nobody uses\n",
+                                     copies == 1 ? "a copy" : fmt::format("{} copies", copies));
         for (const auto& failure : done.failures) std::cerr << "could not remove " << report::escaped(failure) << "\n";
     }
     const auto checks = examine(directory);

@@ -195,8 +195,8 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
 
 std::string copies_text(const Live& live) {
     const Copies& data = live.copies;
-    if (data.copies == 0) return {};
-    const std::string nodes = fmt::format("copied to {}", counted(data.copies, "node"));
+    if (data.nodes == 0) return {};
+    const std::string nodes = fmt::format("copied to {}", counted(data.nodes, "node"));
     const std::string read = fmt::format("; {} read from the original", bytes_text(data.read));
     if (data.copied == data.bytes) return fmt::format("{} {}{}", bytes_text(data.bytes), nodes, read);
     std::string text = fmt::format("{} of {} {}", bytes_text(data.copied), bytes_text(data.bytes), nodes);

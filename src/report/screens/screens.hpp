@@ -61,9 +61,9 @@ struct ResumeInfo {
 /// seconds since 1970 at `state.now`.
 [[nodiscard]] std::string deadline_line(const tuner::State& state, std::int64_t wall, const Style& style);
 
-/// Copies of [data] on the nodes: how many, and bytes of all.
+/// Copies of [data], in bytes of all.
 struct Copies {
-    std::uint32_t copies = 0;
+    std::uint32_t nodes = 0;
     std::uint64_t bytes = 0;
     std::uint64_t copied = 0;
     std::uint64_t read = 0; ///< from the originals

@@ -158,7 +158,7 @@ std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& 
                        counts_line(tuner, live, style) + "\n";
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
-    if (live.copies.copies > 0) text += fit("data " + copies_text(live), style.width) + "\n";
+    if (live.copies.nodes > 0) text += fit("data " + copies_text(live), style.width) + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string lost = lost_ranks_text(tuner.state()); !lost.empty())
         text += paint(fit("lost: " + lost, style.width), Tone::bad, style) + "\n";

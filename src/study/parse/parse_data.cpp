@@ -44,6 +44,10 @@ DataFile file_in_table(ParseContext& context, const Node& node, const std::strin
     file.tokens = static_cast<std::uint64_t>(table.integer("tokens", 1, most_tokens).value_or(0));
     file.group = table.string("group").value_or("");
     file.decode = table.boolean("decode").value_or(false);
+    const std::filesystem::path ending = std::filesystem::path(file.path).extension();
+    if (file.decode && ending != ".csv" && ending != ".h5" && ending != ".hdf5")
+        table.complain("decode",
+                       "makes plain rows of tables (.csv) and of HDF5 (.h5, .hdf5); others are mapped as they are");
     if (file.decode && !context.spec.staging.stage)
         table.complain("decode", "is done while a file is copied: set data.stage = true");
     table.finish();
