@@ -159,6 +159,15 @@ void Child::take_lines(Stream& stream, bool all) {
     }
 }
 
+void Child::end_output() {
+    for (Stream* stream : {&out_, &error_}) {
+        take_lines(*stream, true);
+        stream->last.clear();
+        stream->kept = 0;
+    }
+    refusal_.clear();
+}
+
 void Child::write_line(Stream& stream, std::string_view line) {
     line = as_shown(line);
     output_(line);

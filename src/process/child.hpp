@@ -84,6 +84,8 @@ class Child {
     [[nodiscard]] const std::string& refusal() const { return refusal_; }
     /// Returns it, and forgets it.
     std::string take_refusal() { return std::exchange(refusal_, {}); }
+    /// Writes out lines that have no end yet, and forgets what was said: what follows belongs to something else.
+    void end_output();
     [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:

@@ -351,12 +351,17 @@ TEST_CASE("a task and its result are one line of JSON each", "[trainables]") {
     CHECK(task_line(base::TrialId{17}, base::AttemptId{2}, 7, row) ==
           "{\"task\":17,\"attempt\":2,\"seed\":7,\"config\":{\"x\":\"0.10\"}}\n");
     std::vector<std::string> unknown;
-    const auto message = parse_program_message(R"({"result": {"y": 0.5, "ok": true, "word": "w"}, "a": 1})", unknown);
+    const auto message = parse_program_message(
+        R"({"result": {"y": 0.5, "ok": true, "word": "w"}, "task": 17, "attempt": 2, "a": 1})", unknown);
     const auto& result = std::get<ProgramResult>(message);
     CHECK(result.metrics == Metrics{{"y", 0.5}, {"ok", 1.0}});
     CHECK(result.texts == std::vector<std::pair<std::string, std::string>>{{"word", "w"}});
     CHECK(unknown == std::vector<std::string>{"a"});
-    CHECK_THROWS_AS(static_cast<void>(parse_program_message(R"({"result": 1})", unknown)), base::FormatError);
+    CHECK(result.task == 17);
+    CHECK(result.attempt == 2);
+    CHECK(std::holds_alternative<ProgramReady>(parse_program_message(R"({"ready": true})", unknown)));
+    for (const char* wrong : {R"({"result": 1})", R"({"result": {}})", R"({"result": {}, "task": 1})"})
+        CHECK_THROWS_AS(static_cast<void>(parse_program_message(wrong, unknown)), base::FormatError);
 }
 
 TEST_CASE("lines arrive in any pieces", "[trainables]") {

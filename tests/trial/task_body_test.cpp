@@ -21,6 +21,7 @@ def send(**message):
     link.flush()
 assert os.environ["RANKTUNE_KEPT"] == "1" and "RANKTUNE_CONFIG" not in os.environ and "RANK" not in os.environ
 print("started", os.getpid(), flush=True)
+send(ready=True)
 for line in link:
     task = json.loads(line)
     if "task" not in task:
@@ -29,9 +30,11 @@ for line in link:
     does = task["config"]["does"]
     print("task", task["task"], task["attempt"], does, flush=True)
     if does == "value":
-        send(result={"y": task["task"] + 0.5, "word": "w"})
+        send(result={"y": 99}, task=task["task"] + 1, attempt=1)  # of nobody
+        send(result={"y": task["task"] + 0.5, "word": "w"}, task=task["task"], attempt=task["attempt"])
+        send(result={"y": 98}, task=task["task"], attempt=task["attempt"])
     elif does == "score":
-        send(result={"score": 0.25})
+        send(result={"score": 0.25}, task=task["task"], attempt=task["attempt"])
     elif does == "exit":
         print("out of luck", file=sys.stderr, flush=True)
         os._exit(3)
@@ -40,6 +43,8 @@ for line in link:
     elif does == "raise":
         send(failed="error", log="ValueError: bad (work.py:3)")
         os._exit(1)
+    elif does == "fail":
+        send(failed="error", log="ValueError: bad")
     elif does == "report":
         send(report={"score": 1})
     elif does == "wait":
@@ -141,6 +146,12 @@ TEST_CASE("a task whose kept program ends has failed, and the next task gets a n
     study.check_failed("report", AttemptOutcome::failed, "ranktune.result()");
     check_outcomes({study.run("value")}, AttemptOutcome::finished);
     CHECK(study.started() == 5); // "end" had the process of no other task: each before it had ended
+}
+
+TEST_CASE("a kept program that says why it failed and does not end is ended", "[trial]") {
+    Kept study;
+    study.cluster.spec().output.abort_grace = std::chrono::milliseconds(200);
+    study.check_failed("fail", AttemptOutcome::failed, "ValueError: bad (the program did not end");
 }
 
 TEST_CASE("exit codes that failure.retry_on does not list are permanent failures", "[trial]") {

@@ -575,7 +575,7 @@ def _place(trace: Optional[TracebackType]) -> str:
         trace = trace.tb_next
     for file, line in reversed(places):
         path = os.path.join(_home, file)
-        is_library = path.startswith((os.path.dirname(os.__file__) + os.sep, __file__)) or "-packages" + os.sep in path
+        is_library = path.startswith((os.path.dirname(os.__file__) + os.sep, __file__[:-3])) or "-packages" + os.sep in path
         if is_library or file.startswith("<frozen"):
             continue
         near = os.path.relpath(path, _home)

@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional
 import ranktune
 
 _values: Optional[Dict[str, Any]] = None  # of the row that the program is working on; None: it is not working on one
+_open: Optional[int] = None  # the row that the worker waits for
 
 
 def tasks(**defaults: Any) -> Iterator[ranktune.Config]:
@@ -22,7 +23,7 @@ def tasks(**defaults: Any) -> Iterator[ranktune.Config]:
     loop fails the row, and ends the process; the next row gets a new one. ranktune.context().trial is the row's number.
 
     Outside of a study: one row, the defaults."""
-    global _values
+    global _values, _open
     if not ranktune._in_study():
         _values = {}
         yield ranktune._merged(defaults, {})
@@ -32,8 +33,12 @@ def tasks(**defaults: Any) -> Iterator[ranktune.Config]:
     if "RANKTUNE_KEPT" not in os.environ:
         raise RuntimeError("ranktune.tasks() was called in a program that is started for each row: start it by "
                            "ranktune map --kept (kept = true in [trainable]), or use ranktune.config()")
+    if _open is not None:
+        raise RuntimeError(f"ranktune.tasks(): row {_open} was left by `break`, or by an exception that was caught outside of the loop: "
+                           "catch it within, or let the program end")
     link = ranktune._the_link()
     try:
+        link.tell({"ready": True})
         while True:
             row = _next_row(link)
             if row is None:
@@ -41,10 +46,11 @@ def tasks(**defaults: Any) -> Iterator[ranktune.Config]:
             ranktune._config = row["config"]
             for variable, name in (("TRIAL", "task"), ("ATTEMPT", "attempt"), ("SEED", "seed")):
                 os.environ["RANKTUNE_" + variable] = str(row[name])
-            _values = {}
+            _values, _open = {}, row["task"]
+            ranktune._limit_device_memory()
             yield ranktune._merged(defaults, row["config"])
-            link.tell({"result": _values})
-            _values = None
+            link.tell({"result": _values, "task": row["task"], "attempt": row["attempt"]})
+            _values = _open = None
     except ConnectionError:
         return  # the worker is gone
     finally:
@@ -54,6 +60,8 @@ def tasks(**defaults: Any) -> Iterator[ranktune.Config]:
 def result(values: Optional[Mapping[str, Any]] = None, /, **more: Any) -> None:
     """Values of the present row, for the table of results: numbers, or one-element tensors and arrays; texts become notes.
     May be called several times; values of the same name replace each other."""
+    if ranktune._forked:
+        raise RuntimeError("ranktune.result() was called in a process that was forked from the one with the row: return values to it")
     if _values is None:
         raise RuntimeError("ranktune.result() gives the values of a row: call it within `for row in ranktune.tasks():`")
     if values is not None and not hasattr(values, "keys"):

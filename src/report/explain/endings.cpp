@@ -220,9 +220,11 @@ std::string nearest_text(const tuner::Tuner& tuner) {
 }
 
 std::string tasks_text(const tuner::State& state, double elapsed_s) {
-    const std::uint64_t done = state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
+    const std::uint64_t done = state.in(TrialPhase::finished);
     const std::uint64_t failed = state.in(TrialPhase::failed);
     std::string text = fmt::format("{} done", grouped(done));
+    if (const auto stopped = state.in(TrialPhase::stopped); stopped > 0)
+        text += fmt::format(", {} cancelled", grouped(stopped));
     if (failed > 0) text += fmt::format(", {} failed", grouped(failed));
     if (const std::string pace = pace_text(done + failed, elapsed_s); !pace.empty()) text += "; " + pace;
     return text;
@@ -230,10 +232,11 @@ std::string tasks_text(const tuner::State& state, double elapsed_s) {
 
 std::string pace_text(std::uint64_t done, double elapsed_s) {
     if (done == 0 || elapsed_s <= 0.0) return {};
-    const double pace = static_cast<double>(done) / elapsed_s;
-    return pace < 1.0 ? fmt::format("{:.3g} per hour", 3600.0 * pace)
-                      : fmt::format("{} per second", pace < 100.0 ? fmt::format("{:.3g}", pace)
-                                                                  : grouped(static_cast<std::uint64_t>(pace)));
+    const double a_second = static_cast<double>(done) / elapsed_s;
+    const double pace = a_second < 1.0 ? 3600.0 * a_second : a_second;
+    return fmt::format("{} per {}",
+                       pace < 100.0 ? fmt::format("{:.3g}", pace) : grouped(static_cast<std::uint64_t>(pace)),
+                       a_second < 1.0 ? "hour" : "second");
 }
 
 std::string best_text(const tuner::Tuner& tuner, const Style& style) {

@@ -139,6 +139,8 @@ void parse_checkpoint(ParseContext& context) {
     check_at_rungs(context, table, can_save);
     parse_supported(context, table, can_save);
     if (const Node* bytes = table.take("max_bytes")) parse_max_bytes(context, table, *bytes);
+    if (checkpoint.every_trial && checkpoint.max_bytes)
+        table.complain("every_trial", "keeps a checkpoint of each trial, whatever it takes: leave out max_bytes");
     table.finish();
 }
 

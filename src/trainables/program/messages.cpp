@@ -165,14 +165,20 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
     if (!message.is_object()) throw base::FormatError("a line that is no message: " + shown(line));
     if (message.contains("report")) return parse_report(message, unknown);
     for (const auto& [key, value] : message.items())
-        if (key != "result" && key != "checkpoint" && key != "log" && key != "failed" && key != "checkpoint_done" &&
-            key != "error")
+        if (key != "result" && key != "task" && key != "attempt" && key != "ready" && key != "checkpoint" &&
+            key != "log" && key != "failed" && key != "checkpoint_done" && key != "error")
             unknown.push_back(key);
     if (message.contains("result")) {
         ProgramResult result;
         take_values(message, "result", result);
+        if (!message.contains("task") || !message.contains("attempt"))
+            throw base::FormatError("a result without 'task' and 'attempt', as the message of the task has them: " +
+                                    shown(line));
+        result.task = number_of(message["task"], "task");
+        result.attempt = number_of(message["attempt"], "attempt");
         return result;
     }
+    if (message.contains("ready")) return ProgramReady{};
     if (message.contains("checkpoint_done"))
         return ProgramDone{number_of(message["checkpoint_done"], "checkpoint_done"),
                            message.contains("error") ? text_of(message["error"], "error") : std::string()};

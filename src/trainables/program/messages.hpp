@@ -34,7 +34,11 @@ struct ProgramReport {
 struct ProgramResult {
     Metrics metrics;
     std::vector<std::pair<std::string, std::string>> texts; ///< values that are no numbers, by name
+    std::uint64_t task = 0;                                 ///< as the message of the task had it, like `attempt`
+    std::uint64_t attempt = 0;
 };
+/// A kept program has loaded what it needs: the time of its first task begins.
+struct ProgramReady {};
 /// The program has saved the state that it was asked for, on this rank.
 struct ProgramSaved {
     std::string checkpoint;
@@ -55,7 +59,8 @@ struct ProgramFailed {
 struct ProgramLog {
     std::string text;
 };
-using ProgramMessage = std::variant<ProgramReport, ProgramResult, ProgramSaved, ProgramDone, ProgramFailed, ProgramLog>;
+using ProgramMessage =
+    std::variant<ProgramReport, ProgramResult, ProgramReady, ProgramSaved, ProgramDone, ProgramFailed, ProgramLog>;
 
 /// Reads one line. Accepts NaN and infinities bare or as strings, null as NaN. Adds unknown keys to `unknown`. Throws
 /// base::FormatError.

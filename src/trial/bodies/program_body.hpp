@@ -106,6 +106,7 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] Clock::duration until_next_turn() const;
     void take_line(const std::string& line);
     void take_printed();
+    void on_message(trainables::ProgramReady) {}
     void on_message(trainables::ProgramReport report);
     void reported(trainables::ProgramReport report);
     [[noreturn]] void on_message(const trainables::ProgramResult& result);

@@ -36,8 +36,10 @@ TaskBody::TaskBody(const AttemptParts& parts, Spare& spare)
       spare_(spare) {}
 
 void TaskBody::start(const study::CheckpointRef* /*checkpoint*/) {
-    began_ = Clock::now();
-    if (!take_process()) start_process();
+    if (take_process())
+        ready_at_ = Clock::now();
+    else
+        start_process();
 }
 
 /// False: there is none, or its time has come.
@@ -52,7 +54,6 @@ bool TaskBody::take_process() {
     process_->write_to([output = setting_.program->output, trial = assignment_.start.trial](std::string_view line) {
         output(trial, line);
     });
-    child().take_refusal(); // of an earlier task
     return true;
 }
 
@@ -73,6 +74,7 @@ void TaskBody::start_process() {
     process_ = std::make_unique<ProgramProcess>([output = setting_.program->output, trial = assignment_.start.trial](
                                                     std::string_view line) { output(trial, line); });
     process_->start(words, environment, program().directory, grace_of(*setting_.spec));
+    started_at_ = Clock::now();
 }
 
 study::Verb TaskBody::train(const Report& report) {
@@ -95,6 +97,7 @@ study::Verb TaskBody::train(const Report& report) {
 
 void TaskBody::keep_process() {
     ++spare_.tasks;
+    child().end_output();
     process_->end_output();
     const Clock::duration to_end = setting_.spec->output.abort_grace;
     spare_.program = std::make_unique<KeptProgram>(
@@ -109,6 +112,8 @@ bool TaskBody::waits() {
     while (const auto line = child().next_line()) take_line(*line);
     if (result_) return false;
     if (child().exited()) ended_early();
+    if (failed_ && Clock::now() - failed_at_ >= grace_of(*setting_.spec))
+        throw base::Error(failed_->text + " (the program did not end after it had said that)");
     if (port_.abort_flag().load()) throw ddp::Aborted("the task was told to give up");
     check_time();
     return !is_given_up();
@@ -120,9 +125,17 @@ void TaskBody::take_line(const std::string& line) {
     auto message = trainables::parse_program_message(line, unknown);
     port_.progressed();
     if (auto* result = std::get_if<trainables::ProgramResult>(&message)) {
-        result_ = std::move(*result);
+        const bool is_mine =
+            result->task == assignment_.start.trial.value() && result->attempt == assignment_.start.attempt.value();
+        if (is_mine && !result_)
+            result_ = std::move(*result);
+        else
+            process_->print("a second result of task " + std::to_string(result->task) + " is left out");
     } else if (auto* failed = std::get_if<trainables::ProgramFailed>(&message)) {
         failed_ = std::move(*failed);
+        failed_at_ = Clock::now();
+    } else if (std::holds_alternative<trainables::ProgramReady>(message)) {
+        ready_at_ = Clock::now();
     } else if (auto* log = std::get_if<trainables::ProgramLog>(&message)) {
         process_->print(log->text);
     } else {
@@ -133,10 +146,13 @@ void TaskBody::take_line(const std::string& line) {
 }
 
 void TaskBody::ended_early() const {
-    if (child().exited()->clean() && !failed_)
-        throw base::Error(
+    if (child().exited()->clean() && !failed_) {
+        const std::string text =
             "the program ended, with exit code 0, before its row was done; a kept program goes through "
-            "all rows: for row in ranktune.tasks()");
+            "all rows: for row in ranktune.tasks()";
+        if (!setting_.spec->failure.retry_on.empty()) throw PermanentError(text);
+        throw base::Error(text);
+    }
     const std::string refused = child().refusal();
     throw_failure(child(), failed_, failure_text(child(), failed_),
                   refused.empty() ? full_disk(program().directory) : std::optional(refused),
@@ -145,8 +161,9 @@ void TaskBody::ended_early() const {
 
 void TaskBody::check_time() const {
     const auto& limits = setting_.spec->failure;
-    const auto passed = Clock::now() - began_;
-    if (limits.iteration_timeout && passed >= *limits.iteration_timeout)
+    // A program that loads much first is not to be ended again and again before its first task.
+    const auto passed = Clock::now() - ready_at_.value_or(started_at_);
+    if (limits.iteration_timeout && ready_at_ && passed >= *limits.iteration_timeout)
         throw base::Error("the task took longer than " + study::duration_text(*limits.iteration_timeout) +
                           " (failure.iteration_timeout)");
     if (limits.report_timeout && passed >= *limits.report_timeout)

@@ -52,9 +52,11 @@ class TaskBody final : public TrialBody {
     AttemptPort& port_;
     Spare& spare_;
     std::unique_ptr<ProgramProcess> process_;
-    Clock::time_point began_ = Clock::now();
+    Clock::time_point started_at_;
+    std::optional<Clock::time_point> ready_at_; ///< when the task began: a new program has said that it is ready
     std::optional<trainables::ProgramResult> result_;
     std::optional<trainables::ProgramFailed> failed_;
+    Clock::time_point failed_at_;
     std::optional<Word> asked_; ///< the head wants the attempt to end
     Clock::time_point asked_at_;
     TextValues texts_;
