@@ -16,6 +16,7 @@
 
 #include "cli/checks/remarks.hpp"
 #include "earlier/earlier_results.hpp"
+#include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
@@ -261,7 +262,11 @@ void write_made_study(const std::string& file, const std::string& text, std::str
             throw base::UsageError("'" + file + "' exists and says something else" + first_difference(before, text) +
                                    ": " + advice);
     }
-    studydir::publish_text(storage::posix_file_system(), std::filesystem::absolute(file).string(), text, true);
+    // Under srun and mpirun all ranks come here, and write the same.
+    const std::string path = std::filesystem::absolute(file).string();
+    const std::string aside = path + "." + process::host_name() + "-" + std::to_string(getpid());
+    studydir::publish_text(storage::posix_file_system(), aside, text, true);
+    storage::posix_file_system().rename(aside, path);
 }
 
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {

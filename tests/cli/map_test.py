@@ -4,6 +4,8 @@
 import collections
 import csv
 import json
+import os
+import shutil
 import subprocess
 import unittest
 
@@ -76,6 +78,18 @@ class Mapping(Kills, Case):
         (self.cwd / "said").unlink()
         self.map("--array", "0,7,3-4", "-o", "parts", "--", "bash", "job.sh")
         self.assertEqual(sorted(each[:4] for each in self.said()), [[task, 0, 7, 1] for task in (0, 3, 4, 7)])
+
+    def test_all_ranks_of_a_launcher_begin_with_the_same_line(self):
+        launcher = shutil.which("mpirun.openmpi")
+        if launcher is None:
+            self.skipTest("no mpirun of Open MPI")
+        root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+        for number in range(3):
+            subprocess.run([launcher, *root, "--oversubscribe", "--bind-to", "none", "-n", "6", PROGRAM, "map", "--array", "0-9",
+                            "-o", f"m{number}", "--progress", "none", "--", "true"], cwd=self.cwd, env=environment(), check=True,
+                           capture_output=True, stdin=subprocess.DEVNULL)
+            self.assertEqual(len(self.results(f"m{number}")), 10)
+            self.assertEqual([path.name for path in self.cwd.glob(f"m{number}.*")], [f"m{number}.toml"])
 
     def test_a_grid_and_the_configuration_in_python(self):
         (self.cwd / "run.py").write_text("import json, ranktune\nconfig = ranktune.config()\n"
