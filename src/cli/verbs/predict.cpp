@@ -52,7 +52,7 @@ std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
         plan.field = slash == std::string::npos ? set : set.substr(slash + 1);
     }
     try {
-        const auto source = data::Source::open(plan.input, {.group = plan.group});
+        const auto source = data::Source::open(plan.input, {.group = plan.group, .field = plan.field});
         plan.samples = source->samples();
         if (plan.samples == 0) throw base::UsageError("'" + plan.input + "' has no samples");
         if (!plan.field.empty()) return source->fields()[source->field(plan.field)].bytes();

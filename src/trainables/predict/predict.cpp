@@ -87,7 +87,7 @@ class Predictor {
 Predictor::Predictor(PredictPlan plan, TrialContext& context)
     : plan_(std::move(plan)),
       combine_(combine_of(plan_.combine)),
-      source_(data::Source::open(plan_.input, {.group = plan_.group})) {
+      source_(data::Source::open(plan_.input, {.group = plan_.group, .field = plan_.field})) {
     if (source_->samples() != plan_.samples)
         throw base::UsageError("'" + plan_.input + "' has " + std::to_string(source_->samples()) +
                                " samples, and the study file says " + std::to_string(plan_.samples) +
