@@ -111,8 +111,7 @@ Prediction Predictor::predict_batch(const data::Batch& batch, std::size_t wanted
 
 void Predictor::open_output(const Prediction& first, base::TrialId trial) {
     form_ = first.form();
-    const std::string aside = plan_.output + "." + std::to_string(trial.value()) + ".tmp";
-    output_.emplace(storage::posix_file_system(), plan_.output, aside, form_of(plan_, first));
+    output_.emplace(storage::posix_file_system(), plan_.output, trial.value(), form_of(plan_, first));
 }
 
 Metrics Predictor::predict_range(std::uint64_t range, TrialContext& context) {
