@@ -23,6 +23,7 @@
 #include "report/screens/screens.hpp"
 #include "report/view/load.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
 #include "trainables/predict/plan.hpp"
 
@@ -260,7 +261,7 @@ int predict(const PredictArguments& arguments, const Invocation& invocation) {
 }
 
 std::string predicted_words(const tuner::Tuner& tuner) {
-    if (tuner.spec().trainable.name != trainables::predict_name) return {};
+    if (tuner.spec().trainable.name != study::predict_trainable) return {};
     const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
     const auto& state = tuner.state();
     std::uint64_t done = 0;

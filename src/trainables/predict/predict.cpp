@@ -9,6 +9,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "storage/output_file.hpp"
+#include "study/printed_values.hpp"
 #include "trainables/builtin.hpp"
 #include "trainables/predict/model.hpp"
 
@@ -17,7 +18,7 @@ namespace ranktune::trainables {
 namespace {
 
 study::TrainableInfo predict_info() {
-    return {.name = predict_name,
+    return {.name = study::predict_trainable,
             .description = "predicts with checkpoints of another study; `ranktune predict` writes its study file",
             .options = {{.name = "input",
                          .kind = study::OptionInfo::Kind::path,
