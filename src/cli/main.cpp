@@ -264,10 +264,14 @@ class App {
                          "(default: by their number and size)")
             ->type_name("N")
             ->transform(whole_number(1, "a number of samples, 1 at least"));
-        verb->add_flag("--verify", predict_.verify,
-                       "Predict nothing: compare the output with the digests that its ranks have reported");
-        verb->add_flag("--write", predict_.write, "Only write the study file, for submit");
+        auto* verify =
+            verb->add_flag("--verify", predict_.verify,
+                           "Predict nothing: compare the output with the digests that its ranks have reported");
+        auto* write =
+            verb->add_flag("--write", predict_.write, "Only write the study file, for submit")->excludes(verify);
         add_run_options(verb, predict_.run, overrides_, "The output, an HDF5 file");
+        for (const char* begins : {"--fresh", "--dry-run", "--resume-errored", "--restart-errored"})
+            verb->get_option(begins)->excludes(verify)->excludes(write);
         verb->get_option("--output")->type_name("FILE")->required();
         verb->callback([this, verb] {
             predict_.run.overrides = overrides_.in_order(*verb);

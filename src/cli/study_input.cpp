@@ -230,13 +230,19 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
         "; give the study a directory of its own with -o");
 }
 
+StudyInput parsed(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                  const study::RankCheck& ranks, const CommandCheck& command) {
+    const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
+    return {study::parse_study(text, file, overrides, known, path_checks(command), ranks), text, {}};
+}
+
 } // namespace
 
 StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides, const study::RankCheck& ranks,
                       const CommandCheck& command) {
     refuse_other_than_utf8(file, "the study file");
-    const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
     if (std::error_code error; std::filesystem::is_directory(file, error)) {
+        const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
         // Not its study.toml: paths in that copy may be relative to another folder.
         const std::string text = studydir::resolved_file_of(storage::posix_file_system(), file);
         const std::string name = studydir::StudyDirectory{file}.resolved_file();
@@ -248,21 +254,30 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
             throw;
         }
     }
-    const std::string text = study_text(file);
-    return {study::parse_study(text, file, overrides, known, path_checks(command), ranks), text, {}};
+    return parsed(study_text(file), file, overrides, ranks, command);
+}
+
+StudyInput read_study(const RunArguments& arguments, const study::RankCheck& ranks, const CommandCheck& command) {
+    if (!arguments.made) return read_study(arguments.study, arguments.overrides, ranks, command);
+    return parsed(arguments.made->text(), arguments.study, arguments.overrides, ranks, command);
+}
+
+void refuse_other_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,
+                             const std::string& advice) {
+    std::error_code error;
+    if (!std::filesystem::exists(file, error)) return;
+    const std::string before = text_of(file, "cannot read the study file");
+    if (before != text && (begun || !before.starts_with(header)))
+        throw base::UsageError("'" + file + "' exists and says something else" + first_difference(before, text) + ": " +
+                               advice);
 }
 
 void write_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,
                       const std::string& advice) {
+    refuse_other_made_study(file, text, header, begun, advice);
     std::error_code error;
-    if (std::filesystem::exists(file, error)) {
-        const std::string before = text_of(file, "cannot read the study file");
-        if (before == text) return;
-        if (begun || !before.starts_with(header))
-            throw base::UsageError("'" + file + "' exists and says something else" + first_difference(before, text) +
-                                   ": " + advice);
-    }
-    // Under srun and mpirun all ranks come here, and write the same.
+    if (std::filesystem::exists(file, error) && text_of(file, "cannot read the study file") == text) return;
+    // Under srun and mpirun all ranks may come here, and write the same.
     const std::string path = std::filesystem::absolute(file).string();
     const std::string aside = path + "." + process::host_name() + "-" + std::to_string(getpid());
     studydir::publish_text(storage::posix_file_system(), aside, text, true);

@@ -32,10 +32,17 @@ struct CommandCheck {
 [[nodiscard]] StudyInput read_study(const std::string& file, const std::vector<std::string>& overrides,
                                     const study::RankCheck& ranks = {}, const CommandCheck& command = {});
 
+/// The same for the study of `arguments`, whose file need not be written yet (RunArguments::made).
+[[nodiscard]] StudyInput read_study(const RunArguments& arguments, const study::RankCheck& ranks = {},
+                                    const CommandCheck& command = {});
+
+/// Throws base::UsageError when a study file that says something else than `text` is there, unless `header` begins it
+/// and its study has not `begun`, so that nobody misses it. `advice`: ends that message, which names the first line
+/// that differs.
+void refuse_other_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,
+                             const std::string& advice);
 /// Writes the study file that a verb makes, unless it says `text` already; by one rank, or by several at once with the
-/// same text. Throws base::UsageError when a file that says something else is there, unless `header` begins it and its
-/// study has not `begun`, so that nobody misses it. `advice`: ends that message, which names the first line that
-/// differs.
+/// same text. Throws as refuse_other_made_study.
 void write_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,
                       const std::string& advice);
 

@@ -14,6 +14,7 @@
 #include "data/formats.hpp"
 #include "data/mapped_file.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "storage/hdf5/hdf5.hpp"
 #include "storage/hdf5/thread.hpp"
 
@@ -172,8 +173,8 @@ DataSet open_set(hid_t group, const std::string& name, std::uint64_t file_bytes,
     return set;
 }
 
-/// All data sets of a group.
-std::vector<DataSet> open_sets(hid_t file, const std::string& group, std::uint64_t file_bytes,
+/// All data sets of a group, or the one called `only`, whatever the others are.
+std::vector<DataSet> open_sets(hid_t file, const std::string& group, const std::string& only, std::uint64_t file_bytes,
                                const std::string& path) {
     const hdf5::GroupHandle where(H5Gopen2(file, group.empty() ? "/" : group.c_str(), H5P_DEFAULT));
     if (!where) refuse_file(path, "has no group '" + group + "'");
@@ -181,6 +182,7 @@ std::vector<DataSet> open_sets(hid_t file, const std::string& group, std::uint64
     hdf5::check(H5Gget_info(where.get(), &info), "data file");
     std::vector<DataSet> sets;
     std::string groups;
+    std::vector<std::string> others;
     for (hsize_t i = 0; i < info.nlinks; ++i) {
         const auto get = [&](char* text, std::size_t size) {
             return H5Lget_name_by_idx(where.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i, text, size, H5P_DEFAULT);
@@ -190,8 +192,16 @@ std::vector<DataSet> open_sets(hid_t file, const std::string& group, std::uint64
         const hdf5::Handle<H5Oclose> object(H5Oopen(where.get(), name.c_str(), H5P_DEFAULT));
         const H5I_type_t kind = object ? H5Iget_type(object.get()) : H5I_BADID;
         if (kind == H5I_GROUP) groups += (groups.empty() ? "" : ", ") + name;
-        if (kind == H5I_DATASET) sets.push_back(open_set(where.get(), name, file_bytes, path));
+        if (kind != H5I_DATASET) continue;
+        if (only.empty() || name == only)
+            sets.push_back(open_set(where.get(), name, file_bytes, path));
+        else
+            others.push_back(name);
     }
+    if (sets.empty() && !others.empty())
+        throw base::UsageError("data file '" + path + "' has no field '" + only + "'" +
+                               base::suggestion(only, std::span<const std::string>(others)) + "; it has " +
+                               base::join_some(others, 10));
     if (sets.empty())
         refuse_file(path, "has no data sets in '" + (group.empty() ? "/" : group) + "'" +
                               (groups.empty() ? "" : "; set `group` to one of its groups: " + groups));
@@ -378,7 +388,7 @@ SourcePointer open_hdf5(const std::string& path, const SourceOptions& options) {
 #endif
         hdf5::FileHandle handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
         if (!handle) refuse_file(path, "cannot be opened as HDF5: it is something else, or cut off");
-        auto sets = open_sets(handle.get(), options.group, file->bytes().size(), path);
+        auto sets = open_sets(handle.get(), options.group, options.field, file->bytes().size(), path);
         return std::make_shared<Hdf5Source>(path, std::move(file), std::move(handle), std::move(sets), options.memory);
     });
 }

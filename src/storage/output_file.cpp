@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include "ranktune/base/error.hpp"
 #include "storage/hdf5/shell.hpp"
@@ -28,14 +29,31 @@ hdf5::Shell shell_of(const OutputForm& form) {
 
 /// Whoever comes second takes the file of the first.
 void make(FileSystem& files, const std::string& path, const std::string& aside, const hdf5::Shell& shell) {
+    files.remove(aside); // left by a process that was killed
     {
         const auto file = files.open(aside, FileSystem::Open::create_new);
         file->write_at(0, shell.metadata);
         file->truncate(shell.size);
         file->sync();
     }
-    static_cast<void>(files.link(aside, path));
-    files.remove(aside);
+    try {
+        static_cast<void>(files.link(aside, path));
+    } catch (const base::IoError&) { // another process has published its own, and removed this one
+        if (!files.exists(path)) throw;
+    }
+}
+
+/// Removes `<path>.<number>.tmp`, once the file is at `path`.
+void remove_asides(FileSystem& files, const std::string& path) {
+    const std::filesystem::path whole = std::filesystem::absolute(path);
+    const std::string begin = whole.filename().string() + ".";
+    constexpr std::string_view end = ".tmp";
+    for (const std::string& name : files.list(whole.parent_path().string())) {
+        if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size()) continue;
+        const std::string writer = name.substr(begin.size(), name.size() - begin.size() - end.size());
+        if (std::ranges::all_of(writer, [](char c) { return c >= '0' && c <= '9'; }))
+            files.remove((whole.parent_path() / name).string());
+    }
 }
 
 void refuse_other_form(File& file, const std::string& path, const hdf5::Shell& shell) {
@@ -53,14 +71,15 @@ std::uint64_t OutputForm::Column::row_bytes() const {
     return bytes;
 }
 
-OutputFile::OutputFile(FileSystem& files, const std::string& path, const std::string& aside, const OutputForm& form) {
+OutputFile::OutputFile(FileSystem& files, const std::string& path, std::uint32_t writer, const OutputForm& form)
+    : files_(files), path_(path) {
     const hdf5::Shell shell = shell_of(form);
-    files.remove(aside); // left by a process that was killed
-    if (!files.exists(path)) make(files, path, aside, shell);
+    if (!files.exists(path)) make(files, path, path + "." + std::to_string(writer) + ".tmp", shell);
     // The name may be that of another process, which has not come to this yet.
     files.sync_directory(std::filesystem::absolute(path).parent_path().string());
     file_ = files.open(path, FileSystem::Open::read_write);
     refuse_other_form(*file_, path, shell);
+    remove_asides(files, path);
     static_cast<void>(file_->reserve(shell.size));
     for (std::size_t i = 0; i < form.columns.size(); ++i)
         places_.push_back({shell.offsets[i], form.columns[i].row_bytes()});
@@ -69,6 +88,11 @@ OutputFile::OutputFile(FileSystem& files, const std::string& path, const std::st
 void OutputFile::write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows) {
     const Place& place = places_.at(column);
     file_->write_at(place.offset + first_row * place.row_bytes, rows);
+}
+
+void OutputFile::sync() {
+    file_->sync();
+    if (!files_.exists(path_)) throw base::Error("'" + path_ + "' was removed while it was written: bring it back");
 }
 
 } // namespace ranktune::storage

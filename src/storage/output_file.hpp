@@ -32,23 +32,25 @@ struct OutputForm {
 /// Used by one thread. Not collective.
 class OutputFile {
   public:
-    /// Opens the file at `path`, or makes it: under the name `aside` first, which no other process uses, then published
-    /// by a link. Any number of processes may do so at once. Takes room on the disk for all rows, where the file system
-    /// can. Rows that nobody has written are zero. Throws base::IoError; base::FormatError when a file of another form
-    /// is there.
-    OutputFile(FileSystem& files, const std::string& path, const std::string& aside, const OutputForm& form);
+    /// Opens the file at `path`, or makes it: under the name `<path>.<writer>.tmp` first, then published by a link. Any
+    /// number of processes may do so at once, if each has a `writer` number of its own; whoever finds the file removes
+    /// such names, which killed processes left. Takes room on the disk for all rows, where the file system can. Rows
+    /// that nobody has written are zero. Throws base::IoError; base::FormatError when a file of another form is there.
+    OutputFile(FileSystem& files, const std::string& path, std::uint32_t writer, const OutputForm& form);
 
     /// Writes rows [first_row, first_row + n) of a column, n being what `rows` has room for. Throws base::IoError.
     void write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows);
     /// What was written survives the loss of this node. Throws base::IoError; the rows have to be written again then,
-    /// to a file that is opened anew.
-    void sync() { file_->sync(); }
+    /// to a file that is opened anew. Throws base::Error when somebody has removed the file since it was opened.
+    void sync();
 
   private:
     struct Place {
         std::uint64_t offset = 0;
         std::uint64_t row_bytes = 0;
     };
+    FileSystem& files_;
+    std::string path_;
     std::unique_ptr<File> file_;
     std::vector<Place> places_; ///< of the columns
 };

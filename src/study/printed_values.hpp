@@ -21,11 +21,15 @@ namespace ranktune::study {
     return names[static_cast<std::size_t>(result)];
 }
 
-/// The metric of studies whose trials are tasks and nothing else: it is 0 for each that succeeds, so nobody compares
-/// them. `ranktune map` writes it.
+/// The metric of studies whose trials are tasks and nothing else: it is 0 for each that succeeds. `ranktune map` writes
+/// it.
 inline constexpr std::string_view task_metric = "exit_code";
+/// The trainable whose trials are ranges of samples. `ranktune predict` writes it.
+inline constexpr const char* predict_trainable = "predict";
+/// Whether no trial is better than another one.
 [[nodiscard]] inline bool compares_nothing(const StudySpec& spec) {
-    return spec.trainable.program && spec.trainable.program->has_tasks() && spec.objective.metric == task_metric;
+    if (!spec.trainable.program) return spec.trainable.name == predict_trainable;
+    return spec.trainable.program->has_tasks() && spec.objective.metric == task_metric;
 }
 
 /// Reads the lines that a program prints. Of a regular expression with named groups, `(?P<loss>...)`, each is a metric;

@@ -102,7 +102,7 @@ TEST_CASE("what training waited for data is told apart, with what to do about it
     const StudyView view = view_of(study);
     CHECK(spent_on(view, Spent::data) == Approx(1.5));
     CHECK(spent_on(view, Spent::training) == Approx(3.0));
-    CHECK(sum_of(view) == Approx(5.0));
+    CHECK(sum_of(view) == Approx(view.cost.available_s));
     CHECK_THAT(explained_study(view),
                Contains("waiting for data") && Contains("next      waiting for data: Copies on the "
                                                         "nodes (data.stage = true)"));

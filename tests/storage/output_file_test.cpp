@@ -46,8 +46,8 @@ void write_range(OutputFile& output, std::size_t range) {
 std::map<std::size_t, std::size_t> life(CrashFileSystem& files, const std::set<std::size_t>& done) {
     std::map<std::size_t, std::size_t> recorded;
     for (const std::size_t range : done) recorded[range] = 0;
-    OutputFile first(files, path, path + ".0.tmp", form());
-    OutputFile second(files, path, path + ".1.tmp", form());
+    OutputFile first(files, path, 0, form());
+    OutputFile second(files, path, 1, form());
     for (std::size_t range = 0; range < ranges; ++range) {
         if (done.contains(range)) continue;
         write_range(range % 2 == 0 ? first : second, range);
@@ -79,6 +79,7 @@ TEST_CASE("an output goes on after a kill or a loss of power at any operation, a
             if (at <= cut) done.insert(range);
         static_cast<void>(life(left, done));
         REQUIRE(content(left) == whole);
+        REQUIRE(left.list("/out") == std::vector<std::string>{"y.h5"});
     };
     for (std::size_t cut = 0; cut <= files.operations(); ++cut) {
         for (const std::size_t torn : {std::size_t{0}, std::size_t{5}}) goes_on(*files.after_kill(cut, torn), cut);
@@ -89,7 +90,7 @@ TEST_CASE("an output goes on after a kill or a loss of power at any operation, a
 TEST_CASE("an output is an HDF5 file whose rows lie at pages", "[storage]") {
     testing::TemporaryDirectory folder;
     const std::string file = folder.path() + "/y.h5";
-    OutputFile output(posix_file_system(), file, file + ".tmp", form());
+    OutputFile output(posix_file_system(), file, 0, form());
     for (std::size_t range = 0; range < ranges; ++range) write_range(output, range);
     hdf5_call([&] {
         const hdf5::FileHandle opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
@@ -111,10 +112,28 @@ TEST_CASE("an output of another form is not written to", "[storage]") {
     static_cast<void>(life(files, {}));
     OutputForm other = form();
     other.attributes[1].second = "18";
-    CHECK_THROWS_AS(OutputFile(files, path, path + ".tmp", other), base::FormatError);
+    CHECK_THROWS_AS(OutputFile(files, path, 0, other), base::FormatError);
     other = form();
     other.rows = rows + 1;
-    CHECK_THROWS_AS(OutputFile(files, path, path + ".tmp", other), base::FormatError);
+    CHECK_THROWS_AS(OutputFile(files, path, 0, other), base::FormatError);
+}
+
+TEST_CASE("what killed processes left is removed, and what others called so stays", "[storage]") {
+    CrashFileSystem files;
+    files.make_directories("/out");
+    for (const char* name : {"y.h5.7.tmp", "y.h5.mine.tmp", "y.h5.tmp", "x.h5.7.tmp"})
+        static_cast<void>(files.open(std::string("/out/") + name, FileSystem::Open::create_new));
+    static_cast<void>(life(files, {}));
+    CHECK(files.list("/out") == std::vector<std::string>{"x.h5.7.tmp", "y.h5", "y.h5.mine.tmp", "y.h5.tmp"});
+}
+
+TEST_CASE("rows of an output that was removed are not synced", "[storage]") {
+    CrashFileSystem files;
+    files.make_directories("/out");
+    OutputFile output(files, path, 0, form());
+    write_range(output, 0);
+    files.remove(path);
+    CHECK_THROWS_AS(write_range(output, 1), base::Error);
 }
 
 TEST_CASE("an output that cannot be made leaves nothing under its name", "[storage]") {
@@ -124,7 +143,7 @@ TEST_CASE("an output that cannot be made leaves nothing under its name", "[stora
         CrashFileSystem files;
         files.make_directories("/out");
         files.set_fault([&](CrashFileSystem::Kind kind, const std::string&) { return kind == bad ? ENOSPC : 0; });
-        CHECK_THROWS_AS(OutputFile(files, path, path + ".tmp", form()), base::IoError);
+        CHECK_THROWS_AS(OutputFile(files, path, 0, form()), base::IoError);
         failures += files.exists(path) ? 0 : 1;
         files.set_fault({});
         static_cast<void>(life(files, {}));

@@ -60,6 +60,11 @@ TEST_CASE("an ensemble is the mean of its members, their vote, or all of them", 
     CHECK(all.classes == Classes{0, 1, 2, 0});
 }
 
+TEST_CASE("how members are combined is one of three words", "[trainables]") {
+    CHECK(combine_of("all") == Combine::all);
+    CHECK_THROWS_AS(combine_of("median"), base::UsageError);
+}
+
 TEST_CASE("a model alone says exactly what it put, but for samples that nobody wants", "[trainables]") {
     const auto put = put_of({0.1F, 0.2F, 0.3F}, {3, 1});
     const Prediction two = prediction_of(put, 3, 2, 0);

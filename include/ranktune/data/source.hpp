@@ -50,6 +50,7 @@ struct Field {
 
 struct SourceOptions {
     std::string group = {};                         ///< of an HDF5 file whose data sets are the fields; empty: the root
+    std::string field = {};                         ///< of that group, the only one to open; empty: all
     std::string dtype = {};                         ///< of a raw file: "float32"
     std::vector<std::size_t> shape = {};            ///< of a sample of a raw file
     std::size_t tokens = 0;                         ///< of a sample of a token file (.bin), one after the other

@@ -184,8 +184,7 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
 
 int dry_run(const RunArguments& arguments) {
     const RanksHere ranks(arguments);
-    const StudyInput input = read_study(arguments.study, arguments.overrides, ranks.check(),
-                                        {.looks = ranks.of_this_machine(), .advice = {}});
+    const StudyInput input = read_study(arguments, ranks.check(), {.looks = ranks.of_this_machine(), .advice = {}});
     refuse_outside(input.spec, directory_for(arguments, input));
     refuse_directory(directory_for(arguments, input), arguments.study, input, arguments.fresh);
     refuse_crowd(arguments, input.spec);

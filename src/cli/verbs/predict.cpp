@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <numeric>
 #include <string_view>
 #include <system_error>
@@ -23,7 +24,9 @@
 #include "report/screens/screens.hpp"
 #include "report/view/load.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
+#include "studydir/study_directory.hpp"
 #include "trainables/predict/plan.hpp"
 
 namespace ranktune::cli {
@@ -52,7 +55,7 @@ std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
         plan.field = slash == std::string::npos ? set : set.substr(slash + 1);
     }
     try {
-        const auto source = data::Source::open(plan.input, {.group = plan.group});
+        const auto source = data::Source::open(plan.input, {.group = plan.group, .field = plan.field});
         plan.samples = source->samples();
         if (plan.samples == 0) throw base::UsageError("'" + plan.input + "' has no samples");
         if (!plan.field.empty()) return source->fields()[source->field(plan.field)].bytes();
@@ -164,27 +167,36 @@ std::string predict_study(const PredictArguments& arguments, const std::string& 
     return text;
 }
 
-/// An output without its study is that of somebody else; a study without its output has lost what it says is done.
-void refuse_other_output(const std::string& output, const std::string& name, bool begun) {
-    auto& files = storage::posix_file_system();
-    if (!begun && files.exists(output))
-        throw base::UsageError("'" + output +
-                               "' exists and is no output of this prediction; give another file with "
-                               "-o, or replace it with --fresh");
-    if (!begun || files.exists(output)) return;
-    const auto study = report::load_state(files, name);
-    const auto& state = study.tuner->state();
-    if (state.in(study::TrialPhase::finished) > 0)
-        throw base::UsageError(
-            fmt::format("'{}' is gone, and '{}' says that {} ranges of it are predicted; bring it "
-                        "back, or begin again with --fresh",
-                        output, name, state.in(study::TrialPhase::finished)));
+/// Samples [begin, end) as they were predicted.
+struct PredictedRange {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t digest = 0;
+};
+
+/// Those of the study in `directory` that are finished, in the order of the samples.
+std::vector<PredictedRange> predicted_ranges(const std::string& directory, const PredictPlan& plan) {
+    const Study study = Study::open(directory);
+    std::vector<PredictedRange> ranges;
+    for (const Study::Trial& trial : study.trials()) {
+        if (trial.phase != study::TrialPhase::finished) continue;
+        const auto half = [&](const char* metric) {
+            return static_cast<std::uint64_t>(study.curve(trial.id, metric).back().value);
+        };
+        const auto range = static_cast<std::uint64_t>(trial.configuration.at(trainables::range_parameter).as_int());
+        const std::uint64_t begin = range * plan.range;
+        ranges.push_back(
+            {begin, std::min(begin + plan.range, plan.samples), half("digest_high") << 32U | half("digest_low")});
+    }
+    std::ranges::sort(ranges, {}, &PredictedRange::begin);
+    return ranges;
 }
 
-/// Of rows [begin, end) as they lie in the output.
-std::uint64_t digest_in(const data::Source& output, std::uint64_t begin, std::uint64_t end) {
-    std::vector<std::uint64_t> rows(end - begin);
-    std::iota(rows.begin(), rows.end(), begin);
+/// Whether the output has the rows that were predicted.
+bool has_range(const data::Source& output, const PredictedRange& range) {
+    if (output.samples() < range.end) return false;
+    std::vector<std::uint64_t> rows(range.end - range.begin);
+    std::iota(rows.begin(), rows.end(), range.begin);
     base::Digest of_y;
     base::Digest of_classes;
     for (std::size_t i = 0; i < output.fields().size(); ++i) {
@@ -193,59 +205,108 @@ std::uint64_t digest_in(const data::Source& output, std::uint64_t begin, std::ui
         output.gather(i, rows, bytes);
         (field.name == "y" ? of_y : of_classes).add(bytes);
     }
-    return trainables::digest_of_range(of_y, of_classes);
+    return trainables::digest_of_range(of_y, of_classes) == range.digest;
 }
 
-int verify(const std::string& name) {
-    const auto loaded = report::load_state(storage::posix_file_system(), name);
+/// Returns 1 unless all ranges are predicted, and the output has them.
+int verify(const std::string& directory) {
+    const auto loaded = report::load_state(storage::posix_file_system(), directory);
     const PredictPlan plan = trainables::predict_plan_of(loaded.tuner->spec().trainable.options);
+    const std::vector<PredictedRange> ranges = predicted_ranges(directory, plan);
     const auto output = data::Source::open(plan.output);
-    const Study study = Study::open(name);
-    std::uint64_t ranges = 0;
     std::uint64_t wrong = 0;
-    for (const Study::Trial& trial : study.trials()) {
-        if (trial.phase != study::TrialPhase::finished) continue;
-        const auto half = [&](const char* metric) {
-            return static_cast<std::uint64_t>(study.curve(trial.id, metric).back().value);
-        };
-        const auto range = static_cast<std::uint64_t>(trial.configuration.at(trainables::range_parameter).as_int());
-        const std::uint64_t begin = range * plan.range;
-        const std::uint64_t end = std::min(begin + plan.range, plan.samples);
-        ++ranges;
-        if (digest_in(*output, begin, end) == (half("digest_high") << 32U | half("digest_low"))) continue;
+    std::uint64_t expected = 0; // sample at which the next range begins, if none is missing
+    const auto tell_missing = [&](std::uint64_t end) {
+        if (expected < end) std::cout << fmt::format("samples {} to {} are not predicted yet\n", expected, end - 1);
+    };
+    for (const PredictedRange& range : ranges) {
+        tell_missing(range.begin);
+        expected = range.end;
+        if (has_range(*output, range)) continue;
         ++wrong;
-        std::cout << fmt::format("samples {} to {} are not what was predicted\n", begin, end - 1);
+        std::cout << fmt::format("samples {} to {} are not what was predicted\n", range.begin, range.end - 1);
     }
-    std::cout << fmt::format("{} ranges compared, {} differ{}\n", ranges, wrong,
-                             wrong > 0 ? ": begin again with --fresh" : "");
-    return wrong > 0 ? 1 : 0;
+    tell_missing(plan.samples);
+    const std::uint64_t missing = (plan.samples + plan.range - 1) / plan.range - ranges.size();
+    std::cout << fmt::format("{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
+                             wrong > 0     ? ": begin again with --fresh"
+                             : missing > 0 ? ": the same line without --verify predicts them"
+                                           : "");
+    return wrong + missing > 0 ? 1 : 0;
+}
+
+/// The study that stands for a prediction, and where it lies.
+class MadePrediction {
+  public:
+    explicit MadePrediction(const PredictArguments& arguments)
+        : arguments_(arguments), output_(arguments.run.directory) {}
+
+    [[nodiscard]] std::string directory() const { return output_ + ".predict"; }
+    [[nodiscard]] std::string file() const { return directory() + ".toml"; }
+    /// Made once: reading the input takes time. Throws base::UsageError for another prediction than that which has
+    /// begun, and for an output that is there without its study.
+    [[nodiscard]] const std::string& text();
+    void write() { write_made_study(file(), text(), predict_header, begun(), advice); }
+    /// See RunArguments::MadeStudy.
+    [[nodiscard]] std::string begin(bool is_new);
+
+  private:
+    [[nodiscard]] bool begun() const { return !arguments_.run.fresh && storage::has_journal(files_, directory()); }
+
+    static constexpr const char* advice =
+        "that is another prediction; give it another output (-o FILE), or begin again with --fresh";
+    storage::FileSystem& files_ = storage::posix_file_system();
+    PredictArguments arguments_;
+    std::string output_; ///< as typed
+    std::string text_;
+};
+
+const std::string& MadePrediction::text() {
+    if (!text_.empty()) return text_;
+    if (!arguments_.run.fresh && !begun() && files_.exists(output_))
+        throw base::UsageError("'" + output_ +
+                               "' exists and is no output of this prediction; give another file with -o; or begin "
+                               "with --fresh, which renames it to '" +
+                               output_ + "~1'");
+    const std::string begun_by = begun() && files_.exists(file()) ? version_in(file()) : version();
+    const std::string text = predict_study(arguments_, directory(), begun_by);
+    refuse_other_made_study(file(), text, predict_header, begun(), advice);
+    return text_ = text;
+}
+
+std::string MadePrediction::begin(bool is_new) {
+    std::string moved;
+    if (is_new && files_.exists(output_)) {
+        // The target of a symbolic link, not the link: the user wants the output at that place.
+        const std::string real = files_.resolve(output_);
+        moved = storage::free_name(files_, real);
+        files_.rename(real, moved);
+    }
+    // Another start may have made it since text() looked: the one that holds the lease is right.
+    studydir::publish_text(files_, whole_path(file()), text(), true);
+    if (moved.empty()) return {};
+    return "the output that was in '" + output_ + "' is now in '" + fs::path(moved).filename().string() + "'";
 }
 
 } // namespace
 
 int predict(const PredictArguments& arguments, const Invocation& invocation) {
     const std::string& output = arguments.run.directory;
-    const std::string name = output + ".predict";
-    const std::string file = name + ".toml";
+    const auto made = std::make_shared<MadePrediction>(arguments);
+    const std::string name = made->directory();
     if (const std::string last = fs::path(name).filename().string();
         !study::is_study_name(last) || output.ends_with('/'))
         throw base::UsageError("-o " + output + ": '" + last +
                                "' cannot name a study: letters, digits, '_', '-' and '.'");
     if (const std::string ending = fs::path(output).extension().string(); ending != ".h5" && ending != ".hdf5")
         throw base::UsageError("-o " + output + ": the output is an HDF5 file; call it " + output + ".h5");
-    if (arguments.verify) return verify(name);
-    const auto prepare = [=](bool begins) {
-        auto& files = storage::posix_file_system();
-        const bool fresh = arguments.run.fresh;
-        const bool begun = !fresh && storage::has_journal(files, name);
-        if (!fresh) refuse_other_output(output, name, begun);
-        const std::string begun_by = begun && files.exists(file) ? version_in(file) : version();
-        write_made_study(file, predict_study(arguments, name, begun_by), predict_header, begun,
-                         "that is another prediction; give it another output (-o FILE), or begin again with --fresh");
-        if (fresh && begins) files.remove(output);
-    };
+    if (arguments.verify) {
+        static_cast<void>(made->text()); // refuses another prediction
+        return verify(name);
+    }
+    const std::string file = made->file();
     if (arguments.write) {
-        prepare(true);
+        made->write();
         std::cout << fmt::format(
             "wrote {}. To run it: ranktune run {} -o {}, or ranktune submit {} -o {} --time "
             "1:00:00\n",
@@ -255,12 +316,38 @@ int predict(const PredictArguments& arguments, const Invocation& invocation) {
     RunArguments run_arguments = arguments.run;
     run_arguments.study = file;
     run_arguments.directory = name;
-    run_arguments.prepare = prepare;
+    run_arguments.made = {.text = [made] { return made->text(); },
+                          .begin = [made](bool is_new) { return made->begin(is_new); }};
     return run(run_arguments, invocation);
 }
 
+void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& directory) {
+    if (tuner.spec().trainable.name != study::predict_trainable) return;
+    const std::uint64_t finished = tuner.state().in(study::TrialPhase::finished);
+    if (finished == 0) return;
+    const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
+    const auto refuse = [&](const std::string& what) {
+        throw base::UsageError(
+            fmt::format("'{}' {}, and '{}' says that {} ranges of it are predicted; bring the "
+                        "output back, or begin again with `ranktune predict ... --fresh`",
+                        plan.output, what, directory, finished));
+    };
+    if (!storage::posix_file_system().exists(plan.output)) refuse("is gone");
+    try {
+        const auto output = data::Source::open(plan.output);
+        const std::vector<PredictedRange> ranges = predicted_ranges(directory, plan);
+        constexpr std::size_t looks = 64; // --verify compares all
+        const std::size_t step = (ranges.size() + looks - 1) / looks;
+        for (std::size_t i = ranges.size(); i > 0; i -= std::min(step, i))
+            if (const PredictedRange& range = ranges[i - 1]; !has_range(*output, range))
+                refuse(fmt::format("lacks the predictions for samples {} to {}", range.begin, range.end - 1));
+    } catch (const base::FormatError& error) {
+        refuse(std::string("is another file (") + error.what() + ")");
+    }
+}
+
 std::string predicted_words(const tuner::Tuner& tuner) {
-    if (tuner.spec().trainable.name != trainables::predict_name) return {};
+    if (tuner.spec().trainable.name != study::predict_trainable) return {};
     const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
     const auto& state = tuner.state();
     std::uint64_t done = 0;

@@ -23,9 +23,14 @@ struct PredictArguments {
     RunArguments run;             ///< `directory` is the output file; `overrides`, `local`, ... as for `run`
 };
 
-/// Writes the study file `<output>.predict.toml`, unless it says so already, and runs it in `<output>.predict`.
-/// Verifying returns 1 for an output that differs.
+/// Runs the study `<output>.predict.toml` in `<output>.predict`. --fresh renames an output that is there, as the
+/// directory. Verifying returns 1 for an output that differs or is not complete.
 int predict(const PredictArguments& arguments, const Invocation& invocation);
+
+/// Before a study of predictions goes on, or is called finished: compares up to 64 of its finished ranges with the
+/// output. Throws base::UsageError when it does not have them: it was removed, or another file took its place; the
+/// ranges that are left would go into a file of zeros. Does nothing for other studies.
+void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& directory);
 
 /// Of a study of predictions: how many samples are predicted, how fast, and where the predictions are. Empty for
 /// others.

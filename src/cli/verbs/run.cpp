@@ -89,12 +89,11 @@ void tell_end(const std::string& sentence, study::StudyOutcome outcome) {
 /// Reads the study without what a finished study does not need: a limit on ranks, the program of its command. When it
 /// has a mistake, reads it again with these, to report all mistakes together.
 StudyInput read_for_here(const RunArguments& arguments) {
-    if (arguments.prepare) arguments.prepare(false);
     const study::RankCheck ranks = local_ranks(arguments);
     try {
-        return read_study(arguments.study, arguments.overrides, arguments.local ? ranks : study::RankCheck());
+        return read_study(arguments, arguments.local ? ranks : study::RankCheck());
     } catch (const study::StudyFileError&) {
-        return read_study(arguments.study, arguments.overrides, ranks, {.looks = true, .advice = {}});
+        return read_study(arguments, ranks, {.looks = true, .advice = {}});
     }
 }
 
@@ -183,6 +182,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     // Open the study first: a finished one needs no ranks.
     const auto opened =
         studydir::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
+    if (!opened.is_new) refuse_lost_predictions(*opened.tuner, directory);
     if (opened.finished) {
         static_cast<void>(write_task_results(opened.tuner->spec(), directory));
         remark(arguments, opened);
@@ -204,8 +204,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     // Refused with its place in the file. A study that has begun has run its command: trials that cannot start it now
     // are not charged (failure.in_a_row).
     if (opened.is_new || (!arguments.local && input.spec.max_ranks_per_trial() > launch::hardware_threads()))
-        static_cast<void>(read_study(arguments.study, arguments.overrides, local_ranks(arguments),
-                                     {.looks = opened.is_new, .advice = {}}));
+        static_cast<void>(read_study(arguments, local_ranks(arguments), {.looks = opened.is_new, .advice = {}}));
     refuse_crowd(arguments, input.spec);
     static_cast<void>(faults_of_run(arguments));
     return run_ranks_here(invocation, arguments.local.value_or(launch::default_workers(input.spec)), directory);
@@ -213,8 +212,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
 
 /// Shows the number of workers that the dry run shows.
 [[noreturn]] void refuse_login_node(const RunArguments& arguments) {
-    if (arguments.prepare) arguments.prepare(false);
-    const StudyInput input = read_study(arguments.study, arguments.overrides);
+    const StudyInput input = read_study(arguments);
     throw base::UsageError(login_node_refusal(arguments, RanksHere(arguments).workers(input.spec)));
 }
 
@@ -316,9 +314,8 @@ class RunScreens {
 
     /// Fills in the options. Throws when the study cannot be run.
     void prepare(head::RunOptions& options) {
-        if (arguments_.prepare) arguments_.prepare(true);
         const auto workers = static_cast<std::uint32_t>(mpi_.size() - 1);
-        StudyInput input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers));
+        StudyInput input = read_study(arguments_, launched_ranks(workers));
         refuse_lonely_head(workers);
         directory_ = directory_for(arguments_, input);
         refuse_outside(input.spec, directory_);
@@ -331,8 +328,7 @@ class RunScreens {
                                        input.spec.resources.gpus != study::GpuUse::none);
         const bool is_new = arguments_.fresh || !storage::has_journal(storage::posix_file_system(), directory_);
         if (is_new && trains_here(options.layout))
-            input = read_study(arguments_.study, arguments_.overrides, launched_ranks(workers),
-                               {.looks = true, .advice = {}});
+            input = read_study(arguments_, launched_ranks(workers), {.looks = true, .advice = {}});
         if (is_new) // a study that has begun has its earlier results in the journal
             options.earlier =
                 earlier::read_earlier_results(storage::posix_file_system(), input.spec, algorithms::known_algorithms());
@@ -356,6 +352,8 @@ class RunScreens {
     void opening(const studydir::OpenedStudy& opened, const head::RunOptions& options,
                  const std::string& moved_to) const {
         const study::StudySpec& spec = options.spec;
+        if (!opened.is_new) refuse_lost_predictions(*opened.tuner, directory_);
+        const std::string made = arguments_.made ? arguments_.made->begin(opened.is_new) : std::string();
         if (arguments_.progress == Progress::none) return;
         const auto& style = terminal_.style;
         remark(arguments_, opened);
@@ -363,6 +361,7 @@ class RunScreens {
             std::cout << report::paragraph("the study that was in " + report::unbroken(directory_) + " is now in " +
                                                report::unbroken(fs::path(moved_to).filename().string()),
                                            style);
+        if (!made.empty()) std::cout << report::paragraph(made, style);
         if (opened.finished)
             std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
                       << std::flush;
@@ -530,7 +529,6 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
 int run(const RunArguments& arguments, const Invocation& invocation) {
     if (arguments.dry_run) {
         if (!launch::speaks()) return 0;
-        if (arguments.prepare) arguments.prepare(false);
         return dry_run(arguments);
     }
     const auto start_here = [&] { return start_locally(arguments, invocation); };

@@ -28,9 +28,15 @@ struct RunArguments {
     bool restart_errored = false;
     Progress progress = Progress::automatic;
     bool verbose = false;
-    /// Makes the study file, where a verb does; empty: it is there. Called by the one process that reads it, before
-    /// that. `begins`: the study is run next, by this process.
-    std::function<void(bool begins)> prepare = {};
+    /// For a verb that makes its study file; empty: the file `study` is there.
+    struct MadeStudy {
+        /// The text of the study file. Writes nothing, because the study may be refused. Throws base::UsageError.
+        std::function<std::string()> text;
+        /// Called once the lease is held and --fresh has renamed the old directory: publishes the study file. Returns
+        /// a sentence for the user, or nothing.
+        std::function<std::string(bool is_new)> begin;
+    };
+    std::optional<MadeStudy> made = {};
 };
 
 struct ValidateOptions {

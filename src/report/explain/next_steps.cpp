@@ -251,7 +251,7 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     add_log_without_value(steps, state, directory);
     add_views(steps, tuner, directory);
     if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
-    if (!study::compares_nothing(tuner.spec())) // (which have results.csv)
+    if (!study::compares_nothing(tuner.spec())) // (whose results are in a file)
         steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
     if (!state.best) steps.push_back(run_step(files.command + " --fresh", "all again, when the study is mended"));
     return steps;

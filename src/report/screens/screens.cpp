@@ -339,10 +339,13 @@ std::string schedule_text(const tuner::State& state, study::TrialId trial, const
 namespace {
 
 /// Of tasks that nobody compares: what became of them.
-std::string tasks_screen(const tuner::State& state, const std::string& directory, const Style& style) {
-    std::string text =
-        prose("tasks", tasks_text(state, 0.0) + "; nothing is compared, so none is the best", style) +
-        prose("results", unbroken(directory + "/results.csv") + ", written at the end of each start", style);
+std::string tasks_screen(const tuner::Tuner& tuner, const std::string& directory, const Style& style) {
+    const tuner::State& state = tuner.state();
+    std::string text = prose("tasks", tasks_text(state, 0.0) + "; nothing is compared, so none is the best", style);
+    if (tuner.spec().trainable.program)
+        text += prose("results", unbroken(directory + "/results.csv") + ", written at the end of each start", style);
+    else if (const space::Value* output = tuner.spec().trainable.options.find("output"))
+        text += prose("output", unbroken(output->as_string()), style);
     if (state.in(TrialPhase::failed) > 0)
         text += labelled("failed", command_text({"status", directory, "--filter", "state == failed"}));
     return text;
@@ -367,7 +370,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     const auto& state = tuner.state();
     const std::string mark = simulated_text(state);
     const std::string simulated = mark.empty() ? "" : paragraph(mark, style);
-    if (study::compares_nothing(tuner.spec())) return encoded(tasks_screen(state, directory, style), style);
+    if (study::compares_nothing(tuner.spec())) return encoded(tasks_screen(tuner, directory, style), style);
     if (!state.best) return encoded(simulated + no_best_screen(tuner, directory, style), style);
     if (tuner.spec().objective.several()) return encoded(simulated + front_screen(tuner, directory, style), style);
     const Trial& best = state.trial(*state.best);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ranktune/base/error.hpp"
+#include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
 
 namespace ranktune::trainables {
@@ -123,7 +124,7 @@ std::string digest_text(std::uint64_t digest) {
 std::string text_of(const PredictPlan& plan) {
     Lines out;
     out.table("");
-    out.text("builtin", predict_name);
+    out.text("builtin", study::predict_trainable);
     out.text("input", plan.input);
     out.text("input_content", plan.input_content);
     if (!plan.group.empty()) out.text("group", plan.group);

@@ -42,8 +42,6 @@ struct PredictPlan {
 
 /// The hyper-parameter: which range of samples, from 0.
 inline constexpr const char* range_parameter = "range";
-/// Name of the trainable.
-inline constexpr const char* predict_name = "predict";
 /// Multiples of it have borders at pages of the output (a page has 1,024 numbers of 4 bytes), so that no two nodes
 /// write to one page.
 inline constexpr std::uint64_t samples_of_page = 1024;

@@ -9,6 +9,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "storage/output_file.hpp"
+#include "study/printed_values.hpp"
 #include "trainables/builtin.hpp"
 #include "trainables/predict/model.hpp"
 
@@ -17,7 +18,7 @@ namespace ranktune::trainables {
 namespace {
 
 study::TrainableInfo predict_info() {
-    return {.name = predict_name,
+    return {.name = study::predict_trainable,
             .description = "predicts with checkpoints of another study; `ranktune predict` writes its study file",
             .options = {{.name = "input",
                          .kind = study::OptionInfo::Kind::path,
@@ -87,7 +88,7 @@ class Predictor {
 Predictor::Predictor(PredictPlan plan, TrialContext& context)
     : plan_(std::move(plan)),
       combine_(combine_of(plan_.combine)),
-      source_(data::Source::open(plan_.input, {.group = plan_.group})) {
+      source_(data::Source::open(plan_.input, {.group = plan_.group, .field = plan_.field})) {
     if (source_->samples() != plan_.samples)
         throw base::UsageError("'" + plan_.input + "' has " + std::to_string(source_->samples()) +
                                " samples, and the study file says " + std::to_string(plan_.samples) +
@@ -111,8 +112,7 @@ Prediction Predictor::predict_batch(const data::Batch& batch, std::size_t wanted
 
 void Predictor::open_output(const Prediction& first, base::TrialId trial) {
     form_ = first.form();
-    const std::string aside = plan_.output + "." + std::to_string(trial.value()) + ".tmp";
-    output_.emplace(storage::posix_file_system(), plan_.output, aside, form_of(plan_, first));
+    output_.emplace(storage::posix_file_system(), plan_.output, trial.value(), form_of(plan_, first));
 }
 
 Metrics Predictor::predict_range(std::uint64_t range, TrialContext& context) {

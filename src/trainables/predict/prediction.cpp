@@ -124,8 +124,10 @@ Prediction prediction_of(const study::MemoryState& put, std::size_t samples, std
 }
 
 Combine combine_of(std::string_view name) {
+    if (name == "mean") return Combine::mean;
     if (name == "vote") return Combine::vote;
-    return name == "all" ? Combine::all : Combine::mean;
+    if (name == "all") return Combine::all;
+    throw base::UsageError("trainable.combine is '" + std::string(name) + "', not one of mean, vote, all");
 }
 
 Prediction combined(std::span<const Prediction> members, Combine how) {

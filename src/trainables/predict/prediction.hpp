@@ -37,7 +37,7 @@ enum class Combine : std::uint8_t {
     vote, ///< y: the share of members for each class; the class with most of them
     all,  ///< y [samples, members, row...], class [samples, members]
 };
-/// `name`: mean, vote or all.
+/// `name`: mean, vote or all; throws base::UsageError for another.
 [[nodiscard]] Combine combine_of(std::string_view name);
 /// What the members predict together. A tie goes to the lower class. Requires one member at least. Throws
 /// base::UsageError for members of different forms, and for a vote of others than classifiers.
