@@ -235,11 +235,18 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
         throw base::UsageError("-o " + name + ": '" + last +
                                "' cannot name a study: letters, digits, '_', '-' and '.'");
     const std::string file = name + ".toml";
-    const bool begun = !arguments.run.fresh && storage::has_journal(storage::posix_file_system(), name);
-    write_made_study(file, map_study(arguments, name), map_header, begun,
-                     "these rows and this command are another study; give it another name (-o NAME), or replace the "
-                     "old one (--fresh)");
+    const std::string advice =
+        "these rows and this command are another study; give it another name (-o NAME), or replace the old one "
+        "(--fresh)";
+    const auto text = [arguments, name, file, advice] {
+        const bool begun = !arguments.run.fresh && storage::has_journal(storage::posix_file_system(), name);
+        std::string made = map_study(arguments, name);
+        refuse_other_made_study(file, made, map_header, begun, advice);
+        return made;
+    };
+    const auto write = [text, file, advice] { write_made_study(file, text(), map_header, false, advice); };
     if (arguments.write) {
+        write();
         std::cout << fmt::format("wrote {}. To run it: ranktune run {}, or ranktune submit {} --time 1:00:00\n", file,
                                  file, file);
         return 0;
@@ -247,6 +254,10 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
     RunArguments run_arguments = arguments.run;
     run_arguments.study = file;
     run_arguments.directory = name;
+    run_arguments.made = {.text = text, .begin = [write](bool) {
+                              write();
+                              return std::string();
+                          }};
     return run_arguments.dry_run ? dry_run(run_arguments) : run(run_arguments, invocation);
 }
 
