@@ -130,7 +130,7 @@ void TaskBody::take_line(const std::string& line) {
         if (is_mine && !result_)
             result_ = std::move(*result);
         else
-            process_->print("a second result of task " + std::to_string(result->task) + " is left out");
+            process_->print("a result of task " + std::to_string(result->task) + " is left out: nobody waits for it");
     } else if (auto* failed = std::get_if<trainables::ProgramFailed>(&message)) {
         failed_ = std::move(*failed);
         failed_at_ = Clock::now();
