@@ -62,10 +62,12 @@ struct Scene {
     TemporaryDirectory directory;
     std::string original = common_folder(directory.path()) + "/original.npy";
     comm::mpi::Communicator world = comm::mpi::Communicator::world().duplicate();
-    comm::BlockExchange exchange{test::world()};
+    comm::BlockExchange exchange;
     study::StudySpec spec = study_of({{.name = "train", .path = original}});
 
-    explicit Scene(const std::string& text) {
+    /// `patience`: with a rank that does not answer.
+    explicit Scene(const std::string& text, std::chrono::milliseconds patience = 10min)
+        : exchange(test::world(), {.patience = patience}) {
         if (rank() == 0) write_file(original, text);
         MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -92,7 +94,7 @@ TEST_CASE("nodes together read a file once, and each has a copy", "[staging][mpi
 
 TEST_CASE("pieces of a node that does not answer are read from the file", "[staging][mpi]") {
     const std::string text = data_text(50'000);
-    Scene scene(text);
+    Scene scene(text, 50ms);
     const bool silent = rank() == size() - 1 && size() > 1;
     std::unique_ptr<StagingRank> node;
     if (!silent)
