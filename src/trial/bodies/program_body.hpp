@@ -96,7 +96,6 @@ class ProgramBody final : public TrialBody {
     [[nodiscard]] process::ForkServer& interpreter(const std::vector<std::string>& environment);
     void go_on_with_process(const std::string& checkpoint);
     void keep_process();
-    [[nodiscard]] Clock::duration term_grace() const;
     [[nodiscard]] std::string config_path() const { return scratch_ + "/config.json"; }
     void meet(trainables::ProgramFacts& facts);
     [[nodiscard]] std::vector<std::string> words() const;

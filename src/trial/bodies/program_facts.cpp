@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "process/spawn.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/file_system.hpp"
@@ -50,6 +52,10 @@ trainables::ProgramFacts facts_of(const AttemptSetting& setting, const Assignmen
     facts.gpu_share = spec.resources.gpu_share;
     facts.run_id = spec.name + "-" + name_of(start);
     return facts;
+}
+
+process::Child::Clock::duration term_grace_of(const study::StudySpec& spec) {
+    return std::min<process::Child::Clock::duration>(process::Child::usual_term_grace, spec.output.abort_grace / 2);
 }
 
 void need_directory(const ProgramSetting& setting) try {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "process/child.hpp"
 #include "trainables/program/environment.hpp"
 #include "trial/attempt.hpp"
 
@@ -15,6 +16,9 @@ namespace ranktune::trial {
 /// Without what depends on other ranks, on a folder or on a checkpoint. Throws process::SetUpError: the folder of
 /// ranktune.py cannot be passed on.
 [[nodiscard]] trainables::ProgramFacts facts_of(const AttemptSetting& setting, const Assignment& assignment);
+
+/// From TERM to KILL. A rank that does not leave within abort_grace is given up: its program must be gone before that.
+[[nodiscard]] process::Child::Clock::duration term_grace_of(const study::StudySpec& spec);
 
 /// Throws process::SetUpError when the study directory cannot be read.
 void need_directory(const ProgramSetting& setting);

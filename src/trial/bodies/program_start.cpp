@@ -177,11 +177,12 @@ void ProgramBody::start_process(const std::string& checkpoint) {
     facts.trial_folder = trial_folder_;
     const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
     if (!program().function.empty() && !program().fresh)
-        return process_->start(interpreter(environment), environment, works_in_, term_grace());
+        return process_->start(interpreter(environment), environment, works_in_, term_grace_of(*setting_.spec));
     if (leads() && program().prints()) printed_ = std::make_shared<PrintedReports>(program(), setting_.spec->objective);
-    process_->start(words(), environment, works_in_, term_grace(), [printed = printed_](std::string_view line) {
-        if (printed) printed->line(line);
-    });
+    process_->start(words(), environment, works_in_, term_grace_of(*setting_.spec),
+                    [printed = printed_](std::string_view line) {
+                        if (printed) printed->line(line);
+                    });
 }
 
 /// The interpreter of this rank, which has imported the file of the function. The first attempt pays for the imports.
@@ -246,12 +247,8 @@ void ProgramBody::keep_process() {
     const Clock::duration to_end = setting_.spec->output.abort_grace;
     spare_.program = std::make_unique<KeptProgram>(
         std::move(process_), assignment_, base_ + order_.decided + 1,
-        KeptProgram::Limits{std::min<Clock::duration>(setting_.program->unclaimed, to_end), to_end, term_grace()});
-}
-
-/// A rank that does not leave within abort_grace is given up: its program must be gone before that.
-ProgramBody::Clock::duration ProgramBody::term_grace() const {
-    return std::min<Clock::duration>(process::Child::usual_term_grace, setting_.spec->output.abort_grace / 2);
+        KeptProgram::Limits{std::min<Clock::duration>(setting_.program->unclaimed, to_end), to_end,
+                            term_grace_of(*setting_.spec)});
 }
 
 /// Path of the program's checkpoint, with every file verified.

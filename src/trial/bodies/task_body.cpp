@@ -21,11 +21,6 @@ namespace {
 /// Between two looks at the clock and the head; messages of the program end the wait.
 constexpr std::chrono::milliseconds look_turn{50};
 
-/// A rank that does not leave within abort_grace is given up: its program must be gone before that.
-process::Child::Clock::duration grace_of(const study::StudySpec& spec) {
-    return std::min<process::Child::Clock::duration>(process::Child::usual_term_grace, spec.output.abort_grace / 2);
-}
-
 } // namespace
 
 TaskBody::TaskBody(const AttemptParts& parts, Spare& spare)
@@ -73,7 +68,7 @@ void TaskBody::start_process() {
                                                                  .data = setting_.spec->data});
     process_ = std::make_unique<ProgramProcess>([output = setting_.program->output, trial = assignment_.start.trial](
                                                     std::string_view line) { output(trial, line); });
-    process_->start(words, environment, program().directory, grace_of(*setting_.spec));
+    process_->start(words, environment, program().directory, term_grace_of(*setting_.spec));
     started_at_ = Clock::now();
 }
 
@@ -101,7 +96,7 @@ void TaskBody::keep_process() {
     process_->end_output();
     const Clock::duration to_end = setting_.spec->output.abort_grace;
     spare_.program = std::make_unique<KeptProgram>(
-        std::move(process_), KeptProgram::Limits{Clock::duration::max(), to_end, grace_of(*setting_.spec)});
+        std::move(process_), KeptProgram::Limits{Clock::duration::max(), to_end, term_grace_of(*setting_.spec)});
 }
 
 // ---- while the program works
@@ -112,7 +107,7 @@ bool TaskBody::waits() {
     while (const auto line = child().next_line()) take_line(*line);
     if (result_) return false;
     if (child().exited()) ended_early();
-    if (failed_ && Clock::now() - failed_at_ >= grace_of(*setting_.spec))
+    if (failed_ && Clock::now() - failed_at_ >= term_grace_of(*setting_.spec))
         throw base::Error(failed_->text + " (the program did not end after it had said that)");
     if (port_.abort_flag().load()) throw ddp::Aborted("the task was told to give up");
     check_time();
