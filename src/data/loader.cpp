@@ -26,7 +26,7 @@ std::vector<MixtureSource> mixture_sources(const Source& source, const LoaderOpt
                                " weights needs as many joined sources, and there are " + std::to_string(count));
     std::vector<MixtureSource> sources;
     for (std::size_t i = 0; i < count; ++i)
-        sources.push_back({order_shape(joined->sources()[i]->extent(), options.shuffle, options.shuffle_memory),
+        sources.push_back({order_shape(joined->sources()[i]->extent(), options.mixture[i].order),
                            options.mixture[i].weight, options.mixture[i].from});
     return sources;
 }
@@ -152,9 +152,7 @@ std::uint64_t Loader::sample_at(std::uint64_t position, std::uint64_t& epoch) {
         return static_cast<const JoinedSource&>(*source_).begin(place.source) + place.sample;
     }
     epoch = claim_at_.epoch;
-    if (!order_)
-        order_.emplace(order_shape(source_->extent(), options_.shuffle, options_.shuffle_memory), options_.seed,
-                       options_.trial, epoch);
+    if (!order_) order_.emplace(order_shape(source_->extent(), options_.order), options_.seed, options_.trial, epoch);
     return (*order_)(position);
 }
 

@@ -89,7 +89,8 @@ std::uint64_t Permutation::feistel(std::uint64_t x) const {
     return x;
 }
 
-OrderShape order_shape(const Extent& extent, Shuffle shuffle, std::uint64_t memory) {
+OrderShape order_shape(const Extent& extent, const OrderOptions& options) {
+    const auto [shuffle, memory] = options;
     OrderShape shape{.samples = extent.samples};
     shape.shuffled = shuffle != Shuffle::none;
     const std::uint64_t sample = std::max<std::uint64_t>(extent.sample_bytes, 1);

@@ -196,7 +196,10 @@ struct ModuleTrainable::Impl {
     }
     Losses train_from_source(const trainables::TrialContext& context) {
         const Streamed& from = training.train_from;
-        if (!stream) stream.emplace(from, loading_for(context, from.loading, batch, training.drop_last), position);
+        if (!stream)
+            stream.emplace(from,
+                           loading_for(context, from.loading, batch, training.drop_last || from.loading.drop_last),
+                           position);
         Losses losses;
         while (from.per_iteration == 0 || losses.trained < from.per_iteration) {
             const auto share = stream->next(); // (each epoch has a batch at least)
@@ -241,7 +244,7 @@ struct ModuleTrainable::Impl {
     }
     void validate_source(const trainables::TrialContext& context, trainables::Metrics& sums) const {
         data::LoaderOptions loading = loading_for(context, training.val_from.loading, batch, false);
-        loading.shuffle = data::Shuffle::none;
+        loading.order.shuffle = data::Shuffle::none;
         SampleStream all(training.val_from, std::move(loading), {});
         while (const auto share = all.next())
             if (share->count > 0) add_validation(moved(share->samples, {0, share->count}), share->count, sums);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/trainables/data.hpp"
 
 namespace ranktune::libtorch {
 namespace {
@@ -67,12 +68,7 @@ data::LoaderOptions loading_for(const trainables::TrialContext& context, data::L
                                 bool drop_last) {
     loading.batch = batch;
     loading.drop_last = drop_last;
-    loading.rank = context.group().rank();
-    loading.ranks = context.group().size();
-    loading.seed = context.seed();
-    loading.trial = context.trial().value();
-    if (loading.threads <= 1) loading.threads = std::max(context.cpus_per_rank() - 1, 1);
-    return loading;
+    return trainables::loading_in(context, std::move(loading));
 }
 
 SampleStream::SampleStream(const Streamed& what, data::LoaderOptions loading, data::Position from)

@@ -125,6 +125,7 @@ void Stager::main() {
 }
 
 void Stager::stage(study::DataFile& file) {
+    if (file.is_mixture()) return;
     const FileList list = list_files(file);
     Places places = options_.places(spec_.directory);
     std::vector<std::string> whys = std::move(places.refused);

@@ -32,7 +32,16 @@ std::string text_of(const space::Value& value) {
     for (const space::Value& item : value.as_list()) text += (text.empty() ? "" : ", ") + text_of(item);
     return "[" + text + "]";
 }
+std::string text_of(const DataPart& part) {
+    std::string text = "{ source = " + text_of(part.source);
+    if (part.weight != 1.0) text += ", weight = " + text_of(part.weight);
+    if (part.from > 0) text += ", from = " + text_of(part.from);
+    return text + " }";
+}
 std::string text_of(const DataFile& file) {
+    std::string parts;
+    for (const DataPart& part : file.parts) parts += (parts.empty() ? "" : ", ") + text_of(part);
+    if (file.is_mixture()) return "[" + parts + "]";
     std::string options;
     if (!file.dtype.empty()) options += ", dtype = " + text_of(file.dtype);
     std::string extents;
@@ -41,6 +50,9 @@ std::string text_of(const DataFile& file) {
     if (file.tokens > 0) options += ", tokens = " + text_of(file.tokens);
     if (!file.group.empty()) options += ", group = " + text_of(file.group);
     if (file.decode) options += ", decode = true";
+    if (!file.shuffle.empty()) options += ", shuffle = " + text_of(file.shuffle);
+    if (file.shuffle_memory > 0) options += ", shuffle_memory = " + text_of(file.shuffle_memory);
+    if (file.drop_last) options += ", drop_last = true";
     const std::string path = text_of(file.path);
     return options.empty() ? path : "{ path = " + path + options + " }";
 }

@@ -16,6 +16,7 @@ namespace ranktune::study {
 /// In quotes, with what nobody sees escaped.
 [[nodiscard]] std::string text_of(const std::string& value);
 [[nodiscard]] std::string text_of(const space::Value& value);
+[[nodiscard]] std::string text_of(const DataPart& part);
 [[nodiscard]] std::string text_of(const DataFile& file); ///< as an entry of [data] has it
 [[nodiscard]] std::string text_of(double value);
 [[nodiscard]] std::string text_of(base::Duration value);

@@ -94,7 +94,7 @@ TEST_CASE("a loader gives the same batches on any number of threads, with any nu
 }
 
 TEST_CASE("batches hold the rows of their samples", "[data]") {
-    Loader loader(std::make_shared<Counting>(100), {}, {.batch = 7, .shuffle = Shuffle::none});
+    Loader loader(std::make_shared<Counting>(100), {}, {.batch = 7, .order = {Shuffle::none}});
     const auto batch = loader.next();
     REQUIRE(batch);
     CHECK(batch->samples == Numbers{0, 1, 2, 3, 4, 5, 6});
@@ -111,12 +111,7 @@ TEST_CASE("a loader resumes at a position on other ranks", "[data]") {
         Position after;
         for (int rank = 0; rank < ranks; ++rank) {
             Loader loader(source, position,
-                          {.batch = batch,
-                           .rank = rank,
-                           .ranks = ranks,
-                           .seed = 9,
-                           .shuffle = Shuffle::lanes,
-                           .shuffle_memory = 1});
+                          {.batch = batch, .rank = rank, .ranks = ranks, .seed = 9, .order = {Shuffle::lanes, 1}});
             for (int i = 0; i < most; ++i) {
                 const auto share = loader.next();
                 if (!share) break;
@@ -152,7 +147,7 @@ TEST_CASE("the last batch is shorter, may leave ranks without samples, or is lef
 TEST_CASE("an error belongs to its batch, and the next one follows", "[data]") {
     const auto source = std::make_shared<Counting>(40, 1, 13);
     for (const int threads : {1, 4}) {
-        Loader loader(source, {}, {.batch = 10, .shuffle = Shuffle::none, .threads = threads, .ahead = 4});
+        Loader loader(source, {}, {.batch = 10, .order = {Shuffle::none}, .threads = threads, .ahead = 4});
         CHECK(loader.next()->begin == 0);
         CHECK_THROWS_AS(loader.next(), base::FormatError);
         CHECK(loader.position() == Position{0, 20});
@@ -162,7 +157,7 @@ TEST_CASE("an error belongs to its batch, and the next one follows", "[data]") {
 
 TEST_CASE("a loader prepares no more batches than it may", "[data]") {
     std::atomic<int> mapped{0};
-    LoaderOptions options{.batch = 1, .shuffle = Shuffle::none, .threads = 4, .ahead = 3};
+    LoaderOptions options{.batch = 1, .order = {Shuffle::none}, .threads = 4, .ahead = 3};
     options.map = [&](const Sample&, base::RngStream&) { ++mapped; };
     Loader loader(std::make_shared<Counting>(1000), {}, options);
     for (int taken = 1; taken <= 20; ++taken) {
@@ -173,7 +168,7 @@ TEST_CASE("a loader prepares no more batches than it may", "[data]") {
 }
 
 TEST_CASE("a map fills columns that the source does not have", "[data]") {
-    LoaderOptions options{.batch = 4, .shuffle = Shuffle::none};
+    LoaderOptions options{.batch = 4, .order = {Shuffle::none}};
     options.columns = {{"x", ElementType::int64, {3}}, {"sum", ElementType::float32}};
     options.map = [](const Sample& sample, base::RngStream&) {
         const auto* const x = reinterpret_cast<const std::int64_t*>(sample.columns[0].data());

@@ -183,7 +183,7 @@ TEST_CASE("a trial that goes on with other ranks and other batches trains each s
 TEST_CASE("the shape of an order is a function of the data and the options", "[data]") {
     constexpr std::uint64_t gigabyte = std::uint64_t{1} << 30U;
     const auto shape = [](Extent extent, Shuffle shuffle = Shuffle::automatic) {
-        return order_shape(extent, shuffle, gigabyte);
+        return order_shape(extent, {shuffle, gigabyte});
     };
     CHECK(shape({10'000'000'000, 4096, 1}) == OrderShape{10'000'000'000, 1, 960}); // rows can be read alone
     CHECK(shape({1000, 3136, 256}) == OrderShape{1000, 1, 960});                   // fits into memory

@@ -146,19 +146,23 @@ class TrainingData(Case):
         (self.folder / "node").mkdir()
         command = self.python("""
             import ranktune
-            (batch,) = ranktune.dataset("x", batch=2, shuffle="none")
+            (batch,) = ranktune.dataset("x", batch=2)
             assert batch.tolist() == [[1.5, 2.0], [3.5, 4.0]], batch
+            (batch,) = ranktune.dataset("again", batch=4, per_iteration=4)
+            assert batch.tolist() == 2 * [[1.5, 2.0], [3.5, 4.0]], batch
             print("read from", ranktune.data("x"))
             ranktune.report(score=1.0)
         """).replace("{args}", "--lr={x}")
         place = f"{self.folder}/node"
-        staged = f'[data]\nx = {{ path = "x.csv", decode = true }}\nstage = true\ndirectory = "{place}"'
+        staged = f'[data]\nx = {{ path = "x.csv", decode = true, shuffle = "none" }}\nagain = [{{ source = "x" }}]\nstage = true\ndirectory = "{place}"'
         self.study(command, trials=3, ceiling=1, more=staged)
         self.assertRegex(self.ranktune("logs", "s"), rf"read from {place}/ranktune-\d+/[0-9a-f]{{16}}-18/x\.safetensors")
         status = json.loads((self.folder / "s" / "status").read_text())
         self.assertEqual(status["data"], {"nodes": 1, "bytes": 18, "copied": 18, "read": 18})
         self.assertEqual(list((self.folder / "node").glob("*/*")), [])
 
+        out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", "--dry-run")
+        self.assertIn(f"each node copies 18 B of data to {place}, or reads the original", " ".join(out.replace("# ", "").split()))
         out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", "data.directory=node", code=2)
         self.assertIn('data.directory: needs an absolute path, as in "/local/scratch", not "node"', out)
         out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", "data.directory=/proc/none", code=1)

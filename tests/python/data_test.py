@@ -141,9 +141,21 @@ class Datasets(unittest.TestCase):
             ranktune.dataset(mix, batch=500)
         self.environment(RANKTUNE_DATA=json.dumps({"a": {"path": mix[0]["source"]}, "both": {"mix": [{**mix[0], "source": "a"}, mix[1]]}}))
         self.assertEqual(np.concatenate(list(ranktune.dataset("both", batch=500, per_iteration=2000))).tolist(), rows.tolist())
+        with self.assertRaisesRegex(KeyError, "'both' of .* is a mixture of a, .*dataset"):
+            ranktune.data("both")
         for wrong, words in (({"source": "a", "wait": 1}, "not source, wait"), ({"source": "both"}, "not another mixture")):
             with self.assertRaisesRegex(ValueError, words):
                 ranktune.dataset([wrong], batch=5, per_iteration=5)
+
+    def test_sources_of_a_mixture_keep_their_orders(self):
+        for name, first, count in (("web", 0, 100), ("code", 1000, 1000)):
+            np.arange(first, first + count, dtype="int64").tofile(self.folder / name)
+        entry = {name: {"path": str(self.folder / name), "dtype": "int64", "shape": [1]} for name in ("web", "code")}
+        entry["web"]["shuffle"] = "none"
+        entry["all"] = {"mix": [{"source": "web", "weight": 3.0}, {"source": "code", "weight": 1.0, "from": 0}]}
+        self.environment(RANKTUNE_DATA=json.dumps(entry), RANKTUNE_SEED="1")
+        rows = next(iter(ranktune.dataset("all", batch=1000, per_iteration=1000)))[:, 0]
+        self.assertEqual(rows[30:40].tolist(), [1630, 25, 26, 27, 1464, 28, 29, 1739, 1466, 1545])  # tests/trainables/data_test.cpp
 
     def test_damaged_files_are_named(self):
         (self.folder / "x.npy").write_bytes((self.folder / self.numbers(50)).read_bytes()[:-9])

@@ -64,8 +64,8 @@ TEST_CASE("[data] has files by names that the user chooses, with options for the
 
 TEST_CASE("mistakes in [data] say where they are and what to write", "[study]") {
     const std::string forms =
-        "needs a path, as in \"train.h5\", or a table, as in "
-        "{ path = \"train.bin\", dtype = \"uint16\", tokens = 2048 }, not ";
+        "needs a path, as in \"train.h5\", a table, as in { path = \"train.bin\", dtype = \"uint16\", tokens = 2048 }, "
+        "or a mixture, as in [{ source = \"web\", weight = 3 }, { source = \"code\" }], not ";
     CHECK(mistake_of(with_data("train = 1\n")) == "12:9 data.train: " + forms + "an integer");
     CHECK(mistake_of(with_data("train = \"\"\n")) == "12:9 data.train: " + forms + "\"\"");
     CHECK_THAT(mistake_of(with_data("train = { dtype = \"uint8\" }\n")), Catch::Contains("data.train.path: missing"));
@@ -102,6 +102,48 @@ TEST_CASE("[data] says whether trials read copies, and where these lie; a later 
     CHECK_THAT(mistake_of(with_data("stage = true\ntrain = { path = \"t.npy\", decode = true }\n")),
                Catch::Contains("data.train.decode: makes plain rows of tables (.csv) and of HDF5"));
     CHECK_THAT(mistake_of(with_data("stage = \"t\"\n")), Catch::Contains("data.stage: needs"));
+}
+
+TEST_CASE("entries of [data] say in which order their samples are trained, and what is mixed", "[study]") {
+    const std::string files =
+        "web = { path = \"w.npy\", shuffle = \"none\", drop_last = true }\n"
+        "code = { path = \"c.h5\", shuffle = \"lanes\", shuffle_memory = \"2GiB\" }\n";
+    const std::string mix = "mix = [{ source = \"web\", weight = 3 }, { source = \"code\", from = 5000 }]\n";
+    const StudySpec spec = parse(with_data(mix + files));
+    REQUIRE(spec.data.size() == 3);
+    CHECK(spec.data[0] == DataFile{.name = "mix", .parts = {{"web", 3.0, 0}, {"code", 1.0, 5000}}});
+    CHECK(spec.data[1] == DataFile{.name = "web", .path = "/studies/w.npy", .shuffle = "none", .drop_last = true});
+    CHECK(spec.data[2] ==
+          DataFile{
+              .name = "code", .path = "/studies/c.h5", .shuffle = "lanes", .shuffle_memory = std::uint64_t{2} << 30U});
+    CHECK(parse_resolved(resolved_toml(spec)).data == spec.data);
+    CHECK(parse(with_data(files + "[[data.mix]]\nsource = \"web\"\nweight = 3\n[[data.mix]]\nsource = "
+                                  "\"code\"\nfrom = 5000\n"))
+              .data_file("mix")
+              ->parts == spec.data[0].parts);
+    StudySpec heavier = spec;
+    heavier.data[0].parts[0].weight = 4.0;
+    const auto changes = differences(spec, heavier);
+    REQUIRE(changes.size() == 1);
+    CHECK(changes.front().key == "data.mix");
+    CHECK_FALSE(changes.front().may_change);
+
+    CHECK_THAT(mistake_of(with_data(files + "mix = [{ source = \"wbe\" }]\n")),
+               Catch::Contains("data.mix: has the source \"wbe\", which is no file of [data]; did you mean 'web'?"));
+    CHECK_THAT(mistake_of(with_data(files + mix + "all = [{ source = \"mix\" }]\n")),
+               Catch::Contains("data.all: has the source \"mix\", which is no file"));
+    CHECK_THAT(mistake_of(with_data(files + "mix = [{ source = \"web\", from = 1 }]\n")),
+               Catch::Contains("data.mix: needs a source that takes part from position 0 on"));
+    CHECK_THAT(mistake_of(with_data(files + "mix = [{ source = \"web\", weight = 0 }]\n")),
+               Catch::Contains("data.mix.weight: needs a number above 0"));
+    CHECK_THAT(mistake_of(with_data(files + "mix = [{ weight = 1 }]\n")), Catch::Contains("data.mix.source: missing"));
+    CHECK_THAT(mistake_of(with_data("w = { path = \"w\", shuffle = \"lane\" }\n")), Catch::Contains("data.w.shuffle"));
+    CHECK_THAT(mistake_of(with_data("w = { path = \"w\", shuffle_memory = \"2Gi\" }\n")),
+               Catch::Contains("data.w.shuffle_memory: needs a number of bytes, or text with one of the units KB"));
+    CHECK_THAT(mistake_of(with_data("w = { path = \"w\", shuffle = \"none\", shuffle_memory = 9 }\n")),
+               Catch::Contains("data.w.shuffle_memory: only goes with shuffle = \"lanes\""));
+    CHECK_THAT(mistake_of(with_command("p {data.mix} {lr}", files + mix)),
+               Catch::Contains("unknown placeholder {data.mix}"));
 }
 
 TEST_CASE("files of [data] are looked at before anything starts, with options by who opens them", "[study]") {

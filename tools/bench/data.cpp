@@ -71,7 +71,7 @@ std::string write(const std::string& path, bool packed) {
 
 void epochs(const char* what, const std::string& path, Shuffle shuffle, int count) {
     const auto source = Source::open(path);
-    Loader loader(source, {}, {.batch = 256, .shuffle = shuffle, .threads = 2});
+    Loader loader(source, {}, {.batch = 256, .order = {shuffle}, .threads = 2});
     const double begin = cpu_seconds();
     for (int ended = 0; ended < count;)
         if (!loader.next()) ++ended;

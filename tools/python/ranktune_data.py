@@ -238,6 +238,9 @@ def data(name: str) -> str:
     '/data/train.h5'
     """
     named = _named()
+    if name in named and "mix" in named[name]:
+        raise KeyError(f"ranktune.data(): '{name}' of [data] is a mixture of {', '.join(part['source'] for part in named[name]['mix'])}, "
+                       "which ranktune.dataset() reads")
     if name in named:
         return str(named[name]["path"])
     there = f"it has {', '.join(named)}" if named else f"the table is empty: add {name} = \"PATH\""
@@ -265,14 +268,14 @@ class Dataset:
     """This rank's share of an iteration's batches, at each iteration over it. See dataset()."""
 
     def __init__(self, name: str, files: List[Dict[str, Any]], mix: Optional[List[Tuple[float, int]]], batch: int, per_iteration: Optional[int],
-                 shuffle: Optional[str], memory: int, drop_last: bool, ahead: int) -> None:
+                 orders: List[Tuple[Optional[str], int]], drop_last: bool, ahead: int) -> None:
         context = ranktune.context()
         self.name, self.batch, self.drop_last, self.ahead = name, batch, drop_last, ahead
         self.rank, self.ranks = context.rank, context.world_size
         self._seed, self._trial = context.seed, context.trial or 0
         self._files = files
         self._sources = [_open(**file) for file in files]
-        self._shapes = [order_shape(source.extent, shuffle, memory) for source in self._sources]
+        self._shapes = [order_shape(source.extent, *order) for source, order in zip(self._sources, orders)]
         if mix is not None and per_iteration is None:
             raise ValueError("ranktune.dataset(): a mixture has no end: say per_iteration=N")
         self.per_iteration = per_iteration if per_iteration is not None else self._shapes[0].samples
@@ -459,21 +462,24 @@ def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuff
     A batch is an array, a dict of arrays if the file has several fields, and a list of dicts of bytes for a .tar.
     """
     given = dict(shuffle=shuffle, shuffle_memory=shuffle_memory, drop_last=drop_last, dtype=dtype, shape=shape, tokens=tokens, group=group)
-    entry = {**_entry(data), **{name: value for name, value in given.items() if value is not None}}
-    if entry.get("shuffle") not in (None, "full", "lanes", "none"):
-        raise ValueError(f"ranktune.dataset(): shuffle is {entry['shuffle']!r}, not \"full\", \"lanes\" or \"none\"")
-    memory = _bytes(entry.get("shuffle_memory", 1 << 30))
+    given = {name: value for name, value in given.items() if value is not None}
+    entry = {**_entry(data), **given}
     mix = entry.get("mix")
     for part in mix or []:
         if "source" not in part or set(part) - {"source", "weight", "from"}:
             raise ValueError(f"ranktune.dataset(): a part of a mixture has source, weight and from, not {', '.join(part)}")
-    parts = [entry] if mix is None else [{**entry, **_entry(part["source"])} for part in mix]
+    parts = [entry] if mix is None else [{**_entry(part["source"]), **given} for part in mix]
     if any("path" not in part for part in parts):
         raise ValueError("ranktune.dataset(): the source of a mixture is a file, not another mixture")
-    files = [{"memory": memory, **{option: part[option] for option in ("path", "dtype", "shape", "tokens", "group") if option in part}} for part in parts]
+    for part in parts:
+        if part.get("shuffle") not in (None, "full", "lanes", "none"):
+            raise ValueError(f"ranktune.dataset(): shuffle is {part['shuffle']!r}, not \"full\", \"lanes\" or \"none\"")
+    orders = [(part.get("shuffle"), _bytes(part.get("shuffle_memory", 1 << 30))) for part in parts]
+    files = [{"memory": memory, **{option: part[option] for option in ("path", "dtype", "shape", "tokens", "group") if option in part}}
+             for part, (_, memory) in zip(parts, orders)]
     weights = None if mix is None else [(float(part.get("weight", 1.0)), int(part.get("from", 0))) for part in mix]
     name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "mixture"
-    made = Dataset(name, files, weights, batch, per_iteration, entry.get("shuffle"), memory, bool(entry.get("drop_last", False)), ahead)
+    made = Dataset(name, files, weights, batch, per_iteration, orders, bool(entry.get("drop_last", False)), ahead)
     _datasets.append(made)
     return made
 

@@ -66,21 +66,21 @@ struct LoaderOptions {
     int ranks = 1;
     std::uint64_t seed = 0;
     std::uint32_t trial = 0;
-    Shuffle shuffle = Shuffle::automatic;
-    std::uint64_t shuffle_memory = std::uint64_t{1} << 30U; ///< bytes: see order_shape
-    bool drop_last = false;                                 ///< leave out what does not fill the last batch of an epoch
+    OrderOptions order = {}; ///< mixture: of each part
+    bool drop_last = false;  ///< leave out what does not fill the last batch of an epoch
     int threads = 1;
     std::size_t ahead = 2; ///< batches that are ready or being prepared
     Map map = {};
     /// What a batch has; empty: the fields of the source that do not vary. Columns of a name, type and shape of the
     /// source are filled from it, others are zero, for the map.
     std::vector<Field> columns = {};
-    /// Makes a mixture of the sources of a JoinedSource: one weight for each.
-    struct Weight {
+    /// Makes a mixture of the sources of a JoinedSource: one part for each.
+    struct Part {
         double weight = 1.0;
         std::uint64_t from = 0; ///< see MixtureSource
+        OrderOptions order = {};
     };
-    std::vector<Weight> mixture = {};
+    std::vector<Part> mixture = {};
 };
 
 /// Batches in an order that depends on data, seed, trial and position alone: the same on any number of threads, and

@@ -56,6 +56,12 @@ struct OrderShape {
     friend bool operator==(const OrderShape&, const OrderShape&) = default;
 };
 
+/// What the user chooses.
+struct OrderOptions {
+    Shuffle shuffle = Shuffle::automatic;
+    std::uint64_t memory = std::uint64_t{1} << 30U; ///< bytes of the units that are open at once, over all ranks
+};
+
 /// How samples lie in their file.
 struct Extent {
     std::uint64_t samples = 0;
@@ -65,8 +71,8 @@ struct Extent {
 
 /// `automatic` is `full` where samples can be read by themselves, or all of them fit into `memory`; otherwise `lanes`.
 /// A unit has whole chunks and 256 KiB at least. The number of lanes is the largest of 960, 480 and 240 whose units fit
-/// into `memory` bytes, over all ranks; otherwise 240.
-[[nodiscard]] OrderShape order_shape(const Extent& extent, Shuffle shuffle, std::uint64_t memory);
+/// into `memory`; otherwise 240.
+[[nodiscard]] OrderShape order_shape(const Extent& extent, const OrderOptions& options);
 
 /// The samples of one epoch, each once. Position p belongs to lane p % lanes, so that a number of ranks which divides
 /// the number of lanes reads each unit on one rank. Lanes are out of step, so that reading is even. What does not fill

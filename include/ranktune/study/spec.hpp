@@ -69,17 +69,30 @@ struct InputFile {
     friend bool operator==(const InputFile&, const InputFile&) = default;
 };
 
-/// An entry of [data]: a file or folder that programs and trainables ask for by name. The options are those of
-/// data::SourceOptions; empty: the format needs none.
+/// A file that takes part in a mixture: data::MixtureSource.
+struct DataPart {
+    std::string source; ///< name of another entry of [data]
+    double weight = 1.0;
+    std::uint64_t from = 0; ///< position
+    friend bool operator==(const DataPart&, const DataPart&) = default;
+};
+
+/// An entry of [data]: a file, folder or mixture that programs and trainables ask for by name. The options are those of
+/// data::SourceOptions and data::LoaderOptions; empty: the format needs none, the order follows from the file.
 struct DataFile {
     std::string name;
-    std::string path;                      ///< absolute
+    std::string path = {};                 ///< absolute; a mixture has none
     std::string dtype = {};                ///< of raw numbers and tokens: "float32"
     std::vector<std::uint64_t> shape = {}; ///< of a sample of raw numbers
     std::uint64_t tokens = 0;              ///< in a sample of a token file
     std::string group = {};                ///< of an HDF5 file
     bool decode = false;                   ///< its copy has plain rows (data::decode_rows)
-    std::string content = {};              ///< PathChecks::content; empty: unknown (a folder)
+    std::string shuffle = {};              ///< "full", "lanes", "none"
+    std::uint64_t shuffle_memory = 0;      ///< bytes; 0: the default
+    bool drop_last = false;
+    std::vector<DataPart> parts = {}; ///< of a mixture
+    std::string content = {};         ///< PathChecks::content; empty: unknown (a folder)
+    [[nodiscard]] bool is_mixture() const { return !parts.empty(); }
     [[nodiscard]] bool has_options() const { return !dtype.empty() || !shape.empty() || tokens > 0 || !group.empty(); }
     friend bool operator==(const DataFile&, const DataFile&) = default;
 };

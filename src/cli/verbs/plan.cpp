@@ -25,6 +25,7 @@
 #include "report/screens/screens.hpp"
 #include "report/screens/text.hpp"
 #include "searchers/built_in.hpp"
+#include "staging/file_list.hpp"
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
 #include "trainables/builtin.hpp"
@@ -95,6 +96,21 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
         out += report::prose(
             "", fmt::format("limit {} (checkpoint.max_bytes)", base::bytes_text(*spec.checkpoint.max_bytes)), style);
     return out;
+}
+
+/// The room that copies of [data] take. Throws base::UsageError for what cannot be copied.
+std::string copies(const study::StudySpec& spec, const report::Style& style) {
+    if (!spec.staging.stage || spec.data.empty()) return "";
+    std::uint64_t bytes = 0;
+    for (const study::DataFile& file : spec.data)
+        if (!file.is_mixture()) bytes += staging::list_files(file).bytes;
+    const std::string& directory = spec.staging.directory;
+    return report::prose("copies",
+                         fmt::format("each node copies {} of data to {}{}", base::bytes_text(bytes),
+                                     directory.empty() ? "$TMPDIR or memory" : directory,
+                                     spec.staging.must_fit ? ", or the study ends (data.must_fit)"
+                                                           : ", or reads the original if that has no room"),
+                         style);
 }
 
 const study::TrainableInfo* info_of(const study::StudySpec& spec) {
@@ -176,7 +192,7 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
     std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
               << report::start_screen(input.spec, info, style) << earlier_plan(earlier, style)
               << (options.verbose ? disk(input.spec, info_of(input.spec), style) : std::string())
-              << room_warning(input.spec, style) << command_warning_lines(input.spec, style)
+              << copies(input.spec, style) << room_warning(input.spec, style) << command_warning_lines(input.spec, style)
               << report::labelled("next", is_outside(input.spec) ? "ask for its trials in Python: ranktune.create"
                                                                  : run_line(study, overrides));
     return 0;
@@ -202,7 +218,7 @@ int dry_run(const RunArguments& arguments) {
                                  trial.configuration.text() + (origin.empty() ? "" : " (" + origin + ")"));
         text += command_line_of(input.spec, trial.configuration, trial.trial);
     }
-    text += earlier_plan(earlier, style) + disk(input.spec, info_of(input.spec), style) +
+    text += earlier_plan(earlier, style) + disk(input.spec, info_of(input.spec), style) + copies(input.spec, style) +
             room_warning(input.spec, style) + command_warning_lines(input.spec, style) +
             "nothing was started (--dry-run)\n";
     std::cout << commented(text) << "\n# The study with every default, as `resolved.toml` will have it.\n"

@@ -2,6 +2,8 @@
 #include "study/parse/checker.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -48,6 +50,39 @@ std::string value_text(const Node& node) {
         default:
             return "";
     }
+}
+
+struct ByteUnit {
+    std::string_view name;
+    double bytes;
+};
+constexpr std::array<ByteUnit, 8> byte_units = {{{"KB", 1e3},
+                                                 {"MB", 1e6},
+                                                 {"GB", 1e9},
+                                                 {"TB", 1e12},
+                                                 {"KiB", 0x1p10},
+                                                 {"MiB", 0x1p20},
+                                                 {"GiB", 0x1p30},
+                                                 {"TiB", 0x1p40}}};
+
+/// `500GB`, `1.5 TiB`.
+std::optional<std::uint64_t> bytes_of(std::string_view text) {
+    double number = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc()) return std::nullopt;
+    std::string_view name(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    for (const ByteUnit& unit : byte_units) {
+        const double bytes = std::floor(number * unit.bytes);
+        if (name == unit.name && bytes >= 1.0 && bytes < 0x1p63) return static_cast<std::uint64_t>(bytes);
+    }
+    return std::nullopt;
+}
+
+std::string unit_names() {
+    std::vector<std::string_view> names;
+    for (const ByteUnit& unit : byte_units) names.push_back(unit.name);
+    return base::join(names);
 }
 
 } // namespace
@@ -146,6 +181,21 @@ std::optional<std::int64_t> TableReader::integer(std::string_view key, std::int6
         return node->integer;
     }
     return std::nullopt;
+}
+
+std::optional<std::uint64_t> TableReader::bytes(std::string_view key) {
+    const Node* node = take(key);
+    if (node == nullptr) return std::nullopt;
+    if (node->is(Node::Kind::integer)) {
+        const auto whole = integer(key, 1, std::numeric_limits<std::int64_t>::max());
+        return whole ? std::optional(static_cast<std::uint64_t>(*whole)) : std::nullopt;
+    }
+    auto bytes = node->is(Node::Kind::string) ? bytes_of(node->text) : std::nullopt;
+    if (!bytes)
+        complain(key, "needs a number of bytes, or text with one of the units " + unit_names() +
+                          ", as in \"500GB\", not " +
+                          (node->is(Node::Kind::string) ? in_quotes(node->text) : std::string(kind_text(*node))));
+    return bytes;
 }
 
 std::optional<std::vector<std::uint32_t>> TableReader::integers(std::string_view key, std::int64_t low,

@@ -62,7 +62,9 @@ class TableReader {
     [[nodiscard]] std::optional<bool> boolean(std::string_view key);
     /// Bounds are inclusive; the smallest and largest 64-bit integers mean no bound.
     [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key, std::int64_t low, std::int64_t high);
-    /// A list of them, which is not empty.
+    /// At least 1, as an integer or a text such as "1.5GiB".
+    [[nodiscard]] std::optional<std::uint64_t> bytes(std::string_view key);
+    /// A list of integers, which is not empty.
     [[nodiscard]] std::optional<std::vector<std::uint32_t>> integers(std::string_view key, std::int64_t low,
                                                                      std::int64_t high);
     /// A finite number in [low, high]; integers are numbers. An infinite bound means no bound.

@@ -105,9 +105,9 @@ constexpr KeyRow all_keys[] = {
     of<&ProgramSpec::jax>("trainable.jax", fixed, {},
                           "Set `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`."),
 
-    own("data.NAME", fixed, "path, table", "none",
-        "A file or folder that you name, relative to this file: `{data.NAME}`, `ranktune.dataset(\"NAME\")`, "
-        "`context.data(\"NAME\")`. Table: `path`, `dtype`, `shape`, `tokens`, `group`, `decode`."),
+    own("data.NAME", fixed, "path, table, list", "none",
+        "A file, folder or mixture: `{data.NAME}`, `ranktune.dataset(\"NAME\")`. Table: `path`, `dtype`, `shape`, "
+        "`tokens`, `group`, `decode`, `shuffle`, `shuffle_memory`, `drop_last`. List: `source`, `weight`, `from`."),
     of<&StagingSpec::stage>("data.stage", aside, {},
                             "Trials read copies on their node. All nodes together read each file once."),
     of<&StagingSpec::directory>("data.directory", aside, {},

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // [checkpoint]: when running trials save their state.
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <limits>
-
-#include "ranktune/base/text.hpp"
 #include "study/parse/key_rows.hpp"
 #include "study/parse/parse_tables.hpp"
 
@@ -35,54 +29,6 @@ void parse_interval(ParseContext& context, TableReader& table, const Node& node)
         checkpoint.interval = Interval::time;
         checkpoint.time = table.duration("interval").value_or(std::chrono::minutes(1));
     }
-}
-
-struct ByteUnit {
-    std::string_view name;
-    double bytes;
-};
-constexpr std::array<ByteUnit, 8> byte_units = {{{"KB", 1e3},
-                                                 {"MB", 1e6},
-                                                 {"GB", 1e9},
-                                                 {"TB", 1e12},
-                                                 {"KiB", 0x1p10},
-                                                 {"MiB", 0x1p20},
-                                                 {"GiB", 0x1p30},
-                                                 {"TiB", 0x1p40}}};
-
-/// `500GB`, `1.5 TiB`.
-std::optional<std::uint64_t> bytes_of(std::string_view text) {
-    double number = 0.0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc()) return std::nullopt;
-    std::string_view name(end, static_cast<std::size_t>(text.data() + text.size() - end));
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    for (const ByteUnit& unit : byte_units) {
-        const double bytes = std::floor(number * unit.bytes);
-        if (name == unit.name && bytes >= 1.0 && bytes < 0x1p63) return static_cast<std::uint64_t>(bytes);
-    }
-    return std::nullopt;
-}
-
-std::string unit_names() {
-    std::vector<std::string_view> names;
-    for (const ByteUnit& unit : byte_units) names.push_back(unit.name);
-    return base::join(names);
-}
-
-void parse_max_bytes(ParseContext& context, TableReader& table, const Node& node) {
-    CheckpointSpec& checkpoint = context.spec.checkpoint;
-    if (node.is(Node::Kind::integer)) {
-        const auto bytes = table.integer("max_bytes", 1, std::numeric_limits<std::int64_t>::max());
-        if (bytes) checkpoint.max_bytes = static_cast<std::uint64_t>(*bytes);
-        return;
-    }
-    if (node.is(Node::Kind::string)) checkpoint.max_bytes = bytes_of(node.text);
-    if (!checkpoint.max_bytes)
-        context.mistakes.value(node, "checkpoint.max_bytes",
-                               "needs a number of bytes, or text with one of the units " + unit_names() +
-                                   ", as in \"500GB\", not " +
-                                   (node.is(Node::Kind::string) ? in_quotes(node.text) : std::string(kind_text(node))));
 }
 
 std::string with_rungs(const Algorithms& algorithms) {
@@ -138,7 +84,7 @@ void parse_checkpoint(ParseContext& context) {
     read_members(table, context.spec, context.trust_trainable);
     check_at_rungs(context, table, can_save);
     parse_supported(context, table, can_save);
-    if (const Node* bytes = table.take("max_bytes")) parse_max_bytes(context, table, *bytes);
+    checkpoint.max_bytes = table.bytes("max_bytes");
     if (checkpoint.every_trial && checkpoint.max_bytes)
         table.complain("every_trial", "keeps a checkpoint of each trial, whatever it takes: leave out max_bytes");
     table.finish();

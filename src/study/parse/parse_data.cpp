@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // [data]: files and folders by name.
+#include <algorithm>
 #include <limits>
 
 #include "ranktune/base/text.hpp"
@@ -12,9 +13,12 @@ namespace ranktune::study {
 namespace {
 
 constexpr std::string_view data_forms =
-    R"(needs a path, as in "train.h5", or a table, as in { path = "train.bin", dtype = "uint16", tokens = 2048 })";
+    R"(needs a path, as in "train.h5", a table, as in { path = "train.bin", dtype = "uint16", tokens = 2048 }, )"
+    R"(or a mixture, as in [{ source = "web", weight = 3 }, { source = "code" }])";
 
+constexpr std::string_view orders[] = {"full", "lanes", "none"};
 constexpr std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_positions = std::numeric_limits<std::int64_t>::max();
 
 std::vector<std::uint64_t> sample_shape(TableReader& table) {
     const Node* shape = table.take("shape");
@@ -30,12 +34,25 @@ std::vector<std::uint64_t> sample_shape(TableReader& table) {
     return extents;
 }
 
+KeyTable keys_of(const std::string& entry, std::initializer_list<const char*> names) {
+    std::vector<std::string> known;
+    for (const char* name : names) known.push_back(entry + "." + name);
+    return KeyTable(std::move(known));
+}
+
+void read_order(TableReader& table, DataFile& file) {
+    if (const auto order = table.one_of("shuffle", orders)) file.shuffle = orders[*order];
+    file.shuffle_memory = table.bytes("shuffle_memory").value_or(0);
+    file.drop_last = table.boolean("drop_last").value_or(false);
+    if (file.shuffle_memory > 0 && (file.shuffle == "none" || file.shuffle == "full"))
+        table.complain("shuffle_memory", "only goes with shuffle = \"lanes\", or with the order that the file gets");
+}
+
 /// `{ path = ..., dtype = ... }`. Reports every mistake.
 DataFile file_in_table(ParseContext& context, const Node& node, const std::string& name) {
     const std::string entry = "data." + name;
-    std::vector<std::string> known;
-    for (const char* key : {"path", "dtype", "shape", "tokens", "group", "decode"}) known.push_back(entry + "." + key);
-    const KeyTable keys(std::move(known));
+    const KeyTable keys = keys_of(
+        entry, {"path", "dtype", "shape", "tokens", "group", "decode", "shuffle", "shuffle_memory", "drop_last"});
     TableReader table(&node, entry, keys, context.mistakes);
     table.require("path", "the file or folder, relative to this file");
     DataFile file{.name = name, .path = table.string("path").value_or("")};
@@ -44,6 +61,7 @@ DataFile file_in_table(ParseContext& context, const Node& node, const std::strin
     file.tokens = static_cast<std::uint64_t>(table.integer("tokens", 1, most_tokens).value_or(0));
     file.group = table.string("group").value_or("");
     file.decode = table.boolean("decode").value_or(false);
+    read_order(table, file);
     const std::filesystem::path ending = std::filesystem::path(file.path).extension();
     if (file.decode && ending != ".csv" && ending != ".h5" && ending != ".hdf5")
         table.complain("decode",
@@ -54,9 +72,45 @@ DataFile file_in_table(ParseContext& context, const Node& node, const std::strin
     return file;
 }
 
+/// `[{ source = ..., weight = ... }, ...]`. Reports every mistake.
+DataFile mixture_in_list(ParseContext& context, const Node& node, const std::string& name) {
+    const std::string entry = "data." + name;
+    const KeyTable keys = keys_of(entry, {"source", "weight", "from"});
+    DataFile mixture{.name = name};
+    for (const Node& item : node.items) {
+        TableReader table(&item, entry, keys, context.mistakes);
+        table.require("source", "the name of a file of [data]");
+        DataPart part{.source = table.string("source").value_or("")};
+        if (const auto weight = table.number("weight", 0.0, std::numeric_limits<double>::infinity()))
+            part.weight = *weight;
+        if (part.weight == 0.0) table.complain("weight", "needs a number above 0; leave the source out instead");
+        part.from = static_cast<std::uint64_t>(table.integer("from", 0, most_positions).value_or(0));
+        table.finish();
+        mixture.parts.push_back(std::move(part));
+    }
+    if (std::ranges::all_of(mixture.parts, [](const DataPart& part) { return part.from > 0; }))
+        context.mistakes.value(node, entry, "needs a source that takes part from position 0 on");
+    return mixture;
+}
+
+/// The sources of mixtures are files.
+void check_parts(ParseContext& context, const Node& data) {
+    std::vector<std::string> files;
+    for (const DataFile& file : context.spec.data)
+        if (!file.is_mixture()) files.push_back(file.name);
+    for (const DataFile& mixture : context.spec.data)
+        for (const DataPart& part : mixture.parts)
+            if (!part.source.empty() && std::ranges::find(files, part.source) == files.end())
+                context.mistakes.value(*data.find(mixture.name), "data." + mixture.name,
+                                       "has the source " + in_quotes(part.source) + ", which is no file of [data]" +
+                                           base::suggestion(part.source, std::span<const std::string>(files)) +
+                                           (files.empty() ? "" : "; it has " + base::join(files)));
+}
+
 /// Reports every mistake.
 DataFile file_of_entry(ParseContext& context, const Node& node, const std::string& name) {
     if (node.is(Node::Kind::table)) return file_in_table(context, node, name);
+    if (node.is(Node::Kind::array) && !node.items.empty()) return mixture_in_list(context, node, name);
     const bool is_text = node.is(Node::Kind::string);
     if (!is_text || node.text.empty())
         context.mistakes.value(node, "data." + name,
@@ -110,6 +164,10 @@ void parse_data(ParseContext& context) {
         if (!check_name(node, key, name, context.mistakes)) continue;
         const std::size_t before = context.mistakes.size();
         DataFile file = file_of_entry(context, node, name);
+        if (file.is_mixture()) {
+            context.spec.data.push_back(std::move(file));
+            continue;
+        }
         file.path = resolved(path, space::Value(file.path), context.directory).as_string();
         if (context.mistakes.size() == before)
             if (const std::string why = data_problem(context.paths, file); !why.empty())
@@ -118,6 +176,7 @@ void parse_data(ParseContext& context) {
         if (file.content.empty()) file.content = noted_content(context, file);
         context.spec.data.push_back(std::move(file));
     }
+    check_parts(context, *data);
 }
 
 } // namespace ranktune::study

@@ -286,7 +286,8 @@ void check_placeholders(const ParseContext& context, const Node& node, const std
         return std::ranges::find(names, name) != names.end();
     };
     std::vector<std::string> reserved = CommandTemplate::reserved();
-    for (const DataFile& file : context.spec.data) reserved.push_back(data_placeholder(file));
+    for (const DataFile& file : context.spec.data)
+        if (!file.is_mixture()) reserved.push_back(data_placeholder(file));
     std::vector<std::string> known = reserved;
     for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));
     known.insert(known.end(), columns.begin(), columns.end());

@@ -98,7 +98,7 @@ Predictor::Predictor(PredictPlan plan, TrialContext& context)
 }
 
 data::LoaderOptions Predictor::loader_options(const TrialContext& context) const {
-    data::LoaderOptions options{.batch = plan_.batch, .shuffle = data::Shuffle::none};
+    data::LoaderOptions options{.batch = plan_.batch, .order = {data::Shuffle::none}};
     options.threads = std::max(context.cpus_per_rank() - 1, 1);
     if (!plan_.field.empty()) options.columns = {source_->fields()[source_->field(plan_.field)]};
     return options;

@@ -133,11 +133,17 @@ std::string data_json(std::span<const study::DataFile> files) {
     nlohmann::ordered_json json;
     for (const study::DataFile& file : files) {
         auto& entry = json[file.name];
+        for (const study::DataPart& part : file.parts)
+            entry["mix"].push_back({{"source", part.source}, {"weight", part.weight}, {"from", part.from}});
+        if (file.is_mixture()) continue;
         entry["path"] = file.path;
         if (!file.dtype.empty()) entry["dtype"] = file.dtype;
         if (!file.shape.empty()) entry["shape"] = file.shape;
         if (file.tokens > 0) entry["tokens"] = file.tokens;
         if (!file.group.empty()) entry["group"] = file.group;
+        if (!file.shuffle.empty()) entry["shuffle"] = file.shuffle;
+        if (file.shuffle_memory > 0) entry["shuffle_memory"] = file.shuffle_memory;
+        if (file.drop_last) entry["drop_last"] = true;
     }
     return json.dump();
 }

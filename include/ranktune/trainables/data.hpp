@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Entries of [data], opened for a trial.
+
+#include <memory>
+#include <string_view>
+
+#include "ranktune/data/loader.hpp"
+#include "ranktune/trainables/context.hpp"
+
+namespace ranktune::trainables {
+
+/// For a data::Loader, or Training::train_from of LibTorch.
+struct NamedData {
+    std::shared_ptr<const data::Source> source; ///< of a mixture a data::JoinedSource
+    data::LoaderOptions loading;                ///< of this trial and rank; the batch is the caller's
+};
+
+/// The file or mixture that [data] calls `name`, with the order that it asks for. Not collective. Throws as
+/// TrialContext::data and data::Source::open.
+[[nodiscard]] NamedData open_data(const TrialContext& context, std::string_view name);
+
+/// The same options for this rank of this trial: rank, ranks, seed, trial, and, unless there are several, threads.
+[[nodiscard]] data::LoaderOptions loading_in(const TrialContext& context, data::LoaderOptions loading);
+
+} // namespace ranktune::trainables
