@@ -236,9 +236,6 @@ void HeadMachine::lose(Rank rank, const std::string& why, bool guilty) {
                        "worker rank " + std::to_string(rank.value()) + " ended before the study began: " + why});
     study::RankGone body{rank, why, guilty};
     if (phase_ == Phase::running) step(body);
-    if (options_.forms_no_groups_after_deaths && tuner_.spec().max_ranks_per_trial() > 1)
-        stop({"a rank has died, and with this MPI no group of several ranks can be formed afterwards",
-              study::Reason::no_ranks});
 }
 
 // --- messages ---

@@ -49,9 +49,6 @@ struct HeadOptions {
     base::Duration observer_interval = std::chrono::milliseconds(500);
     /// Who is behind a signal that reached a worker; empty function: the signal itself.
     std::function<study::Asker(study::Asker signal)> signal_meaning;
-    /// After a death no group of several ranks can be formed (mpi::reports_deaths): trials of several ranks stop then,
-    /// to go on in another start.
-    bool forms_no_groups_after_deaths = false;
     bool check_invariants = false; ///< of the core, after every event (O(trials) each), also in release builds
 };
 

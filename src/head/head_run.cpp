@@ -307,7 +307,6 @@ HeadOptions HeadRun::head_options() const {
     if (!options_.spec.trainable.program && options_.spec.failure.report_timeout)
         head.progress_timeout = *options_.spec.failure.report_timeout;
     head.death = death_;
-    head.forms_no_groups_after_deaths = options_.forms_no_groups_after_deaths;
     head.signal_meaning = [this](study::Asker signal) { return options_.signal_meanings.of(signal); };
     return head;
 }

@@ -47,7 +47,6 @@ struct RunOptions {
     std::optional<base::Duration> dies_after = {};
     /// Wraps this rank's transport, for tests with faulty links; may be empty. On all ranks or none.
     std::function<std::unique_ptr<comm::Transport>(std::unique_ptr<comm::Transport>)> wrap;
-    bool forms_no_groups_after_deaths = false; ///< see HeadOptions
     /// The caller (the command line) has refused the run and said why: the ranks only leave together.
     std::optional<study::StudyOutcome> refused;
     study::StudySpec spec;

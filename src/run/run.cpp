@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "comm/exchange/block_exchange.hpp"
+#include "comm/mpi/faults.hpp"
 #include "comm/mpi/launch.hpp"
 #include "comm/mpi/pmix.hpp"
 #include "comm/transport/mpi_transport.hpp"

@@ -106,7 +106,7 @@ class HeadFixture {
     explicit HeadFixture(std::uint32_t workers, const study::StudySpec& spec = small_study(1),
                          base::Duration deadline_timeout = 0s,
                          std::function<study::Asker(study::Asker)> signal_meaning = {},
-                         std::vector<study::RankInfo> places = {}, bool forms_no_groups_after_deaths = false)
+                         std::vector<study::RankInfo> places = {})
         : tuner(spec) {
         tuner::Output created;
         tuner.create("uuid", "[study]\n", "0.1.0", created);
@@ -120,7 +120,6 @@ class HeadFixture {
         options.deadline_timeout = deadline_timeout;
         options.signal_meaning = std::move(signal_meaning);
         options.places = std::move(places);
-        options.forms_no_groups_after_deaths = forms_no_groups_after_deaths;
         machine = std::make_unique<head::HeadMachine>(options, tuner, sink, out, duties, views, log, at(0s));
     }
 

@@ -272,18 +272,6 @@ TEST_CASE("A rank whose process has ended is lost as soon as its last words can 
     CHECK(h.tuner.state().trial(start.trial).losses == 1);
 }
 
-TEST_CASE("Where no group can be formed after a death, trials of several ranks stop then", "[head]") {
-    for (const std::uint32_t ranks : {1U, 2U}) {
-        HeadFixture h(3, small_study(ranks), 0s, {}, {}, true);
-        h.join(3);
-        h.from(Rank(3), RankEnded{two}, 1s);
-        h.tick(1s + 30ms);
-        const auto& state = h.tuner.state();
-        CHECK(state.draining == (ranks == 2));
-        if (state.draining) CHECK(state.drain_reason == study::Reason::no_ranks);
-    }
-}
-
 TEST_CASE("A rank that crashed in user code charges its trial by its note, and only the attempt that it was in",
           "[head]") {
     for (const bool of_this_attempt : {true, false}) {

@@ -275,18 +275,16 @@ report::ResumeInfo resume_info(const studydir::OpenedStudy& opened) {
 }
 
 /// What the death of a rank will cost.
-std::string deaths_text(const std::string& mpi, const study::StudySpec& spec) {
+std::string deaths_text(const std::string& mpi) {
     using comm::mpi::survival_variable;
     const std::string ends = "a rank that dies ends this start; the same command goes on";
-    const bool rigid = comm::mpi::reports_deaths() && spec.max_ranks_per_trial() > 1;
-    if (comm::mpi::outlives_ranks(process::environment_variables(), mpi) && !rigid)
+    if (comm::mpi::outlives_ranks(process::environment_variables(), mpi))
         return "a worker that dies ends nothing: its trial goes on elsewhere";
-    if (survival_variable(mpi) != comm::mpi::ulfm_variable || spec.max_ranks_per_trial() > 1) return ends;
+    if (survival_variable(mpi) != comm::mpi::ulfm_variable) return ends;
     return ends + " (under mpirun --with-ft ulfm, only its trial would)";
 }
 
-report::StartInfo start_info(const std::string& directory, const std::string& hosts, int size,
-                             const study::StudySpec& spec) {
+report::StartInfo start_info(const std::string& directory, const std::string& hosts, int size) {
     report::StartInfo info;
     info.version = std::string("ranktune ") + version();
     info.mpi = comm::mpi::library_version();
@@ -295,7 +293,7 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
     info.launch_line = process::environment_variable(launch::launch_line_variable);
     info.workers = static_cast<std::uint32_t>(size - 1);
     info.hosts = hosts;
-    info.deaths = deaths_text(info.mpi, spec);
+    info.deaths = deaths_text(info.mpi);
     info.directory = directory;
     return info;
 }
@@ -366,13 +364,12 @@ class RunScreens {
             std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
                       << std::flush;
         else if (opened.is_new)
-            std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size(), spec), style)
+            std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style)
                       << (options.earlier ? earlier_text(*options.earlier, style) : std::string())
                       << room_warning(spec, style) << command_warning_lines(spec, style) << "\n"
                       << std::flush;
         else
-            std::cout << report::resume_screen(*opened.tuner,
-                                               start_info(directory_, layout_, mpi_.size(), opened.tuner->spec()),
+            std::cout << report::resume_screen(*opened.tuner, start_info(directory_, layout_, mpi_.size()),
                                                resume_info(opened), style)
                       << room_warning(spec, style) << command_warning_lines(spec, style) << "\n"
                       << std::flush;
@@ -518,7 +515,6 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
         };
         options.on_end = [&screens](const head::RunEnd& end) { screens.end(end); };
     }
-    options.forms_no_groups_after_deaths = comm::mpi::reports_deaths();
     options.dies_after = time_to_failure(faults, mpi.rank() == 0);
     layout::share_as_head(options.layout, mpi, options.spec.resources.ranks_per_gpu());
     return run::run_study(mpi, options);

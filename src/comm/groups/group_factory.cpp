@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/backoff.hpp"
+#include "comm/groups/group_parent.hpp"
 #include "comm/groups/worker_group.hpp"
 #include "comm/kept.hpp"
 #include "comm/mpi/error.hpp"
@@ -33,7 +34,8 @@ struct Note {
     std::uint64_t ticket = 0;
     Kind kind = Kind::ready;
     std::uint64_t generation = 0;
-    std::uint64_t keep = 0; ///< ready: this rank has room; make: all have room
+    std::uint64_t keep = 0;   ///< ready: this rank has room; make: all have room
+    std::uint64_t parent = 0; ///< ready: this rank has so many successors of the parent; make: use that one
 };
 
 using Roster = std::vector<base::Rank>;
@@ -65,7 +67,8 @@ struct GroupFactory::Impl {
 
     Impl(mpi::Communicator w, std::size_t k) : world(std::move(w)), keep(k) {}
 
-    mpi::Communicator world;
+    mpi::Communicator world; ///< for notes
+    GroupParent parent;
     std::size_t keep;
     std::map<Roster, Entry> entries; ///< kept ones, and those in use
     std::uint64_t last_generation = 0;
@@ -125,19 +128,33 @@ struct GroupFactory::Impl {
         const auto mine = held(roster);
         bool same = mine != 0;
         bool all_have_room = room() || same;
+        std::uint64_t successor = 0;
         try {
             for (std::size_t i = 1; i < roster.size(); ++i) {
                 const Note note = await_member(roster[i], ticket, abort);
                 same = same && note.generation == mine;
                 all_have_room = all_have_room && note.keep != 0;
+                successor = std::max(successor, note.parent);
             }
+            if (!same) successor = await_parent(successor, abort);
         } catch (const FormationAborted&) {
-            tell({ticket, Kind::give_up, 0, 0});
+            tell({.ticket = ticket, .kind = Kind::give_up});
             throw;
         }
-        const Note verdict{ticket, same ? Kind::use : Kind::make, same ? mine : ++last_generation, all_have_room};
+        const Note verdict{ticket, same ? Kind::use : Kind::make, same ? mine : ++last_generation, all_have_room,
+                           successor};
         tell(verdict);
         return verdict;
+    }
+
+    /// The parent of a new group: one without a dead rank, and no older than `least`, which a member has already.
+    std::uint64_t await_parent(std::uint64_t least, const std::atomic<bool>& abort) {
+        Backoff backoff;
+        while (parent.successor() < least || parent.is_damaged()) {
+            if (abort.load()) throw FormationAborted("told to give up while dead ranks were left out");
+            backoff.pause();
+        }
+        return parent.successor();
     }
 
     Note await_member(base::Rank member, std::uint64_t ticket, const std::atomic<bool>& abort) {
@@ -154,11 +171,12 @@ struct GroupFactory::Impl {
     Note follow(const Roster& roster, std::uint64_t ticket, const std::atomic<bool>& abort) {
         constexpr unsigned patience = 5000; // turns of 200 us
         const auto mine = held(roster);
-        send(roster.front(), {ticket, Kind::ready, mine, room() || mine != 0});
+        send(roster.front(), {ticket, Kind::ready, mine, room() || mine != 0, parent.successor()});
         Backoff backoff;
         for (unsigned turns_after_abort = 0; turns_after_abort < patience;) {
             if (const auto note = look(roster.front(), ticket)) return *note;
-            if (abort.load() && turns_after_abort++ == 0) send(roster.front(), {ticket, Kind::give_up, 0, 0});
+            if (abort.load() && turns_after_abort++ == 0)
+                send(roster.front(), {.ticket = ticket, .kind = Kind::give_up});
             backoff.pause();
         }
         throw FormationAborted("told to give up while the group was formed");
@@ -166,7 +184,9 @@ struct GroupFactory::Impl {
 
     Entry& make(const Roster& roster, const Note& verdict) {
         lose(roster); // another rank dropped it, so it can never be freed collectively
-        auto communicator = world.create_group(roster, roster_tag(roster, verdict.generation));
+        // Replacing is collective, so that the leader's comes here soon, too.
+        for (Backoff backoff; parent.successor() < verdict.parent;) backoff.pause();
+        auto communicator = parent.create_group(roster, roster_tag(roster, verdict.generation), verdict.parent);
         Entry& entry = entries[roster];
         entry.communicator = std::move(communicator);
         entry.generation = verdict.generation;

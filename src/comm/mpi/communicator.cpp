@@ -7,9 +7,7 @@
 
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/error.hpp"
-
-// In <mpi-ext.h> of an MPI that reports deaths. Weak: null in any other.
-extern "C" int MPIX_Comm_failure_ack(MPI_Comm) __attribute__((weak));
+#include "comm/mpi/faults.hpp"
 
 namespace ranktune::comm::mpi {
 namespace {
@@ -62,7 +60,7 @@ Communicator Communicator::create_group(std::span<const base::Rank> ranks, int t
     for (const auto rank : ranks) members.push_back(static_cast<int>(rank.value()));
     Group all;
     Group chosen;
-    check(MPI_Comm_group(handle_, &all.handle), "MPI_Comm_group");
+    check(MPI_Comm_group(MPI_COMM_WORLD, &all.handle), "MPI_Comm_group");
     check(MPI_Group_incl(all.handle, static_cast<int>(members.size()), members.data(), &chosen.handle),
           "MPI_Group_incl");
     MPI_Comm handle = MPI_COMM_NULL;
@@ -78,8 +76,7 @@ std::optional<Matched> Communicator::match(int source, int tag) const {
     int code = probe();
     if (source != MPI_ANY_SOURCE) {
         check(code, "MPI_Improbe");
-    } else if (code != MPI_SUCCESS && reports_deaths() && MPIX_Comm_failure_ack != nullptr) {
-        MPIX_Comm_failure_ack(handle_);
+    } else if (code != MPI_SUCCESS && acknowledge_deaths(handle_)) {
         code = probe();
     }
     if (code != MPI_SUCCESS || flag == 0) return std::nullopt;

@@ -40,8 +40,9 @@ class Communicator {
 
     /// Collective over this communicator; blocks.
     [[nodiscard]] Communicator duplicate() const;
-    /// Collective over `ranks` (of this communicator, distinct) only; blocks until all of them call. They become ranks
-    /// 0, 1, ... in the order given. `tag` (0 .. 32767) distinguishes concurrent calls of one process.
+    /// Collective over `ranks` (of the world, members of this communicator, distinct) only; blocks until all of them
+    /// call. They become ranks 0, 1, ... in the order given. `tag` (0 .. 32767) distinguishes concurrent calls of one
+    /// process.
     [[nodiscard]] Communicator create_group(std::span<const base::Rank> ranks, int tag) const;
 
     /// Matches the next message of `source` (or MPI_ANY_SOURCE) with this tag; nothing: there is none yet. Local. From

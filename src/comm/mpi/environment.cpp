@@ -30,7 +30,14 @@ std::string full_version() {
     return {text.data(), static_cast<std::size_t>(length)};
 }
 
-/// The bytes of a setting of the library; nothing: it has none of this name.
+/// The folders, joined by colons, that Open MPI loads its components from; empty when it does not say.
+std::string component_path() {
+    const std::string path = control_variable("mca_base_component_path").value_or("");
+    return path.substr(0, path.find('\0'));
+}
+
+} // namespace
+
 std::optional<std::string> control_variable(const char* name) {
     int provided = 0;
     if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return std::nullopt;
@@ -47,14 +54,6 @@ std::optional<std::string> control_variable(const char* name) {
     MPI_T_finalize();
     return value;
 }
-
-/// The folders, joined by colons, that Open MPI loads its components from; empty when it does not say.
-std::string component_path() {
-    const std::string path = control_variable("mca_base_component_path").value_or("");
-    return path.substr(0, path.find('\0'));
-}
-
-} // namespace
 
 Library library() {
     const auto text = full_version();
@@ -99,11 +98,6 @@ bool may_speak_pmi() {
         }
     }
     return !any_component; // no component files: all are inside the library
-}
-
-bool reports_deaths() {
-    static const bool enabled = control_variable("mpi_ft_enable").value_or(std::string(1, '\0')).front() != '\0';
-    return enabled;
 }
 
 Environment::Environment() : exceptions_at_start_(std::uncaught_exceptions()) {

@@ -2,6 +2,7 @@
 #pragma once
 // MPI's lifetime in this process, and what its ranks tell each other once at the start.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,11 +24,8 @@ enum class Library { open_mpi, mpich, other };
 /// reads the file system.
 [[nodiscard]] bool may_speak_pmi();
 
-/// Whether this MPI ends operations with a rank that has died by an error (User-Level Failure Mitigation; Bland et al.,
-/// IJHPCA 27(3), 2013: Open MPI from version 5 on, under `mpirun --with-ft ulfm`). In others they stay pending for
-/// ever. It then refuses MPI_Comm_create_group on communicators with a dead rank. The same on all ranks. After
-/// MPI_Init.
-[[nodiscard]] bool reports_deaths();
+/// The bytes of a setting of the library (MPI_T); nothing: it has none of this name.
+[[nodiscard]] std::optional<std::string> control_variable(const char* name);
 
 /// MPI_Init_thread with MPI_THREAD_MULTIPLE and errors returned; MPI_Finalize at the end. One object per process, made
 /// first in main and destroyed last. Construction and destruction are collective over all processes.
