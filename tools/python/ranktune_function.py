@@ -142,7 +142,7 @@ def changes_of(request: Mapping[str, Any]) -> Dict[bytes, Optional[bytes]]:
 def become(changes: Mapping[bytes, Optional[bytes]], directory: bytes, descriptors: List[int], parent: int) -> None:
     """This process becomes that of an attempt."""
     while os.getppid() == parent:  # until then the signal would come from its end
-        pass
+        os.sched_yield()
     _libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     for number, descriptor in zip((1, 2, _CONTROL), descriptors):
         os.dup2(descriptor, number)
@@ -168,6 +168,7 @@ def fork(function: Callable[..., Any], parameter: Optional[str], request: Mappin
     adopts orphans, is the parent."""
     changes, directory = changes_of(request), _bytes(request["directory"])
     reading, writing = os.pipe()
+    between_lives, kept_open = os.pipe()
     random_state = random.getstate()  # which a fork changes: an attempt begins with what the import left
     between = os.fork()
     if between == 0:
@@ -178,6 +179,9 @@ def fork(function: Callable[..., Any], parameter: Optional[str], request: Mappin
             random.setstate(random_state)
         except OSError:
             os._exit(1)
+        os.close(kept_open)
+        os.read(between_lives, 1)  # until it is about to end
+        os.close(between_lives)
         os.setpgid(0, 0)
         os.write(writing, b"%d" % os.getpid())
         os.close(writing)
@@ -189,7 +193,8 @@ def fork(function: Callable[..., Any], parameter: Optional[str], request: Mappin
         except BaseException:
             traceback.print_exc()
         end(code)
-    os.close(writing)
+    for descriptor in (writing, kept_open, between_lives):
+        os.close(descriptor)
     os.waitpid(between, 0)
     number = os.read(reading, 32)
     os.close(reading)
