@@ -2,6 +2,7 @@
 """The order of samples: pure functions of (seed, trial, epoch, position), those of ranktune's C++ (ranktune/data/order.hpp,
 mixture.hpp). The standard library is enough; NumPy makes them fast."""
 
+import itertools
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 try:
@@ -30,22 +31,38 @@ def _philox(counter: Sequence[Any], key: Tuple[int, int]) -> List[Any]:
     return [c0, c1, c2, c3]
 
 
+def _fixed(seed: int, trial: int, epoch: int, part: int) -> Tuple[Tuple[int, int], Tuple[int, int, int]]:
+    """Of a key: that of Philox, and the last three words of its counter."""
+    return (seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF), (part & 0xFFFFFFFF, (part >> 32) ^ trial, epoch & 0xFFFFFFFF)
+
+
 def _draws(seed: int, trial: int, epoch: int, part: int) -> Iterator[int]:
     """The 64-bit numbers of a key."""
-    key = (seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF)
-    fixed = (part & 0xFFFFFFFF, (part >> 32) ^ trial, epoch & 0xFFFFFFFF)
-    block, count = 0, 2
-    while True:
-        if np is None or count < 16:
-            words = [_philox((i, *fixed), key) for i in range(block, block + count)]
-        else:
-            blocks = np.arange(block, block + count, dtype=np.uint64)
-            words = np.stack(_philox([blocks, *(np.full_like(blocks, x) for x in fixed)], key), 1).tolist()
-        for c0, c1, c2, c3 in words:
-            yield c0 | c1 << 32
-            yield c2 | c3 << 32
-        block += count
-        count = min(count * 8, 8192)
+    key, fixed = _fixed(seed, trial, epoch, part)
+    for block in itertools.count():
+        c0, c1, c2, c3 = _philox((block, *fixed), key)
+        yield c0 | c1 << 32
+        yield c2 | c3 << 32
+
+
+def _partners(size: int, *of: int) -> List[int]:
+    """Of Fisher and Yates' shuffle: with which place each changes values, from the last one on. (Lemire 2019)"""
+    if np is not None and size > 32:
+        key, fixed = _fixed(*of)
+        blocks = np.arange(size // 2, dtype=np.uint64)
+        c0, c1, c2, c3 = _philox([blocks, *(np.full_like(blocks, x) for x in fixed)], key)
+        bits, limits = np.uint64(32), np.arange(size, 1, -1, dtype=np.uint64)
+        low, high = (np.stack(words, 1).ravel()[:size - 1] for words in ((c0, c2), (c1, c3)))
+        if not ((low | high << bits) * limits < limits).any():  # a draw that may be refused is too rare to be fast
+            places: List[int] = ((high * limits + (low * limits >> bits)) >> bits).tolist()
+            return places
+    places, draws = [], _draws(*of)
+    for i in range(size, 1, -1):
+        product = next(draws) * i
+        while (product & _M64) < i and (product & _M64) < (1 << 64) % i:
+            product = next(draws) * i
+        places.append(product >> 64)
+    return places
 
 
 class Permutation:
@@ -57,19 +74,14 @@ class Permutation:
 
     def __init__(self, size: int, seed: int, trial: int = 0, epoch: int = 0, part: int = 0) -> None:
         self.size = size
-        draws = _draws(seed, trial, epoch, part)
         self._table: Optional[List[int]] = None
         if size > 65536:
             self._bits = (size - 1).bit_length()
-            self._keys = [next(draws) for _ in range(6)]
+            self._keys = list(itertools.islice(_draws(seed, trial, epoch, part), 6))
             return
         table = list(range(size))
-        for i in range(size, 1, -1):
-            product = next(draws) * i
-            while (product & _M64) < i and (product & _M64) < (1 << 64) % i:
-                product = next(draws) * i
-            j = product >> 64
-            table[i - 1], table[j] = table[j], table[i - 1]
+        for i, j in zip(range(size - 1, 0, -1), _partners(size, seed, trial, epoch, part)):
+            table[i], table[j] = table[j], table[i]
         self._table = table
         self._array = None if np is None else np.array(table, dtype=np.int64)
 
