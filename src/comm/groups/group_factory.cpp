@@ -169,7 +169,7 @@ struct GroupFactory::Impl {
     /// A member's part. After its ready note only the leader may release it, because the others may already be entering
     /// MPI_Comm_create_group. A leader that stays silent counts as dead.
     Note follow(const Roster& roster, std::uint64_t ticket, const std::atomic<bool>& abort) {
-        constexpr unsigned patience = 5000; // turns of 200 us
+        constexpr unsigned patience = 2500; // turns of 200 us at least
         const auto mine = held(roster);
         send(roster.front(), {ticket, Kind::ready, mine, room() || mine != 0, parent.successor()});
         Backoff backoff;

@@ -10,7 +10,11 @@
 namespace ranktune::comm {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::milliseconds nap{10};
+/// Ranks of a node die together. Whose death comes while others are replaced makes Open MPI crash.
+constexpr std::chrono::milliseconds silence{300};
 
 } // namespace
 
@@ -28,7 +32,7 @@ GroupParent::~GroupParent() {
 
 bool GroupParent::is_damaged() const {
     const std::scoped_lock lock(mutex_);
-    return mpi::is_damaged(all_.back().get());
+    return mpi::dead_in(all_.back().get()) > 0 || mpi::is_revoked(all_.back().get());
 }
 
 mpi::Communicator GroupParent::create_group(std::span<const base::Rank> ranks, int tag, std::uint64_t successor) const {
@@ -41,21 +45,24 @@ mpi::Communicator GroupParent::create_group(std::span<const base::Rank> ranks, i
 }
 
 void GroupParent::replace_damaged() {
-    while (!stop_.load()) {
+    int dead = 0;
+    for (Clock::time_point heard; !stop_.load(); std::this_thread::sleep_for(nap)) {
         mpi::look_for_deaths();
         MPI_Comm parent = MPI_COMM_NULL;
         {
             const std::scoped_lock lock(mutex_);
             parent = all_.back().get();
         }
-        MPI_Comm next = MPI_COMM_NULL;
-        if (mpi::is_damaged(parent) && mpi::shrink(parent, &next) == MPI_SUCCESS) {
-            const std::scoped_lock lock(mutex_);
-            all_.push_back(mpi::Communicator::adopt(next));
-            ++successor_;
-        } else {
-            std::this_thread::sleep_for(nap);
+        if (const int now = mpi::dead_in(parent); now != dead) {
+            dead = now;
+            heard = Clock::now();
         }
+        MPI_Comm next = MPI_COMM_NULL;
+        if (dead == 0 || Clock::now() - heard < silence || mpi::shrink(parent, &next) != MPI_SUCCESS) continue;
+        const std::scoped_lock lock(mutex_);
+        all_.push_back(mpi::Communicator::adopt(next));
+        dead = 0;
+        ++successor_;
     }
 }
 

@@ -15,7 +15,7 @@ namespace ranktune::comm {
 
 /// A duplicate of the world. An MPI that reports deaths (mpi::reports_deaths) makes no groups of a communicator with a
 /// dead rank: there a thread of each rank, the head's too, replaces it after every death by one of the living
-/// (mpi::shrink), while trials go on. Whoever sees a death first makes the others come. The n-th successor is the same
+/// (mpi::shrink), while trials go on: each hears of the death by itself. The n-th successor is the same
 /// communicator on all ranks, and ranks of a group have to use the same one.
 ///
 /// While a rank stands still, replacing waits for it, until it goes on or is ended.

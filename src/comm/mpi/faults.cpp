@@ -32,17 +32,19 @@ void look_for_deaths() {
     MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
 }
 
-bool is_damaged(MPI_Comm communicator) {
-    if (!reports_deaths()) return false;
+bool is_revoked(MPI_Comm communicator) {
     int revoked = 0;
-    MPIX_Comm_is_revoked(communicator, &revoked);
-    if (revoked != 0) return true;
+    if (reports_deaths()) MPIX_Comm_is_revoked(communicator, &revoked);
+    return revoked != 0;
+}
+
+int dead_in(MPI_Comm communicator) {
     MPI_Group dead = MPI_GROUP_NULL;
-    if (MPIX_Comm_get_failed(communicator, &dead) != MPI_SUCCESS) return false;
+    if (!reports_deaths() || MPIX_Comm_get_failed(communicator, &dead) != MPI_SUCCESS) return 0;
     int count = 0;
     MPI_Group_size(dead, &count);
     MPI_Group_free(&dead);
-    return count > 0;
+    return count;
 }
 
 int shrink(MPI_Comm communicator, MPI_Comm* living) {

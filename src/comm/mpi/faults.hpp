@@ -17,10 +17,13 @@ bool acknowledge_deaths(MPI_Comm communicator);
 /// Takes in what the MPI has heard of deaths, which it does in calls alone. Local.
 void look_for_deaths();
 
-/// A rank of `communicator` is known to have died, or another rank has begun to replace it. Local.
-[[nodiscard]] bool is_damaged(MPI_Comm communicator);
+/// How many ranks of `communicator` have died, as far as this rank has heard. Local.
+[[nodiscard]] int dead_in(MPI_Comm communicator);
+/// A rank that has heard so has called `shrink`. Local.
+[[nodiscard]] bool is_revoked(MPI_Comm communicator);
 
-/// Makes a communicator of the living ranks of a damaged one, and lets those that do not know of the damage know.
+/// Makes a communicator of the living ranks, and ends what others wait for on this one by an error. Requires
+/// dead_in(communicator) > 0: Open MPI (5.0.11) crashes when it hears of a death while it makes a communicator.
 /// Collective over the living; blocks until they come. Returns an error code of MPI.
 [[nodiscard]] int shrink(MPI_Comm communicator, MPI_Comm* living);
 
