@@ -20,8 +20,11 @@ constexpr std::size_t count = 5;
 
 /// A batch with one column of float32.
 data::Batch batch_of(const torch::Tensor& x) {
-    data::Batch batch{.samples = std::vector<std::uint64_t>(count)};
-    data::Column column{.field = {"x", data::ElementType::float32, {features}}, .count = count};
+    data::Batch batch;
+    batch.samples.resize(count);
+    data::Column column;
+    column.field = {"x", data::ElementType::float32, {features}};
+    column.count = count;
     column.memory = std::make_unique<std::byte[]>(count * features * sizeof(float));
     std::copy_n(x.contiguous().data_ptr<float>(), count * features, column.as<float>().begin());
     batch.columns.push_back(std::move(column));
