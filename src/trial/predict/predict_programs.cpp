@@ -70,18 +70,13 @@ class SharedMemory {
     storage::FileDescriptor file_;
 };
 
-/// Of the trained trial, verified.
+/// Of the trained trial, verified. Empty: it is in parts, which programs do not read.
 std::string checkpoint_path(const PredictPlan& plan, const PredictingTrial& trial) {
+    if (!trial.checkpoint.shards.empty()) return {};
     StoreIo store(storage::posix_file_system(), plan.directory);
     try {
         if (plan.trainable == study::program_name) return store.locate(trial.checkpoint);
-        if (!trial.checkpoint.shards.empty())
-            throw base::UsageError(name_of(plan, trial) +
-                                   "its checkpoint is in parts, which no program reads: "
-                                   "`ranktune checkpoint` makes one file of them, for a command without {checkpoint}");
         static_cast<void>(store.load(trial.checkpoint, {}));
-    } catch (const base::UsageError&) {
-        throw;
     } catch (const base::Error& error) {
         throw CheckpointError(outcome_of_reading(error), error.what());
     }
@@ -147,14 +142,21 @@ void PredictPrograms::Program::start_process() {
     facts.seed = trial_.seed;
     facts.iteration = trial_.checkpoint.iteration;
     facts.iterations = plan_.max_iterations;
-    facts.checkpoint = checkpoint_path(plan_, trial_);
+    const std::string checkpoint = checkpoint_path(plan_, trial_);
+    if (!checkpoint.empty()) facts.checkpoint = checkpoint;
     facts.config_path = trainables::configuration_json(trial_.configuration);
-    const auto words = study::CommandTemplate(program).expand({.configuration = trial_.configuration,
-                                                               .config_path = {},
-                                                               .iterations = plan_.max_iterations,
-                                                               .trial = trial_.trial,
-                                                               .data = spec.data,
-                                                               .checkpoint = *facts.checkpoint});
+    const study::CommandTemplate command(program);
+    const auto names = command.placeholders();
+    if (checkpoint.empty() && std::ranges::find(names, "checkpoint") != names.end())
+        throw base::UsageError(name_of(plan_, trial_) +
+                               "{checkpoint} is in parts, which no program reads: `ranktune "
+                               "checkpoint` makes one file of them; write its name into the command");
+    const auto words = command.expand({.configuration = trial_.configuration,
+                                       .config_path = {},
+                                       .iterations = plan_.max_iterations,
+                                       .trial = trial_.trial,
+                                       .data = spec.data,
+                                       .checkpoint = checkpoint});
     process_->start(program, words, facts);
     memories_ = std::vector<SharedMemory>(most_begun);
     begun_ = predicted_ = 0;
