@@ -74,6 +74,14 @@ ranktune::Training train_resnet(ranktune::TrialContext& context) {
         return {{"val_loss", torch::nn::functional::cross_entropy(outputs, batch.targets).item<double>()},
                 {"val_accuracy", correct.mean().item<double>()}};
     };
+    // For `ranktune predict`: pixels as a file has them, one row for each image, scaled as those of `train`.
+    const torch::Tensor factor = torch::tensor(data->x_scale.factor);
+    const auto side = static_cast<int64_t>(std::lround(std::sqrt(data->features)));
+    training.predict = [net, factor, side](const torch::Tensor& inputs) mutable {
+        return net->forward(inputs.to(torch::kFloat32).mul(factor.to(inputs.device())).view({-1, 1, side, side}))
+            .softmax(1);
+    };
+    training.predicts_classes = true;
     training.train = images(data->train, data->features);
     training.val = images(data->val, data->features);
     training.batch_size = options.at("batch_size").as_int();

@@ -31,6 +31,7 @@
 #include "storage/hdf5/thread.hpp"
 #include "storage/journal/journal.hpp"
 #include "storage/journal/lease.hpp"
+#include "study/printed_values.hpp"
 #include "studydir/enter.hpp"
 #include "studydir/environment_facts.hpp"
 #include "studydir/finished_study.hpp"
@@ -146,7 +147,7 @@ HeadRun::HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const 
     if (opened_.uuid.empty()) opened_.uuid = process::make_uuid();
     studydir::create_study_directory(files_, directory_, options.study_text, opened_.is_new);
     place_ = files_.identity(directory_.path);
-    if (options.spec.trainable.program) studydir::publish_python_module(files_, directory_);
+    if (study::runs_programs(options.spec)) studydir::publish_python_module(files_, directory_);
     if (opened_.outcome) earlier_progress_ = opened_.outcome->progress;
     open_log(mpi);
     bind();
@@ -304,7 +305,7 @@ HeadOptions HeadRun::head_options() const {
     head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
     head.abort_grace = options_.spec.output.abort_grace;
     // For programs, each worker enforces the time-out itself (ProgramLeader).
-    if (!options_.spec.trainable.program && options_.spec.failure.report_timeout)
+    if (!study::runs_programs(options_.spec) && options_.spec.failure.report_timeout)
         head.progress_timeout = *options_.spec.failure.report_timeout;
     head.death = death_;
     head.signal_meaning = [this](study::Asker signal) { return options_.signal_meanings.of(signal); };

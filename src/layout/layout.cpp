@@ -16,6 +16,7 @@
 #include "ranktune/base/text.hpp"
 #include "slurm/allocation.hpp"
 #include "slurm/gpus.hpp"
+#include "study/printed_values.hpp"
 
 namespace ranktune::layout {
 
@@ -153,7 +154,7 @@ std::string gpu_refusal(const study::StudySpec& spec, const Layout& layout) {
                (spec.resources.ranks_per_gpu() > 1 ? "its share of a GPU" : "a GPU of its own") + "\n  " +
                layout.gpu_problem + too_few_gpus(spec, layout);
     // The study does not mention GPUs: a C++ trainable may need none, but a program uses every GPU it sees.
-    if (!layout.job_has_gpus || !spec.trainable.program) return {};
+    if (!layout.job_has_gpus || !study::runs_programs(spec)) return {};
     return "two trials would use the same GPU\n  " + layout.gpu_problem +
            "\n  or, for programs that use none: resources.gpus = 0";
 }

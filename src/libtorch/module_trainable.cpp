@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <torch/utils.h>
 
@@ -17,6 +19,7 @@
 #include "libtorch/precision.hpp"
 #include "libtorch/sample_stream.hpp"
 #include "libtorch/streams.hpp"
+#include "libtorch/tensors.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/data/sampling.hpp"
@@ -258,6 +261,18 @@ struct ModuleTrainable::Impl {
         for (std::size_t i = 0; i < means.size(); ++i) sums[i].second += means[i].second * static_cast<double>(count);
     }
 
+    /// What `predict` of the training says of the samples, on the host: float32, or float64.
+    [[nodiscard]] Tensor predicted(const data::Batch& batch) const {
+        if (!training.predict)
+            throw base::UsageError("it cannot predict: set Training::predict, a function of the inputs");
+        const ::torch::NoGradGuard no_gradients;
+        const Autocast narrow(precision, parallel.where().device.type());
+        training.module->eval();
+        const data::Column& x = batch.columns.size() == 1 ? batch.columns.front() : batch.column("x");
+        const Tensor y = training.predict(moved(tensor_of(x)));
+        return on_host(y.scalar_type() == ::torch::kFloat64 ? y : y.to(::torch::kFloat32));
+    }
+
     Training training;
     ddp::Group& group;
     DataParallel parallel;
@@ -301,6 +316,27 @@ trainables::Metrics ModuleTrainable::step(trainables::TrialContext& context) {
         for (auto& metric : impl_->parallel.take_comm_metrics()) metrics.push_back(std::move(metric));
         return metrics;
     });
+}
+
+void ModuleTrainable::predict(trainables::TrialContext& /*context*/, const data::Batch& batch, study::StateSink& out) {
+    const auto scope = stream_scope(impl_->parallel.where());
+    const Tensor y = telling_of_memory([&] { return impl_->predicted(batch); });
+    put(out, {"y", y});
+    if (!impl_->training.predicts_classes) return;
+    if (y.dim() != 2)
+        throw base::UsageError(
+            "Training::predicts_classes: predict has to return [samples, classes], and its result has " +
+            std::to_string(y.dim()) + " dimensions");
+    // Of equal numbers the first: argmax of LibTorch promises nothing.
+    const Tensor values = y.to(::torch::kFloat64);
+    const auto width = static_cast<std::size_t>(y.size(1));
+    std::span<const double> rest(values.data_ptr<double>(), static_cast<std::size_t>(values.numel()));
+    std::vector<std::int32_t> classes;
+    for (; !rest.empty(); rest = rest.subspan(width)) {
+        const auto row = rest.first(width);
+        classes.push_back(static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin()));
+    }
+    out.put<std::int32_t>("class", classes);
 }
 
 void ModuleTrainable::save(study::StateSink& sink) const {

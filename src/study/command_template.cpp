@@ -172,6 +172,7 @@ std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::stri
     if (name == "iterations") return std::vector<std::string>{std::to_string(values.iterations)};
     if (name == "trial") return std::vector<std::string>{std::to_string(values.trial.value())};
     if (name == "folder") return std::vector<std::string>{values.folder};
+    if (name == "checkpoint" && !values.checkpoint.empty()) return std::vector<std::string>{values.checkpoint};
     const std::string_view parameter = name_in(name);
     for (const DataFile& file : values.data)
         if (parameter == data_placeholder(file)) return std::vector<std::string>{file.path};
@@ -311,6 +312,25 @@ CommandTemplate CommandTemplate::read(std::string_view command, bool shell, std:
     CommandTemplate result(shell, Flags::off);
     result.words_ = Reader(command, shell, mistakes).words();
     return result;
+}
+
+void check_predict_command(const StudySpec& spec, const std::string& command) {
+    std::vector<std::string> known = {"checkpoint", "args", "args_hydra", "args:py", "iterations", "trial"};
+    for (const DataFile& file : spec.data) known.push_back(data_placeholder(file));
+    for (const space::Parameter& parameter : spec.space.parameters()) known.push_back(parameter.name);
+    for (const auto& option : spec.trainable.options.entries()) known.push_back(option.name);
+    std::vector<std::string> mistakes;
+    const CommandTemplate read = CommandTemplate::read(command, false, mistakes);
+    // There is no such key here.
+    constexpr std::string_view shell_key = "say shell = true";
+    std::string text = base::join(mistakes, "; ");
+    for (auto at = text.find(shell_key); at != std::string::npos; at = text.find(shell_key, at))
+        text.replace(at, shell_key.size(), "write sh -c '...'");
+    if (!mistakes.empty()) throw base::UsageError(text);
+    for (const std::string& name : read.placeholders())
+        if (std::ranges::find(known, name) == known.end())
+            throw base::UsageError("unknown placeholder {" + name + "}" + base::suggestion(name, known) +
+                                   "; known: " + base::join(known) + "; a brace is written '{{'");
 }
 
 std::string data_placeholder(const DataFile& file) { return "data." + file.name; }

@@ -354,6 +354,10 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
             out.table(table);
         out.members(table, spec);
     }
+    if (!spec.predict.command.empty()) {
+        out.table("predict");
+        out.members("predict", spec);
+    }
     write_inputs(spec, out);
     return out.take();
 }

@@ -78,6 +78,9 @@ class OfLibrary final : public Trainable {
     Metrics step(TrialContext& context) override { return inner_->step(context); }
     void save(study::StateSink& sink) const override { inner_->save(sink); }
     void load(study::StateSource& source) override { inner_->load(source); }
+    void predict(TrialContext& context, const data::Batch& batch, study::StateSink& out) override {
+        inner_->predict(context, batch, out);
+    }
 
   private:
     std::unique_ptr<Trainable> inner_;

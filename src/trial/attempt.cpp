@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "device/module.hpp"
+#include "study/printed_values.hpp"
 #include "trial/attempt_context.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_body.hpp"
 #include "trial/bodies/task_body.hpp"
 #include "trial/bodies/trainable_body.hpp"
 #include "trial/group_collective.hpp"
+#include "trial/predict/predict_body.hpp"
 #include "trial/trial_loop.hpp"
 
 namespace ranktune::trial {
@@ -77,6 +79,7 @@ std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
         if (program->kept) return std::make_unique<TaskBody>(parts, spare);
         return std::make_unique<ProgramBody>(parts, spare);
     }
+    if (study::runs_programs(*setting.spec)) return std::make_unique<PredictBody>(parts, spare);
     if (setting.trainable->factory) return std::make_unique<ClassBody>(parts, spare);
     return std::make_unique<FunctionBody>(parts);
 }

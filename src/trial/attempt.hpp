@@ -18,6 +18,7 @@
 #include "trial/bodies/kept_program.hpp"
 #include "trial/checkpoints/checkpoint_io.hpp"
 #include "trial/checkpoints/checkpoint_writer.hpp"
+#include "trial/predict/predict_programs.hpp"
 #include "trial/runner.hpp"
 
 namespace ranktune::trial {
@@ -54,7 +55,7 @@ struct AttemptSetting {
     FormGroup form;
     CheckpointIo* checkpoints = nullptr;
     DeviceGrant devices = {};
-    const ProgramSetting* program = nullptr; ///< required when spec->trainable.program is set
+    const ProgramSetting* program = nullptr; ///< required when the study runs programs (study::runs_programs)
     CheckpointWriter* writer = nullptr; ///< writes to `checkpoints` for this thread's attempts; idle between attempts
 };
 
@@ -67,6 +68,7 @@ struct Spare {
     std::uint32_t tasks = 0;                               ///< that a kept `program` has done
     std::unique_ptr<process::ForkServer> interpreter = {}; ///< of the study's function, for all attempts of this rank
     std::unique_ptr<const trainables::RowTable> rows = {}; ///< of the study's table, for all attempts of this rank
+    std::unique_ptr<PredictPrograms> predict = {};         ///< programs that wait for the next range of predictions
 };
 
 /// Runs the attempt to its end. Never throws. Outcomes other than the regular ones, each with a message: `failed` for

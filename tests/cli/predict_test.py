@@ -45,15 +45,20 @@ def tensors_of(path):
             for name, entry in header.items() if entry["dtype"] == "F32"}
 
 
-class Predicting(Kills, Case):
+class Predictions(Kills, Case):
+    """One study for all tests, `digits`: they copy its directory."""
+
     @classmethod
     def setUpClass(cls):
-        """One study for all tests: they copy its directory."""
         cls.trained = Case()
         cls.trained.setUp()
         shutil.copy(SOURCES / "jobs/digits/digits.h5", cls.trained.cwd)
-        cls.trained.write("digits.toml", STUDY)
+        cls.write_study()
         cls.trained.ranktune("run", "digits.toml", "--local", "2")
+
+    @classmethod
+    def write_study(cls):
+        cls.trained.write("digits.toml", STUDY)
 
     @classmethod
     def tearDownClass(cls):
@@ -100,6 +105,23 @@ class Predicting(Kills, Case):
         self.assertIsNone(process.poll(), "it ended before it was stopped")
         return process
 
+    def check_ensembles(self, alone, said, attributes):
+        """`alone`: data of each trial's output; `said`: of mean, vote and all, with these attributes."""
+        order = [int(trial) for trial in attributes["trial"].split()]
+        self.assertEqual(sorted(order), [0, 1, 2])
+        members = np.stack([alone[trial]["y"] for trial in order])
+        classes = np.stack([alone[trial]["class"] for trial in order])
+        mean = members.astype(np.float64).sum(axis=0) / 3
+        np.testing.assert_array_equal(said["mean"]["y"], mean.astype(np.float32))
+        np.testing.assert_array_equal(said["mean"]["class"], mean.argmax(axis=1))
+        votes = np.stack([(classes == each).sum(axis=0) for each in range(10)], axis=1)
+        np.testing.assert_array_equal(said["vote"]["class"], votes.argmax(axis=1))
+        np.testing.assert_array_equal(said["vote"]["y"], (votes / 3).astype(np.float32))
+        np.testing.assert_array_equal(said["all"]["y"], members.transpose(1, 0, 2))
+        np.testing.assert_array_equal(said["all"]["class"], classes.T)
+
+
+class Predicting(Predictions):
     def test_a_classifier_against_numpy_and_its_own_validation(self):
         out, _ = self.predict("best", "--input", "digits.h5:val/x")
         self.assertRegex(" ".join(out.split()), r"output 359 of 359 samples in [\d.]+ s, \d+ a second: \S*y\.h5")
@@ -129,18 +151,7 @@ class Predicting(Kills, Case):
         for how in ("mean", "vote", "all"):
             self.predict("best", "--top", "3", "--combine", how, "--input", "digits.h5:val/x", output=f"{how}.h5")
             said[how], attributes = self.read(f"{how}.h5")
-        order = [int(trial) for trial in attributes["trial"].split()]
-        self.assertEqual(sorted(order), [0, 1, 2])
-        members = np.stack([alone[trial]["y"] for trial in order])
-        classes = np.stack([alone[trial]["class"] for trial in order])
-        mean = members.astype(np.float64).sum(axis=0) / 3
-        np.testing.assert_array_equal(said["mean"]["y"], mean.astype(np.float32))
-        np.testing.assert_array_equal(said["mean"]["class"], mean.argmax(axis=1))
-        votes = np.stack([(classes == each).sum(axis=0) for each in range(10)], axis=1)
-        np.testing.assert_array_equal(said["vote"]["class"], votes.argmax(axis=1))
-        np.testing.assert_array_equal(said["vote"]["y"], (votes / 3).astype(np.float32))
-        np.testing.assert_array_equal(said["all"]["y"], members.transpose(1, 0, 2))
-        np.testing.assert_array_equal(said["all"]["class"], classes.T)
+        self.check_ensembles(alone, said, attributes)
 
     def test_targets_in_units_of_the_file(self):
         shutil.copy(SOURCES / "jobs/diabetes/diabetes.h5", self.cwd)

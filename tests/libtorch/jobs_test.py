@@ -86,6 +86,20 @@ class Jobs(Kills, Case):
         header = (self.cwd / "best.safetensors").read_bytes()[8:4000].decode(errors="replace")
         self.assertIn('"layers.0.weight"', header)
 
+    def test_a_resnet_predicts_what_it_was_validated_with(self):
+        try:
+            import h5py
+        except ImportError:
+            self.skipTest("needs h5py")
+        self.ranktune(*self.command("resnet", "trained", 1))
+        self.ranktune("predict", "trained", "best", "--input", "jobs/digits/digits.h5:val/x", "-o", "y.h5", "--local", "2")
+        best = self.exported("trained")
+        best = best["trials"][best["study"]["best_trial"]]["best"]["value"]
+        with h5py.File(self.cwd / "y.h5") as file, h5py.File(self.cwd / "jobs/digits/digits.h5") as digits:
+            y, classes = file["y"][:], file["class"][:]
+            self.assertAlmostEqual(float((classes == digits["val/y"][:]).mean()), best, places=6)
+        self.assertTrue((y.argmax(axis=1) == classes).all() and abs(y.sum(axis=1) - 1).max() < 1e-5)
+
     def test_population_based_training_changes_the_learning_rate(self):
         file = self.job("resnet")
         text = (self.cwd / file).read_text().replace('type = "asha"', 'type = "pbt"\ninterval = 1\nsynchronous = true\n[scheduler.explore]\nlr = "perturb"\n')

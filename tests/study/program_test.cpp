@@ -357,4 +357,37 @@ TEST_CASE("a program that cannot be paused goes with promote only when it may st
     CHECK(mistake(parts.text() + "variant = \"stop\"\n").empty());
 }
 
+TEST_CASE("the program that predicts is checked like one that trains", "[study]") {
+    const auto with = [](const std::string& lines) {
+        Parts parts = program_parts();
+        parts.rest = "[predict]\n" + lines;
+        return parts.text();
+    };
+    CHECK(mistake(with("directory = \"d\"\n")) ==
+          "11:1 predict.command: missing; a program that predicts, as in \"python3 predict.py {checkpoint}\"");
+    CHECK(mistake(with("command = 3\n")) ==
+          "12:11 predict.command: needs a string, not an integer (3); put it in quotes: \"3\"");
+    CHECK(mistake(with("command = \"\"\n")) == "12:11 predict.command: the command is empty");
+    CHECK(
+        mistake(with("command = \"p {checkpont}\"\n")) ==
+        "12:11 predict.command: unknown placeholder {checkpont}; did you mean 'checkpoint'?; known: checkpoint, args, "
+        "args_hydra, args:py, iterations, trial, lr; a brace is written '{{'");
+    CHECK(mistake(with("command = \"p | q\"\n")) ==
+          "12:11 predict.command: '|' means something to a shell, but the command is run without one; write sh -c "
+          "'...', or put it between single quotes");
+    CHECK(mistake(with("command = \"p\"\nshell = true\n")) ==
+          "13:1 predict.shell: unknown key here; it belongs to trainable.shell");
+    // It works where the program that trains does, unless it says otherwise.
+    const StudySpec beside = parse(with("command = \"p {checkpoint} {lr}\"\n"));
+    CHECK(beside.predict.directory == "/studies");
+    const StudySpec elsewhere = parse(with("command = \"p\"\ndirectory = \"d\"\n"));
+    CHECK(elsewhere.predict.directory == "/studies/d");
+    CHECK(resolved_toml(elsewhere).find("[predict]\ncommand = \"p\"\ndirectory = \"/studies/d\"\n") !=
+          std::string::npos);
+    const space::Configuration configuration({{"lr", 0.5}});
+    CHECK(CommandTemplate(beside.predict.command, false)
+              .expand({.configuration = configuration, .config_path = {}, .checkpoint = "/c"}) ==
+          Words{"p", "/c", "0.5"});
+}
+
 } // namespace program_test

@@ -320,7 +320,7 @@ TEST_CASE("invalid lines are refused, and the error shows their beginning", "[tr
     CHECK(mistake("{\"report\": {\"a\": 1}") == "a line that is no message: '{\"report\": {\"a\": 1}'");
     CHECK(mistake("[1]") == "a line that is no message: '[1]'");
     CHECK(mistake("{}") ==
-          "a message without 'report', 'result', 'checkpoint', 'checkpoint_done', "
+          "a message without 'report', 'result', 'predicted', 'checkpoint', 'checkpoint_done', "
           "'failed' or 'log': '{}'");
     CHECK(mistake(R"({"report": 3})") == "'report' is not an object: '3'");
     CHECK(mistake(R"({"report": {}, "pending": -1})") == "'pending' is not a number from 0: '-1'");
@@ -361,6 +361,35 @@ TEST_CASE("a task and its result are one line of JSON each", "[trainables]") {
     CHECK(result.attempt == 2);
     CHECK(std::holds_alternative<ProgramReady>(parse_program_message(R"({"ready": true})", unknown)));
     for (const char* wrong : {R"({"result": 1})", R"({"result": {}})", R"({"result": {}, "task": 1})"})
+        CHECK_THROWS_AS(static_cast<void>(parse_program_message(wrong, unknown)), base::FormatError);
+}
+
+TEST_CASE("a batch and its predictions are one line of JSON each", "[trainables]") {
+    const ProgramBatch batch{.number = 3,
+                             .memory = 1,
+                             .first = 1024,
+                             .rows = 2,
+                             .columns = {{"x", "uint8", {8, 8}, 0}, {"id", "int64", {}, 128}},
+                             .y_offset = 192};
+    CHECK(
+        batch_line(batch) ==
+        R"({"batch":3,"memory":1,"first":1024,"rows":2,"columns":[{"name":"x","dtype":"uint8","shape":[8,8],"offset":0},)"
+        R"({"name":"id","dtype":"int64","shape":[],"offset":128}],"y":192})"
+        "\n");
+    std::vector<std::string> unknown;
+    const auto message = parse_program_message(
+        R"({"predicted": 3, "dtype": "float32", "shape": [2, 10], "class": true, "a": 1})", unknown);
+    const auto& predicted = std::get<ProgramPredicted>(message);
+    CHECK(predicted.batch == 3);
+    CHECK(predicted.type == "float32");
+    CHECK(predicted.shape == std::vector<std::uint64_t>{2, 10});
+    CHECK(predicted.classifies);
+    CHECK(unknown == std::vector<std::string>{"a"});
+    const char* const numbers = R"({"predicted": 3, "dtype": "float32", "shape": [2]})";
+    CHECK_FALSE(std::get<ProgramPredicted>(parse_program_message(numbers, unknown)).classifies);
+    for (const char* wrong :
+         {R"({"predicted": "x", "dtype": "float32", "shape": [2]})", R"({"predicted": 3})",
+          R"({"predicted": 3, "dtype": 1, "shape": [2]})", R"({"predicted": 3, "dtype": "float32", "shape": [-2]})"})
         CHECK_THROWS_AS(static_cast<void>(parse_program_message(wrong, unknown)), base::FormatError);
 }
 

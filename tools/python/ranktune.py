@@ -14,7 +14,7 @@ Every process of a trial calls report() once per iteration. Rank 0 gives the met
 arguments. It returns True to go on; when the trial is paused or stopped, it ends the process on every rank at the same
 iteration. Without ranktune (by hand, by torchrun) the same program trains as before, and report() prints a line.
 
-ranktune.dataset: training data that resumes where the trial stands; ranktune.tasks: the rows of `ranktune map --kept`. They are in
+ranktune.dataset: training data that resumes where the trial stands; ranktune.tasks: the rows of `ranktune map --kept`; ranktune.predict: the batches of `ranktune predict`. They are in
 ranktune_data.py, ranktune_order.py and ranktune_tasks.py beside this file.
 ranktune.Study, ranktune.run and ranktune.write_study, for scripts and notebooks, are in the package ranktune_studies; `pip
 install` of the folder of this file has both.
@@ -249,7 +249,7 @@ def report(metrics: Optional[Mapping[str, Any]] = None, /, *, checkpoint: Option
 
 def __getattr__(name: str) -> Any:
     """These names come from other files, which most trials do not need."""
-    file = {"data": "ranktune_data", "dataset": "ranktune_data", "tasks": "ranktune_tasks", "result": "ranktune_tasks"}.get(name)
+    file = {"data": "ranktune_data", "dataset": "ranktune_data"}.get(name, "ranktune_tasks" if name in ("tasks", "result", "predict") else None)
     if file is not None:
         return getattr(importlib.import_module(file), name)
     if name not in ("Study", "Trial", "RanktuneError", "create", "open_study", "run", "write_study"):

@@ -55,6 +55,12 @@ struct Training {
     /// Means over a batch's samples, for instance {{"val_loss", 0.3}}; the same names for every batch. Reported are the
     /// means over `val`. The module is in evaluation mode, without gradients.
     std::function<trainables::Metrics(const Samples& batch)> validate = {};
+    /// For `ranktune predict`: one row of numbers for each input. The module is in evaluation mode, without gradients.
+    /// `inputs`: of the file that is predicted the column `x`, or the only one, as it is there, where the rank
+    /// computes.
+    std::function<::torch::Tensor(const ::torch::Tensor& inputs)> predict = {};
+    bool predicts_classes = false; ///< `predict` returns [samples, classes]: the output names the largest of each row
+
     /// The learning rate of step `step` (from 0, of the whole trial); empty: as the optimizer has it.
     std::function<double(std::uint64_t step)> learning_rate = {};
     double clip_norm = 0.0;       ///< see the option of this name, which comes first; 0: never
@@ -83,6 +89,7 @@ class ModuleTrainable final : public trainables::Trainable {
     [[nodiscard]] trainables::Metrics step(trainables::TrialContext& context) override;
     void save(study::StateSink& sink) const override;
     void load(study::StateSource& source) override;
+    void predict(trainables::TrialContext& context, const data::Batch& batch, study::StateSink& out) override;
 
   private:
     struct Impl;

@@ -22,6 +22,7 @@ struct CommandValues {
     base::TrialId trial = {};
     std::string folder = {};             ///< the trial's own
     std::span<const DataFile> data = {}; ///< of [data]
+    std::string checkpoint = {};         ///< of a program that uses a trained trial; empty: it is no placeholder
 };
 
 /// A word of a command before placeholders are filled in.
@@ -86,6 +87,10 @@ class CommandTemplate {
     bool shell_ = false;
     Flags flags_ = Flags::off;
 };
+
+/// Whether models of the study can predict by this command. Throws base::UsageError for a command that is no
+/// CommandTemplate, and for a placeholder that is neither {checkpoint} nor filled in by trials of the study.
+void check_predict_command(const StudySpec& spec, const std::string& command);
 
 /// `data.NAME`: the placeholder that stands for the path of the file.
 [[nodiscard]] std::string data_placeholder(const DataFile& file);

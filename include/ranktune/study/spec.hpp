@@ -224,6 +224,12 @@ struct SlurmSpec {
     base::Duration poll_interval = std::chrono::minutes(1); ///< between two questions when the job ends
 };
 
+/// [predict]: the program in which models of this study predict for `ranktune predict`, one process for each model.
+struct PredictSpec {
+    std::string command;   ///< study::CommandTemplate, with {checkpoint}; empty: the trainable itself predicts
+    std::string directory; ///< working directory, absolute
+};
+
 /// [hooks]: commands that the head runs, by `sh -c`; empty: none. They never affect the study.
 struct HookSpec {
     std::string on_trial_end;
@@ -255,6 +261,7 @@ struct StudySpec {
     CheckpointSpec checkpoint;
     OutputSpec output;
     SlurmSpec slurm;
+    PredictSpec predict;
     HookSpec hooks;
 
     /// The entry of [data] with this name; null: there is none.

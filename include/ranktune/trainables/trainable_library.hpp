@@ -9,7 +9,7 @@
 namespace ranktune::trainables {
 
 /// Changes whenever Trainable, TrialContext or what they use changes, so that a library is not used with another build.
-inline constexpr unsigned trainable_library_interface = 2;
+inline constexpr unsigned trainable_library_interface = 3;
 
 /// The one symbol that the library exports, under the name `ranktune_trainable_library` with C linkage.
 struct TrainableLibrary {

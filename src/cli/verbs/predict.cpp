@@ -13,12 +13,14 @@
 
 #include <fmt/format.h>
 
+#include "cli/checks/remarks.hpp"
 #include "cli/study_input.hpp"
 #include "cli/version.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/data/source.hpp"
 #include "ranktune/results.hpp"
+#include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "report/screens/screens.hpp"
@@ -94,26 +96,50 @@ PredictingTrial trial_of_study(const tuner::Tuner& tuner, base::TrialId id, cons
     return predicts;
 }
 
-/// Throws base::UsageError for trials whose models this program cannot ask.
-void refuse_trainable(const study::StudySpec& spec, const std::string& directory) {
-    if (spec.trainable.program)
+/// The program in which the models predict; no command: they are trainables of this process. Throws base::UsageError
+/// when they cannot be asked.
+study::PredictSpec predicting_program(const PredictArguments& arguments, const study::StudySpec& spec,
+                                      const std::string& directory) {
+    study::PredictSpec predict = spec.predict;
+    if (!arguments.command.empty()) predict = {arguments.command, fs::current_path().string()};
+    if (!predict.command.empty()) {
+        const std::string key = arguments.command.empty() ? "predict.command of '" + directory + "': " : "--command: ";
+        study::ProgramSpec program;
+        program.command = predict.command;
+        program.directory = predict.directory;
+        try {
+            study::check_predict_command(spec, predict.command);
+        } catch (const base::UsageError& error) {
+            throw base::UsageError(key + error.what());
+        }
+        if (const std::string missing = missing_in_command(program); !missing.empty())
+            throw base::UsageError(key + missing);
+    } else if (spec.trainable.program) {
         throw base::UsageError("the trials of '" + directory +
-                               "' are programs, which ranktune cannot ask: `ranktune map` runs a program of yours "
-                               "once for each file of samples; `ranktune best " +
-                               directory + "` names the checkpoint");
-    if (!trainables::find_trainable(spec.trainable.name).factory)
+                               "' are programs: give one that predicts, --command \"python3 predict.py {checkpoint}\"; "
+                               "it loops over ranktune.predict()");
+    } else if (!trainables::find_trainable(spec.trainable.name).factory) {
         throw base::UsageError("the trials of '" + directory + "' run the function '" + spec.trainable.name +
-                               "'; to predict, make it a class with predict() (ranktune/trainables/trainable.hpp)");
+                               "'; to predict, make it a class with predict() (ranktune/trainables/trainable.hpp), or "
+                               "give a program by --command");
+    }
+    return predict;
 }
 
-void find_trials(const PredictArguments& arguments, PredictPlan& plan, std::vector<study::DataFile>& data,
-                 study::ResourceSpec& resources) {
+/// What the study of predictions takes over as it is.
+struct TakenOver {
+    std::vector<study::DataFile> data;
+    study::ResourceSpec resources;
+    study::PredictSpec predict;
+};
+
+TakenOver find_trials(const PredictArguments& arguments, PredictPlan& plan) {
     const std::string directory = directory_of(arguments.study);
     const report::LoadedStudy study = report::load_state(storage::posix_file_system(), directory);
     const study::StudySpec& spec = study.tuner->spec();
     if (!study.tuner->state().simulation.empty())
         throw base::UsageError("'" + directory + "' holds a simulated study, which has no weights");
-    refuse_trainable(spec, directory);
+    study::PredictSpec predict = predicting_program(arguments, spec, directory);
     plan.study = spec.name;
     plan.directory = absolute_directory(directory);
     plan.trainable = spec.trainable.name;
@@ -125,8 +151,7 @@ void find_trials(const PredictArguments& arguments, PredictPlan& plan, std::vect
                          ? report::best_trials(*study.tuner, arguments.top)
                          : std::vector{report::trial_named(study.tuner->state(), arguments.trial, directory)};
     for (const base::TrialId id : ids) plan.trials.push_back(trial_of_study(*study.tuner, id, directory));
-    data = spec.data;
-    resources = spec.resources;
+    return {spec.data, spec.resources, std::move(predict)};
 }
 
 /// The version that the file of a study which has begun names: that of the program which began it.
@@ -141,9 +166,7 @@ std::string version_in(const std::string& file) {
 
 std::string predict_study(const PredictArguments& arguments, const std::string& name, const std::string& begun_by) {
     PredictPlan plan;
-    std::vector<study::DataFile> data;
-    study::ResourceSpec resources;
-    find_trials(arguments, plan, data, resources);
+    const auto [data, resources, predict] = find_trials(arguments, plan);
     const std::uint64_t sample_bytes = find_samples(arguments.input, plan);
     plan.input_content = storage::content_text(storage::posix_file_system(), plan.input);
     plan.output = whole_path(arguments.run.directory);
@@ -158,6 +181,9 @@ std::string predict_study(const PredictArguments& arguments, const std::string& 
                     predict_header, study::text_of(fs::path(name).filename().string()), text_of(plan));
     if (!data.empty()) text += "\n[data]\n";
     for (const study::DataFile& each : data) text += each.name + " = " + study::text_of(each) + "\n";
+    if (!predict.command.empty())
+        text += fmt::format("\n[predict]\ncommand = {}\ndirectory = {}\n", study::text_of(predict.command),
+                            study::text_of(predict.directory));
     text += fmt::format("\n[resources]\ncpus_per_rank = {}\n", resources.cpus_per_rank);
     if (resources.gpus == study::GpuUse::one_per_rank) text += "gpus = 1\n";
     text += fmt::format(

@@ -150,6 +150,8 @@ auto* part_of(auto& spec) {
         return &spec.output;
     else if constexpr (std::is_same_v<Part, SlurmSpec>)
         return &spec.slurm;
+    else if constexpr (std::is_same_v<Part, PredictSpec>)
+        return &spec.predict;
     else if constexpr (std::is_same_v<Part, HookSpec>)
         return &spec.hooks;
 }

@@ -260,6 +260,13 @@ constexpr KeyRow all_keys[] = {
         "How often the head asks Slurm when the job ends; with `ranktune submit`, how often a job of several nodes is "
         "watched, too."),
 
+    of<&PredictSpec::command>(
+        "predict.command", aside, {},
+        "A program for `ranktune predict`, started once for each model and rank, that gets samples "
+        "by `ranktune.predict()`. Placeholders as in `trainable.command`, and `{checkpoint}`."),
+    of<&PredictSpec::directory>("predict.directory", aside, {}, "Working directory of the program.",
+                                "as `trainable.directory`"),
+
     of<&HookSpec::on_trial_end>("hooks.on_trial_end", aside, {},
                                 "A command for `sh -c`, run when a trial has finished, was stopped, or failed."),
     of<&HookSpec::on_study_end>("hooks.on_study_end", aside, {},
@@ -317,6 +324,8 @@ constexpr TableInfo all_tables[] = {
     {"journal", "How often the journal is synced.", "[journal]\ncommit_interval = \"5s\"\n"},
     {"run", "Time-outs of ranks and programs.", "[run]\nabort_grace = \"1m\"\nheartbeat_timeout = \"2m\"\n"},
     {"slurm", "The end of a Slurm job; without effect elsewhere.", "[slurm]\nrequeue = true\nlead_time = \"2m\"\n"},
+    {"predict", "How trained models predict, if the trainable itself does not.",
+     "[predict]\ncommand = \"python3 predict.py --weights={checkpoint}\"\n"},
     {"hooks", "Commands that the head runs beside the study: a mail, a message to a chat.",
      "[hooks]\non_study_end = 'mail -s \"$RANKTUNE_STUDY: exit $RANKTUNE_EXIT\" ada@example.org < /dev/null'\n"},
     {"inputs",

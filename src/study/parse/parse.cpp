@@ -105,6 +105,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const Known& k
     check_kinds_of_workers(context);
     parse_stop(context);
     parse_checkpoint(context);
+    parse_predict(context);
     for (const char* table : {"failure", "journal", "run", "slurm", "hooks"}) {
         TableReader reader = context.reader(table);
         read_members(reader, spec, trust_trainable);

@@ -89,6 +89,8 @@ void parse_explore(ParseContext& context, TableReader& scheduler);
 void parse_schedule(ParseContext& context, TableReader& scheduler);
 void parse_stop(ParseContext& context);
 void parse_checkpoint(ParseContext& context);
+/// After parse_space: the placeholders of its command are hyper-parameters.
+void parse_predict(ParseContext& context);
 /// failure.retry_on is for programs that are tried again. After read_members.
 void check_retry_on(const ParseContext& context, TableReader& failure);
 

@@ -8,10 +8,12 @@
 
 namespace ranktune::trainables {
 
+namespace {
+
 /// Of the trial that was trained; what belongs to this process is that of the trial of predictions.
-class PredictingModel::Context final : public TrialContext {
+class TrainedContext final : public TrialContext {
   public:
-    Context(const PredictPlan& plan, const PredictingTrial& trial)
+    TrainedContext(const PredictPlan& plan, const PredictingTrial& trial)
         : plan_(plan), trial_(trial), group_(ddp::make_self_group()) {}
     void use(TrialContext& within) { within_ = &within; }
 
@@ -33,15 +35,25 @@ class PredictingModel::Context final : public TrialContext {
     TrialContext* within_ = nullptr;
 };
 
-PredictingModel::PredictingModel(const PredictPlan& plan, const PredictingTrial& trial, TrialContext& within)
-    : who_("trial #" + std::to_string(trial.trial.value()) + " of '" + plan.study + "', trained by '" + plan.trainable +
-           "': "),
-      context_(std::make_unique<Context>(plan, trial)) {
+class TrainedModel final : public PredictingModel {
+  public:
+    TrainedModel(const PredictPlan& plan, const PredictingTrial& trial, TrialContext& within);
+    [[nodiscard]] Prediction predict(const data::Batch& batch, std::size_t wanted, TrialContext& within) override;
+
+  private:
+    std::string who_; ///< for messages
+    TrainedContext context_;
+    std::unique_ptr<Trainable> trainable_; ///< uses the context
+    study::MemoryState put_;               ///< keeps its memory from batch to batch
+};
+
+TrainedModel::TrainedModel(const PredictPlan& plan, const PredictingTrial& trial, TrialContext& within)
+    : who_(name_of(plan, trial)), context_(plan, trial) {
     const Registration& known = find_trainable(plan.trainable);
     if (!known.factory) throw base::UsageError(who_ + "a function cannot predict; make it a class with predict()");
-    context_->use(within);
+    context_.use(within);
     trainable_ = known.factory();
-    trainable_->setup(*context_);
+    trainable_->setup(context_);
     storage::CheckpointStore store(storage::posix_file_system(), plan.directory);
     if (trial.checkpoint.shards.empty()) {
         study::MemoryState state = store.load(trial.checkpoint);
@@ -51,17 +63,27 @@ PredictingModel::PredictingModel(const PredictPlan& plan, const PredictingTrial&
     }
 }
 
-PredictingModel::~PredictingModel() = default;
-
-Prediction PredictingModel::predict(const data::Batch& batch, std::size_t wanted, TrialContext& within) {
-    context_->use(within);
+Prediction TrainedModel::predict(const data::Batch& batch, std::size_t wanted, TrialContext& within) {
+    context_.use(within);
     put_.reset();
     try {
-        trainable_->predict(*context_, batch, put_);
+        trainable_->predict(context_, batch, put_);
         return prediction_of(put_, batch.samples.size(), wanted, batch.begin);
     } catch (const base::UsageError& error) {
         throw base::UsageError(who_ + error.what());
     }
+}
+
+} // namespace
+
+std::string name_of(const PredictPlan& plan, const PredictingTrial& trial) {
+    return "trial #" + std::to_string(trial.trial.value()) + " of '" + plan.study + "', trained by '" + plan.trainable +
+           "': ";
+}
+
+std::unique_ptr<PredictingModel> load_model(const PredictPlan& plan, const PredictingTrial& trial,
+                                            TrialContext& within) {
+    return std::make_unique<TrainedModel>(plan, trial, within);
 }
 
 } // namespace ranktune::trainables

@@ -3,6 +3,7 @@
 // PredictingModel: the trained model of one trial of another study.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "ranktune/data/loader.hpp"
@@ -14,23 +15,23 @@ namespace ranktune::trainables {
 
 class PredictingModel {
   public:
-    /// Sets the model up in a group of its own, and loads its checkpoint. Both arguments must outlive this object;
-    /// `within`: a trial of the study of predictions, used during this call alone. Throws base::UsageError for a
-    /// trainable that is a function or unknown; what the trainable throws; storage::DamageError, base::IoError.
-    PredictingModel(const PredictPlan& plan, const PredictingTrial& trial, TrialContext& within);
-    ~PredictingModel();
-    PredictingModel(const PredictingModel&) = delete;
-    PredictingModel& operator=(const PredictingModel&) = delete;
-
-    /// For the first `wanted` samples of the batch. Throws as Trainable::predict and prediction_of.
-    [[nodiscard]] Prediction predict(const data::Batch& batch, std::size_t wanted, TrialContext& within);
-
-  private:
-    class Context;
-    std::string who_; ///< for messages
-    std::unique_ptr<Context> context_;
-    std::unique_ptr<Trainable> trainable_; ///< uses the context
-    study::MemoryState put_;               ///< keeps its memory from batch to batch
+    virtual ~PredictingModel() = default;
+    /// A model that lives elsewhere may begin with the batch. At most `most_begun` batches have begun and are not
+    /// predicted; they stay where they are until then.
+    virtual void begin(const data::Batch& /*batch*/, std::size_t /*wanted*/) {}
+    static constexpr std::size_t most_begun = 2;
+    /// For the first `wanted` samples of the batch. Batches come in the order of `begin`. `within`: a trial of the
+    /// study of predictions. Throws as prediction_of, and what the model throws.
+    [[nodiscard]] virtual Prediction predict(const data::Batch& batch, std::size_t wanted, TrialContext& within) = 0;
 };
+
+/// The trained trial of a plan, for messages.
+[[nodiscard]] std::string name_of(const PredictPlan& plan, const PredictingTrial& trial);
+
+/// A model that is a trainable of this process, in a group of its own, with its checkpoint loaded. Plan and trial must
+/// outlive it; `within` is used during this call alone. Throws base::UsageError for a trainable that is a function or
+/// unknown; what the trainable throws; storage::DamageError, base::IoError.
+[[nodiscard]] std::unique_ptr<PredictingModel> load_model(const PredictPlan& plan, const PredictingTrial& trial,
+                                                          TrialContext& within);
 
 } // namespace ranktune::trainables

@@ -107,6 +107,20 @@ ProgramReport parse_report(const Json& message, std::vector<std::string>& unknow
     return report;
 }
 
+ProgramPredicted parse_predicted(const Json& message, std::string_view line) {
+    ProgramPredicted predicted{.batch = number_of(message["predicted"], "predicted"), .type = {}, .shape = {}};
+    if (!message.contains("dtype") || !message.contains("shape") || !message["shape"].is_array())
+        throw base::FormatError("predictions without 'dtype' and 'shape', a list: " + shown(line));
+    predicted.type = text_of(message["dtype"], "dtype");
+    for (const Json& extent : message["shape"]) predicted.shape.push_back(number_of(extent, "shape"));
+    predicted.classifies = message.contains("class") && message["class"] == true;
+    return predicted;
+}
+
+constexpr std::string_view known_keys[] = {
+    "result",          "task",  "attempt",   "ready", "checkpoint", "log",  "failed",
+    "checkpoint_done", "error", "predicted", "dtype", "shape",      "class"};
+
 void add_nested(Json& at, std::string_view name, const Json& value) {
     const auto dot = name.find('.');
     if (dot == std::string_view::npos) {
@@ -165,9 +179,7 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
     if (!message.is_object()) throw base::FormatError("a line that is no message: " + shown(line));
     if (message.contains("report")) return parse_report(message, unknown);
     for (const auto& [key, value] : message.items())
-        if (key != "result" && key != "task" && key != "attempt" && key != "ready" && key != "checkpoint" &&
-            key != "log" && key != "failed" && key != "checkpoint_done" && key != "error")
-            unknown.push_back(key);
+        if (std::ranges::find(known_keys, key) == std::end(known_keys)) unknown.push_back(key);
     if (message.contains("result")) {
         ProgramResult result;
         take_values(message, "result", result);
@@ -178,6 +190,7 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
         result.attempt = number_of(message["attempt"], "attempt");
         return result;
     }
+    if (message.contains("predicted")) return parse_predicted(message, line);
     if (message.contains("ready")) return ProgramReady{};
     if (message.contains("checkpoint_done"))
         return ProgramDone{number_of(message["checkpoint_done"], "checkpoint_done"),
@@ -198,7 +211,8 @@ ProgramMessage parse_program_message(std::string_view line, std::vector<std::str
     }
     if (message.contains("log")) return ProgramLog{log()};
     throw base::FormatError(
-        "a message without 'report', 'result', 'checkpoint', 'checkpoint_done', 'failed' or 'log': " + shown(line));
+        "a message without 'report', 'result', 'predicted', 'checkpoint', 'checkpoint_done', 'failed' or 'log': " +
+        shown(line));
 }
 
 std::string decision_line(study::Verb verb, base::Iteration iteration, const std::optional<std::string>& save_to) {
@@ -227,6 +241,16 @@ std::string task_line(base::TrialId trial, base::AttemptId attempt, std::uint64_
     line["attempt"] = attempt.value();
     line["seed"] = seed;
     line["config"] = json_of(configuration);
+    return text_of(line) + "\n";
+}
+
+std::string batch_line(const ProgramBatch& batch) {
+    Json columns = Json::array();
+    for (const ProgramBatch::Column& column : batch.columns)
+        columns.push_back(
+            {{"name", column.name}, {"dtype", column.type}, {"shape", column.shape}, {"offset", column.offset}});
+    const Json line{{"batch", batch.number}, {"memory", batch.memory}, {"first", batch.first},
+                    {"rows", batch.rows},    {"columns", columns},     {"y", batch.y_offset}};
     return text_of(line) + "\n";
 }
 

@@ -37,6 +37,14 @@ struct ProgramResult {
     std::uint64_t task = 0;                                 ///< as the message of the task had it, like `attempt`
     std::uint64_t attempt = 0;
 };
+/// A program's predictions for a batch lie in the memory of the batch (ProgramBatch): y row by row, in the byte order
+/// of this machine, and directly behind it, of a classifier, the class of each row as int32.
+struct ProgramPredicted {
+    std::uint64_t batch = 0;          ///< as the message of the batch had it
+    std::string type;                 ///< of y: "float32"
+    std::vector<std::uint64_t> shape; ///< of y: [rows, ...]
+    bool classifies = false;
+};
 /// A kept program has loaded what it needs: the time of its first task begins.
 struct ProgramReady {};
 /// The program has saved the state that it was asked for, on this rank.
@@ -59,8 +67,8 @@ struct ProgramFailed {
 struct ProgramLog {
     std::string text;
 };
-using ProgramMessage =
-    std::variant<ProgramReport, ProgramResult, ProgramReady, ProgramSaved, ProgramDone, ProgramFailed, ProgramLog>;
+using ProgramMessage = std::variant<ProgramReport, ProgramResult, ProgramPredicted, ProgramReady, ProgramSaved,
+                                    ProgramDone, ProgramFailed, ProgramLog>;
 
 /// Reads one line. Accepts NaN and infinities bare or as strings, null as NaN. Adds unknown keys to `unknown`. Throws
 /// base::FormatError.
@@ -78,6 +86,24 @@ using ProgramMessage =
 /// What a kept program is to do next, with its newline. It answers with a ProgramResult.
 [[nodiscard]] std::string task_line(base::TrialId trial, base::AttemptId attempt, std::uint64_t seed,
                                     const space::Configuration& configuration);
+
+/// Samples for a program that predicts, in one of the memories whose descriptors it got with its first batch.
+struct ProgramBatch {
+    struct Column {
+        std::string name;
+        std::string type;               ///< "uint8"
+        std::vector<std::size_t> shape; ///< of a row
+        std::uint64_t offset = 0;       ///< in the memory
+    };
+    std::uint64_t number = 0; ///< of the batch, for this process, from 0
+    std::size_t memory = 0;   ///< which one
+    std::uint64_t first = 0;  ///< number of the first sample
+    std::size_t rows = 0;
+    std::vector<Column> columns;
+    std::uint64_t y_offset = 0; ///< in the memory, which the program makes as long as it needs
+};
+/// With its newline. The program answers with a ProgramPredicted.
+[[nodiscard]] std::string batch_line(const ProgramBatch& batch);
 
 /// What a fork server is asked for, with its newline: a process with this environment (`NAME=value`) in this directory.
 [[nodiscard]] std::string fork_request(const std::vector<std::string>& environment, const std::string& directory);

@@ -130,6 +130,10 @@ void ProgramBody::on_message(const trainables::ProgramResult& /*result*/) {
     throw base::Error("the program sends the result of a task, as kept programs do: say kept = true in [trainable]");
 }
 
+void ProgramBody::on_message(const trainables::ProgramPredicted& /*predicted*/) {
+    throw base::Error("the program sends predictions, as programs of `ranktune predict` do: a trial trains");
+}
+
 /// A rank has saved before it makes its next report, so it is known to which answer this belongs.
 void ProgramBody::on_message(trainables::ProgramSaved saved) {
     failed_.reset(); // it has tried again

@@ -109,6 +109,7 @@ class ProgramBody final : public TrialBody {
     void on_message(trainables::ProgramReport report);
     void reported(trainables::ProgramReport report);
     [[noreturn]] void on_message(const trainables::ProgramResult& result);
+    [[noreturn]] void on_message(const trainables::ProgramPredicted& predicted);
     void on_message(trainables::ProgramSaved saved);
     void on_message(trainables::ProgramDone done);
     void on_message(trainables::ProgramFailed failed);

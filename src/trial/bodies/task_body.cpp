@@ -6,35 +6,22 @@
 #include <variant>
 
 #include "ranktune/base/error.hpp"
-#include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
-#include "ranktune/study/parse.hpp"
-#include "trainables/program/environment.hpp"
-#include "trial/attempt_errors.hpp"
-#include "trial/bodies/kept_program.hpp"
-#include "trial/bodies/program_facts.hpp"
-#include "trial/bodies/program_failure.hpp"
 
 namespace ranktune::trial {
-namespace {
-
-/// Between two looks at the clock and the head; messages of the program end the wait.
-constexpr std::chrono::milliseconds look_turn{50};
-
-} // namespace
 
 TaskBody::TaskBody(const AttemptParts& parts, Spare& spare)
     : setting_(parts.setting),
       assignment_(parts.assignment),
       configuration_(parts.configuration),
       port_(parts.port),
-      spare_(spare) {}
+      spare_(spare),
+      process_(parts.setting, parts.assignment, parts.port,
+               "the program ended, with exit code 0, before its row was done; a kept program goes through "
+               "all rows: for row in ranktune.tasks()") {}
 
 void TaskBody::start(const study::CheckpointRef* /*checkpoint*/) {
-    if (take_process())
-        ready_at_ = Clock::now();
-    else
-        start_process();
+    if (!take_process()) start_process();
 }
 
 /// False: there is none, or its time has come.
@@ -42,42 +29,28 @@ bool TaskBody::take_process() {
     if (!spare_.program) return false;
     const bool used_up = program().restart_after > 0 && spare_.tasks >= program().restart_after;
     if (used_up) spare_.program->dismiss([this] { return !port_.abort_flag().load(); });
-    const bool goes_on = !used_up && spare_.program->waits_for(assignment_);
-    const auto kept = std::exchange(spare_.program, nullptr);
-    if (!goes_on) return false;
-    process_ = std::move(*kept).take();
-    process_->write_to([output = setting_.program->output, trial = assignment_.start.trial](std::string_view line) {
-        output(trial, line);
-    });
-    return true;
+    auto kept = std::exchange(spare_.program, nullptr);
+    return !used_up && process_.take(std::move(kept));
 }
 
 void TaskBody::start_process() {
     spare_.tasks = 0;
-    need_directory(*setting_.program);
-    trainables::ProgramFacts facts = facts_of(setting_, assignment_);
-    facts.master_address = "127.0.0.1";
-    facts.addresses = {facts.master_address};
-    const auto& devices = setting_.devices;
-    if (!devices.devices.empty() || devices.job_has_gpus) facts.visible_devices = base::join(devices.devices, ",");
-    const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
     const auto words = study::CommandTemplate(program()).expand({.configuration = configuration_,
                                                                  .config_path = {},
                                                                  .iterations = setting_.spec->max_iterations,
                                                                  .trial = assignment_.start.trial,
                                                                  .data = setting_.spec->data});
-    process_ = std::make_unique<ProgramProcess>([output = setting_.program->output, trial = assignment_.start.trial](
-                                                    std::string_view line) { output(trial, line); });
-    process_->start(words, environment, program().directory, term_grace_of(*setting_.spec));
-    started_at_ = Clock::now();
+    process_.start(program(), words, process_.facts());
 }
 
 study::Verb TaskBody::train(const Report& report) {
-    child().send(trainables::task_line(assignment_.start.trial, assignment_.start.attempt,
-                                       setting_.spec->seed_of(assignment_.start.trial), configuration_));
-    while (waits()) {
+    process_.child().send(trainables::task_line(assignment_.start.trial, assignment_.start.attempt,
+                                                setting_.spec->seed_of(assignment_.start.trial), configuration_));
+    while (!result_) {
+        auto message = process_.next();
+        if (!message) return process_.given_up()->verb; // the process ends with this object
+        take(std::move(*message));
     }
-    if (!result_) return asked_->verb; // its process ends with this object
     const study::Objective& objective = setting_.spec->objective;
     auto& metrics = result_->metrics;
     if (const auto said = texts_.keep(result_->texts, assignment_.start.trial, objective, *setting_.program);
@@ -86,103 +59,21 @@ study::Verb TaskBody::train(const Report& report) {
     if (std::ranges::find(metrics, objective.metric, &trainables::Metrics::value_type::first) == metrics.end())
         metrics.emplace_back(objective.metric, 0.0);
     const study::Verb told = report(metrics);
-    keep_process();
+    ++spare_.tasks;
+    spare_.program = process_.keep();
     return told;
 }
 
-void TaskBody::keep_process() {
-    ++spare_.tasks;
-    child().end_output();
-    process_->end_output();
-    const Clock::duration to_end = setting_.spec->output.abort_grace;
-    spare_.program = std::make_unique<KeptProgram>(
-        std::move(process_), KeptProgram::Limits{Clock::duration::max(), to_end, term_grace_of(*setting_.spec)});
-}
-
-// ---- while the program works
-
-/// False: the task is done, or given up.
-bool TaskBody::waits() {
-    child().wait(look_turn);
-    while (const auto line = child().next_line()) take_line(*line);
-    if (result_) return false;
-    if (child().exited()) ended_early();
-    if (failed_ && Clock::now() - failed_at_ >= term_grace_of(*setting_.spec))
-        throw base::Error(failed_->text + " (the program did not end after it had said that)");
-    if (port_.abort_flag().load()) throw ddp::Aborted("the task was told to give up");
-    check_time();
-    return !is_given_up();
-}
-
-void TaskBody::take_line(const std::string& line) {
-    if (line.empty()) return;
-    std::vector<std::string> unknown;
-    auto message = trainables::parse_program_message(line, unknown);
-    port_.progressed();
-    if (auto* result = std::get_if<trainables::ProgramResult>(&message)) {
-        const bool is_mine =
-            result->task == assignment_.start.trial.value() && result->attempt == assignment_.start.attempt.value();
-        if (is_mine && !result_)
-            result_ = std::move(*result);
-        else
-            process_->print("a result of task " + std::to_string(result->task) + " is left out: nobody waits for it");
-    } else if (auto* failed = std::get_if<trainables::ProgramFailed>(&message)) {
-        failed_ = std::move(*failed);
-        failed_at_ = Clock::now();
-    } else if (std::holds_alternative<trainables::ProgramReady>(message)) {
-        ready_at_ = Clock::now();
-    } else if (auto* log = std::get_if<trainables::ProgramLog>(&message)) {
-        process_->print(log->text);
-    } else {
+void TaskBody::take(trainables::ProgramMessage message) {
+    auto* result = std::get_if<trainables::ProgramResult>(&message);
+    if (result == nullptr)
         throw base::Error(
             "the program reports an iteration or a checkpoint, and a kept program does tasks: it gives "
             "their values with ranktune.result()");
-    }
-}
-
-void TaskBody::ended_early() const {
-    if (child().exited()->clean() && !failed_) {
-        const std::string text =
-            "the program ended, with exit code 0, before its row was done; a kept program goes through "
-            "all rows: for row in ranktune.tasks()";
-        if (!setting_.spec->failure.retry_on.empty()) throw PermanentError(text);
-        throw base::Error(text);
-    }
-    const std::string refused = child().refusal();
-    throw_failure(child(), failed_, failure_text(child(), failed_),
-                  refused.empty() ? full_disk(program().directory) : std::optional(refused),
-                  setting_.spec->failure.retry_on);
-}
-
-void TaskBody::check_time() const {
-    const auto& limits = setting_.spec->failure;
-    // A program that loads much first is not to be ended again and again before its first task.
-    const auto passed = Clock::now() - ready_at_.value_or(started_at_);
-    if (limits.iteration_timeout && ready_at_ && passed >= *limits.iteration_timeout)
-        throw base::Error("the task took longer than " + study::duration_text(*limits.iteration_timeout) +
-                          " (failure.iteration_timeout)");
-    if (limits.report_timeout && passed >= *limits.report_timeout)
-        throw DisturbedError("no sign of progress for " + study::duration_text(*limits.report_timeout) +
-                             " (failure.report_timeout)");
-}
-
-/// The study drains, or a user ends the trial: the task has abort_grace to come to its end.
-bool TaskBody::is_given_up() {
-    if (!asked_) {
-        const auto order = port_.verdict_within(assignment_.first_iteration() + 1, std::chrono::milliseconds(0));
-        if (!order || order->verb == study::Verb::go_on) return false;
-        asked_ = without_state(*order);
-        asked_at_ = Clock::now();
-    }
-    const base::Duration limit = setting_.spec->output.abort_grace;
-    if (Clock::now() - asked_at_ < limit) return false;
-    const std::string text = "waited " + study::duration_text(limit) +
-                             " in vain for the task to be done; its program is stopped by signal (a longer "
-                             "run.abort_grace makes the wait longer)";
-    // Without a report the head must learn that the task has to begin again later.
-    if (asked_->verb == study::Verb::pause) throw CheckpointError(study::AttemptOutcome::unsaved, text);
-    port_.log(assignment_.start.trial, text);
-    return true;
+    if (result->task == assignment_.start.trial.value() && result->attempt == assignment_.start.attempt.value())
+        result_ = std::move(*result);
+    else
+        process_.print("a result of task " + std::to_string(result->task) + " is left out: nobody waits for it");
 }
 
 } // namespace ranktune::trial

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// TaskProcess: the process of a kept program while it works on a task of this rank.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "process/child.hpp"
+#include "trainables/program/environment.hpp"
+#include "trainables/program/messages.hpp"
+#include "trial/attempt.hpp"
+#include "trial/bodies/kept_program.hpp"
+#include "trial/bodies/program_process.hpp"
+#include "trial/bodies/trial_body.hpp"
+
+namespace ranktune::trial {
+
+/// Of an attempt of one rank, on the trial thread. The process ends with this object, unless it is kept.
+class TaskProcess {
+  public:
+    /// The arguments outlive this object. `on_early_end`: what to say of a program that ends with exit code 0 before
+    /// its task is done.
+    TaskProcess(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
+                const char* on_early_end);
+
+    /// What a program is told about the attempt.
+    [[nodiscard]] trainables::ProgramFacts facts() const;
+    /// Starts the process. Throws as process::spawn.
+    void start(const study::ProgramSpec& program, const std::vector<std::string>& words,
+               const trainables::ProgramFacts& facts);
+    /// Takes over a process that waits for a task. False: it does not wait.
+    [[nodiscard]] bool take(std::unique_ptr<KeptProgram> kept);
+    /// The task is done: the process waits for the next one.
+    [[nodiscard]] std::unique_ptr<KeptProgram> keep();
+
+    /// Both need a process.
+    [[nodiscard]] process::Child& child() const { return process_->child(); }
+    void print(const std::string& line) { process_->print(line); }
+    /// The next message but those for the log; waits for it. Nothing: the task is given up (`given_up`). Throws what
+    /// outcome_of knows when the program fails or is too slow; base::FormatError; ddp::Aborted.
+    [[nodiscard]] std::optional<trainables::ProgramMessage> next();
+    /// What the head wants the attempt to end with. Set when the program was not done within run.abort_grace.
+    [[nodiscard]] const std::optional<Word>& given_up() const { return given_up_; }
+
+  private:
+    using Clock = process::Child::Clock;
+
+    [[nodiscard]] std::optional<trainables::ProgramMessage> take_line(const std::string& line);
+    void check_end() const;
+    [[noreturn]] void ended_early() const;
+    void check_time() const;
+    [[nodiscard]] bool is_given_up();
+
+    const AttemptSetting& setting_;
+    const Assignment& assignment_;
+    AttemptPort& port_;
+    const char* on_early_end_;
+    std::unique_ptr<ProgramProcess> process_;
+    std::string works_in_;
+    std::optional<Clock::time_point> ready_at_; ///< when the task began: a new program has said that it is ready
+    Clock::time_point progress_at_ = Clock::now();
+    std::optional<trainables::ProgramFailed> failed_;
+    Clock::time_point failed_at_;
+    std::optional<Word> asked_; ///< the head wants the attempt to end
+    Clock::time_point asked_at_;
+    std::optional<Word> given_up_;
+};
+
+} // namespace ranktune::trial

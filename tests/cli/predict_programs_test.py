@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Models that predict in programs: predict_programs_test.py PROGRAM SOURCE_ROOT [TEST...]"""
+import json
+import os
+import re
+import unittest
+
+import h5py
+import numpy as np
+
+import predict_test
+from cli_test import SOURCES, sys
+
+PYTHON = sys.executable
+# Softmax regression.
+TRAIN = """
+import sys, h5py, numpy as np, ranktune
+with h5py.File("digits.h5") as file:
+    (x, y), (val_x, val_y) = ((file[part]["x"][:].astype(np.float32), file[part]["y"][:]) for part in ("train", "val"))
+w, b = np.zeros((64, 10), np.float32), np.zeros(10, np.float32)
+
+def save(folder):
+    np.savez(folder + "/weights.npz", w=w, b=b)
+    return folder + "/weights.npz"
+
+for epoch in range(2):
+    z = x @ w + b
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    p[np.arange(len(y)), y.astype(int)] -= 1
+    w -= float(sys.argv[1]) * (x.T @ p) / len(y)
+    b -= float(sys.argv[1]) * p.mean(axis=0)
+    ranktune.report(val_accuracy=float(((val_x @ w + b).argmax(1) == val_y).mean()), checkpoint=save)
+"""
+# What each process notes before the example of the guide begins.
+STARTED = """
+import json, os, ranktune
+with open("started", "a") as started:
+    print(json.dumps([os.getpid(), ranktune.context().trial, ranktune.checkpoint(), ranktune.config()]), file=started)
+"""
+
+
+def example():
+    """The program of the guide."""
+    return re.search(r"```python\n(.*?)```", (SOURCES / "docs/guides/predict.md").read_text(), re.DOTALL).group(1)
+
+
+def probabilities(x, weights):
+    z = x @ weights["w"] + weights["b"]
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+class Programs(predict_test.Predictions):
+    @classmethod
+    def write_study(cls):
+        cls.trained.write("train.py", TRAIN)
+        cls.trained.write("predict.py", STARTED + example())
+        text = predict_test.STUDY.replace('builtin = "mlp"\ndata = "digits.h5"\nhidden = [16]', f'command = "{PYTHON} train.py {{lr}}"')
+        cls.trained.write("digits.toml", text + f'[predict]\ncommand = "{PYTHON} predict.py"\n')
+
+    def setUp(self):
+        super().setUp()
+        (self.cwd / "started").unlink(missing_ok=True)
+        self.command = ["--command", f"{PYTHON} predict.py"]
+
+    def program(self, changed=("", "")):
+        """The example, with a text replaced."""
+        self.assertIn(changed[0], example())
+        self.write("predict.py", STARTED + example().replace(*changed))
+
+    def started(self):
+        """Process, trial, checkpoint and configuration of each process so far."""
+        return [json.loads(line) for line in (self.cwd / "started").read_text().splitlines()]
+
+    def failures(self):
+        """Messages of failed ranges of y.h5."""
+        trials = self.exported("y.h5.predict")["trials"]
+        return {trial["configuration"]["range"]: trial["message"] for trial in trials if trial["state"] == "failed"}
+
+    def test_the_example_of_the_guide(self):
+        self.many(9000)
+        self.predict("best", *self.command, "--input", "many.npy", "--range", "1024", "--batch", "100")
+        data, attributes = self.read()
+        started = self.started()
+        self.assertLessEqual(len(started), 2, "a process of each rank predicts all its ranges")
+        _, trial, checkpoint, config = started[0]
+        best = self.best("digits")
+        self.assertEqual((trial, attributes["trial"], config), (best["id"], str(best["id"]), best["configuration"]))
+        x = np.load(self.cwd / "many.npy")
+        p = probabilities(x, np.load(checkpoint))
+        np.testing.assert_allclose(data["y"], p, rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(data["class"], data["y"].argmax(axis=1))
+        self.assertIn("9 ranges compared, 0 differ, 0 missing", self.predict("best", *self.command, "--input", "many.npy", "--range", "1024", "--batch", "100", "--verify")[0])
+        for process, *_ in started:
+            self.assertFalse(os.path.exists(f"/proc/{process}"), "told to stop at the end")
+
+    def test_the_command_of_the_study_works_where_its_programs_do(self):
+        (self.cwd / "predict.py").unlink()
+        self.predict("best", "--input", "digits.h5:val/x")
+        data, _ = self.read()
+        with h5py.File(self.cwd / "digits.h5") as file:
+            self.assertAlmostEqual(float((data["class"] == file["val/y"][:]).mean()), self.best("digits")["best"]["value"], places=12)
+
+    def test_ensembles_against_numpy(self):
+        line = ["--input", "digits.h5:val/x", *self.command]
+        alone = {}
+        for trial in range(3):
+            self.predict(trial, *line, output=f"{trial}.h5")
+            alone[trial] = self.read(f"{trial}.h5")[0]
+        said = {}
+        for how in ("mean", "vote", "all"):
+            self.predict("best", "--top", "3", "--combine", how, *line, output=f"{how}.h5")
+            said[how], attributes = self.read(f"{how}.h5")
+        self.check_ensembles(alone, said, attributes)
+
+    def test_mlp_says_the_same_in_a_program(self):
+        self.write("mlp.toml", predict_test.STUDY.replace('"digits"', '"mlp"'))
+        self.ranktune("run", "mlp.toml", "--local", "2")
+        self.write("mlp.py", """
+import sys, h5py, numpy as np, ranktune
+with h5py.File(sys.argv[1]) as file:
+    w = {name: file["tensors"][name][:] for name in file["tensors"]}
+for batch in ranktune.predict():
+    z = (batch["x"] - w["input.shift"]) * w["input.factor"]
+    z = np.maximum(z @ w["layers.0.weight"].T + w["layers.0.bias"], 0) @ w["layers.1.weight"].T + w["layers.1.bias"]
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    batch.write(p, classes=p.argmax(axis=1))
+""")
+        for output, more in (("cpp.h5", []), ("python.h5", ["--command", f"{PYTHON} mlp.py {{checkpoint}}"])):
+            self.ranktune("predict", "mlp", "best", "--input", "digits.h5:val/x", "-o", output, "--local", "1", *more)
+        cpp, python = self.read("cpp.h5"), self.read("python.h5")
+        np.testing.assert_allclose(python[0]["y"], cpp[0]["y"], rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(python[0]["class"], cpp[0]["class"])
+        self.assertEqual({**python[1], "combine": ""}, {**cpp[1], "combine": ""})
+
+    def test_what_fails_fails_its_range_and_others_go_on(self):
+        """Range 2 (samples 2048 to 3071) goes wrong in each way."""
+        self.many(5000)
+        line = ["--input", "many.npy", "--range", "1024", "--batch", "256", *self.command, "failure.iteration_timeout=10s"]
+        self.predict("best", *line, output="undisturbed.h5")
+        write = "batch.write(p, classes=p.argmax(axis=1))"
+        for number, (wrong, said) in enumerate((
+                ('raise ValueError("no such digit")', "ValueError: no such digit (predict.py:"),
+                ("print('out of luck', flush=True); os._exit(3)", "exit code 3"),
+                ("os._exit(0)", "ended, with exit code 0, before all was predicted"),
+                ("p[7, 3] = np.nan; " + write, "the prediction for sample 2311 is NaN"),
+                ("batch.write(p[1:])", "y has the shape [255, 10], and the batch 256 rows"),
+                ("batch.write(p)", "predictions are float32 [10], others are float32 [10], with a class"),
+                ("batch.write(p[:, :9], classes=p.argmax(axis=1) % 9)", "predictions are float32 [9], with a class, others are float32 [10], with a class"),
+                ("import time; time.sleep(1000)", "the task took longer than 10s (failure.iteration_timeout)"),
+                ("ranktune.report(loss=1)", "gives them with batch.write()"),
+                ("batch._link.tell({'predicted': 99, 'dtype': 'float32', 'shape': [1]}); batch._written = True", "has predicted batch 99, and batch "),
+                ("batch._link.tell({'predicted': batch._message['batch'], 'dtype': 'float32', 'shape': [255, 10]}); batch._written = True",
+                 "got 256 samples and puts `y` with 255 rows"),
+                ("batch._link.tell({'predicted': batch._message['batch'], 'dtype': 'float32', 'shape': [256, 10**12]}); batch._written = True",
+                 "and the memory of the batch has fewer"))):
+            with self.subTest(wrong):
+                # The second batch of the range: the first one is written.
+                self.program((write, f"if batch.first == 2304:\n        {wrong}\n    else:\n        {write}"))
+                self.predict("best", *line, "--fresh", code=3)
+                failures = self.failures()
+                self.assertEqual(list(failures), [2])
+                self.assertIn(said, failures[2])
+                if number % 6 == 0:
+                    self.program()
+                    self.predict("best", *line, "--restart-errored")
+                    self.assertEqual((self.cwd / "y.h5").read_bytes(), (self.cwd / "undisturbed.h5").read_bytes())
+
+    def test_after_kill_9_the_same_line_goes_on_and_the_file_is_the_same(self):
+        self.many(200_000)
+        line = ["--input", "many.npy", "--range", "1024", "--batch", "64", "--top", "2", *self.command]
+        self.predict("best", *line, output="undisturbed.h5")
+        for ranges in (20, 90):
+            process = self.begin_and_stop(ranges, *line)
+            self.kill_all()
+            process.wait()
+        self.predict("best", *line)
+        self.assertEqual((self.cwd / "y.h5").read_bytes(), (self.cwd / "undisturbed.h5").read_bytes())
+
+    def test_what_cannot_be_asked_is_said(self):
+        def message(*arguments, study="digits"):
+            return " ".join(self.ranktune("predict", study, "best", "--input", "digits.h5:val/x", "-o", "y.h5", *arguments, code=2)[1].split())
+        self.assertIn("--command: unknown placeholder {lrr}; did you mean 'lr'?; known: checkpoint, args,", message("--command", "python3 predict.py {lrr}"))
+        self.assertIn("--command: '|' means something to a shell", message("--command", "python3 predict.py | cat"))
+        self.assertIn("none.py", message("--command", f"{PYTHON} none.py {{checkpoint}}"))
+        text = (self.cwd / "digits.toml").read_text()
+        self.write("plain.toml", text[:text.index("[predict]")].replace('"digits"', '"plain"'))
+        self.ranktune("run", "plain.toml", "--local", "2")
+        self.assertIn("are programs: give one that predicts, --command", message(study="plain"))
+        self.write("digits.toml", text.replace("predict.py", "predict.py {data.train}"))
+        self.assertIn("predict.command: unknown placeholder {data.train}", " ".join(self.ranktune("validate", "digits.toml", code=2)[1].split()))
+        self.predict("best", "--input", "digits.h5:val/x", *self.command)
+        self.assertIn("that is another prediction", message("--command", f"{PYTHON} predict.py {{trial}}"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
