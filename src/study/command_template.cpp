@@ -172,6 +172,7 @@ std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::stri
     if (name == "iterations") return std::vector<std::string>{std::to_string(values.iterations)};
     if (name == "trial") return std::vector<std::string>{std::to_string(values.trial.value())};
     if (name == "folder") return std::vector<std::string>{values.folder};
+    if (name == "checkpoint" && !values.checkpoint.empty()) return std::vector<std::string>{values.checkpoint};
     const std::string_view parameter = name_in(name);
     for (const DataFile& file : values.data)
         if (parameter == data_placeholder(file)) return std::vector<std::string>{file.path};

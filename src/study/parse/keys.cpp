@@ -12,6 +12,7 @@
 namespace ranktune::study {
 namespace {
 
+using rows::in;
 using rows::of;
 using rows::own;
 using enum Later;
@@ -130,6 +131,9 @@ constexpr KeyRow all_keys[] = {
     of<&ResourceSpec::bind>("resources.bind", may, {},
                             "Whether ranks of a node divide its cores. `\"auto\"`: in Slurm jobs; `\"cores\"`: "
                             "everywhere; `\"none\"`: never."),
+    of<&ResourceSpec::helpers>("resources.helpers", aside, {.most = many},
+                               "So many workers get no trials, but `[before]`, `[after_trial]` and `[after]`; those "
+                               "without a GPU first."),
 
     own("searcher.type", fixed, "string", "\"auto\"",
         "The source of configurations; its options are further keys. A study that goes on keeps the one that it began "
@@ -260,6 +264,30 @@ constexpr KeyRow all_keys[] = {
         "How often the head asks Slurm when the job ends; with `ranktune submit`, how often a job of several nodes is "
         "watched, too."),
 
+    in<&StudySpec::before, &SideSpec::command>(
+        "before.command", aside,
+        "Prepares the study: a command for `sh -c`, on one rank. No trial begins before it has ended with exit code "
+        "0."),
+    in<&StudySpec::before, &SideSpec::directory>("before.directory", aside, "Its working directory.",
+                                                 "of the study file"),
+    in<&StudySpec::before, &SideSpec::timeout>("before.timeout", aside, "An attempt that takes longer has failed."),
+
+    in<&StudySpec::after_trial, &SideSpec::command>(
+        "after_trial.command", aside,
+        "A command for `sh -c`, on one rank, for each trial that has finished or was stopped. With `{checkpoint}`, "
+        "each trial saves its last state."),
+    in<&StudySpec::after_trial, &SideSpec::directory>("after_trial.directory", aside, "Its working directory.",
+                                                      "of the study file"),
+    in<&StudySpec::after_trial, &SideSpec::timeout>("after_trial.timeout", aside,
+                                                    "An attempt that takes longer has failed."),
+
+    in<&StudySpec::after, &SideSpec::command>("after.command", aside,
+                                              "A command for `sh -c`, on one rank, when the study is complete. If it "
+                                              "fails, the next start runs it again."),
+    in<&StudySpec::after, &SideSpec::directory>("after.directory", aside, "Its working directory.",
+                                                "of the study file"),
+    in<&StudySpec::after, &SideSpec::timeout>("after.timeout", aside, "An attempt that takes longer has failed."),
+
     of<&HookSpec::on_trial_end>("hooks.on_trial_end", aside, {},
                                 "A command for `sh -c`, run when a trial has finished, was stopped, or failed."),
     of<&HookSpec::on_study_end>("hooks.on_study_end", aside, {},
@@ -317,6 +345,11 @@ constexpr TableInfo all_tables[] = {
     {"journal", "How often the journal is synced.", "[journal]\ncommit_interval = \"5s\"\n"},
     {"run", "Time-outs of ranks and programs.", "[run]\nabort_grace = \"1m\"\nheartbeat_timeout = \"2m\"\n"},
     {"slurm", "The end of a Slurm job; without effect elsewhere.", "[slurm]\nrequeue = true\nlead_time = \"2m\"\n"},
+    {"before", "A program before the first trial; its end is recorded, and it does not run again.",
+     "[before]\ncommand = \"python3 prepare.py\"\n"},
+    {"after_trial", "A program after each trial, beside the others: its metrics are shown, and decide nothing.",
+     "[after_trial]\ncommand = \"python3 evaluate.py {checkpoint}\"\ntimeout = \"30m\"\n"},
+    {"after", "A program after the last trial.", "[after]\ncommand = \"python3 plots.py\"\n"},
     {"hooks", "Commands that the head runs beside the study: a mail, a message to a chat.",
      "[hooks]\non_study_end = 'mail -s \"$RANKTUNE_STUDY: exit $RANKTUNE_EXIT\" ada@example.org < /dev/null'\n"},
     {"inputs",

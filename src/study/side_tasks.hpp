@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Studies with side tasks, and without.
+
+#include "ranktune/study/spec.hpp"
+
+namespace ranktune::study {
+
+[[nodiscard]] inline bool has_side_tasks(const StudySpec& spec) {
+    return !spec.before.command.empty() || !spec.after_trial.command.empty() || !spec.after.command.empty();
+}
+
+/// They need the folder of ranktune.py.
+[[nodiscard]] inline bool runs_programs(const StudySpec& spec) {
+    return spec.trainable.program.has_value() || has_side_tasks(spec);
+}
+
+/// For a study that is simulated, or looked at before it begins: its trials are the same.
+[[nodiscard]] inline StudySpec without_side_tasks(StudySpec spec) {
+    spec.before = spec.after_trial = spec.after = {};
+    spec.resources.helpers = 0;
+    return spec;
+}
+
+} // namespace ranktune::study
