@@ -270,6 +270,27 @@ TEST_CASE("The last command runs when all else is over; if it fails, the next st
     CHECK(work_of(core, last).phase == SidePhase::waiting);
 }
 
+TEST_CASE("Trials that are added while the last command runs have it run again", "[tuner]") {
+    SmallCore core = study_with(plot, "num_trials = 1\n");
+    core.began({"n0", "n1"});
+    for (Iteration i = 1; i <= 3; ++i) core.report(0, i, 0.5);
+    core.over(0, AttemptOutcome::stopped);
+    REQUIRE(work_of(core, last).phase == SidePhase::running);
+    study::Steering more;
+    more.request = 1;
+    more.verb = study::SteerVerb::add;
+    more.points = {space::Configuration({{"x", space::Value(0.5)}})};
+    core.step(study::SteerAsked{"ada", more});
+    CHECK(core.state().trials.in(TrialPhase::running) == 1);
+    side_ends(core, last);
+    CHECK(work_of(core, last).phase == SidePhase::waiting);
+    for (Iteration i = 1; i <= 3; ++i) core.report(1, i, 0.5);
+    core.over(1, AttemptOutcome::stopped);
+    REQUIRE(work_of(core, last).phase == SidePhase::running);
+    side_ends(core, last);
+    CHECK(core.state().ended);
+}
+
 TEST_CASE("No side task follows a trial that users or the end of the study have ended", "[tuner]") {
     SmallCore core = study_with("[after_trial]\ncommand = \"evaluate\"\n", "num_trials = 2\n");
     core.began({"n0", "n1"});
