@@ -13,7 +13,10 @@
 namespace ranktune::study {
 namespace {
 
-SideSpec& part_for(StudySpec& spec, SideTask::Kind kind) { return const_cast<SideSpec&>(spec.side(kind)); }
+SideSpec& part_for(StudySpec& spec, SideTask::Kind kind) {
+    if (kind == SideTask::Kind::after_trial) return spec.after_trial;
+    return kind == SideTask::Kind::before ? spec.before : spec.after;
+}
 
 /// What stands for something in a command without a trial, and beyond that in one for a trial.
 std::vector<std::string> known_placeholders(const ParseContext& context, bool of_trial) {
