@@ -19,6 +19,7 @@
 #include <ranktune/study/objective.hpp>
 #include <ranktune/study/record.hpp>
 #include <ranktune/study/schema.hpp>
+#include <ranktune/study/side_task.hpp>
 #include <ranktune/study/spec.hpp>
 #include <ranktune/study/steering.hpp>
 #include <ranktune/study/vocabulary.hpp>

@@ -11,6 +11,7 @@
 #include "report/explain/endings.hpp"
 #include "report/export/export.hpp"
 #include "report/screens/front.hpp"
+#include "report/view/side_tasks.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/json_input.hpp"
@@ -173,11 +174,17 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
         if (const std::string cause = report::unsaved_cause(trial); !cause.empty()) root["best"]["unsaved"] = cause;
         if (checkpoint != nullptr) root["best"]["checkpoint_iteration"] = checkpoint->iteration;
         if (checkpoint != nullptr && checkpoint->value) root["best"]["checkpoint_value"] = *checkpoint->value;
+        for (const std::string& metric : report::side_metrics(state))
+            if (const auto value = report::side_metric(state, *state.best, metric))
+                root["best"]["after_trial"][metric] = report::json_of(space::Value(*value));
     } else {
         root["best"] = nullptr;
         if (state.nearest) root["nearest"] = nearest_json(*study.tuner);
     }
     if (study.tuner->spec().objective.several()) root["front"] = front_json(*study.tuner);
+    if (const auto& side = state.side; !side.all().empty())
+        root["side_tasks"] = {
+            {"over", side.over()}, {"running", side.running().size()}, {"waiting", side.waiting().size()}};
     const nlohmann::json status = status_of(directory);
     if (status.contains("requests")) root["requests"] = status["requests"];
     return root;

@@ -40,7 +40,7 @@ class WorkerRunner final : public trial::Runner {
           memory_(with_memory(memory, log)),
           program_{process::environment_entries(), directory, host,
                    [&log](base::TrialId trial, std::string_view line) {
-                       log.write_output(std::to_string(trial.value()), std::string(line));
+                       log.write_output(study::unit_text(trial), std::string(line));
                    }},
           meter_(spec_.resources.gpu_metrics && spec_.resources.gpus != study::GpuUse::none, devices.on_node, log),
           thread_(
@@ -49,7 +49,7 @@ class WorkerRunner final : public trial::Runner {
               [&waker] { waker.wake(); },
               [&log](base::TrialId trial, std::string_view line) {
                   log.write(base::LogLevel::info, "trial",
-                            {{"trial", std::to_string(trial.value())}, {"text", std::string(line)}});
+                            {{"trial", study::unit_text(trial)}, {"text", std::string(line)}});
               }) {
         device::set_memory_share(spec_.resources.gpu_share); // before any trial opens a GPU
     }

@@ -226,7 +226,7 @@ void HeadMachine::lose(Rank rank, const std::string& why, bool guilty) {
     worker.alive = false;
     const wire::AttemptKey held = table_.held_by(rank);
     std::vector<base::LogField> fields{{"rank", std::to_string(rank.value())}, {"host", worker.info.host}};
-    if (held.attempt != base::AttemptId{}) fields.push_back({"trial", std::to_string(held.trial.value())});
+    if (held.attempt != base::AttemptId{}) fields.push_back({"trial", study::unit_text(held.trial)});
     fields.push_back({"reason", why});
     log_.write(base::LogLevel::error, "lost", fields);
     if (table_.leader_of(rank) == rank) places_.over(held);
@@ -273,7 +273,8 @@ void HeadMachine::on(Rank from, study::ReportArrived& m) {
     table_.training(from, wire::key_of(m), now_);
     take_note(from, wire::key_of(m));
     const auto waited = std::ranges::find(m.metrics, study::data_wait_metric, &study::NamedMetric::name);
-    if (waited != m.metrics.end() && waited->value > 0.0 && table_.held_by(from) == wire::key_of(m)) {
+    const bool is_trial = !study::side_task_of(m.trial);
+    if (is_trial && waited != m.metrics.end() && waited->value > 0.0 && table_.held_by(from) == wire::key_of(m)) {
         const tuner::Trial& trial = tuner_.state().trial(m.trial);
         data_s_ += std::clamp(waited->value, 0.0, std::max(0.0, m.seconds - trial.seconds)) *
                    static_cast<double>(trial.attempt.ranks.size());
@@ -407,9 +408,13 @@ void HeadMachine::carry_out(const study::StartTrial& c) {
 
 /// The leader of an attempt that still holds its ranks; otherwise the head's own rank.
 Rank HeadMachine::leader_of(const wire::AttemptKey& key) const {
-    const auto& ranks = tuner_.state().trial(key.trial).attempt.ranks;
-    if (ranks.empty() || table_.held_by(ranks.front()) != key) return base::head_rank;
-    return ranks.front();
+    Rank leader = base::head_rank;
+    if (study::side_task_of(key.trial)) {
+        if (const auto* work = tuner_.state().side.current(key.trial, key.attempt)) leader = work->rank;
+    } else if (const auto& ranks = tuner_.state().trial(key.trial).attempt.ranks; !ranks.empty()) {
+        leader = ranks.front();
+    }
+    return leader != base::head_rank && table_.held_by(leader) == key ? leader : base::head_rank;
 }
 template <class T>
 void HeadMachine::to_leader(const T& c) {

@@ -63,6 +63,14 @@ struct RecordLogger {
                   // The line of its last attempt, just above, says why.
                   {{"trial", id_text(closed.trial)}, {"reason", study::describe(closed.reason, closed.a, closed.b)}});
     }
+    void operator()(const study::SideEnded& ended) const {
+        if (ended.outcome < study::AttemptOutcome::failed) return;
+        log.write(LogLevel::warning, "task",
+                  {{"task", study::describe(ended.task)},
+                   {"outcome", std::string(study::name(ended.outcome))},
+                   {"action", ended.retry ? "retry" : "none"},
+                   {"message", study::describe(ended.failure)}});
+    }
     void operator()(const study::JobDied& died) const {
         log.write(LogLevel::warning, "job-died", {{"notes", std::to_string(died.notes.size())}});
         for (const auto& [note, retry] : died.notes)
@@ -202,6 +210,13 @@ std::string status_json(const tuner::Tuner& tuner, const HeadFigures& figures, s
     }
     if (!state.front.trials().empty()) object.integer("front", state.front.trials().size());
     if (!state.best && state.nearest) object.integer("nearest", state.nearest->trial.value());
+    if (!state.side.all().empty()) {
+        base::JsonObject tasks(2);
+        tasks.integer("over", state.side.over())
+            .integer("running", state.side.running().size())
+            .integer("waiting", state.side.waiting().size());
+        object.raw("side_tasks", tasks.str());
+    }
     if (!answers.empty()) object.raw("requests", answers_json(answers));
     return object.str() + "\n";
 }

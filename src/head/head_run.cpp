@@ -31,7 +31,7 @@
 #include "storage/hdf5/thread.hpp"
 #include "storage/journal/journal.hpp"
 #include "storage/journal/lease.hpp"
-#include "study/printed_values.hpp"
+#include "study/side_tasks.hpp"
 #include "studydir/enter.hpp"
 #include "studydir/environment_facts.hpp"
 #include "studydir/finished_study.hpp"
@@ -53,9 +53,9 @@ void refuse_what_cannot_be(const comm::Transport& transport, const RunOptions& o
     if (const auto wanted = options.spec.max_ranks_per_trial(); wanted > workers)
         throw base::UsageError("resources.ranks: a trial may ask for " + std::to_string(wanted) +
                                " ranks, which is more than the workers of this job: " + std::to_string(workers));
-    else if (wanted + options.spec.output.spares > workers)
-        throw base::UsageError("run.spares: with " + std::to_string(options.spec.output.spares) + " of " +
-                               base::counted(workers, "worker") + " kept idle, no trial of " +
+    else if (const auto kept = options.spec.output.spares + options.spec.resources.helpers; wanted + kept > workers)
+        throw base::UsageError("run.spares, resources.helpers: with " + std::to_string(kept) + " of " +
+                               base::counted(workers, "worker") + " kept from trials, no trial of " +
                                base::counted(wanted, "rank") + " fits; start more ranks, or lower it");
 }
 
@@ -147,16 +147,16 @@ HeadRun::HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const 
     if (opened_.uuid.empty()) opened_.uuid = process::make_uuid();
     studydir::create_study_directory(files_, directory_, options.study_text, opened_.is_new);
     place_ = files_.identity(directory_.path);
-    if (study::runs_programs(options.spec)) studydir::publish_python_module(files_, directory_);
+    if (study::runs_commands(options.spec)) studydir::publish_python_module(files_, directory_);
     if (opened_.outcome) earlier_progress_ = opened_.outcome->progress;
     open_log(mpi);
     bind();
     open_journal();
-    studydir::publish_text(files_, directory_.resolved_file(), opened_.resolved,
-                           true); // a resolved.toml proves that there was a journal: publish it afterwards
+    // A resolved.toml proves that there was a journal: publish it afterwards.
+    studydir::publish_text(files_, directory_.resolved_file(), opened_.resolved, true);
     begin_records();
-    studydir::publish_text(files_, directory_.outcome_reserve(), std::string(studydir::outcome_reserve_bytes, '\n'),
-                           true);
+    const std::string reserve(studydir::outcome_reserve_bytes, '\n');
+    studydir::publish_text(files_, directory_.outcome_reserve(), reserve, true);
     clock_.emplace(tuner().state().now);
     // After a crash an earlier start's outcome would pass for this one's. From here on every end of this start writes
     // its own (run()).

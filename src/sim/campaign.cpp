@@ -38,6 +38,9 @@ Case draw_case(std::uint64_t seed) {
     constexpr std::uint32_t of_limits = 3;
     RngStream limits(seed, base::Purpose::fault, of_limits);
     if (alike) draw_limit(limits, drawn.spec);
+    constexpr std::uint32_t of_side_tasks = 5;
+    RngStream side(seed, base::Purpose::fault, of_side_tasks);
+    if (side.uniform() < 0.3) draw_side_tasks(side, drawn.spec, drawn.lives);
     drawn.reopens = alike;
     drawn.description = scheduler_text(drawn.spec.scheduler) + ", " + std::to_string(drawn.spec.num_trials) +
                         " trials, R " + std::to_string(drawn.spec.max_iterations) + ", " +
@@ -59,6 +62,30 @@ void check_end(const tuner::State& state, const std::set<std::string>& files, st
         for (const auto& checkpoint : trial.checkpoints)
             if (!files.contains(checkpoint.path)) problems.push_back("the kept " + checkpoint.path + " is missing");
     }
+}
+
+/// A task whose end is recorded never runs again, trials wait for the first, and all have run where the study is over.
+void check_side_tasks(const MemoryJournal& journal, const tuner::State& state, std::vector<std::string>& problems) {
+    std::set<base::TrialId> done;
+    const bool prepares = state.side.find({study::SideTask::Kind::before, {}}) != nullptr;
+    const auto is_done = [&](const study::SideTask& task) { return done.contains(unit_of(task)); };
+    journal.for_each([&](const study::Record& record) {
+        if (const auto* started = std::get_if<study::SideStarted>(&record);
+            started != nullptr && is_done(started->task))
+            problems.push_back("the task " + describe(started->task) + " runs again");
+        if (const auto* ended = std::get_if<study::SideEnded>(&record);
+            ended != nullptr && ended->outcome == study::AttemptOutcome::finished)
+            done.insert(unit_of(ended->task));
+        if (std::holds_alternative<study::TrialCreated>(record) && prepares && !is_done({}))
+            problems.push_back("a trial is created before the study is prepared");
+        // More trials have to end: what follows the last one is due again.
+        if (std::holds_alternative<study::TrialReopened>(record))
+            done.erase(study::unit_of({study::SideTask::Kind::after, {}}));
+    });
+    if (!state.side.running().empty()) problems.push_back("a side task is left running");
+    if (state.outcome == StudyOutcome::ok && !state.side.waiting().empty())
+        problems.push_back("the task " + describe(*study::side_task_of(*state.side.waiting().begin())) +
+                           " is left waiting");
 }
 
 /// After a life that left the study resumable: no trial may still count as running.
@@ -129,6 +156,7 @@ void run_lives(const Case& drawn, CaseResult& result) {
     const tuner::State& state = tuner->state();
     if (result.outcome == StudyOutcome::resumable) result.problems.push_back("an undisturbed life ended as resumable");
     check_end(state, files, result.problems);
+    check_side_tasks(journal, state, result.problems);
     if (tuner->scheduler().exploits())
         for (std::string& wrong : wrong_schedules(journal, drawn.spec)) result.problems.push_back(std::move(wrong));
     result.trials = state.trials.size();

@@ -283,8 +283,15 @@ void CurveWorld::iterate(Group& group) {
     for (CurveRunner* member : group.members) ++member->progress_count;
     const double fate = draw_fate(trial.value(), draw_throw);
     const auto fatal = 1 + static_cast<base::Iteration>(fate * 1e6) % spec_.max_iterations;
-    if (fate < options_.throw_rate && group.iteration == fatal) return end_all(group, AttemptOutcome::failed);
+    const bool is_side_task = study::side_task_of(trial).has_value(); // one iteration
+    if (fate < options_.throw_rate && (is_side_task || group.iteration == fatal))
+        return end_all(group, AttemptOutcome::failed);
     CurveRunner& leader = *group.members.front();
+    if (is_side_task && group.interrupt) return end_all(group, AttemptOutcome::lost);
+    if (is_side_task) {
+        schedule(leader, Duration{0}, trial::RunnerReported{1, group.seconds, {{"test", score(trial, 1)}}});
+        return end_all(group, AttemptOutcome::finished);
+    }
     const double value = score(trial, group.iteration);
     schedule(leader, Duration{0},
              trial::RunnerReported{

@@ -184,6 +184,16 @@ void draw_limit(RngStream& rng, study::StudySpec& spec) {
         spec.checkpoint.max_bytes = 1000 * (1 + rng.below(2 * std::uint64_t{spec.num_trials}));
 }
 
+void draw_side_tasks(RngStream& rng, study::StudySpec& spec, std::vector<ClusterOptions>& lives) {
+    if (chance(rng, 0.5)) spec.before.command = "prepare";
+    if (chance(rng, 0.7)) spec.after_trial.command = chance(rng, 0.7) ? "evaluate {checkpoint}" : "evaluate";
+    if (chance(rng, 0.5)) spec.after.command = "plot";
+    if (chance(rng, 0.5)) spec.failure.max_failures = 1;
+    if (!chance(rng, 0.4)) return;
+    spec.resources.helpers = 1;
+    for (ClusterOptions& life : lives) ++life.workers;
+}
+
 void draw_deaths(RngStream& rng, ClusterOptions& life) {
     if (chance(rng, 0.4)) {
         const std::uint64_t deaths = 1 + rng.below(1 + life.workers / 2);

@@ -26,4 +26,7 @@ void draw_limit(base::RngStream& rng, study::StudySpec& spec);
 /// May add deaths of workers and of the head, early stops, and unreadable checkpoints.
 void draw_deaths(base::RngStream& rng, ClusterOptions& life);
 
+/// Some of the side tasks, and sometimes a rank more for them in each life.
+void draw_side_tasks(base::RngStream& rng, study::StudySpec& spec, std::vector<ClusterOptions>& lives);
+
 } // namespace ranktune::sim

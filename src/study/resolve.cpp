@@ -358,6 +358,11 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
         out.table("predict");
         out.members("predict", spec);
     }
+    for (const auto kind : {SideTask::Kind::before, SideTask::Kind::after_trial, SideTask::Kind::after}) {
+        if (spec.side(kind).command.empty()) continue;
+        out.table(name(kind));
+        out.members(name(kind), spec);
+    }
     write_inputs(spec, out);
     return out.take();
 }

@@ -71,7 +71,14 @@ std::uint32_t StudySpec::max_ranks_per_trial(WorkerKind kind) const {
 }
 
 std::uint32_t StudySpec::trials_at_once(std::uint32_t workers) const {
-    return (workers - std::min(output.spares, workers)) / max_ranks_per_trial();
+    return (workers - std::min(output.spares + resources.helpers, workers)) / max_ranks_per_trial();
 }
+
+const SideSpec& StudySpec::side(SideTask::Kind kind) const {
+    if (kind == SideTask::Kind::after_trial) return after_trial;
+    return kind == SideTask::Kind::before ? before : after;
+}
+
+bool StudySpec::evaluates_checkpoints() const { return after_trial.command.find("{checkpoint}") != std::string::npos; }
 
 } // namespace ranktune::study

@@ -52,6 +52,8 @@ constexpr std::pair<Reason, std::string_view> sentences[] = {
     {Reason::no_better, "the study has not improved for long"},
     {Reason::iterations_used, "the study's iterations are used up"},
     {Reason::enough_trials, "enough trials of the study have ended well"},
+    {Reason::before_failed, "the command that prepares the study failed"},
+    {Reason::after_failed, "the command after the last trial failed"},
 };
 
 /// The word of a code; "unknown" for other codes.

@@ -51,6 +51,7 @@ std::string_view name(EndCause cause) { return cause_names.at(static_cast<std::s
 std::string_view name(Requeue requeue) { return requeue_names.at(static_cast<std::size_t>(requeue)); }
 
 EndCause end_cause(study::StudyOutcome outcome, study::Reason reason) {
+    if (reason == study::Reason::after_failed) return EndCause::over; // its next start is for users to decide
     if (outcome == study::StudyOutcome::runtime_error)
         return reason == study::Reason::lost ? EndCause::ranks : EndCause::error;
     if (outcome != study::StudyOutcome::resumable) return EndCause::over;

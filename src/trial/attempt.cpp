@@ -13,6 +13,7 @@
 #include "trial/attempt_context.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_body.hpp"
+#include "trial/bodies/side_body.hpp"
 #include "trial/bodies/task_body.hpp"
 #include "trial/bodies/trainable_body.hpp"
 #include "trial/group_collective.hpp"
@@ -75,6 +76,8 @@ class Looks {
 /// The body for the kind of trainable: program, class or function.
 std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
     const AttemptSetting& setting = parts.setting;
+    if (const auto task = study::side_task_of(parts.assignment.start.trial))
+        return std::make_unique<SideBody>(parts, *task);
     if (const auto& program = setting.spec->trainable.program) {
         if (program->kept) return std::make_unique<TaskBody>(parts, spare);
         return std::make_unique<ProgramBody>(parts, spare);
@@ -114,7 +117,11 @@ RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, Att
 
 RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, Spare& spare) {
     try {
-        RunnerEnded ended = run(setting, assignment, port, spare);
+        const auto task = study::side_task_of(assignment.start.trial);
+        const study::StudySpec own = task ? spec_for(*setting.spec, *task) : study::StudySpec{};
+        AttemptSetting mine = setting;
+        if (task) mine.spec = &own;
+        RunnerEnded ended = run(mine, assignment, port, spare);
         device::free_caches();
         if (ended.outcome == AttemptOutcome::oversized && device::relieve())
             ended = {

@@ -43,6 +43,7 @@ void apply_one(Core& core, const study::StudyCreated& r) {
     core.state.uuid = r.uuid;
     core.state.version = r.version;
     core.state.simulation = r.simulation;
+    core.state.side.plan(core.spec, false, core.state.now);
     if (!core.spec.checkpoint.supported) core.state.pace.set_stretch(trained_up_to(core, nullptr));
 }
 
@@ -64,7 +65,8 @@ void apply_one(Core& core, const study::IncarnationBegan& r) {
     core.state.drain_reason = core.state.end_reason = Reason::none;
     core.state.drain_message.clear();
     core.state.end_message.clear();
-    core.state.placement.begin(r.workers, core.spec.output.spares);
+    core.state.placement.begin(r.workers, core.spec.output.spares, core.spec.resources.helpers);
+    core.state.side.begin_incarnation();
     core.state.tickets.begin();
     core.state.blame.begin(core.state.placement.hosts().size(), core.state.placement.devices().size());
     for (std::uint32_t i = 0; i < core.state.trials.size(); ++i) {
@@ -96,6 +98,7 @@ void apply_one(Core& core, const study::TrialCreated& r) {
     t.configuration = r.configuration;
     t.workers = core.spec.workers_for(t.configuration);
     core.state.trials.add(std::move(t));
+    core.state.side.study_goes_on();
     if (r.origin.kind == Origin::Kind::searcher || r.origin.kind == Origin::Kind::stopgap) ++core.state.suggested;
     if (r.origin.kind == Origin::Kind::user) core.state.requests.point_created();
     if (r.origin.kind == Origin::Kind::ticket) core.state.tickets.take(r.origin.index);
@@ -289,6 +292,10 @@ void close(Core& core, TrialId id, TrialPhase phase, Reason reason, double a, do
     t.closed_a = a;
     t.closed_b = b;
     set_phase(core, id, phase);
+    if (phase == TrialPhase::failed)
+        core.state.side.forget_after(id);
+    else if (is_evaluated(core, id, reason))
+        core.state.side.add_after(id, core.state.now);
     if (core.spec.searcher.repeats > 1) take_mean(core, id);
 }
 
@@ -410,6 +417,7 @@ void apply_one(Core& core, const study::StudyChanged& r) {
     if (decides) lose_determinism(core);
     const space::SearchSpace before = core.spec.space;
     study::take_over(core.spec, later);
+    core.state.side.plan(core.spec, !core.state.trials.empty(), core.state.now);
     if (!(before == core.spec.space)) take_space(core, before);
     // Journals of earlier versions do not say so.
     if (!core.spec.checkpoint.supported) core.state.pace.set_stretch(trained_up_to(core, nullptr));
@@ -439,6 +447,7 @@ void apply_one(Core& core, const study::TrialReopened& r) {
         t.of_earlier_life = static_cast<std::uint32_t>(t.checkpoints.size());
     }
     core.state.ended = false; // there is something to do again
+    core.state.side.study_goes_on();
     lose_determinism(core);
     set_phase(core, r.trial, TrialPhase::waiting);
     if (core.spec.searcher.repeats > 1 && core.state.best &&
@@ -513,6 +522,11 @@ void apply_one(Core& core, const study::TicketPrepared& r) {
     core.state.tickets.answer(r.ticket, r.configuration, core.admission->waits_for_tickets(), r.why);
 }
 
+bool is_of_side_task(const study::Record& record) {
+    return std::holds_alternative<study::SideStarted>(record) || std::holds_alternative<study::SideReported>(record) ||
+           std::holds_alternative<study::SideEnded>(record);
+}
+
 } // namespace
 
 void apply(Core& core, const study::Record& record) {
@@ -527,6 +541,7 @@ void apply(Core& core, const study::Record& record) {
         },
         record);
     ++core.state.records;
+    if (is_of_side_task(record)) return; // decides nothing about trials
     if (core.learns) observe(core, record);
     core.scheduler->apply(record);
     core.searcher->apply(record);

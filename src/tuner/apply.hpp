@@ -13,6 +13,10 @@ namespace ranktune::tuner {
 void apply(Core& core, const study::Record& record);
 /// What a user asked for takes effect (steer.cpp).
 void apply_one(Core& core, const study::Steered& r);
+/// Side tasks (side.cpp).
+void apply_one(Core& core, const study::SideStarted& r);
+void apply_one(Core& core, const study::SideReported& r);
+void apply_one(Core& core, const study::SideEnded& r);
 /// What searchers learn from the record, after it was applied (observe.cpp).
 void observe(Core& core, const study::Record& record);
 /// A deterministic study decides from now on what other runs of it may not.

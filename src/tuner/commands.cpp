@@ -19,7 +19,8 @@ Verdict as_told(const Core& core, TrialId id, const Verdict& verdict) {
     if (verdict.verb == Verb::go_on && core.state.draining) told = {Verb::pause, Reason::draining, 0.0, 0.0};
     const Trial& t = core.state.trials[id];
     const bool is_worse = core.spec.objective.several() || t.last != t.best; // of equal ones, the newest is kept
-    const bool keeps_any = core.spec.checkpoint.every_trial;
+    const bool evaluated = verdict.verb == Verb::stop && core.spec.evaluates_checkpoints();
+    const bool keeps_any = core.spec.checkpoint.every_trial || (evaluated && is_evaluated(core, id, verdict.reason));
     const bool is_kept = core.spec.checkpoint.keep == 1 && is_worse && keeps_best(t, core.spec.objective);
     if (verdict.verb == Verb::stop && (is_kept || !(keeps_any || core.state.leads(id) || may_come_to_lead(core, id))))
         told.verb = Verb::discard;
@@ -142,6 +143,7 @@ std::vector<study::Command> pending_commands(const Core& core) {
         nothing.end = Reason::none; // a group that had gone on drops the verdict on an earlier report
         tell(core, id, nothing, commands);
     });
+    for (const TrialId unit : core.state.side.running()) tell_side(core, unit, commands);
     for (const Ticket& ticket : core.state.tickets.open())
         if (!ticket.answered) commands.emplace_back(study::Prepare{ticket.number});
     return commands;

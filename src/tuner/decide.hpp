@@ -36,6 +36,20 @@ Next take(const Core& core, const study::SteerAsked& event, Round& round);
 /// See Tuner::objection.
 [[nodiscard]] std::string objection(const Core& core, const study::Steering& ask);
 
+// ---- side.cpp: side tasks, by study::unit_of.
+[[nodiscard]] Next take_side(const Core& core, const study::ReportArrived& event, Round& round);
+[[nodiscard]] Next take_side(const Core& core, const study::AttemptOver& event, Round& round);
+/// The next one that is due gets a rank that trials leave, or is over without one. nullopt: none.
+[[nodiscard]] Next next_side(const Core& core, StudyTime now);
+/// The study would end like this: `after` starts first. nullopt: there is none, it is over, or there are no results.
+[[nodiscard]] Next after(const Core& core, const study::StudyEnded& end, StudyTime now);
+/// What the attempt of a side task is owed: to start, and to stop if the study stops early.
+void tell_side(const Core& core, TrialId unit, std::vector<study::Command>& commands);
+void interrupt_side(const Core& core, TrialId unit, std::vector<study::Command>& commands);
+/// Whether the trial, if it was closed for this reason, is followed by a task. One that the end of the study stopped on
+/// its way is not, unless it leads.
+[[nodiscard]] bool is_evaluated(const Core& core, TrialId id, Reason reason);
+
 // ---- judge.cpp: what an admitted fact means.
 [[nodiscard]] Next judged(const Core& core, Fact& fact, Round& round);
 [[nodiscard]] study::Reported judged(const Core& core, ReportFact&& fact, Round& round);
@@ -62,6 +76,7 @@ Next decide(const Core& core, FindDonor& task, Round& round);
 Next decide(const Core& core, JudgePlace& task, Round& round);
 Next decide(const Core& core, JudgeSetUp& task, Round& round);
 Next decide(const Core& core, Convict& task, Round& round);
+Next decide(const Core& core, EndSide& task, Round& round);
 Next decide(const Core& core, End& task, Round& round);
 Next decide(const Core& core, Fill& task, Round& round);
 

@@ -293,6 +293,7 @@ Next place(const Core& core, StudyTime now) {
 
 Next decide(const Core& core, Fill&, Round& round) {
     if (core.state.ended) return {};
+    if (!core.state.side.is_prepared()) return next_side(core, round.now);
     if (!core.state.draining) {
         const auto room = core.admission->room();
         const bool has_room =
@@ -304,8 +305,9 @@ Next decide(const Core& core, Fill&, Round& round) {
     // Nothing takes effect before a slot that waits for its suggestion has a trial: that would change the order.
     if (!waits_for_ticket(core))
         if (auto fact = core.admission->next()) return judged(core, *fact, round);
-    if (core.state.draining) return {};
-    return place(core, round.now);
+    if (!core.state.draining)
+        if (Next trial = place(core, round.now)) return trial;
+    return next_side(core, round.now);
 }
 
 study::SuggestionBasis basis_of(const Core& core, const Origin& origin) {
@@ -314,8 +316,9 @@ study::SuggestionBasis basis_of(const Core& core, const Origin& origin) {
 
 /// Deterministic study: the next trial waits for its suggestion, and everything else waits for that trial.
 bool waits_for_ticket(const Core& core) {
-    if (!core.admission->waits_for_tickets() || core.state.draining || to_repeat(core) || has_starting_point(core) ||
-        !core.state.requests.points().empty() || tickets_wanted(core) == 0)
+    if (!core.admission->waits_for_tickets() || core.state.draining || !core.state.side.is_prepared() ||
+        to_repeat(core) || has_starting_point(core) || !core.state.requests.points().empty() ||
+        tickets_wanted(core) == 0)
         return false;
     if (core.admission->room() == Admission::Room::none || !can_create(core)) return false;
     const Ticket* ticket = core.state.tickets.oldest();
@@ -366,9 +369,10 @@ double slowest_running(const Core& core) {
 }
 
 std::optional<StudyTime> timer(const Core& core) {
-    if (core.state.draining || core.state.ended) return {};
+    if (core.state.ended || (core.state.draining && !goes_on_beside(core.state))) return {};
     std::optional<StudyTime> at = core.state.pace.time_to_tell(core.slowest);
-    if (core.spec.time_budget) at = std::min(at.value_or(StudyTime::max()), StudyTime{*core.spec.time_budget});
+    if (core.spec.time_budget && !core.state.draining)
+        at = std::min(at.value_or(StudyTime::max()), StudyTime{*core.spec.time_budget});
     if (const auto until = held_until(core.state); until && core.state.now < *until)
         at = std::min(at.value_or(StudyTime::max()), *until);
     return at;

@@ -117,7 +117,15 @@ void follow(const Core& core, const study::TrialReopened& r, Round& round) {
     round.push(UndoExploit{r.trial, core.state.trials[r.trial].generation(), StateLoss::anew, true});
 }
 
+/// Without its data no trial can begin.
+void follow(const Core&, const study::SideEnded& r, Round& round) {
+    if (r.task.kind != study::SideTask::Kind::before || r.retry || r.outcome == AttemptOutcome::finished) return;
+    round.push(Drain{Reason::before_failed, words::before_failed(r.failure)});
+}
+
 void follow(const Core& core, const study::RankLost& r, Round& round) {
+    if (const auto& unit = core.state.placement.worker(r.rank).aside)
+        round.push(EndSide{*unit, core.state.side.all().at(*unit).attempt, r.guilty, r.why});
     const auto& holder = core.state.placement.worker(r.rank).lost_from;
     if (!holder) return;
     // A living leader answers with AttemptOver once its members are out. Without a leader the ranks are free at once;

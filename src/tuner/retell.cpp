@@ -62,6 +62,10 @@ Retold retell(std::span<const study::Record> records, const State& state) {
         return told(r->at, study::CheckpointSaved{r->trial, r->attempt, state.incarnation, r->checkpoint});
     if (const auto* r = std::get_if<study::AttemptEnded>(&first))
         return told(r->at, study::AttemptOver{r->trial, r->attempt, state.incarnation, r->outcome, r->failure});
+    if (const auto* r = std::get_if<study::SideReported>(&first))
+        return told(r->at, study::ReportArrived{unit_of(r->task), r->attempt, state.incarnation, 1, 0.0, r->metrics});
+    if (const auto* r = std::get_if<study::SideEnded>(&first))
+        return told(r->at, study::AttemptOver{unit_of(r->task), r->attempt, state.incarnation, r->outcome, r->failure});
     if (const auto* r = std::get_if<study::RankLost>(&first))
         return told(r->at, study::RankGone{r->rank, r->why, r->guilty});
     if (const auto* r = std::get_if<study::DrainBegan>(&first)) return told(r->at, event_behind(*r));
@@ -69,6 +73,7 @@ Retold retell(std::span<const study::Record> records, const State& state) {
         return told(r->at, study::Prepared{r->ticket, r->configuration, r->why, r->basis});
     if (const auto* r = std::get_if<study::Steered>(&first)) return told(r->at, study::SteerAsked{r->who, r->ask});
     if (const auto* r = std::get_if<study::StudyEnded>(&first)) return told(r->at, study::TimerFired{});
+    if (const auto* r = std::get_if<study::SideStarted>(&first)) return told(r->at, study::TimerFired{});
     if (const auto* r = std::get_if<study::DeadlineSet>(&first)) return told(r->at, study::DeadlineKnown{r->deadline});
     return {};
 }

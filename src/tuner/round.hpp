@@ -82,6 +82,13 @@ struct JudgeSetUp {
 struct Convict {
     TrialId trial;
 };
+/// Ends the attempt of a side task whose rank is lost.
+struct EndSide {
+    TrialId unit;
+    AttemptId attempt;
+    bool guilty = false;
+    std::string why;
+};
 /// Admits facts, creates work, fills free ranks.
 struct Fill {};
 /// Ends the study if nothing is left to do.
@@ -91,7 +98,7 @@ struct End {
 };
 
 using Task = std::variant<EndAttempt, Retain, Release, Evict, Close, Drain, CountFailure, Reopen, TakeOver, UndoExploit,
-                          FindDonor, JudgePlace, JudgeSetUp, Convict, Fill, End>;
+                          FindDonor, JudgePlace, JudgeSetUp, Convict, EndSide, Fill, End>;
 
 struct Round {
     explicit Round(StudyTime at) : now(at) {}

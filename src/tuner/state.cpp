@@ -6,6 +6,7 @@
 
 #include "ranktune/space/value.hpp"
 #include "study/constraint.hpp"
+#include "tuner/rules/limits.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -27,6 +28,12 @@ bool would_be_started_again(const State& state) {
     return state.draining && (state.drain_reason == Reason::deadline || state.drain_reason == Reason::draining);
 }
 
+bool stops_early(const State& state) { return state.draining && !is_limit(state.drain_reason); }
+
+bool goes_on_beside(const State& state) {
+    return state.draining && !stops_early(state) && !(state.side.running().empty() && state.side.waiting().empty());
+}
+
 base::Duration mean_time_between_failures(const State& state, const study::CheckpointSpec& spec) {
     const base::Duration seen = spec.mean_time_between_failures + state.now.time_since_epoch();
     return seen / static_cast<base::Duration::rep>(1 + state.interruptions);
@@ -35,7 +42,7 @@ base::Duration mean_time_between_failures(const State& state, const study::Check
 std::optional<StudyTime> last_start(const State& state) { return state.pace.last_start(); }
 
 std::uint64_t progress_of(const State& state) {
-    std::uint64_t figure = state.blame.deaths_alone();
+    std::uint64_t figure = state.blame.deaths_alone() + state.side.over();
     for (const Trial& trial : state.trials) figure += trial.iteration + (is_final(trial.phase) ? 1U : 0U);
     return figure;
 }

@@ -16,6 +16,7 @@
 #include "tuner/values/repeats.hpp"
 #include "tuner/values/requests.hpp"
 #include "tuner/values/retention.hpp"
+#include "tuner/values/side_tasks.hpp"
 #include "tuner/values/tickets.hpp"
 #include "tuner/values/trials.hpp"
 
@@ -56,6 +57,7 @@ struct State {
     Blame blame;
     Retention retention;
     Front front; ///< empty in a study with one objective
+    SideTasks side;
 
     // Where configurations come from.
     std::uint64_t suggested = 0; ///< suggestions that trials have taken, without those of tickets
@@ -109,10 +111,16 @@ struct State {
 /// start it again.
 [[nodiscard]] bool would_be_started_again(const State& state);
 
-/// Such an end leaves nothing to do, so a supervisor need not start the study again. (`stateless`: the study can go on
-/// after a small change.)
+/// The study drains before its end, so that side tasks end, too, and those that wait do not start.
+[[nodiscard]] bool stops_early(const State& state);
+/// Side tasks run, or may yet start, although the study drains for a limit of its own.
+[[nodiscard]] bool goes_on_beside(const State& state);
+
+/// Such an end leaves nothing to do, so a supervisor need not start the study again. (The other reasons: the study can
+/// go on after a small change.)
 [[nodiscard]] constexpr bool ends_for_good(StudyOutcome outcome, Reason reason) {
-    return outcome != StudyOutcome::resumable && reason != Reason::stateless;
+    return outcome != StudyOutcome::resumable && reason != Reason::stateless && reason != Reason::before_failed &&
+           reason != Reason::after_failed;
 }
 /// Whether the study has ended for good.
 [[nodiscard]] inline bool is_over(const State& state) {
@@ -120,8 +128,8 @@ struct State {
 }
 
 /// A number that grows only when a study makes progress: iterations reported for the first time, trials that are over,
-/// and deaths of the job while a suspect was tried alone (each brings a conviction nearer). Iterations trained again
-/// after a restart do not count. O(trials).
+/// side tasks that are over, and deaths of the job while a suspect was tried alone (each brings a conviction nearer).
+/// Iterations trained again after a restart do not count. O(trials).
 [[nodiscard]] std::uint64_t progress_of(const State& state);
 
 /// More trials have failed than `failure.tolerate` allows.

@@ -91,7 +91,14 @@ void Tuner::tell(TrialId id, Output& out) {
 
 /// Sends what follows from a record.
 void Tuner::send(const study::Record& record, Output& out) {
-    if (std::holds_alternative<study::DrainBegan>(record)) return tell_all(core_, [&](TrialId id) { tell(id, out); });
+    if (std::holds_alternative<study::DrainBegan>(record)) {
+        tell_all(core_, [&](TrialId id) { tell(id, out); });
+        if (stops_early(core_.state))
+            for (const TrialId unit : core_.state.side.running()) interrupt_side(core_, unit, out.commands);
+        return;
+    }
+    if (const auto* started = std::get_if<study::SideStarted>(&record))
+        return tell_side(core_, unit_of(started->task), out.commands);
     if (const auto* lost = std::get_if<study::RankLost>(&record)) {
         if (const auto& holder = core_.state.placement.worker(lost->rank).lost_from) tell(*holder, out);
     } else if (const auto* steered = std::get_if<study::Steered>(&record)) {

@@ -58,6 +58,7 @@ Next take(const Core& core, const study::Began& event, Round& round) {
 
 /// A metric with a new name gets the next number first.
 Next take(const Core& core, const study::ReportArrived& event, Round& round) {
+    if (study::side_task_of(event.trial)) return take_side(core, event, round);
     // What an attempt reports while it winds down comes too late.
     round.stale = !is_current(core, event.trial, event.attempt, event.incarnation) ||
                   core.state.trials[event.trial].attempt.abandoned || winds_down(core.state.trials[event.trial]);
@@ -100,6 +101,7 @@ Next take(const Core& core, const study::Prepared& event, Round& round) {
 }
 
 Next take(const Core& core, const study::AttemptOver& event, Round& round) {
+    if (study::side_task_of(event.trial)) return take_side(core, event, round);
     round.stale = !is_current(core, event.trial, event.attempt, event.incarnation);
     if (round.stale) return {};
     return end_of(core, event.trial, event.outcome, event.failure, round.now);
@@ -112,8 +114,8 @@ Next take(const Core& core, const study::RankGone& event, Round& round) {
 }
 
 Next take(const Core& core, const study::TimerFired&, Round& round) {
-    if (core.state.draining || core.state.ended) return {};
-    if (core.spec.time_budget && round.now >= StudyTime{*core.spec.time_budget})
+    if (core.state.ended || (core.state.draining && !goes_on_beside(core.state))) return {};
+    if (core.spec.time_budget && !core.state.draining && round.now >= StudyTime{*core.spec.time_budget})
         return study::DrainBegan{round.now, Reason::study_time, words::time_budget_used_up()};
     const auto due = core.state.pace.time_to_tell(core.slowest);
     if (due && round.now >= *due) return for_want_of_time(core, round.now);
@@ -123,7 +125,7 @@ Next take(const Core& core, const study::TimerFired&, Round& round) {
 Next take(const Core& core, const study::StopRequested& event, Round& round) {
     if (core.state.ended) return {};
     const bool heard = is_person(event.by) && would_be_started_again(core.state) && event.by != core.state.drain_by;
-    if (core.state.draining && !heard) return {};
+    if (core.state.draining && !heard && !goes_on_beside(core.state)) return {};
     return study::DrainBegan{round.now, event.reason, event.why, event.by};
 }
 

@@ -42,7 +42,8 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     if (core.state.draining) {
         switch (core.state.drain_reason) {
             case Reason::early_failures:
-                return {now, StudyOutcome::no_success, Reason::early_failures, core.state.drain_message};
+            case Reason::before_failed:
+                return {now, StudyOutcome::no_success, core.state.drain_reason, core.state.drain_message};
             case Reason::missing_metric:
             case Reason::unread_parameter:
             case Reason::stateless:
@@ -69,9 +70,13 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     const Reason reason = core.state.draining ? core.state.drain_reason : Reason::study_complete;
     const bool by_count = core.state.draining && reason != Reason::study_time; // then the message has the numbers
     const std::string why = by_count ? core.state.drain_message : text(reason, budget_seconds(core.spec));
+    const SideWork* after = core.state.side.find({study::SideTask::Kind::after, {}});
+    const bool after_failed = after != nullptr && after->phase == SideWork::Phase::failed;
     if (too_many_failed(core.state, core.spec.failure))
         return {now, StudyOutcome::too_many_failures, reason,
                 (core.state.draining ? why + "; " : "") + failures_sentence(core.state, core.spec.failure)};
+    if (after_failed)
+        return {now, StudyOutcome::runtime_error, Reason::after_failed, words::after_failed(after->failure)};
     return {now, StudyOutcome::ok, reason, why};
 }
 
@@ -96,8 +101,9 @@ Next decide(const Core& core, Retain& task, Round&) {
     if (t.checkpoints.empty() || winds_down(t))
         return {}; // its group may be about to save; checked again when the attempt is over
     const bool hopeless = t.phase == TrialPhase::paused && core.scheduler->out_of_reach(task.trial);
-    const bool is_result =
-        core.spec.checkpoint.every_trial || core.state.is_result(task.trial) || may_come_to_lead(core, task.trial);
+    const bool is_result = core.spec.checkpoint.every_trial || core.state.is_result(task.trial) ||
+                           may_come_to_lead(core, task.trial) ||
+                           (core.spec.evaluates_checkpoints() && core.state.side.awaits(task.trial));
     const auto* checkpoint = core.state.retention.of_no_use(task.trial, t, core.spec, hopeless, is_result,
                                                             core.scheduler->donated(task.trial));
     if (checkpoint == nullptr) return {};
@@ -233,6 +239,7 @@ Next decide(const Core& core, Convict& task, Round& round) {
 /// the finished ones keep a checkpoint.
 Next decide(const Core& core, End& task, Round& round) {
     if (core.state.ended || core.state.trials.live_attempts() > 0 || waits_for_ticket(core)) return {};
+    if (!core.state.side.running().empty()) return {};
     if (const auto until = held_until(core.state); until && !core.state.draining && round.now < *until) return {};
     if (!task.closing) {
         if (!core.state.draining && waits_for_time(core, round.now)) return for_want_of_time(core, round.now);
@@ -248,7 +255,11 @@ Next decide(const Core& core, End& task, Round& round) {
         Retain retain{id};
         if (auto record = decide(core, retain, round)) return record;
     }
-    return verdict_on_study(core, round.now); // closing may have changed the counts behind the exit code
+    study::StudyEnded end =
+        verdict_on_study(core, round.now); // closing may have changed the counts behind the exit code
+    if (Next first = next_side(core, round.now)) return first; // of the best trial, closed just now
+    if (Next first = after(core, end, round.now)) return first;
+    return end;
 }
 
 } // namespace ranktune::tuner

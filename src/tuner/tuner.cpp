@@ -21,7 +21,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 28;
+constexpr std::uint8_t snapshot_version = 29;
 
 std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, State& state,
                                           const schedulers::Scheduler& scheduler) {
@@ -94,6 +94,7 @@ void Tuner::snapshot(study::Encoder& out) const {
     Writer write{out};
     state_fields(write, core_.state);
     core_.state.trials.snapshot(write);
+    core_.state.side.snapshot(write);
     core_.state.placement.snapshot(write);
     core_.scheduler->snapshot(out);
     core_.admission->snapshot(out);
@@ -107,6 +108,7 @@ void Tuner::restore(study::Decoder& in) {
     Reader read{in};
     state_fields(read, core_.state);
     core_.state.trials.restore(read);
+    core_.state.side.restore(read);
     for (std::uint32_t i = 0; core_.state.placement.keeps_kinds_apart() && i < core_.state.trials.size(); ++i) {
         Trial& t = trial(core_, TrialId{i});
         t.workers = core_.spec.workers_for(t.configuration);
@@ -161,6 +163,7 @@ void Tuner::check_invariants() const {
     core_.state.blame.check_invariants(core_.state.trials);
     core_.state.retention.check_invariants(core_.state.trials, core_.spec);
     core_.state.pace.check_invariants();
+    core_.state.side.check_invariants();
     core_.state.tickets.check_invariants();
     core_.state.requests.check_invariants();
     core_.state.last_results.check_invariants(core_.state.trials, core_.spec);
@@ -190,6 +193,12 @@ void Tuner::check_invariants() const {
                     core_.admission->at_barrier(id),
                 named(id) + " is paused although it was told to go on");
         if (is_final(t.phase)) require(t.closed_by != Reason::none, named(id) + " is closed without a reason");
+    }
+    for (const TrialId unit : core_.state.side.running()) {
+        const WorkerState& worker = core_.state.placement.worker(core_.state.side.all().at(unit).rank);
+        require(worker.aside == unit, "a side task runs on a rank that disagrees");
+        if (core_.state.placement.serves(worker)) ++held;
+        require(!core_.state.ended, "a side task has a rank although the study has ended");
     }
     const auto best =
         core_.spec.searcher.repeats > 1 ? best_by_mean(core_.state.trials, core_.spec) : best_of_all(core_);

@@ -137,7 +137,7 @@ class Help(Case):
         self.assertIn("--all is for text", self.ranktune("status", "tiny", "-f", "json", "-a", code=2)[1])
         self.assertIn("--table is for csv", self.ranktune("export", "tiny", "-f", "json", "--table", "trials", code=2)[1])
         self.assertIn("(csv, json, optuna, tensorboard)", self.ranktune("export", "tiny", "-f", "xml", code=2)[1])
-        self.assertIn("needs the number of a trial, or best, not 'x'", self.ranktune("logs", "tiny", "x", code=2)[1])
+        self.assertIn("needs the number of a trial, best, before, or after, not 'x'", self.ranktune("logs", "tiny", "x", code=2)[1])
 
 
 class Init(Case):

@@ -147,7 +147,7 @@ class Survival(Supervise):
 
     def test_spares_take_the_places_of_the_dead(self):
         self.study(seconds=0.1, more="[run]\nspares = 1")
-        self.assertIn("run.spares: with 1 of 1 worker kept idle", self.ranktune("run", "long.toml", "--local", "1", code=2)[1])
+        self.assertIn("run.spares, resources.helpers: with 1 of 1 worker kept from trials", self.ranktune("run", "long.toml", "--local", "1", code=2)[1])
         planned = self.ranktune("run", "long.toml", "--dry-run", "--local", "3")[0]
         self.assertIn("group 2: rank 2", planned)
         self.assertNotIn("group 3", planned)

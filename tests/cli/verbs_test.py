@@ -274,7 +274,7 @@ class Taken(Case):
         number = re.search(r'"trial": (\d+)', self.ranktune("best", "tiny", "-f", "json")[0])[1]
         self.assertEqual(self.ranktune("logs", "tiny", "best"), self.ranktune("logs", "tiny", f"#{number}"))
         self.assertEqual(self.ranktune("checkpoint", "tiny", "best"), self.ranktune("checkpoint", "tiny", number))
-        self.assertIn("needs the number of a trial, or best, not 'bset'", self.ranktune("logs", "tiny", "bset", code=2)[1])
+        self.assertIn("needs the number of a trial, best, before, or after, not 'bset'", self.ranktune("logs", "tiny", "bset", code=2)[1])
         self.run_tiny("-q", "-o", "none", "trainable.fail_rate=1.0", "trainable.fail_iteration=1", code=4)
         for verb in ("logs", "checkpoint"):
             self.assertIn("'none' has no best trial: none has reported", self.ranktune(verb, "none", "best", code=4)[1])

@@ -124,6 +124,16 @@ struct RecordText {
     std::string operator()(const WarmStarted& r) const {
         return "warm start with " + std::to_string(r.trials.size()) + " earlier trials";
     }
+    std::string operator()(const SideStarted& r) const {
+        return "started " + describe(r.task) + " on " + std::to_string(r.rank.value());
+    }
+    std::string operator()(const SideReported& r) const {
+        return "reported " + describe(r.task) + " with " + std::to_string(r.metrics.size()) + " metrics";
+    }
+    std::string operator()(const SideEnded& r) const {
+        return "ended " + describe(r.task) + " " + std::string(name(r.outcome)) + (r.retry ? ", to be retried" : "") +
+               (r.failure.empty() ? "" : ": " + describe(r.failure));
+    }
 };
 
 struct CommandText {

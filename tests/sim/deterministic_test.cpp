@@ -63,4 +63,24 @@ TEST_CASE("In a deterministic population everybody takes over the same, whatever
     CHECK(takeovers > 1000);
 }
 
+TEST_CASE("Side tasks change nothing that a deterministic study decides", "[sim]") {
+    std::uint64_t prepared = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        ranktune::study::StudySpec spec = draw_deterministic_spec(seed);
+        const DeterministicResult without = run_deterministic_case(spec, seed, 1);
+        spec.before.command = seed % 2 == 0 ? "prepare" : "";
+        spec.after_trial.command = seed % 3 == 0 ? "evaluate" : "evaluate {checkpoint}";
+        spec.after.command = "plot";
+        const DeterministicResult with = run_deterministic_case(spec, seed, 2);
+        INFO("seed " << seed << ": " << with.description);
+        for (const std::string& problem : with.problems) UNSCOPED_INFO(problem);
+        CHECK(with.problems.empty());
+        if (with.admitted == 0 && without.admitted > 0) continue; // it could not be prepared
+        ++prepared;
+        CHECK(with.digest == without.digest);
+        CHECK(with.attempts > without.attempts);
+    }
+    CHECK(prepared > 40);
+}
+
 } // namespace deterministic_test

@@ -22,7 +22,7 @@ import time
 import chains
 import endings
 import faults
-from bed import (DIRECTORY, GPUS, NODES, PROGRAM, PROGRAM_STUDY, SOURCES, TESTBED, TUTORIAL_PATIENCE, Job, environment, expect,
+from bed import (DIRECTORY, GPUS, NODES, PROGRAM, PROGRAM_STUDY, SOURCES, STUDY, TESTBED, TUTORIAL_PATIENCE, Job, environment, expect,
                  expected_layout, template)
 
 # ---- who runs where -------------------------------------------------------------------------------------------------
@@ -192,6 +192,23 @@ def no_gpu(folder):
     assert re.search(r"n\d: no GPU was granted; ask for one per worker: #SBATCH --gpus-per-node=4", job.log()), job.log()
 
 
+def side_tasks(folder):
+    """A worker that does a side task is killed under srun; the study goes on, in this step or the next, and does each task once."""
+    study = STUDY.replace("{resources}", "{resources}\nhelpers = 1") + """[before]
+command = 'echo before >> ran; test "$(wc -l < ran)" -gt 1 || kill -9 $PPID; sleep 1'
+[after_trial]
+command = 'test -s {{checkpoint}} && echo after {{trial}} >> ran'
+[after]
+command = 'echo after >> ran'
+"""
+    script = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=4\n{PROGRAM} supervise -- srun --mpi=pmix -n4 {PROGRAM} run study.toml -o study\n"
+    job = Job(folder, script, trials=4, study=study.replace('type = "asha"', 'type = "fifo"'))
+    expect(job, "COMPLETED", 0, exit=0)
+    ran = (job.folder / "ran").read_text().splitlines()
+    assert ran[:2] == ["before"] * 2 and ran[-1] == "after", ran
+    assert sorted(ran[2:-1]) == [f"after {trial}" for trial in range(4)], ran
+
+
 def broken_launch(mpi_type):
     def case(folder):
         job = Job(folder, template("cpu"), variables={"MPI_TYPE": mpi_type})
@@ -261,7 +278,7 @@ def cases():
     found = [layout_case(name, launcher, nodes)
              for nodes in (1, 2, 3) for name in ("cpu", "gpu") for launcher in ("srun", "mpirun")]
     found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpus_for_some("srun"), gpus_for_some("mpirun"), gpu_programs("srun"),
-              gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, broken_launch("none"),
+              gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, side_tasks, broken_launch("none"),
               broken_launch("pmi2")]
     return found + endings.cases() + chains.cases() + faults.cases() + [tutorial, tutorial_job, tutorial_slurm]
 

@@ -164,6 +164,17 @@ std::vector<Record> records_of_requests() {
         WarmStarted{},
         WarmStarted{{{odd_text, 1, max64, odd_text}},
                     {{every_kind_of_value(), {{1, -0.0}, {max64, 1e300}}, true}, {{}, {}, false}}},
+        SideStarted{},
+        SideStarted{{SideTask::Kind::after_trial, TrialId{7}}, AttemptId{max32}, last_time, Rank{max32}, sharded()},
+        SideReported{},
+        SideReported{{SideTask::Kind::after, {}}, AttemptId{2}, first_time, {{odd_text, -inf}, {"", 0.5}}},
+        SideEnded{},
+        SideEnded{{SideTask::Kind::after_trial, TrialId{max32}},
+                  AttemptId{3},
+                  last_time,
+                  AttemptOutcome::permanent,
+                  true,
+                  {odd_text, max32}},
     };
 }
 

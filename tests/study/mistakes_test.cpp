@@ -133,7 +133,7 @@ TEST_CASE("mistakes of the file as a whole", "[study]") {
     const std::vector<Case> cases = {
         {"[serch]\n",
          "12:2 serch: unknown table; known: study, trainable, data, resources, space, searcher, scheduler, stop, "
-         "failure, checkpoint, journal, run, slurm, predict, hooks, inputs"},
+         "failure, checkpoint, journal, run, slurm, predict, before, after_trial, after, hooks, inputs"},
         {"[searchers]\n", "12:2 searchers: unknown table; did you mean [searcher]?"},
         {"[checkpoints]\n", "12:2 checkpoints: unknown table; did you mean [checkpoint]?"},
         {"[tune]\n", "12:2 tune: is Ray Tune's name; here: the tables [study], [searcher] and [scheduler]"},

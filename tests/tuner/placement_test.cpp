@@ -334,4 +334,36 @@ TEST_CASE("spares get no trial until others are lost, and take their places one 
     placement.check_invariants();
 }
 
+TEST_CASE("A side task holds its rank beside trials, and helpers are for side tasks alone", "[tuner]") {
+    Placement placement;
+    placement.begin(workers_on({"a", "a", "b", "b"}), 1, 1); // rank 4 is the spare
+    CHECK(placement.worker(Rank{3}).helper);
+    CHECK(placement.alive() == 2);
+    const TrialId unit = unit_of({study::SideTask::Kind::before, {}});
+    CHECK(placement.place_aside() == Rank{3});
+    placement.take_aside(unit, Rank{3});
+    CHECK(placement.free() == 2);
+    CHECK(placement.place_aside() == Rank{2});
+    placement.take_aside(TrialId{unit.value() - 1}, Rank{2});
+    CHECK(placement.free() == 1);
+    CHECK_FALSE(placement.are_free(ranks({2})));
+    placement.take(TrialId{0}, ranks({1}));
+    CHECK_FALSE(placement.place_aside());
+    CHECK(contradiction([&] { placement.take_aside(unit, Rank{1}); }) == "rank 1 is given to a side task but not free");
+    placement.check_invariants();
+    const Placement again = restored(snapshot_of(placement));
+    CHECK(snapshot_of(again) == snapshot_of(placement));
+    again.check_invariants();
+    // A helper that dies is replaced by no spare; a rank out of service does not come back.
+    CHECK_FALSE(placement.lose({Rank{3}, {}, "gone"}));
+    placement.release_aside(Rank{3});
+    CHECK(placement.worker(Rank{4}).spare);
+    (void)placement.retire("a");
+    placement.release_aside(Rank{2});
+    placement.release(TrialId{0}, ranks({1}));
+    CHECK(placement.free() == 0);
+    CHECK_FALSE(placement.place_aside());
+    placement.check_invariants();
+}
+
 } // namespace ranktune::tuner::placement_test

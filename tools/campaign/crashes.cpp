@@ -204,7 +204,7 @@ class Campaign {
         for (auto& life : drawn.lives) {
             if (deterministic_) as_in_every_life(life, drawn.lives.front(), drawn.spec, seed);
             life.workers = std::min(life.workers, 8U);
-            life.workers = std::max(life.workers, drawn.spec.max_ranks_per_trial());
+            life.workers = std::max(life.workers, drawn.spec.max_ranks_per_trial() + drawn.spec.resources.helpers);
             std::erase_if(life.deaths, [&](const auto& d) { return d.first.value() > life.workers; });
             life.curve.stuck_rate = 0.0;
         }

@@ -14,7 +14,8 @@
 
 namespace ranktune::study {
 
-/// To every rank of `ranks`: form a group and train.
+/// To every rank of `ranks`: form a group and train. Or, to one rank: do a side task, with a number for it in place of
+/// the trial's (study::unit_of), here and in all messages about this attempt.
 struct StartTrial {
     TrialId trial;
     AttemptId attempt;

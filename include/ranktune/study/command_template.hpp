@@ -42,6 +42,7 @@ struct WrittenWord {
 ///     {iterations}  study.max_iterations
 ///     {trial}       number of the trial
 ///     {folder}      path of a folder of its own, kept over its attempts
+///     {checkpoint}  of side tasks: path of the trial's checkpoint
 ///     {data.NAME}   path of the file that [data] calls NAME
 ///     {name}        the value of the hyper-parameter `name`
 ///     {name:py}     the same as Python prints it: True, [128, 64]

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ranktune/space/configuration.hpp"
+#include "ranktune/study/side_task.hpp"
 #include "ranktune/study/steering.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
@@ -349,12 +350,45 @@ struct WarmStarted {
     friend bool operator==(const WarmStarted&, const WarmStarted&) = default;
 };
 
+/// A side task got a rank.
+struct SideStarted {
+    SideTask task;
+    AttemptId attempt;
+    StudyTime at;
+    Rank rank;
+    std::optional<CheckpointRef> checkpoint; ///< of its trial, which it reads; kept until the task is over
+    static void fields(auto&& each, auto& r) { each(r.task, r.attempt, r.at, r.rank, r.checkpoint); }
+    friend bool operator==(const SideStarted&, const SideStarted&) = default;
+};
+
+/// What a side task found out. Its metrics have no numbers: they are none of the study's.
+struct SideReported {
+    SideTask task;
+    AttemptId attempt;
+    StudyTime at;
+    std::vector<NamedMetric> metrics;
+    static void fields(auto&& each, auto& r) { each(r.task, r.attempt, r.at, r.metrics); }
+    friend bool operator==(const SideReported&, const SideReported&) = default;
+};
+
+/// An attempt of a side task is over, or the task can have none (its trial saved no checkpoint: attempt zero).
+struct SideEnded {
+    SideTask task;
+    AttemptId attempt;
+    StudyTime at;
+    AttemptOutcome outcome = AttemptOutcome::finished;
+    bool retry = false; ///< the task waits for another attempt; otherwise it is over
+    Failure failure;    ///< empty unless it failed
+    static void fields(auto&& each, auto& r) { each(r.task, r.attempt, r.at, r.outcome, r.retry, r.failure); }
+    friend bool operator==(const SideEnded&, const SideEnded&) = default;
+};
+
 /// The position is the number on disk: append only.
-using Record =
-    std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
-                 CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
-                 DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld, JobDied,
-                 HostRetired, YieldAsked, Exploited, ExploitUndone, TicketOpened, TicketPrepared, Steered, WarmStarted>;
+using Record = std::variant<StudyCreated, IncarnationBegan, MetricDefined, TrialCreated, TrialStarted, Reported,
+                            CheckpointCommitted, CheckpointReleased, AttemptEnded, TrialPromoted, TrialClosed, RankLost,
+                            DrainBegan, StudyEnded, Snapshot, StudyChanged, TrialReopened, DeadlineSet, ReportHeld,
+                            JobDied, HostRetired, YieldAsked, Exploited, ExploitUndone, TicketOpened, TicketPrepared,
+                            Steered, WarmStarted, SideStarted, SideReported, SideEnded>;
 
 /// Takes records in order. Storage implements it; the simulator and tests use their own.
 class RecordSink {

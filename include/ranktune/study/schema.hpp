@@ -49,6 +49,8 @@ inline constexpr AttemptOutcome last_of<AttemptOutcome> = last_attempt_outcome;
 template <>
 inline constexpr Origin::Kind last_of<Origin::Kind> = last_origin;
 template <>
+inline constexpr SideTask::Kind last_of<SideTask::Kind> = last_side_task;
+template <>
 inline constexpr SteerVerb last_of<SteerVerb> = last_steer_verb;
 template <>
 inline constexpr TrialPhase last_of<TrialPhase> = TrialPhase::failed;

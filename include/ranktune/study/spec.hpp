@@ -12,6 +12,7 @@
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
 #include "ranktune/study/objective.hpp"
+#include "ranktune/study/side_task.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
 namespace ranktune::study {
@@ -138,6 +139,7 @@ struct ResourceSpec {
     [[nodiscard]] std::uint32_t ranks_per_gpu() const; ///< how many ranks have the same GPU; 1: each has its own
     bool gpu_metrics = false;                          ///< reports have memory, load and energy of the trial's GPUs
     Bind bind = Bind::automatic;
+    std::uint32_t helpers = 0; ///< worker ranks that are for side tasks alone
 };
 
 /// [stop]: limits of one trial. (The ceiling of iterations is study.max_iterations.)
@@ -237,6 +239,13 @@ struct HookSpec {
     base::Duration timeout = std::chrono::seconds(60); ///< of each
 };
 
+/// [before], [after_trial] or [after]: the program of a side task.
+struct SideSpec {
+    std::string command;                   ///< study::CommandTemplate, for a shell; empty: there is no such task
+    std::string directory;                 ///< working directory, absolute
+    std::optional<base::Duration> timeout; ///< of an attempt, which has failed then
+};
+
 struct StudySpec {
     std::string name;
     Objective objective;
@@ -263,9 +272,15 @@ struct StudySpec {
     SlurmSpec slurm;
     PredictSpec predict;
     HookSpec hooks;
+    SideSpec before;
+    SideSpec after_trial;
+    SideSpec after;
 
     /// The entry of [data] with this name; null: there is none.
     [[nodiscard]] const DataFile* data_file(std::string_view called) const;
+    [[nodiscard]] const SideSpec& side(SideTask::Kind kind) const;
+    /// Whether [after_trial] reads the checkpoint of the trial: then each trial saves its last state.
+    [[nodiscard]] bool evaluates_checkpoints() const;
     /// Of the random numbers of a trial: study.seed; with searcher.repeats, the next ones for its repetitions.
     [[nodiscard]] std::uint64_t seed_of(TrialId trial) const { return seed + trial.value() % searcher.repeats; }
     /// How many ranks a configuration asks for.
@@ -275,7 +290,8 @@ struct StudySpec {
     [[nodiscard]] std::uint32_t max_ranks_per_trial() const;
     /// The same of the trials that use one kind of workers. Requires GpuUse::some, or WorkerKind::any.
     [[nodiscard]] std::uint32_t max_ranks_per_trial(WorkerKind kind) const;
-    /// How many trials of that size train at once on so many workers, of which run.spares are kept idle.
+    /// How many trials of that size train at once on so many workers, of which run.spares and resources.helpers get
+    /// none.
     [[nodiscard]] std::uint32_t trials_at_once(std::uint32_t workers) const;
 };
 

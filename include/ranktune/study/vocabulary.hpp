@@ -86,7 +86,9 @@ enum class Reason : std::uint8_t {
     target_reached = 45,  ///< the best value is good enough
     no_better = 46,       ///< so many trials have ended since it last improved
     iterations_used = 47, ///< all trials together have trained enough
-    enough_trials = 48    ///< so many trials have ended well
+    enough_trials = 48,   ///< so many trials have ended well
+    before_failed = 49,   ///< the command that prepares the study failed: no trial was created
+    after_failed = 50     ///< all is done, but for the command after the last trial, which failed
 };
 
 /// Why a trial cannot go on with a state that it took over. unreadable: no file of it can be read. evicted: all were

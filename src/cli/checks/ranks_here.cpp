@@ -95,7 +95,7 @@ void refuse_crowd(const RunArguments& arguments, const study::StudySpec& spec) {
     const std::uint32_t group = spec.max_ranks_per_trial();
     const std::uint32_t trials =
         spec.max_concurrent == 0 ? spec.num_trials : std::min(spec.num_trials, spec.max_concurrent);
-    const std::uint64_t used = std::uint64_t{trials} * group + spec.output.spares;
+    const std::uint64_t used = std::uint64_t{trials} * group + spec.output.spares + spec.resources.helpers;
     if (const std::uint32_t most = launch::most_workers(); asked > most) {
         const std::uint64_t fit = std::min<std::uint64_t>(used, most / group * group);
         throw base::UsageError(fmt::format(

@@ -50,10 +50,15 @@ CLI::Validator no_empty_path() {
         "");
 }
 
-CLI::Validator trial_or_best() {
-    const auto number = whole_number(0, "the number of a trial, or best");
-    return CLI::Validator([number](std::string& word) mutable { return word == "best" ? std::string() : number(word); },
-                          "");
+CLI::Validator trial_or_best(bool or_task) {
+    const auto number =
+        whole_number(0, or_task ? "the number of a trial, best, before, or after" : "the number of a trial, or best");
+    return CLI::Validator(
+        [number, or_task](std::string& word) mutable {
+            const bool is_task = or_task && (word == "before" || word == "after");
+            return word == "best" || is_task ? std::string() : number(word);
+        },
+        "");
 }
 
 CLI::Option* add_study(CLI::App* verb, std::string& study) {
@@ -62,11 +67,14 @@ CLI::Option* add_study(CLI::App* verb, std::string& study) {
         ->type_name("");
 }
 
-CLI::Option* add_trial(CLI::App* verb, std::string& trial) {
-    return verb->add_option("TRIAL", trial, "Number of the trial, or best")
+CLI::Option* add_trial(CLI::App* verb, std::string& trial, bool or_task) {
+    return verb
+        ->add_option(
+            "TRIAL", trial,
+            or_task ? "Number of the trial, or best; or [before] or [after], by name" : "Number of the trial, or best")
         ->required()
         ->type_name("")
-        ->transform(trial_or_best());
+        ->transform(trial_or_best(or_task));
 }
 
 std::vector<std::string> Overrides::in_order(const CLI::App& verb) const {

@@ -47,12 +47,12 @@ CLI::Validator one_of(const Names<Enum>& names) {
 [[nodiscard]] CLI::Validator number_between(double low, double high);
 /// Refuses an empty path: an unset shell variable would otherwise silently mean the default.
 [[nodiscard]] CLI::Validator no_empty_path();
-/// Accepts a trial's number, or "best".
-[[nodiscard]] CLI::Validator trial_or_best();
+/// Accepts a trial's number, or "best"; `or_task`: or "before" or "after".
+[[nodiscard]] CLI::Validator trial_or_best(bool or_task = false);
 
 /// The STUDY argument. Verbs that read the study directory resolve it with directory_of.
 CLI::Option* add_study(CLI::App* verb, std::string& study);
-CLI::Option* add_trial(CLI::App* verb, std::string& trial);
+CLI::Option* add_trial(CLI::App* verb, std::string& trial, bool or_task = false);
 /// Overrides in their two forms.
 struct Overrides {
     std::vector<std::string> words; ///< OVERRIDE

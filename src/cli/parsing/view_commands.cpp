@@ -130,7 +130,7 @@ void ViewCommands::add_serve(CLI::App& app) {
 void ViewCommands::add_logs(CLI::App& app) {
     auto* verb = app.add_subcommand("logs", "What a trial did and said; without TRIAL what all say");
     add_study(verb, logs_.directory);
-    add_trial(verb, logs_.trial)->required(false);
+    add_trial(verb, logs_.trial, true)->required(false);
     verb->add_flag("-f,--follow", logs_.follow, "Go on with new lines, until the study has ended, or Ctrl-C");
     add_text_or_json(verb, logs_.format, "--format");
     verb->callback([this] {

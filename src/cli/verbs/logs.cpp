@@ -57,18 +57,17 @@ LogOutput standard_output() {
     return {std::cout, terminal, terminal, detect_terminal().style};
 }
 
-/// Which lines are of a trial.
+/// Which lines are of a trial, or of a side task (study::unit_of).
 class LinesOf {
   public:
-    explicit LinesOf(base::TrialId trial)
-        : digits_(std::to_string(trial.value())),
-          pattern_(fmt::format(R"((^|[ \[#])(trial=|#){}([ .\]:]|$))", digits_)) {}
+    explicit LinesOf(base::TrialId unit)
+        : word_(study::unit_text(unit)), pattern_(fmt::format(R"((^|[ \[#])(trial=|task=|#){}([ .\]:]|$))", word_)) {}
     [[nodiscard]] bool operator()(const std::string& line) const {
-        return line.find(digits_) != std::string::npos && std::regex_search(line, pattern_);
+        return line.find(word_) != std::string::npos && std::regex_search(line, pattern_);
     }
 
   private:
-    std::string digits_; ///< most lines lack them, which is seen in a tenth of the time
+    std::string word_; ///< most lines lack it, which is seen in a tenth of the time
     std::regex pattern_;
 };
 
@@ -139,11 +138,21 @@ void print_life(const tuner::Tuner& tuner, base::TrialId id, const std::string& 
     if (!state.failure.empty()) to.out << "message: " << to.shown(study::describe(state.failure)) << "\n";
 }
 
+/// The task that `word` names, if it names one: "before" or "after".
+std::optional<study::SideTask> task_named(const std::string& word) {
+    for (const study::SideTask& task :
+         {study::SideTask{study::SideTask::Kind::before, {}}, study::SideTask{study::SideTask::Kind::after, {}}})
+        if (word == study::describe(task)) return task;
+    return std::nullopt;
+}
+
 /// The same as `print_life` and LogLines, as one object.
 std::string logs_json(const tuner::Tuner& tuner, std::optional<base::TrialId> trial, const std::string& directory) {
     using Json = nlohmann::ordered_json;
     Json json{{"schema", 1}, {"study", base::as_utf8(tuner.spec().name)}, {"trial", nullptr}};
-    if (trial) {
+    if (trial && study::side_task_of(*trial)) {
+        json["task"] = study::unit_text(*trial);
+    } else if (trial) {
         const auto& state = tuner.state().trial(*trial);
         json["trial"] = trial->value();
         json["state"] = study::name(state.phase);
@@ -188,13 +197,16 @@ int logs(const LogsArguments& arguments) {
     report::FollowedStudy study(storage::posix_file_system(), directory);
     missing.tell(study.journal());
     std::optional<base::TrialId> trial;
-    if (!arguments.trial.empty()) trial = report::trial_named(study.tuner().state(), arguments.trial, directory);
+    if (const auto task = task_named(arguments.trial))
+        trial = unit_of(*task);
+    else if (!arguments.trial.empty())
+        trial = report::trial_named(study.tuner().state(), arguments.trial, directory);
     if (json) {
         std::cout << logs_json(study.tuner(), trial, directory);
         return 0;
     }
     const LogOutput to = standard_output();
-    if (trial) print_life(study.tuner(), *trial, directory, to);
+    if (trial && !study::side_task_of(*trial)) print_life(study.tuner(), *trial, directory, to);
     LogLines lines(directory, trial ? std::optional<LinesOf>(*trial) : std::nullopt, to);
     lines.read(!arguments.follow);
     while (arguments.follow && std::cout) {

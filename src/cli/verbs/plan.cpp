@@ -28,6 +28,7 @@
 #include "staging/file_list.hpp"
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
+#include "study/side_tasks.hpp"
 #include "trainables/builtin.hpp"
 #include "tuner/tuner.hpp"
 
@@ -55,7 +56,7 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
                                                 spec.resources.ranks_parameter, most),
                                     style);
     }
-    const std::uint32_t active = workers - std::min(spec.output.spares, workers);
+    const std::uint32_t active = workers - std::min(spec.output.spares + spec.resources.helpers, workers);
     const std::uint32_t groups = spec.trials_at_once(workers);
     constexpr std::uint32_t shown = 8;
     for (std::uint32_t group = 0; group < std::min(groups, shown); ++group) {
@@ -70,9 +71,9 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
         const std::string left = active % most == 1 ? "1 worker is" : fmt::format("{} workers are", active % most);
         text += report::prose("", fmt::format("{} left over: a multiple of {} wastes none", left, most), style);
     }
-    if (workers > active)
+    if (spec.output.spares > 0)
         text += report::prose(
-            "", fmt::format("{} for ranks that die (run.spares)", report::counted(workers - active, "spare")), style);
+            "", fmt::format("{} for ranks that die (run.spares)", report::counted(spec.output.spares, "spare")), style);
     return text;
 }
 
@@ -127,6 +128,7 @@ std::string command_line_of(const study::StudySpec& spec, const space::Configura
 /// The first trials, as the core makes them when it has ranks for all of them.
 std::vector<study::TrialCreated> first_trials(study::StudySpec spec, const std::optional<study::WarmStarted>& earlier) {
     constexpr std::size_t shown = 3;
+    spec = study::without_side_tasks(std::move(spec));
     spec.deterministic = false; // such a study waits for suggestions that are prepared
     spec.max_concurrent = 0;
     spec.output.spares = 0; // these workers are but for show

@@ -27,6 +27,7 @@
 #include "simulate/directory.hpp"
 #include "simulate/sweep.hpp"
 #include "storage/file_system.hpp"
+#include "study/side_tasks.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -90,7 +91,8 @@ simulate::Setup setup_for(const SimulateArguments& arguments, const study::Study
     if (spec.searcher.algorithm->runs_program)
         throw base::UsageError("a simulation runs no programs, so it cannot have searcher.type = \"" +
                                spec.searcher.algorithm->name + "\"; try it with another searcher: searcher.type=tpe");
-    simulate::Setup setup{spec, inputs.model, arguments.groups, inputs.faults, std::move(recordings)};
+    simulate::Setup setup{study::without_side_tasks(spec), inputs.model, arguments.groups, inputs.faults,
+                          std::move(recordings)};
     setup.earlier = earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
     if (arguments.hours > 0.0) {
         const auto budget =

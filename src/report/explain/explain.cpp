@@ -289,6 +289,7 @@ std::string study_explanation(const StudyView& view, const std::string& director
                               counted(view.num_trials, "trial"), counted(view.starts.size(), "start")),
                   style);
     text += prose("now", study_now_text(view, directory, is_run && view.simulated.empty()), style);
+    if (!view.beside.empty()) text += prose("beside", view.beside, style);
     if (!view.lost_ranks.empty()) text += prose("lost", view.lost_ranks, style);
     if (!view.out_of_service.empty())
         text += prose("left out", view.out_of_service + ": trials failed there one after the other", style);
@@ -308,6 +309,8 @@ std::string explanation(const StudyView& view, study::TrialId trial, const std::
             others_explained(view, trial, style, sources) + attempts_explained(view, trial, style, sources);
     const std::string& message = view.trials[trial.value()].message;
     if (!message.empty()) text += prose("message", unbroken(printable(first_line(message))), style);
+    if (const std::string& after = view.trials[trial.value()].after; !after.empty())
+        text += prose("after", after, style);
     text += notes_explained(view.trials[trial.value()], style);
     text += prose("now",
                   now_text(view, trial, directory, is_run && view.simulated.empty()) +

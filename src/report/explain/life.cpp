@@ -100,6 +100,12 @@ void TrialLife::add(const study::Record& record) {
     } else if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) {
         workers_ = began->workers;
     }
+    const auto* after = std::get_if<study::SideEnded>(&record);
+    if (after != nullptr && after->task == study::SideTask{study::SideTask::Kind::after_trial, trial_}) {
+        std::string text = fmt::format("after the trial: {}", study::name(after->outcome));
+        if (!after->failure.empty()) text += ": " + first_line(study::describe(after->failure));
+        line(after->at, text + (after->retry ? "; tried again" : ""));
+    }
     std::visit(
         [this](const auto& r) {
             using R = std::decay_t<decltype(r)>;

@@ -244,6 +244,13 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
         add_mended(steps, tuner, files);
         return steps;
     }
+    if (state.end_reason == study::Reason::before_failed || state.end_reason == study::Reason::after_failed) {
+        const bool before = state.end_reason == study::Reason::before_failed;
+        steps.push_back(run_step(files.command, "runs it again, when it is mended"));
+        steps.push_back({command_text({"logs", directory, before ? "before" : "after"}), "what it said"});
+        if (state.best) steps.push_back({command_text({"best", directory}), "the best trial"});
+        return steps;
+    }
     if (no_trial_succeeded(state)) {
         add_second_chance(steps, tuner, files);
         return steps;

@@ -18,6 +18,7 @@
 #include "report/view/history.hpp"
 #include "report/view/last_metrics.hpp"
 #include "report/view/origins.hpp"
+#include "report/view/side_tasks.hpp"
 #include "storage/results.hpp"
 #include "tuner/lineage.hpp"
 
@@ -117,6 +118,16 @@ Json origin_json(const OriginView& from) {
     return json;
 }
 
+Json side_json(const tuner::SideWork& work) {
+    Json metrics = Json::object();
+    for (const study::NamedMetric& metric : work.metrics) metrics[metric.name] = number(metric.value);
+    Json json = {{"state", tuner::name(work.phase)}, {"attempts", work.attempt.value()}, {"metrics", metrics}};
+    if (!work.failure.empty()) json["message"] = study::describe(work.failure);
+    json["start"] = work.attempt == study::AttemptId{} ? Json(nullptr) : Json(seconds(work.started));
+    json["end"] = work.ended == study::StudyTime{} ? Json(nullptr) : Json(seconds(work.ended));
+    return json;
+}
+
 /// `attempts`: indices into study.starts.
 Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std::size_t> attempts) {
     const Trial& t = study.tuner->state().trial(id);
@@ -157,6 +168,8 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
         trial["schedule"] = schedule_json(lineage(study.tuner->state(), id));
     const std::uint32_t repeats = study.tuner->spec().searcher.repeats;
     if (repeats > 1) trial["repeats_of"] = tuner::first_repeat(id, repeats).value();
+    if (const auto* work = study.tuner->state().side.find({study::SideTask::Kind::after_trial, id}))
+        trial["after_trial"] = side_json(*work);
     trial["checkpoints"] = checkpoints;
     trial["attempts"] = runs;
     if (const auto tags = study.notes.tags(id); !tags.empty()) trial["tags"] = tags;
@@ -269,6 +282,8 @@ std::vector<std::string> export_study_and_trials(const LoadedStudy study, std::o
         for (const study::TrialId id : front_of(*study.tuner)) about["front"].push_back(id.value());
     }
     if (!state.simulation.empty()) about["simulated"] = state.simulation;
+    for (const auto kind : {study::SideTask::Kind::before, study::SideTask::Kind::after})
+        if (const auto* work = state.side.find({kind, {}})) about[std::string(study::name(kind))] = side_json(*work);
     out << "{\n \"schema\": 1,\n \"study\": " << text_at(about, 1);
     ArrayWriter trials(out, "trials");
     const std::vector<std::size_t> order = by_trial(study);
@@ -346,6 +361,8 @@ void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report,
         chosen.push_back({state.metrics[i], "metric"});
         chosen.push_back({state.metrics[i] + ".at_best", "metric"});
     }
+    const std::vector<std::string> side = side_metrics(state);
+    for (const auto& name : side) chosen.push_back({name, "metric"});
     std::vector<std::string> own = {"trial",   "state",    "reason", "iterations", "best", "best_iteration", "last",
                                     "seconds", "attempts", "ranks",  "start",      "end",  "message"};
     const auto& objective = tuner.spec().objective;
@@ -372,6 +389,10 @@ void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report,
         for (const std::size_t metric : others) {
             cell(metrics.last, id, metric);
             cell(metrics.at_best, id, metric);
+        }
+        for (const auto& name : side) {
+            const auto value = side_metric(state, id, name);
+            out << ',' << (value ? space::float_text(*value) : "");
         }
         out << "\r\n";
     }

@@ -296,8 +296,9 @@ class StudyJson {
     void add_notes(Json& json) const {
         for (std::size_t i = 0; i < view_.trials.size(); ++i) {
             const TrialView& trial = view_.trials[i];
-            if (trial.tags.empty() && trial.notes.empty()) continue;
+            if (trial.tags.empty() && trial.notes.empty() && trial.after.empty()) continue;
             Json notes = Json::array();
+            if (!trial.after.empty()) notes.push_back(base::escaped("after the trial: " + trial.after));
             for (const std::string& note : trial.notes) notes.push_back(base::escaped(note));
             json["notes"].push_back({i, base::join(trial.tags), std::move(notes)});
         }

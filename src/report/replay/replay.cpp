@@ -52,7 +52,10 @@ constexpr std::string_view kinds[] = {"StudyCreated",
                                       "TicketOpened",
                                       "TicketPrepared",
                                       "Steered",
-                                      "WarmStarted"};
+                                      "WarmStarted",
+                                      "SideStarted",
+                                      "SideReported",
+                                      "SideEnded"};
 static_assert(std::size(kinds) == std::variant_size_v<Record>);
 
 std::string digest_text(const Record& record) {
@@ -68,6 +71,7 @@ std::string describe_record(const Record& record) {
     std::string text(kinds[record.index()]);
     std::visit(
         [&](const auto& r) {
+            if constexpr (requires { r.task; }) text += " " + study::describe(r.task);
             if constexpr (requires { r.trial.value(); }) text += " #" + std::to_string(r.trial.value());
             if constexpr (requires { r.iteration; }) text += " at " + std::to_string(r.iteration);
         },

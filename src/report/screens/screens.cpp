@@ -15,6 +15,7 @@
 #include "report/view/best_by_model.hpp"
 #include "report/view/history.hpp"
 #include "report/view/rank_time.hpp"
+#include "report/view/side_tasks.hpp"
 #include "study/constraint.hpp"
 #include "study/printed_values.hpp"
 #include "tuner/lineage.hpp"
@@ -156,6 +157,22 @@ std::string deterministic_text(const tuner::State& state) {
         grouped(*state.deterministic_until));
 }
 
+namespace {
+
+/// The commands beside the trials.
+std::string side_plan_text(const study::StudySpec& spec, const Style& style) {
+    std::string text;
+    for (const auto kind :
+         {study::SideTask::Kind::before, study::SideTask::Kind::after_trial, study::SideTask::Kind::after})
+        if (const std::string& command = spec.side(kind).command; !command.empty())
+            text += prose("", std::string(study::name(kind)) + ": " + unbroken(command), style);
+    if (spec.resources.helpers > 0)
+        text += prose("", counted(spec.resources.helpers, "worker") + " for them alone (resources.helpers)", style);
+    return text;
+}
+
+} // namespace
+
 std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style) {
     const auto dot = std::string(style.dot());
     std::string text = versions_text(info, style);
@@ -190,6 +207,7 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
                   style);
     const std::string& warning = expected.scheduler.warning;
     if (!warning.empty()) text += paint(prose("warning", warning, style), Tone::bad, style);
+    text += side_plan_text(spec, style);
     return encoded(std::move(text), style);
 }
 
@@ -258,6 +276,9 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
     const bool compares = !study::compares_nothing(tuner.spec());
     if (!compares) text += prose("tasks", tasks_text(state, live.elapsed_s), style);
+    if (const std::string tasks = side_tasks_text(state); !tasks.empty()) text += prose("beside", tasks, style);
+    if (const std::string failed = failed_side_tasks_text(state); !failed.empty())
+        text += paint(prose("", failed, style), Tone::bad, style);
     text += best_text(tuner, style);
     if (compares && state.best && !tuner.spec().objective.several())
         text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
@@ -384,6 +405,8 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
                                          style);
     for (const auto& entry : tuner::best_configuration(best).entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
+    if (const std::string after = after_trial_text(state, *state.best); !after.empty())
+        text += prose("after", after, style);
     text += by_mean_text(tuner, style);
     text += schedule_text(state, *state.best, directory, style);
     if (!simulated.empty()) return encoded(std::move(text), style); // there are no weights

@@ -14,6 +14,7 @@
 #include "report/screens/simulated.hpp"
 #include "report/screens/trial_table.hpp"
 #include "report/view/history.hpp"
+#include "report/view/side_tasks.hpp"
 #include "study/printed_values.hpp"
 
 #include <fmt/format.h>
@@ -158,6 +159,10 @@ std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& 
                        counts_line(tuner, live, style) + "\n";
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
+    if (const std::string tasks = side_tasks_text(tuner.state()); !tasks.empty())
+        text += fit("beside " + tasks, style.width) + "\n";
+    if (const std::string failed = failed_side_tasks_text(tuner.state()); !failed.empty())
+        text += paint(fit("failed " + failed, style.width), Tone::bad, style) + "\n";
     if (live.copies.nodes > 0) text += fit("data " + copies_text(live), style.width) + "\n";
     for (const std::string& line : checkpoint_lines(live, style.width)) text += paint(line, Tone::bad, style) + "\n";
     if (const std::string lost = lost_ranks_text(tuner.state()); !lost.empty())
@@ -271,6 +276,7 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
         text += std::string(style.dot()) + tasks_text(state, live.elapsed_s);
     else if (state.best)
         text += fmt::format("{}best {} #{}", style.dot(), text_of_best(tuner), state.best->value());
+    if (const std::string tasks = side_tasks_text(state); !tasks.empty()) text += std::string(style.dot()) + tasks;
     if (live.busy_share) text += std::string(style.dot()) + workers_text(live);
     for (const std::string& line : checkpoint_lines(live, SIZE_MAX)) text += std::string(style.dot()) + line;
     return encoded(text + "\n", style);

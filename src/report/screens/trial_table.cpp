@@ -13,6 +13,7 @@
 #include "report/screens/front.hpp"
 #include "report/screens/screens.hpp"
 #include "report/view/history.hpp"
+#include "report/view/side_tasks.hpp"
 #include "storage/results.hpp"
 
 namespace ranktune::report {
@@ -186,6 +187,11 @@ void TrialTable::add_metrics() {
     for (std::size_t i = 0; i < names.size(); ++i) {
         if (std::ranges::find(goals, names[i], &study::Goal::metric) != goals.end()) continue;
         metrics_.push_back({.name = names[i], .metric = i});
+    }
+    for (const std::string& name : side_metrics(tuner_.state())) {
+        const auto value = [state = &tuner_.state(), name](TrialId id) { return side_metric(*state, id, name); };
+        metrics_.push_back({name, [=](TrialId id) { return metric_text(value(id).value_or(NAN)); },
+                            [=](TrialId id) { return known_number(value(id).value_or(NAN)); }});
     }
 }
 

@@ -73,7 +73,8 @@ void RankTime::look(const tuner::Tuner& tuner) {
     const study::StudySpec& spec = tuner.spec();
     idle_ = state.placement.free();
     const auto& workers = state.placement.workers();
-    const auto spares = std::ranges::count_if(workers, [](const auto& worker) { return worker.alive && worker.spare; });
+    const auto spares = std::ranges::count_if(
+        workers, [](const auto& worker) { return worker.alive && (worker.spare || worker.helper); });
     dead_ = static_cast<double>(workers.size()) - state.placement.alive() - static_cast<double>(spares);
     const std::uint64_t busy = state.trials.live_attempts();
     if (state.draining)

@@ -21,6 +21,7 @@
 #include "report/screens/screens.hpp"
 #include "report/screens/simulated.hpp"
 #include "report/view/history.hpp"
+#include "report/view/side_tasks.hpp"
 #include "report/view/wall_time.hpp"
 #include "study/outside.hpp"
 #include "tuner/lineage.hpp"
@@ -249,6 +250,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.trainable = spec.trainable.program ? study::shown_command(*spec.trainable.program) : spec.trainable.name;
     view.num_trials = spec.num_trials;
     view.lost_ranks = lost_ranks_text(state);
+    view.beside = side_tasks_text(state);
     view.out_of_service = out_of_service_text(state);
     constexpr std::size_t most_failures = 20;
     const auto failures = failure_groups(state);
@@ -299,6 +301,7 @@ StudyView view_without_curves(const LoadedStudy& study, const History& history) 
     for (std::uint32_t i = 0; i < trials.size(); ++i)
         view.trials.push_back(trial_view(trials[i], study::TrialId{i}, history));
     for (std::uint32_t i = 0; i < trials.size(); ++i) {
+        view.trials[i].after = after_trial_text(study.tuner->state(), study::TrialId{i});
         view.trials[i].tags = study.notes.tags(study::TrialId{i});
         for (const studydir::Note& note : study.notes.of(study::TrialId{i})) {
             const std::string who = note.who == studydir::trial_itself ? "the trial" : note.who;

@@ -46,6 +46,7 @@ struct TrialView {
     std::vector<GenerationView> generations; ///< oldest first; empty: it took over no state
     std::vector<CurvePoint> curve;
     std::vector<std::string> tags;
+    std::string after;              ///< what the task after it found out, or its state (after_trial_text); empty: none
     std::vector<std::string> notes; ///< "2026-11-29 ada@login1: looks overfitted", the oldest first
 };
 
@@ -123,6 +124,7 @@ struct StudyView {
     study::Iteration max_iterations = 1;
     std::uint64_t seed = 0;
     bool ended = false;
+    std::string beside;                ///< side tasks and how far they are (side_tasks_text); empty: none
     std::vector<std::string> failures; ///< failed trials by their messages: "#21 #44: loss is NaN"
     std::string end;                   ///< why it ended, in words; empty: it has not, or is complete
     int exit_code = 0;                 ///< where it has ended

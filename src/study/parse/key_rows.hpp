@@ -156,19 +156,21 @@ auto* part_of(auto& spec) {
         return &spec.hooks;
 }
 
-/// A key that this member holds. `standard`: of one that may be absent and is worked out then.
-template <auto Member, class Part, class Held>
-constexpr KeyRow row_of(Held Part::*, std::string_view key, Later later, Limits limits, std::string_view meaning,
+/// A key whose value `Access` finds in a study; null: the study has no such part. `standard`: of one that may be absent
+/// and is worked out then.
+template <auto Access>
+constexpr KeyRow row_of(std::string_view key, Later later, Limits limits, std::string_view meaning,
                         std::string_view standard) {
+    using Held = std::remove_pointer_t<decltype(Access(std::declval<StudySpec&>()))>;
     using Type = typename Plain<Held>::Type;
     KeyRow row{.key = key, .takes = {}, .standard = standard, .meaning = meaning, .later = later, .limits = limits};
     row.read = [](TableReader& table, const KeyRow& of, StudySpec& spec) {
-        if (const auto value = take<Type>(table, of)) part_of<Part>(spec)->*Member = *value;
+        if (const auto value = take<Type>(table, of)) *Access(spec) = *value;
     };
     row.write = [](const StudySpec& spec) -> std::string {
-        const Part* part = part_of<Part>(spec);
-        if (part == nullptr) return {};
-        const Held& held = part->*Member;
+        const Held* found = Access(spec);
+        if (found == nullptr) return {};
+        const Held& held = *found;
         if constexpr (!std::is_same_v<Held, Type>)
             return held ? text_of(*held) : std::string();
         else if constexpr (std::is_same_v<Held, std::string> || std::is_same_v<Held, std::vector<std::uint32_t>>)
@@ -177,17 +179,30 @@ constexpr KeyRow row_of(Held Part::*, std::string_view key, Later later, Limits 
             return text_of(held);
     };
     row.copy = [](StudySpec& to, const StudySpec& from) {
-        Part* part = part_of<Part>(to);
-        const Part* other = part_of<Part>(from);
-        if (part != nullptr && other != nullptr) part->*Member = other->*Member;
+        Held* held = Access(to);
+        const Held* other = Access(from);
+        if (held != nullptr && other != nullptr) *held = *other;
     };
     row.kind = &kind<Type>;
     return row;
 }
+template <class Part, class Held>
+Part class_of(Held Part::*);
+/// A key that this member holds.
 template <auto Member>
 constexpr KeyRow of(std::string_view key, Later later, Limits limits, std::string_view meaning,
                     std::string_view standard = {}) {
-    return row_of<Member>(Member, key, later, limits, meaning, standard);
+    constexpr auto access = [](auto& spec) {
+        auto* part = part_of<decltype(class_of(Member))>(spec);
+        return part == nullptr ? nullptr : &(part->*Member);
+    };
+    return row_of<access>(key, later, limits, meaning, standard);
+}
+/// The same, of a table whose members others have, too.
+template <auto Table, auto Member>
+constexpr KeyRow in(std::string_view key, Later later, std::string_view meaning, std::string_view standard = {}) {
+    constexpr auto access = [](auto& spec) { return &((spec.*Table).*Member); };
+    return row_of<access>(key, later, {}, meaning, standard);
 }
 
 /// A key with a parser of its own.

@@ -12,6 +12,7 @@
 namespace ranktune::study {
 namespace {
 
+using rows::in;
 using rows::of;
 using rows::own;
 using enum Later;
@@ -130,6 +131,9 @@ constexpr KeyRow all_keys[] = {
     of<&ResourceSpec::bind>("resources.bind", may, {},
                             "Whether ranks of a node divide its cores. `\"auto\"`: in Slurm jobs; `\"cores\"`: "
                             "everywhere; `\"none\"`: never."),
+    of<&ResourceSpec::helpers>("resources.helpers", aside, {.most = many},
+                               "So many workers get no trials, but `[before]`, `[after_trial]` and `[after]`; those "
+                               "without a GPU first."),
 
     own("searcher.type", fixed, "string", "\"auto\"",
         "The source of configurations; its options are further keys. A study that goes on keeps the one that it began "
@@ -266,6 +270,29 @@ constexpr KeyRow all_keys[] = {
         "by `ranktune.predict()`. Placeholders as in `trainable.command`, and `{checkpoint}`."),
     of<&PredictSpec::directory>("predict.directory", aside, {}, "Working directory of the program.",
                                 "as `trainable.directory`"),
+    in<&StudySpec::before, &SideSpec::command>(
+        "before.command", aside,
+        "Prepares the study: a command for `sh -c`, on one rank. No trial begins before it has ended with exit code "
+        "0."),
+    in<&StudySpec::before, &SideSpec::directory>("before.directory", aside, "Its working directory.",
+                                                 "of the study file"),
+    in<&StudySpec::before, &SideSpec::timeout>("before.timeout", aside, "An attempt that takes longer has failed."),
+
+    in<&StudySpec::after_trial, &SideSpec::command>(
+        "after_trial.command", aside,
+        "A command for `sh -c`, on one rank, for each trial that has finished or was stopped. With `{checkpoint}`, "
+        "each trial saves its last state."),
+    in<&StudySpec::after_trial, &SideSpec::directory>("after_trial.directory", aside, "Its working directory.",
+                                                      "of the study file"),
+    in<&StudySpec::after_trial, &SideSpec::timeout>("after_trial.timeout", aside,
+                                                    "An attempt that takes longer has failed."),
+
+    in<&StudySpec::after, &SideSpec::command>("after.command", aside,
+                                              "A command for `sh -c`, on one rank, when the study is complete. If it "
+                                              "fails, the next start runs it again."),
+    in<&StudySpec::after, &SideSpec::directory>("after.directory", aside, "Its working directory.",
+                                                "of the study file"),
+    in<&StudySpec::after, &SideSpec::timeout>("after.timeout", aside, "An attempt that takes longer has failed."),
 
     of<&HookSpec::on_trial_end>("hooks.on_trial_end", aside, {},
                                 "A command for `sh -c`, run when a trial has finished, was stopped, or failed."),
@@ -326,6 +353,11 @@ constexpr TableInfo all_tables[] = {
     {"slurm", "The end of a Slurm job; without effect elsewhere.", "[slurm]\nrequeue = true\nlead_time = \"2m\"\n"},
     {"predict", "How trained models predict, if the trainable itself does not.",
      "[predict]\ncommand = \"python3 predict.py --weights={checkpoint}\"\n"},
+    {"before", "A program before the first trial; its end is recorded, and it does not run again.",
+     "[before]\ncommand = \"python3 prepare.py\"\n"},
+    {"after_trial", "A program after each trial, beside the others: its metrics are shown, and decide nothing.",
+     "[after_trial]\ncommand = \"python3 evaluate.py {checkpoint}\"\ntimeout = \"30m\"\n"},
+    {"after", "A program after the last trial.", "[after]\ncommand = \"python3 plots.py\"\n"},
     {"hooks", "Commands that the head runs beside the study: a mail, a message to a chat.",
      "[hooks]\non_study_end = 'mail -s \"$RANKTUNE_STUDY: exit $RANKTUNE_EXIT\" ada@example.org < /dev/null'\n"},
     {"inputs",

@@ -112,6 +112,7 @@ StudySpec parse_tables(const Node& root, const std::string& file, const Known& k
         if (reader.has("retry_on")) check_retry_on(context, reader);
         reader.finish();
     }
+    parse_side_tasks(context);
     if (!mistakes.empty()) refuse(file, mistakes);
     return spec;
 }

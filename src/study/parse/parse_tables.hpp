@@ -94,6 +94,9 @@ void parse_predict(ParseContext& context);
 /// failure.retry_on is for programs that are tried again. After read_members.
 void check_retry_on(const ParseContext& context, TableReader& failure);
 
+/// [before], [after_trial], [after]; call last: their placeholders are hyper-parameters and files of [data].
+void parse_side_tasks(ParseContext& context);
+
 /// Why the file that a path option names cannot be used, or an empty string; `value` as in the study file.
 [[nodiscard]] std::string file_problem(const ParseContext& context, const OptionInfo& option,
                                        const space::Value& value);

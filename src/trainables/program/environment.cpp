@@ -152,7 +152,7 @@ void set_own(Variables& out, const ProgramFacts& facts) {
     out.number("RANKTUNE_FD", control_descriptor);
     out.set("RANKTUNE_STUDY", facts.study);
     out.set("RANKTUNE_STUDY_DIR", facts.study_directory);
-    out.number("RANKTUNE_TRIAL", facts.trial.value());
+    if (facts.trial) out.number("RANKTUNE_TRIAL", facts.trial->value());
     out.number("RANKTUNE_ATTEMPT", facts.attempt.value());
     if (!facts.config_path.empty()) out.set("RANKTUNE_CONFIG", facts.config_path);
     out.number("RANKTUNE_SEED", facts.seed);
@@ -268,8 +268,9 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
     for (const auto& [name, value] : program.env) {
         const bool braces = value.starts_with('{') && value.ends_with('}') && value.size() > 2;
         const auto* filling = braces ? facts.configuration.find(value.substr(1, value.size() - 2)) : nullptr;
-        out.set(name,
-                filling != nullptr ? filling->text() : study::fill_in_trial(value, facts.trial, facts.trial_folder));
+        out.set(name, filling != nullptr
+                          ? filling->text()
+                          : study::fill_in_trial(value, facts.trial.value_or(base::TrialId{}), facts.trial_folder));
     }
     return out.take();
 }

@@ -33,9 +33,9 @@ struct GroupPlace {
 
 /// The values that differ between attempts.
 struct ProgramFacts {
-    std::string study;           ///< name
-    std::string study_directory; ///< absolute
-    base::TrialId trial;
+    std::string study;                                    ///< name
+    std::string study_directory;                          ///< absolute
+    std::optional<base::TrialId> trial = base::TrialId{}; ///< nullopt: a task before or after all trials
     base::AttemptId attempt;
     std::uint64_t seed = 0;
     base::Iteration iterations = 1; ///< upper limit

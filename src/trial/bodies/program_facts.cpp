@@ -30,7 +30,7 @@ std::string list_entry(const std::string& folder) {
 } // namespace
 
 std::string name_of(const study::StartTrial& start) {
-    return std::to_string(start.trial.value()) + "-" + std::to_string(start.incarnation.value()) + "." +
+    return study::unit_text(start.trial) + "-" + std::to_string(start.incarnation.value()) + "." +
            std::to_string(start.attempt.value());
 }
 
@@ -41,9 +41,15 @@ trainables::ProgramFacts facts_of(const AttemptSetting& setting, const Assignmen
     facts.study = spec.name;
     facts.study_directory = setting.program->directory;
     facts.python_path = list_entry(studydir::StudyDirectory{setting.program->directory}.python());
-    facts.trial = start.trial;
+    const auto task = study::side_task_of(start.trial);
+    if (!task)
+        facts.trial = start.trial;
+    else if (task->kind == study::SideTask::Kind::after_trial)
+        facts.trial = task->trial;
+    else
+        facts.trial.reset();
     facts.attempt = start.attempt;
-    facts.seed = spec.seed_of(start.trial);
+    facts.seed = spec.seed_of(facts.trial.value_or(base::TrialId{}));
     facts.iterations = spec.max_iterations;
     facts.iteration = assignment.first_iteration();
     facts.objective = spec.objective;

@@ -10,7 +10,7 @@
 
 namespace ranktune::trial {
 
-/// `<trial>-<start>.<attempt>`: unique in a study.
+/// `<trial>-<start>.<attempt>`, with study::unit_text: unique in a study.
 [[nodiscard]] std::string name_of(const study::StartTrial& start);
 
 /// Without what depends on other ranks, on a folder or on a checkpoint. Throws process::SetUpError: the folder of

@@ -17,8 +17,8 @@ TaskBody::TaskBody(const AttemptParts& parts, Spare& spare)
       port_(parts.port),
       spare_(spare),
       process_(parts.setting, parts.assignment, parts.port,
-               "the program ended, with exit code 0, before its row was done; a kept program goes through "
-               "all rows: for row in ranktune.tasks()") {}
+               {.on_early_end = "the program ended, with exit code 0, before its row was done; a kept program goes "
+                                "through all rows: for row in ranktune.tasks()"}) {}
 
 void TaskBody::start(const study::CheckpointRef* /*checkpoint*/) {
     if (!take_process()) start_process();

@@ -25,8 +25,8 @@ ProgramProcess::Write log_of(const AttemptSetting& setting, base::TrialId trial)
 } // namespace
 
 TaskProcess::TaskProcess(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
-                         const char* on_early_end)
-    : setting_(setting), assignment_(assignment), port_(port), on_early_end_(on_early_end) {}
+                         TaskManner manner)
+    : setting_(setting), assignment_(assignment), port_(port), manner_(manner) {}
 
 trainables::ProgramFacts TaskProcess::facts() const {
     trainables::ProgramFacts facts = facts_of(setting_, assignment_);
@@ -38,13 +38,15 @@ trainables::ProgramFacts TaskProcess::facts() const {
 }
 
 void TaskProcess::start(const study::ProgramSpec& program, const std::vector<std::string>& words,
-                        const trainables::ProgramFacts& facts) {
+                        const trainables::ProgramFacts& facts, std::string folder) {
     need_directory(*setting_.program);
     const auto environment = trainables::program_environment(setting_.program->environment, program, facts);
     works_in_ = program.directory;
     process_ = std::make_unique<ProgramProcess>(log_of(setting_, assignment_.start.trial));
+    process_->own(std::move(folder));
     process_->start(words, environment, works_in_, term_grace_of(*setting_.spec));
     progress_at_ = Clock::now();
+    if (manner_.on_early_end == nullptr) ready_at_ = progress_at_;
 }
 
 bool TaskProcess::take(std::unique_ptr<KeptProgram> kept) {
@@ -68,7 +70,7 @@ std::optional<trainables::ProgramMessage> TaskProcess::next() {
         child().wait(look_turn);
         while (const auto line = child().next_line())
             if (auto message = take_line(*line)) return message;
-        check_end();
+        if (check_end()) return std::nullopt;
         check_time();
         if (is_given_up()) return std::nullopt;
     }
@@ -94,17 +96,21 @@ std::optional<trainables::ProgramMessage> TaskProcess::take_line(const std::stri
     return std::nullopt;
 }
 
-void TaskProcess::check_end() const {
-    if (child().exited()) ended_early();
+bool TaskProcess::check_end() const {
+    if (child().exited()) {
+        if (manner_.on_early_end == nullptr && child().exited()->clean() && !failed_) return true;
+        ended_early();
+    }
     if (failed_ && Clock::now() - failed_at_ >= term_grace_of(*setting_.spec))
         throw base::Error(failed_->text + " (the program did not end after it had said that)");
     if (port_.abort_flag().load()) throw ddp::Aborted("the task was told to give up");
+    return false;
 }
 
 void TaskProcess::ended_early() const {
     if (child().exited()->clean() && !failed_) {
-        if (!setting_.spec->failure.retry_on.empty()) throw PermanentError(on_early_end_);
-        throw base::Error(on_early_end_);
+        if (!setting_.spec->failure.retry_on.empty()) throw PermanentError(manner_.on_early_end);
+        throw base::Error(manner_.on_early_end);
     }
     const std::string refused = child().refusal();
     throw_failure(child(), failed_, failure_text(child(), failed_),
@@ -116,8 +122,8 @@ void TaskProcess::check_time() const {
     const auto now = Clock::now();
     // A program that loads much first is not to be ended again and again before its first task.
     if (limits.iteration_timeout && ready_at_ && now - *ready_at_ >= *limits.iteration_timeout)
-        throw base::Error("the task took longer than " + study::duration_text(*limits.iteration_timeout) +
-                          " (failure.iteration_timeout)");
+        throw base::Error("the task took longer than " + study::duration_text(*limits.iteration_timeout) + " (" +
+                          std::string(manner_.limit) + ")");
     if (limits.report_timeout && now - progress_at_ >= *limits.report_timeout)
         throw DisturbedError("no sign of progress for " + study::duration_text(*limits.report_timeout) +
                              " (failure.report_timeout)");
@@ -133,6 +139,7 @@ bool TaskProcess::is_given_up() {
     }
     const base::Duration limit = setting_.spec->output.abort_grace;
     if (Clock::now() - asked_at_ < limit) return false;
+    if (manner_.on_early_end == nullptr) throw ddp::Aborted("the study stops before the task has ended");
     const std::string text = "waited " + study::duration_text(limit) +
                              " in vain for the task to be done; its program is stopped by signal (a longer "
                              "run.abort_grace makes the wait longer)";

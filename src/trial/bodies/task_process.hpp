@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// TaskProcess: the process of a kept program while it works on a task of this rank.
+// TaskProcess: the process of a program while it works on a task of this rank.
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "process/child.hpp"
@@ -17,19 +18,26 @@
 
 namespace ranktune::trial {
 
+/// How kinds of tasks differ.
+struct TaskManner {
+    /// What to say of a program that ends with exit code 0 before its task is done; null: the task is done then.
+    const char* on_early_end = nullptr;
+    /// Names FailureSpec::iteration_timeout, which begins when the program is ready; if its end is that of the task,
+    /// when it starts.
+    std::string_view limit = "failure.iteration_timeout";
+};
+
 /// Of an attempt of one rank, on the trial thread. The process ends with this object, unless it is kept.
 class TaskProcess {
   public:
-    /// The arguments outlive this object. `on_early_end`: what to say of a program that ends with exit code 0 before
-    /// its task is done.
-    TaskProcess(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port,
-                const char* on_early_end);
+    /// The arguments outlive this object.
+    TaskProcess(const AttemptSetting& setting, const Assignment& assignment, AttemptPort& port, TaskManner manner);
 
     /// What a program is told about the attempt.
     [[nodiscard]] trainables::ProgramFacts facts() const;
-    /// Starts the process. Throws as process::spawn.
+    /// Starts the process. Throws as process::spawn. `folder`: of the process, removed at its end; empty: none.
     void start(const study::ProgramSpec& program, const std::vector<std::string>& words,
-               const trainables::ProgramFacts& facts);
+               const trainables::ProgramFacts& facts, std::string folder = {});
     /// Takes over a process that waits for a task. False: it does not wait.
     [[nodiscard]] bool take(std::unique_ptr<KeptProgram> kept);
     /// The task is done: the process waits for the next one.
@@ -38,7 +46,8 @@ class TaskProcess {
     /// Both need a process.
     [[nodiscard]] process::Child& child() const { return process_->child(); }
     void print(const std::string& line) { process_->print(line); }
-    /// The next message but those for the log; waits for it. Nothing: the task is given up (`given_up`). Throws what
+    /// The next message but those for the log; waits for it. Nothing: the task is given up (`given_up`), or done, where
+    /// the end of the program says so; such a task is given up by ddp::Aborted. Throws what
     /// outcome_of knows when the program fails or is too slow; base::FormatError; ddp::Aborted.
     [[nodiscard]] std::optional<trainables::ProgramMessage> next();
     /// What the head wants the attempt to end with. Set when the program was not done within run.abort_grace.
@@ -48,7 +57,8 @@ class TaskProcess {
     using Clock = process::Child::Clock;
 
     [[nodiscard]] std::optional<trainables::ProgramMessage> take_line(const std::string& line);
-    void check_end() const;
+    /// The program has ended, and so its task.
+    [[nodiscard]] bool check_end() const;
     [[noreturn]] void ended_early() const;
     void check_time() const;
     [[nodiscard]] bool is_given_up();
@@ -56,7 +66,7 @@ class TaskProcess {
     const AttemptSetting& setting_;
     const Assignment& assignment_;
     AttemptPort& port_;
-    const char* on_early_end_;
+    TaskManner manner_;
     std::unique_ptr<ProgramProcess> process_;
     std::string works_in_;
     std::optional<Clock::time_point> ready_at_; ///< when the task began: a new program has said that it is ready

@@ -99,8 +99,8 @@ class PredictPrograms::Program final : public trainables::PredictingModel {
 
     void start_range(const Assignment& assignment, AttemptPort& port) {
         process_.emplace(setting_, assignment, port,
-                         "the program ended, with exit code 0, before all was predicted; it has to go through all "
-                         "batches: for batch in ranktune.predict()");
+                         TaskManner{.on_early_end = "the program ended, with exit code 0, before all was predicted; it "
+                                                    "has to go through all batches: for batch in ranktune.predict()"});
         if (!kept_ || !process_->take(std::move(kept_))) start_process();
         kept_.reset();
     }

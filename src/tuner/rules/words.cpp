@@ -29,6 +29,18 @@ std::string job_died(std::uint32_t deaths, std::uint32_t deaths_alone) {
            " times while it was tried alone";
 }
 
+std::string nothing_to_evaluate() { return "the trial saved no checkpoint, and the command has {checkpoint}"; }
+
+std::string before_failed(const Failure& failure) {
+    return "[before] failed, so no trial has begun: " + describe(failure) +
+           ". Correct it, and the same command tries it again";
+}
+
+std::string after_failed(const Failure& failure) {
+    return "all trials are done, but [after] failed: " + describe(failure) +
+           ". Correct it, and the same command runs it again";
+}
+
 std::string time_budget_used_up() { return "study.time_budget is used up"; }
 
 std::string no_time_left(const Time& time) {

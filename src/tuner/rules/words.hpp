@@ -18,6 +18,12 @@ namespace ranktune::tuner::words {
 [[nodiscard]] std::string ranks_lost(std::uint32_t losses);
 [[nodiscard]] std::string job_died(std::uint32_t deaths, std::uint32_t deaths_alone);
 
+// ---- why a side task failed, or the study ends with it
+
+[[nodiscard]] std::string nothing_to_evaluate();
+[[nodiscard]] std::string before_failed(const Failure& failure);
+[[nodiscard]] std::string after_failed(const Failure& failure);
+
 // ---- why the study drains
 
 [[nodiscard]] std::string time_budget_used_up();

@@ -53,7 +53,17 @@ std::uint32_t Placement::ranks_beside(std::uint32_t host, WorkerKind kind) const
     }));
 }
 
-void Placement::begin(const std::vector<RankInfo>& workers, std::uint32_t spares) {
+std::optional<Rank> Placement::place_aside() const {
+    const WorkerState* best = nullptr;
+    const auto worth = [](const WorkerState& worker) { return worker.helper ? 2 : worker.info.gpus == 0 ? 1 : 0; };
+    for (const WorkerState& worker : workers_) {
+        if (!worker.alive || worker.spare || !in_service(worker) || is_held(worker)) continue;
+        if (best == nullptr || worth(worker) >= worth(*best)) best = &worker;
+    }
+    return best == nullptr ? std::nullopt : std::optional(best->info.rank);
+}
+
+void Placement::begin(const std::vector<RankInfo>& workers, std::uint32_t spares, std::uint32_t helpers) {
     workers_.clear();
     hosts_.clear();
     devices_.clear();
@@ -74,6 +84,12 @@ void Placement::begin(const std::vector<RankInfo>& workers, std::uint32_t spares
         workers_.push_back({info, true, std::nullopt, host->second, device});
         workers_.back().spare = workers_.size() + spares > workers.size();
     }
+    for (const bool with_gpu : {false, true})
+        for (auto worker = workers_.rbegin(); worker != workers_.rend() && helpers > 0; ++worker) {
+            if (worker->spare || worker->helper || (worker->info.gpus > 0) != with_gpu) continue;
+            worker->helper = true;
+            --helpers;
+        }
     rebuild();
 }
 
@@ -96,6 +112,20 @@ void Placement::release(TrialId trial, const std::vector<Rank>& ranks) {
     }
 }
 
+void Placement::take_aside(TrialId unit, Rank rank) {
+    if (!knows(rank) || !worker(rank).alive || is_held(worker(rank)))
+        impossible("rank " + std::to_string(rank.value()) + " is given to a side task but not free");
+    WorkerState& worker = workers_[rank.value() - 1];
+    worker.aside = unit;
+    if (serves(worker)) ledger_of(worker).take(rank);
+}
+
+void Placement::release_aside(Rank rank) {
+    WorkerState& worker = workers_[rank.value() - 1];
+    if (!std::exchange(worker.aside, std::nullopt)) return;
+    if (serves(worker)) ledger_of(worker).release(rank);
+}
+
 std::optional<TrialId> Placement::lose(const study::RankLost& lost) {
     if (!knows(lost.rank)) impossible("an unknown rank is lost");
     WorkerState& worker = workers_[lost.rank.value() - 1];
@@ -105,12 +135,12 @@ std::optional<TrialId> Placement::lose(const study::RankLost& lost) {
     worker.lost_at = lost.at;
     worker.lost_why = lost.why;
     worker.lost_from = std::exchange(worker.trial, std::nullopt);
-    if (served) ledger_of(worker).lose(lost.rank, !worker.lost_from.has_value());
+    if (served) ledger_of(worker).lose(lost.rank, !worker.lost_from && !worker.aside);
     const auto replaces = [&](const WorkerState& other) {
         return other.spare && other.alive && (!apart_ || (other.info.gpus > 0) == (worker.info.gpus > 0));
     };
     const auto spare = std::ranges::find_if(workers_, replaces);
-    if (worker.spare || spare == workers_.end()) return worker.lost_from;
+    if (worker.spare || worker.helper || spare == workers_.end()) return worker.lost_from;
     spare->spare = false;
     rebuild();
     return worker.lost_from;
@@ -137,7 +167,7 @@ std::uint32_t Placement::retire_device(const std::string& host, const std::strin
 template <class OfPlace>
 void Placement::take_out_of_service(bool& retired, OfPlace of_place) {
     for (const WorkerState& worker : workers_)
-        if (of_place(worker) && serves(worker)) ledger_of(worker).lose(worker.info.rank, !worker.trial.has_value());
+        if (of_place(worker) && serves(worker)) ledger_of(worker).lose(worker.info.rank, !is_held(worker));
     retired = true;
 }
 
@@ -155,7 +185,7 @@ void Placement::rebuild() {
     for (const auto& worker : workers_) {
         if (!serves(worker))
             ledger_of(worker).lose(worker.info.rank, true);
-        else if (worker.trial)
+        else if (is_held(worker))
             ledger_of(worker).take(worker.info.rank);
     }
 }
@@ -165,7 +195,7 @@ void Placement::check_invariants() const {
     std::uint32_t alive = 0;
     for (const auto& worker : workers_) {
         const bool serving = serves(worker);
-        const bool is_free = serving && !worker.trial;
+        const bool is_free = serving && !is_held(worker);
         alive += serving ? 1 : 0;
         free += is_free ? 1 : 0;
         if (ledger_of(worker).is_free(worker.info.rank) != is_free)

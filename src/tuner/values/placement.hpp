@@ -19,16 +19,19 @@ inline constexpr std::uint32_t no_device = UINT32_MAX;
 struct WorkerState {
     RankInfo info;
     bool alive = true;
-    std::optional<TrialId> trial;     ///< holds this rank
-    std::uint32_t host = 0;           ///< position in Placement::hosts()
-    std::uint32_t device = no_device; ///< position in Placement::devices(), or no_device
-    bool spare = false;               ///< gets no trial before another worker is lost
+    std::optional<TrialId> trial;      ///< holds this rank
+    std::uint32_t host = 0;            ///< position in Placement::hosts()
+    std::uint32_t device = no_device;  ///< position in Placement::devices(), or no_device
+    std::optional<TrialId> aside = {}; ///< the side task that holds this rank, by study::unit_of
+    bool spare = false;                ///< gets no trial before another worker is lost
+    bool helper = false;               ///< gets side tasks alone
     // Not alive:
     StudyTime lost_at{};
     std::string lost_why = {};             ///< as in RankLost
     std::optional<TrialId> lost_from = {}; ///< held it then
     static void fields(auto&& each, auto& r) {
-        each(r.info, r.alive, r.spare, r.trial, r.host, r.device, r.lost_at, r.lost_why, r.lost_from);
+        each(r.info, r.alive, r.spare, r.helper, r.trial, r.aside, r.host, r.device, r.lost_at, r.lost_why,
+             r.lost_from);
     }
 };
 
@@ -66,8 +69,10 @@ class Placement {
     [[nodiscard]] bool keeps_kinds_apart() const { return apart_; }
     /// Whether the worker gets trials when it is free.
     [[nodiscard]] bool serves(const WorkerState& worker) const {
-        return worker.alive && !worker.spare && in_service(worker);
+        return worker.alive && !worker.spare && !worker.helper && in_service(worker);
     }
+    /// The rank for a side task: a helper, else a free one, those without GPUs and the highest first. nullopt: none.
+    [[nodiscard]] std::optional<Rank> place_aside() const;
     /// All of `ranks` are free.
     [[nodiscard]] bool are_free(const std::vector<Rank>& ranks) const;
     /// Those of `ranks` that are alive.
@@ -87,10 +92,14 @@ class Placement {
     /// Some trials need GPUs, and others go to workers without one. Once, before `begin` and `restore`.
     void keep_kinds_apart() { apart_ = true; }
     // ---- mutators; all throw base::FormatError for an impossible change
-    /// The last `spares` workers get no trial before others are lost.
-    void begin(const std::vector<RankInfo>& workers, std::uint32_t spares = 0);
+    /// The last `spares` workers get no trial before others are lost. `helpers` others, the last ones, those without
+    /// GPUs first, get side tasks alone.
+    void begin(const std::vector<RankInfo>& workers, std::uint32_t spares = 0, std::uint32_t helpers = 0);
     void take(TrialId trial, const std::vector<Rank>& ranks);
     void release(TrialId trial, const std::vector<Rank>& ranks);
+    void take_aside(TrialId unit, Rank rank);
+    /// Also of a rank that is lost.
+    void release_aside(Rank rank);
     /// Returns the trial that held the rank. A spare of its kind takes its place.
     std::optional<TrialId> lose(const study::RankLost& lost);
     /// Returns the position of the host.
@@ -131,6 +140,7 @@ class Placement {
     [[nodiscard]] Ledger& ledger_of(const WorkerState& worker) {
         return apart_ && worker.info.gpus == 0 ? without_gpu_ : ledger_;
     }
+    [[nodiscard]] static bool is_held(const WorkerState& worker) { return worker.trial || worker.aside; }
     template <class OfPlace>
     void take_out_of_service(bool& retired, OfPlace of_place);
     void reset_ledgers();

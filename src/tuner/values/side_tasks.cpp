@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuner/values/side_tasks.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "tuner/rules/causes.hpp"
+
+namespace ranktune::tuner {
+namespace {
+
+using SideKind = SideTask::Kind;
+using SidePhase = SideWork::Phase;
+
+constexpr SideTask first_task{SideKind::before, {}};
+constexpr SideTask last_task{SideKind::after, {}};
+
+} // namespace
+
+std::string_view name(SideWork::Phase phase) {
+    constexpr std::string_view words[] = {"waiting", "running", "done", "failed"};
+    return words[static_cast<std::size_t>(phase)];
+}
+
+const SideWork* SideTasks::find(const SideTask& task) const {
+    const auto found = table_.find(unit_of(task));
+    return found == table_.end() ? nullptr : &found->second;
+}
+
+bool SideTasks::is_prepared() const {
+    const SideWork* work = find(first_task);
+    return work == nullptr || work->phase == SidePhase::done;
+}
+
+bool SideTasks::awaits(TrialId trial) const {
+    if (table_.empty()) return false;
+    const SideWork* work = find({SideKind::after_trial, trial});
+    return work != nullptr && (work->phase == SidePhase::waiting || work->phase == SidePhase::running);
+}
+
+const SideWork* SideTasks::current(TrialId unit, AttemptId attempt) const {
+    const auto found = table_.find(unit);
+    if (found == table_.end() || found->second.phase != SidePhase::running || found->second.attempt != attempt)
+        return nullptr;
+    return &found->second;
+}
+
+SideWork& SideTasks::at(const SideTask& task) {
+    const auto found = table_.find(unit_of(task));
+    if (found == table_.end()) impossible("the task " + describe(task) + " was never due");
+    return found->second;
+}
+
+void SideTasks::set_phase(SideWork& work, SidePhase phase) {
+    const TrialId unit = unit_of(work.task);
+    if (work.phase == SidePhase::waiting) waiting_.erase(unit);
+    if (work.phase == SidePhase::running) running_.erase(unit);
+    work.phase = phase;
+    if (phase == SidePhase::waiting) waiting_.insert(unit);
+    if (phase == SidePhase::running) running_.insert(unit);
+}
+
+void SideTasks::add(const SideTask& task, StudyTime now) {
+    const auto [at, added] = table_.try_emplace(unit_of(task));
+    if (!added) return;
+    at->second.task = task;
+    at->second.due = now;
+    waiting_.insert(at->first);
+}
+
+void SideTasks::forget_waiting(const SideTask& task) {
+    const auto found = table_.find(unit_of(task));
+    if (found == table_.end() || found->second.phase == SidePhase::running || found->second.phase == SidePhase::done)
+        return;
+    waiting_.erase(found->first);
+    table_.erase(found);
+}
+
+void SideTasks::plan(const StudySpec& spec, bool has_trials, StudyTime now) {
+    if (spec.before.command.empty())
+        forget_waiting(first_task);
+    else if (!has_trials)
+        add(first_task, now);
+    if (spec.after.command.empty())
+        forget_waiting(last_task);
+    else
+        add(last_task, now);
+    if (!spec.after_trial.command.empty()) return;
+    for (const TrialId unit : std::exchange(waiting_, {}))
+        if (side_task_of(unit)->kind == SideKind::after_trial)
+            table_.erase(unit);
+        else
+            waiting_.insert(unit);
+}
+
+void SideTasks::add_after(TrialId trial, StudyTime now) { add({SideKind::after_trial, trial}, now); }
+void SideTasks::forget_after(TrialId trial) { forget_waiting({SideKind::after_trial, trial}); }
+
+void SideTasks::study_goes_on() {
+    const auto found = table_.find(unit_of(last_task));
+    if (found == table_.end() || found->second.phase == SidePhase::running) return;
+    found->second.failures = found->second.losses = 0;
+    set_phase(found->second, SidePhase::waiting);
+}
+
+void SideTasks::begin_incarnation() {
+    for (auto& [unit, work] : table_) {
+        const bool again = work.phase == SidePhase::failed && work.task.kind != SideKind::after_trial;
+        if (again) work.failures = work.losses = 0;
+        if (again || work.phase == SidePhase::running) set_phase(work, SidePhase::waiting);
+    }
+}
+
+void SideTasks::begin(const SideStarted& started) {
+    SideWork& work = at(started.task);
+    if (work.phase != SidePhase::waiting) impossible("the task " + describe(started.task) + " is started twice");
+    if (started.attempt != work.attempt.next()) impossible("attempts of a task are not 1, 2, 3, ...");
+    work.attempt = started.attempt;
+    work.rank = started.rank;
+    work.checkpoint = started.checkpoint;
+    work.started = started.at;
+    work.metrics.clear();
+    set_phase(work, SidePhase::running);
+}
+
+void SideTasks::report(const SideReported& reported) {
+    SideWork& work = at(reported.task);
+    for (const NamedMetric& metric : reported.metrics) {
+        const auto known = std::ranges::find(work.metrics, metric.name, &NamedMetric::name);
+        if (known == work.metrics.end())
+            work.metrics.push_back(metric);
+        else
+            known->value = metric.value;
+    }
+}
+
+void SideTasks::end(const SideEnded& ended, bool charged) {
+    SideWork& work = at(ended.task);
+    if (work.phase == SidePhase::done || work.phase == SidePhase::failed)
+        impossible("the task " + describe(ended.task) + " ends twice");
+    const bool well = ended.outcome == AttemptOutcome::finished;
+    if (charged && !well) ++(ended.outcome == AttemptOutcome::lost ? work.losses : work.failures);
+    work.failure = ended.failure;
+    work.ended = ended.at;
+    set_phase(work, ended.retry ? SidePhase::waiting : well ? SidePhase::done : SidePhase::failed);
+}
+
+void SideTasks::recount() {
+    waiting_.clear();
+    running_.clear();
+    for (const auto& [unit, work] : table_) {
+        if (work.phase == SidePhase::waiting) waiting_.insert(waiting_.end(), unit);
+        if (work.phase == SidePhase::running) running_.insert(running_.end(), unit);
+    }
+}
+
+void SideTasks::check_invariants() const {
+    SideTasks again = *this;
+    again.recount();
+    if (waiting_ != again.waiting_ || running_ != again.running_)
+        throw std::logic_error("the lists of side tasks that wait or run are off");
+}
+
+} // namespace ranktune::tuner
