@@ -51,7 +51,7 @@ def words(text):
 
 class Pages(unittest.TestCase):
     def test_the_documents_are_short(self):
-        """README, CONTRIBUTING and docs: 31,700 words in all, 2,500 on a page, 150 lines of README, 25 words in a cell."""
+        """README, CONTRIBUTING and docs: 32,000 words in all, 2,500 on a page, 150 lines of README, 25 words in a cell."""
         count = 0
         for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
             if str(page.relative_to(ROOT)).startswith(GENERATED):
@@ -63,7 +63,7 @@ class Pages(unittest.TestCase):
                 for line in prose(text).splitlines():
                     for cell in line.strip("|").split(" | ") if line.startswith("|") else []:
                         self.assertLessEqual(len(words(cell)), 25, cell)
-        self.assertLessEqual(count, 31700)
+        self.assertLessEqual(count, 32000)
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), 150)
 
     def test_the_readme_has_an_index_of_every_page(self):
