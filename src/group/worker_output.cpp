@@ -17,6 +17,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+#include "comm/mpi/faults.hpp"
 #include "process/signals.hpp"
 #include "ranktune/base/error.hpp"
 #include "studydir/crash_note.hpp"
@@ -63,7 +64,7 @@ const char* words_for(int signal) {
 
 /// Async-signal-safe: open, write, read, backtrace (whose library is loaded beforehand), raise.
 void on_crash(int signal) {
-    studydir::leave_crash_note(studydir::CrashCause::trial, words_for(signal));
+    if (!comm::mpi::is_shrinking()) studydir::leave_crash_note(studydir::CrashCause::trial, words_for(signal));
     const int log = facts.log.load();
     if (log >= 0) {
         char last[4096];

@@ -61,6 +61,8 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
                 resumable,
                 "it is not started again before the cause is mended, which is named above; then the same command "
                 "goes on");
+        case studydir::EndCause::over: // [before] or [after] has failed: the next start is for users to decide
+            return end(facts.code);
         default:
             return std::nullopt;
     }

@@ -316,7 +316,8 @@ CommandTemplate CommandTemplate::read(std::string_view command, bool shell, std:
 
 void check_predict_command(const StudySpec& spec, const std::string& command) {
     std::vector<std::string> known = {"checkpoint", "args", "args_hydra", "args:py", "iterations", "trial"};
-    for (const DataFile& file : spec.data) known.push_back(data_placeholder(file));
+    for (const DataFile& file : spec.data)
+        if (!file.is_mixture()) known.push_back(data_placeholder(file));
     for (const space::Parameter& parameter : spec.space.parameters()) known.push_back(parameter.name);
     for (const auto& option : spec.trainable.options.entries()) known.push_back(option.name);
     std::vector<std::string> mistakes;

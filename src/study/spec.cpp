@@ -79,6 +79,10 @@ const SideSpec& StudySpec::side(SideTask::Kind kind) const {
     return kind == SideTask::Kind::before ? before : after;
 }
 
-bool StudySpec::evaluates_checkpoints() const { return after_trial.command.find("{checkpoint}") != std::string::npos; }
+bool StudySpec::evaluates_checkpoints() const {
+    const std::string& command = after_trial.command;
+    const std::size_t at = command.find("{checkpoint}");
+    return at != std::string::npos && (at == 0 || command[at - 1] != '{'); // a doubled brace is text
+}
 
 } // namespace ranktune::study

@@ -142,6 +142,12 @@ bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
     const auto& state = tuner.state();
     // Every trial would end the same way.
     if (state.outcome == study::StudyOutcome::usage) return false;
+    const auto* after = state.side.find({study::SideTask::Kind::after, {}});
+    const bool is_due =
+        !spec.after.command.empty() && (after == nullptr || after->phase != tuner::SideWork::Phase::done);
+    const bool has_results =
+        state.outcome == study::StudyOutcome::ok || state.outcome == study::StudyOutcome::too_many_failures;
+    if (is_due && has_results) return true;
     if (state.end_reason == study::Reason::study_time) return budget_grew(tuner.spec(), spec);
     if (tuner::is_limit(state.end_reason)) return !tuner::limit_reached(state, spec);
     return spec.num_trials > tuner.spec().num_trials || is_judged_otherwise(state, spec);

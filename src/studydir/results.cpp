@@ -114,6 +114,10 @@ double seconds_of(study::StudyTime time) { return base::to_seconds(time.time_sin
 ResultsBuilder::ResultsBuilder(const study::StudySpec& spec) : tuner_(spec) {}
 
 void ResultsBuilder::add(const study::Record& record) {
+    // The study file may have lost the commands of side tasks since. Results have none of what they report.
+    if (std::holds_alternative<study::SideStarted>(record) || std::holds_alternative<study::SideReported>(record) ||
+        std::holds_alternative<study::SideEnded>(record))
+        return;
     tuner_.apply(record);
     if (const auto* report = std::get_if<study::Reported>(&record)) add_report(*report);
 }

@@ -66,7 +66,7 @@ void apply_one(Core& core, const study::IncarnationBegan& r) {
     core.state.drain_message.clear();
     core.state.end_message.clear();
     core.state.placement.begin(r.workers, core.spec.output.spares, core.spec.resources.helpers);
-    core.state.side.begin_incarnation();
+    core.state.side.begin_incarnation(core.spec.failure.max_losses);
     core.state.tickets.begin();
     core.state.blame.begin(core.state.placement.hosts().size(), core.state.placement.devices().size());
     for (std::uint32_t i = 0; i < core.state.trials.size(); ++i) {
@@ -471,7 +471,9 @@ void apply_one(Core& core, const study::JobDied& r) {
     }
     // Reports in flight were lost with the job: how far a trial that is closed now had got depends on timing.
     if (over) lose_determinism(core);
-    if (r.notes.empty()) core.state.blame.job_died(core.state.trials); // nobody knows which trial caused it
+    if (!r.notes.empty()) return;
+    core.state.blame.job_died(core.state.trials); // nobody knows which trial or task caused it
+    core.state.side.job_died();
 }
 
 void apply_one(Core& core, const study::HostRetired& r) {

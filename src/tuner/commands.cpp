@@ -50,6 +50,7 @@ std::optional<double> to_beat(const Core& core, TrialId id) {
     using Limits = std::numeric_limits<double>; // finite: what is not finite counts as the worst
     const Trial& t = core.state.trials[id];
     if (t.dies_saving) return core.spec.objective.mode == study::Mode::max ? Limits::max() : Limits::lowest();
+    if (core.spec.evaluates_checkpoints()) return std::nullopt; // each trial's own best is evaluated
     const bool repeats =
         core.spec.searcher.repeats > 1; // the trial may lead by its mean, if its repetitions do not beat it
     const bool is_kept = keeps_best(t, core.spec.objective);

@@ -307,6 +307,7 @@ Next decide(const Core& core, Fill&, Round& round) {
         if (auto fact = core.admission->next()) return judged(core, *fact, round);
     if (!core.state.draining)
         if (Next trial = place(core, round.now)) return trial;
+    if (suspects_come_first(core)) return {}; // they are tried alone
     return next_side(core, round.now);
 }
 

@@ -139,9 +139,6 @@ void apply_one(Core& core, const study::SideEnded& r) {
     if (running != nullptr) core.state.placement.release_aside(running->rank);
     core.state.side.end(r, !stops_early(core.state));
     if (r.task.kind == SideKind::after_trial && !r.retry) core.state.retention.doubt(r.task.trial);
-    const auto& trials = core.state.trials;
-    const auto left = trials.in(TrialPhase::waiting) + trials.in(TrialPhase::running) + trials.in(TrialPhase::paused);
-    if (r.task.kind == SideKind::after && left > 0) core.state.side.study_goes_on(); // a user has added some meanwhile
 }
 
 } // namespace ranktune::tuner

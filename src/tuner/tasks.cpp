@@ -39,6 +39,12 @@ bool are_enough(const Core& core, const std::function<std::uint32_t(study::Worke
 
 study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     const auto text = [&](Reason reason, double a) { return study::describe(reason, a, 0.0); };
+    const auto failed = [&](study::SideTask::Kind kind) {
+        const SideWork* work = core.state.side.find({kind, {}});
+        return work != nullptr && work->phase == SideWork::Phase::failed ? work : nullptr;
+    };
+    if (const SideWork* before = failed(study::SideTask::Kind::before))
+        return {now, StudyOutcome::no_success, Reason::before_failed, words::before_failed(before->failure)};
     if (core.state.draining) {
         switch (core.state.drain_reason) {
             case Reason::early_failures:
@@ -49,7 +55,10 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
             case Reason::stateless:
                 return {now, StudyOutcome::usage, core.state.drain_reason, core.state.drain_message};
             default:
-                if (is_limit(core.state.drain_reason)) break;
+                if (is_limit(core.state.drain_reason)) {
+                    if (core.state.placement.alive() > 0 || core.state.side.waiting().empty()) break;
+                    return {now, StudyOutcome::resumable, Reason::no_ranks, text(Reason::no_ranks, 0.0)};
+                }
                 return {now, StudyOutcome::resumable, core.state.drain_reason, core.state.drain_message};
         }
     } else if (!core.state.trials.waiting().empty() || core.state.placement.alive() == 0) {
@@ -70,12 +79,10 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     const Reason reason = core.state.draining ? core.state.drain_reason : Reason::study_complete;
     const bool by_count = core.state.draining && reason != Reason::study_time; // then the message has the numbers
     const std::string why = by_count ? core.state.drain_message : text(reason, budget_seconds(core.spec));
-    const SideWork* after = core.state.side.find({study::SideTask::Kind::after, {}});
-    const bool after_failed = after != nullptr && after->phase == SideWork::Phase::failed;
     if (too_many_failed(core.state, core.spec.failure))
         return {now, StudyOutcome::too_many_failures, reason,
                 (core.state.draining ? why + "; " : "") + failures_sentence(core.state, core.spec.failure)};
-    if (after_failed)
+    if (const SideWork* after = failed(study::SideTask::Kind::after))
         return {now, StudyOutcome::runtime_error, Reason::after_failed, words::after_failed(after->failure)};
     return {now, StudyOutcome::ok, reason, why};
 }

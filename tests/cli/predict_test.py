@@ -285,6 +285,9 @@ class Predicting(Predictions):
         self.assertIn("--top takes the best trials", message("--input", "digits.h5:val/x", "--top", "2", trial=1))
         self.assertIn("best 4: 3 of the study have a result", message("--input", "digits.h5:val/x", "--top", "4"))
         self.assertFalse((self.cwd / "y.h5.predict").exists())
+        for arguments in ((), ("--fresh",)):
+            self.assertIn("-o digits.h5 is a file that is read", message("--input", "digits.h5:val/x", *arguments, output="digits.h5"))
+        self.assertFalse((self.cwd / "digits.h5~1").exists())
         np.save(self.cwd / "narrow.npy", np.zeros((10, 3), np.float32))
         self.assertIn("has 3 numbers, and the network was trained on 64", message("--input", "narrow.npy", code=4))
         self.assertFalse((self.cwd / "y.h5").exists())
@@ -299,6 +302,14 @@ class Predicting(Predictions):
         others = {0, 1, 2} - {self.best("few")["id"]}
         _, err = self.ranktune("predict", "few", str(others.pop()), "--input", "digits.h5:val/x", "-o", "few.h5", code=2)
         self.assertIn("checkpoint.every_trial = true", err)
+
+    def test_a_study_whose_data_are_decoded_predicts(self):
+        self.write("rows.csv", "x,y\n1,2\n3,4\n")
+        self.write("staged.toml", STUDY.replace("name = \"digits", "name = \"staged")
+                   + f'[data]\nrows = {{ path = "rows.csv", decode = true }}\nstage = true\ndirectory = "{self.cwd}"\n')
+        self.ranktune("run", "staged.toml", "--local", "2")
+        self.ranktune("predict", "staged", "best", "--input", "digits.h5:val/x", "-o", "s.h5", "--local", "2")
+        self.assertEqual(self.read("s.h5")[0]["y"].shape, (359, 10))
 
     def test_a_full_disk_shows_before_anything_is_predicted(self):
         disk = self.cwd / "disk"

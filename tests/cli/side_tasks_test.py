@@ -232,7 +232,19 @@ timeout = "1s"
         self.run_it()
         self.assertEqual(self.ran(), ["try", "try"])
         log = (self.cwd / "beside/logs/start-1.log").read_text()
-        self.assertRegex(log, r'W task task=before outcome=failed action=retry message=".*it took longer than 1s \(before.timeout\)')
+        self.assertRegex(log, r'W task task=before outcome=failed action=retry message=".*the task took longer than 1s \(before.timeout\)')
+
+    def test_tables_that_go_leave_the_results(self):
+        self.study("[before]\ncommand = \"true\"\n[after_trial]\ncommand = \"true\"\n[after]\ncommand = \"true\"\n")
+        self.run_it()
+        self.study("")
+        self.run_it("study.num_trials=4")
+        self.assertTrue((self.cwd / "beside" / "metrics.h5").exists())
+        self.verified()
+        # One that comes later runs although all trials have ended.
+        self.study("[after]\ncommand = \"echo later >> ran\"\n")
+        self.run_it("study.num_trials=4")
+        self.assertEqual(self.ran(), ["later"])
 
     def test_mistakes(self):
         self.study("""[resources]

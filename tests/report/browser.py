@@ -130,6 +130,10 @@ class Browser:
             raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", str(result)))
         return result["result"].get("value")
 
+    def leave_by(self, script):
+        """Runs a statement that leads to another page; the answer comes before that."""
+        self.run(f"void setTimeout(() => {{ {script} }})")
+
     def holds(self, condition):
         try:
             return self.run(f"Boolean({condition})")

@@ -155,9 +155,9 @@ class Serve(Served):
 
                 open_all(visit)
                 visit(addresses[0], "one")
-                browser.run(f"location.href = '{elsewhere}'")  # as by a link in the page
+                browser.leave_by(f"location.href = '{elsewhere}'")  # as by a link in the page
                 browser.wait_for(f"location.port === '{other.server_port}'")
-                browser.run("history.back()")
+                browser.leave_by("history.back()")
                 browser.wait_for("document.title === 'one'")
         self.assertGreaterEqual(len(told), 2)
         for each in told:

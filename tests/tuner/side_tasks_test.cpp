@@ -270,7 +270,9 @@ TEST_CASE("The last command runs when all else is over; if it fails, the next st
     CHECK(work_of(core, last).phase == SidePhase::waiting);
 }
 
-TEST_CASE("Trials that are added while the last command runs have it run again", "[tuner]") {
+TEST_CASE("Trials that are added while the last command runs have it run again, also if they end before it",
+          "[tuner]") {
+    const bool before = GENERATE(false, true);
     SmallCore core = study_with(plot, "num_trials = 1\n");
     core.began({"n0", "n1"});
     for (Iteration i = 1; i <= 3; ++i) core.report(0, i, 0.5);
@@ -282,10 +284,12 @@ TEST_CASE("Trials that are added while the last command runs have it run again",
     more.points = {space::Configuration({{"x", space::Value(0.5)}})};
     core.step(study::SteerAsked{"ada", more});
     CHECK(core.state().trials.in(TrialPhase::running) == 1);
-    side_ends(core, last);
-    CHECK(work_of(core, last).phase == SidePhase::waiting);
+    if (!before) side_ends(core, last);
+    CHECK(work_of(core, last).phase == (before ? SidePhase::running : SidePhase::waiting));
     for (Iteration i = 1; i <= 3; ++i) core.report(1, i, 0.5);
     core.over(1, AttemptOutcome::stopped);
+    if (before) side_ends(core, last);
+    CHECK(work_of(core, last).attempt == AttemptId{2});
     REQUIRE(work_of(core, last).phase == SidePhase::running);
     side_ends(core, last);
     CHECK(core.state().ended);
@@ -315,6 +319,50 @@ TEST_CASE("A study file that has other side tasks later takes over those that ar
     CHECK(core.state().side.find(last) != nullptr);
     core.began({"n0"});
     CHECK(core.state().trials.in(TrialPhase::running) == 1);
+}
+
+TEST_CASE("A side task that was cut off and has no command any more is forgotten", "[tuner]") {
+    SmallCore core = study_with(prepare);
+    core.began({"n0"});
+    CHECK(work_of(core, first).phase == SidePhase::running);
+    study::StudySpec without = core.core().spec();
+    without.before = {};
+    core.change(study::resolved_toml(without));
+    core.began({"n0"});
+    CHECK(core.state().side.find(first) == nullptr);
+    CHECK(core.state().trials.in(TrialPhase::running) == 1);
+}
+
+TEST_CASE("A task that runs whenever the job dies is given up, and none runs beside a suspect", "[tuner]") {
+    SmallCore core =
+        study_with("[after_trial]\ncommand = \"evaluate\"\n[failure]\nmax_losses = 1\n", "num_trials = 2\n");
+    core.began({"n0", "n1"});
+    finishes(core, 0, 0.5);
+    REQUIRE(work_of(core, after(0)).phase == SidePhase::running);
+    core.began({"n0", "n1"}, study::JobDeath{});
+    CHECK(core.state().trials.in(TrialPhase::running) == 1);
+    CHECK(work_of(core, after(0)).phase == SidePhase::waiting); // the trial is tried alone
+    finishes(core, 1, 0.4);
+    REQUIRE(work_of(core, after(0)).phase == SidePhase::running);
+    core.began({"n0", "n1"}, study::JobDeath{});
+    CHECK(work_of(core, after(0)).phase == SidePhase::failed);
+    CHECK(work_of(core, after(0)).failure.message == "the job died 2 times while it ran");
+    CHECK(work_of(core, after(1)).phase == SidePhase::waiting);
+}
+
+TEST_CASE("A study at its limit whose last rank is lost before the last command has run goes on later", "[tuner]") {
+    SmallCore core = study_with(plot + "[stop.study]\ntarget = 0.4\n");
+    core.began({"n0"});
+    core.report(0, 1, 0.5);
+    core.saved(0, 1, 0.5);
+    core.over(0, AttemptOutcome::paused);
+    REQUIRE(work_of(core, last).phase == SidePhase::running);
+    core.gone(1);
+    REQUIRE(core.state().ended);
+    CHECK(core.state().outcome == StudyOutcome::resumable);
+    core.began({"n0"});
+    side_ends(core, last);
+    CHECK(core.state().outcome == StudyOutcome::ok);
 }
 
 TEST_CASE("Side tasks are in snapshots, and a head that takes over repeats what they are owed", "[tuner]") {

@@ -278,9 +278,14 @@ class Dataset:
         self._shapes = [order_shape(source.extent, *order) for source, order in zip(self._sources, orders)]
         if mix is not None and per_iteration is None:
             raise ValueError("ranktune.dataset(): a mixture has no end: say per_iteration=N")
+        if mix is not None:
+            _check_fields(self._sources, [file["path"] for file in files])
         self.per_iteration = per_iteration if per_iteration is not None else self._shapes[0].samples
         if batch < 1 or self.per_iteration < 1 or ahead < 1:
             raise ValueError("ranktune.dataset(): batch, per_iteration and ahead have to be at least 1")
+        if (mix is not None and batch < self.ranks) or (drop_last and batch > self.per_iteration):
+            raise ValueError(f"ranktune.dataset(): batch={batch} has no sample for each of {self.ranks} ranks, or more than an iteration's "
+                             f"{self.per_iteration}, and drop_last leaves out what is shorter")
         self._mixture = None if mix is None else Mixture([(shape, *part) for shape, part in zip(self._shapes, mix)], self._seed, self._trial)
         self._order: Tuple[int, Optional[Order]] = (-1, None)
         self._window: Tuple[range, List[int]] = (range(0), [])
@@ -377,6 +382,16 @@ class Dataset:
                      f"{self.per_iteration:,}: samples are left out or repeated; say per_iteration={self.consumed}")
         waited, self.data_wait, self.consumed = self.data_wait, 0.0, 0
         return waited, wrong
+
+
+def _check_fields(sources: List[Any], paths: List[str]) -> None:
+    """Of a mixture: all have the same, of the same types and shapes."""
+    kinds = [None if isinstance(source, _Tar) else {name: (field.dtype.name, field.shape[1:]) for name, field in source.fields.items()}
+             for source in sources]
+    for kind, path in zip(kinds, paths):
+        if kind != kinds[0]:
+            raise ValueError(f"ranktune.dataset(): the sources of a mixture need the same fields, types and shapes: '{paths[0]}' has {kinds[0] or 'members of a tar'}, "
+                             f"'{path}' {kind or 'members of a tar'}")
 
 
 def _joined(parts: List[Tuple[List[int], Any]], count: int) -> Any:

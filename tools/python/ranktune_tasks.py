@@ -75,7 +75,7 @@ def result(values: Optional[Mapping[str, Any]] = None, /, **more: Any) -> None:
 
 
 class Batch:
-    """Samples that a model predicts for. batch["x"]: an array of NumPy, [rows, ...], which the next batch but one overwrites.
+    """Samples that a model predicts for. batch["x"]: an array of NumPy, [rows, ...], which is theirs until write().
     Each row of predictions may depend on its own sample only.
 
     fields -- the names of the arrays
@@ -107,6 +107,7 @@ class Batch:
         predictions = _array("y", y)
         if predictions.dtype.name == "float16":
             predictions = predictions.astype("float32")
+        predictions = predictions.astype(predictions.dtype.newbyteorder("="), copy=False)
         if predictions.dtype.name not in ("float32", "float64"):
             raise TypeError(f"batch.write(): y is {predictions.dtype.name}, not float32 or float64; labels are classes=")
         parts = [("y", predictions)]
@@ -114,6 +115,8 @@ class Batch:
             labels = _array("classes", classes)
             if labels.dtype.kind not in "iu":
                 raise TypeError(f"batch.write(): classes are {labels.dtype.name}, not integers, as of y.argmax(1)")
+            if labels.shape != (self.rows,) or labels.min() < -(1 << 31) or labels.max() >= 1 << 31:
+                raise ValueError(f"batch.write(): classes need the shape [{self.rows}] and fit int32; they have {list(labels.shape)}")
             parts.append(("classes", labels.astype("int32")))
         place = self._message["y"]
         for name, part in parts:

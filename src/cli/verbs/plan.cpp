@@ -194,7 +194,8 @@ int validate(const std::string& study, const std::vector<std::string>& overrides
     std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
               << report::start_screen(input.spec, info, style) << earlier_plan(earlier, style)
               << (options.verbose ? disk(input.spec, info_of(input.spec), style) : std::string())
-              << copies(input.spec, style) << room_warning(input.spec, style) << command_warning_lines(input.spec, style)
+              << copies(input.spec, style) << room_warning(input.spec, style)
+              << command_warning_lines(input.spec, style)
               << report::labelled("next", is_outside(input.spec) ? "ask for its trials in Python: ranktune.create"
                                                                  : run_line(study, overrides));
     return 0;

@@ -129,9 +129,25 @@ study::PredictSpec predicting_program(const PredictArguments& arguments, const s
 /// What the study of predictions takes over as it is.
 struct TakenOver {
     std::vector<study::DataFile> data;
+    study::StagingSpec staging;
     study::ResourceSpec resources;
     study::PredictSpec predict;
 };
+
+/// The output would take the place of a file that the study, or the prediction itself, reads.
+void refuse_overwriting(const std::string& output, const std::string& input, const study::StudySpec& spec) {
+    std::vector<std::string> read{input};
+    for (const study::DataFile& file : spec.data)
+        if (!file.is_mixture()) read.push_back(file.path);
+    for (const study::InputFile& file : spec.trainable.inputs)
+        if (const space::Value* path = spec.trainable.options.find(file.option); path != nullptr && path->is_string())
+            read.push_back(path->as_string());
+    std::error_code missing;
+    for (const std::string& path : read)
+        if (fs::equivalent(output, path, missing))
+            throw base::UsageError("-o " + output +
+                                   " is a file that is read: give the predictions a file of their own");
+}
 
 TakenOver find_trials(const PredictArguments& arguments, PredictPlan& plan) {
     const std::string directory = directory_of(arguments.study);
@@ -139,6 +155,7 @@ TakenOver find_trials(const PredictArguments& arguments, PredictPlan& plan) {
     const study::StudySpec& spec = study.tuner->spec();
     if (!study.tuner->state().simulation.empty())
         throw base::UsageError("'" + directory + "' holds a simulated study, which has no weights");
+    refuse_overwriting(arguments.run.directory, arguments.input.substr(0, arguments.input.find(':')), spec);
     study::PredictSpec predict = predicting_program(arguments, spec, directory);
     plan.study = spec.name;
     plan.directory = absolute_directory(directory);
@@ -151,7 +168,7 @@ TakenOver find_trials(const PredictArguments& arguments, PredictPlan& plan) {
                          ? report::best_trials(*study.tuner, arguments.top)
                          : std::vector{report::trial_named(study.tuner->state(), arguments.trial, directory)};
     for (const base::TrialId id : ids) plan.trials.push_back(trial_of_study(*study.tuner, id, directory));
-    return {spec.data, spec.resources, std::move(predict)};
+    return {spec.data, spec.staging, spec.resources, std::move(predict)};
 }
 
 /// The version that the file of a study which has begun names: that of the program which began it.
@@ -166,7 +183,7 @@ std::string version_in(const std::string& file) {
 
 std::string predict_study(const PredictArguments& arguments, const std::string& name, const std::string& begun_by) {
     PredictPlan plan;
-    const auto [data, resources, predict] = find_trials(arguments, plan);
+    const auto [data, staging, resources, predict] = find_trials(arguments, plan);
     const std::uint64_t sample_bytes = find_samples(arguments.input, plan);
     plan.input_content = storage::content_text(storage::posix_file_system(), plan.input);
     plan.output = whole_path(arguments.run.directory);
@@ -181,6 +198,8 @@ std::string predict_study(const PredictArguments& arguments, const std::string& 
                     predict_header, study::text_of(fs::path(name).filename().string()), text_of(plan));
     if (!data.empty()) text += "\n[data]\n";
     for (const study::DataFile& each : data) text += each.name + " = " + study::text_of(each) + "\n";
+    if (staging.stage) text += fmt::format("stage = true\nmust_fit = {}\n", staging.must_fit);
+    if (!staging.directory.empty()) text += "directory = " + study::text_of(staging.directory) + "\n";
     if (!predict.command.empty())
         text += fmt::format("\n[predict]\ncommand = {}\ndirectory = {}\n", study::text_of(predict.command),
                             study::text_of(predict.directory));
@@ -255,9 +274,11 @@ int verify(const std::string& directory) {
     tell_missing(plan.samples);
     const std::uint64_t missing = (plan.samples + plan.range - 1) / plan.range - ranges.size();
     std::cout << fmt::format("{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
-                             wrong > 0     ? ": begin again with --fresh"
-                             : missing > 0 ? ": the same line without --verify predicts them"
-                                           : "");
+                             wrong > 0      ? ": begin again with --fresh"
+                             : missing == 0 ? ""
+                             : loaded.tuner->state().ended
+                                 ? ": their trials have ended without them; begin again with --fresh"
+                                 : ": the same line without --verify predicts them");
     return wrong + missing > 0 ? 1 : 0;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi/faults.hpp"
 
+#include <atomic>
+
 #include "comm/mpi/environment.hpp"
 
 // In <mpi-ext.h> of an MPI that reports deaths. Weak: null in any other.
@@ -13,6 +15,11 @@ int MPIX_Comm_shrink(MPI_Comm, MPI_Comm*) __attribute__((weak));
 }
 
 namespace ranktune::comm::mpi {
+namespace {
+
+std::atomic<bool> shrinking{false};
+
+} // namespace
 
 bool reports_deaths() {
     // MPICH and its kin have the names, too: the setting of Open MPI says that they work in this job.
@@ -49,7 +56,12 @@ int dead_in(MPI_Comm communicator) {
 
 int shrink(MPI_Comm communicator, MPI_Comm* living) {
     MPIX_Comm_revoke(communicator);
-    return MPIX_Comm_shrink(communicator, living);
+    shrinking.store(true);
+    const int code = MPIX_Comm_shrink(communicator, living);
+    shrinking.store(false);
+    return code;
 }
+
+bool is_shrinking() noexcept { return shrinking.load(); }
 
 } // namespace ranktune::comm::mpi

@@ -26,5 +26,7 @@ void look_for_deaths();
 /// dead_in(communicator) > 0: Open MPI (5.0.11) crashes when it hears of a death while it makes a communicator.
 /// Collective over the living; blocks until they come. Returns an error code of MPI.
 [[nodiscard]] int shrink(MPI_Comm communicator, MPI_Comm* living);
+/// A thread of this process is in `shrink`: a crash is not the user's. Async-signal-safe.
+[[nodiscard]] bool is_shrinking() noexcept;
 
 } // namespace ranktune::comm::mpi

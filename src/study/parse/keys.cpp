@@ -107,7 +107,7 @@ constexpr KeyRow all_keys[] = {
                           "Set `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`."),
 
     own("data.NAME", fixed, "path, table, list", "none",
-        "A file, folder or mixture: `{data.NAME}`, `ranktune.dataset(\"NAME\")`. Table: `path`, `dtype`, `shape`, "
+        "A file, folder (`{data.NAME}`) or mixture: `ranktune.dataset(\"NAME\")`. Table: `path`, `dtype`, `shape`, "
         "`tokens`, `group`, `decode`, `shuffle`, `shuffle_memory`, `drop_last`. List: `source`, `weight`, `from`."),
     of<&StagingSpec::stage>("data.stage", aside, {},
                             "Trials read copies on their node. All nodes together read each file once."),

@@ -122,6 +122,7 @@ void SideBody::add(trainables::Metrics& metrics, const std::vector<std::pair<std
 void SideBody::take(trainables::ProgramMessage message) {
     if (auto* report = std::get_if<trainables::ProgramReport>(&message)) {
         add(report->metrics, report->texts);
+        if (report->checkpoint || report->pending) process_.print("its checkpoint is left out: a side task has none");
         process_.child().send(trainables::decision_line(study::Verb::go_on, ++reports_));
     } else {
         throw base::Error(

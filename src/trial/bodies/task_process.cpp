@@ -67,12 +67,12 @@ std::unique_ptr<KeptProgram> TaskProcess::keep() {
 
 std::optional<trainables::ProgramMessage> TaskProcess::next() {
     while (true) {
-        child().wait(look_turn);
         while (const auto line = child().next_line())
             if (auto message = take_line(*line)) return message;
         if (check_end()) return std::nullopt;
         check_time();
         if (is_given_up()) return std::nullopt;
+        child().wait(look_turn);
     }
 }
 

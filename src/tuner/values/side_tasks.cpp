@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "tuner/rules/causes.hpp"
@@ -69,46 +70,57 @@ void SideTasks::add(const SideTask& task, StudyTime now) {
     waiting_.insert(at->first);
 }
 
-void SideTasks::forget_waiting(const SideTask& task) {
+void SideTasks::forget(const SideTask& task) {
     const auto found = table_.find(unit_of(task));
-    if (found == table_.end() || found->second.phase == SidePhase::running || found->second.phase == SidePhase::done)
-        return;
+    if (found == table_.end() || found->second.phase == SidePhase::done) return;
     waiting_.erase(found->first);
+    running_.erase(found->first);
     table_.erase(found);
 }
 
 void SideTasks::plan(const StudySpec& spec, bool has_trials, StudyTime now) {
     if (spec.before.command.empty())
-        forget_waiting(first_task);
+        forget(first_task);
     else if (!has_trials)
         add(first_task, now);
     if (spec.after.command.empty())
-        forget_waiting(last_task);
+        forget(last_task);
     else
         add(last_task, now);
     if (!spec.after_trial.command.empty()) return;
-    for (const TrialId unit : std::exchange(waiting_, {}))
-        if (side_task_of(unit)->kind == SideKind::after_trial)
-            table_.erase(unit);
-        else
-            waiting_.insert(unit);
+    std::set<TrialId> left = waiting_;
+    left.insert(running_.begin(), running_.end());
+    for (const TrialId unit : left)
+        if (const SideTask task = *side_task_of(unit); task.kind == SideKind::after_trial) forget(task);
 }
 
 void SideTasks::add_after(TrialId trial, StudyTime now) { add({SideKind::after_trial, trial}, now); }
-void SideTasks::forget_after(TrialId trial) { forget_waiting({SideKind::after_trial, trial}); }
+void SideTasks::forget_after(TrialId trial) { forget({SideKind::after_trial, trial}); }
 
 void SideTasks::study_goes_on() {
     const auto found = table_.find(unit_of(last_task));
-    if (found == table_.end() || found->second.phase == SidePhase::running) return;
+    if (found == table_.end()) return;
+    if (found->second.phase == SidePhase::running) {
+        found->second.again = true;
+        return;
+    }
     found->second.failures = found->second.losses = 0;
     set_phase(found->second, SidePhase::waiting);
 }
 
-void SideTasks::begin_incarnation() {
+void SideTasks::job_died() {
+    for (const TrialId unit : running_) ++table_.at(unit).losses;
+}
+
+void SideTasks::begin_incarnation(std::uint32_t max_losses) {
     for (auto& [unit, work] : table_) {
-        const bool again = work.phase == SidePhase::failed && work.task.kind != SideKind::after_trial;
+        const bool of_trial = work.task.kind == SideKind::after_trial;
+        const bool again = work.phase == SidePhase::failed && !of_trial;
         if (again) work.failures = work.losses = 0;
-        if (again || work.phase == SidePhase::running) set_phase(work, SidePhase::waiting);
+        if (!again && work.phase != SidePhase::running) continue;
+        const bool given_up = of_trial && work.losses > max_losses;
+        if (given_up) work.failure.message = "the job died " + std::to_string(work.losses) + " times while it ran";
+        set_phase(work, given_up ? SidePhase::failed : SidePhase::waiting);
     }
 }
 
@@ -143,6 +155,10 @@ void SideTasks::end(const SideEnded& ended, bool charged) {
     if (charged && !well) ++(ended.outcome == AttemptOutcome::lost ? work.losses : work.failures);
     work.failure = ended.failure;
     work.ended = ended.at;
+    if (std::exchange(work.again, false)) {
+        work.failures = work.losses = 0;
+        return set_phase(work, SidePhase::waiting);
+    }
     set_phase(work, ended.retry ? SidePhase::waiting : well ? SidePhase::done : SidePhase::failed);
 }
 

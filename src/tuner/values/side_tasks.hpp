@@ -30,9 +30,10 @@ struct SideWork {
     StudyTime ended;
     std::vector<NamedMetric> metrics; ///< of the attempt
     Failure failure;                  ///< of the attempt that ended last; empty: it did not fail
+    bool again = false;               ///< `after`: there were more trials while it ran
     static void fields(auto&& each, auto& w) {
         each(w.task, w.phase, w.attempt, w.rank, w.checkpoint, w.failures, w.losses, w.due, w.started, w.ended,
-             w.metrics, w.failure);
+             w.metrics, w.failure, w.again);
     }
 };
 
@@ -58,7 +59,8 @@ class SideTasks {
     [[nodiscard]] std::uint64_t over() const { return table_.size() - waiting_.size() - running_.size(); }
 
     // ---- mutators; all throw base::FormatError for an impossible change
-    /// `before` and `after`, as the study file has them (now).
+    /// `before` and `after`, as the study file has them (now). None runs: what was cut off and has no command any more
+    /// goes.
     void plan(const StudySpec& spec, bool has_trials, StudyTime now);
     /// The trial has ended, and its task is due; one that is there already stays.
     void add_after(TrialId trial, StudyTime now);
@@ -66,8 +68,11 @@ class SideTasks {
     void forget_after(TrialId trial);
     /// There is a trial again that has not ended: `after` runs again, if it has run.
     void study_goes_on();
-    /// A new start: those that ran wait again; a failed `before` or `after` is tried again.
-    void begin_incarnation();
+    /// What runs is lost with the job, which it may have killed.
+    void job_died();
+    /// A new start: those that ran wait again, but for tasks of trials that were lost more than `max_losses` times; a
+    /// failed `before` or `after` is tried again.
+    void begin_incarnation(std::uint32_t max_losses);
     void begin(const SideStarted& started);
     void report(const SideReported& reported);
     /// `charged`: the failure or loss counts.
@@ -94,7 +99,7 @@ class SideTasks {
     [[nodiscard]] SideWork& at(const SideTask& task);
     void add(const SideTask& task, StudyTime now);
     void set_phase(SideWork& work, SideWork::Phase phase);
-    void forget_waiting(const SideTask& task);
+    void forget(const SideTask& task);
     void recount();
 
     Table table_;
