@@ -159,7 +159,7 @@ std::string live_head(const tuner::Tuner& tuner, const Live& live, const Style& 
                        counts_line(tuner, live, style) + "\n";
     if (const std::string mark = simulated_text(tuner.state()); !mark.empty()) text += fit(mark, style.width) + "\n";
     for (const std::string& line : stopping_lines(live, style.width)) text += line + "\n";
-    if (const std::string tasks = side_tasks_text(tuner.state()); !tasks.empty())
+    if (const std::string tasks = side_tasks_text(tuner.state(), live.elapsed_s); !tasks.empty())
         text += fit("beside " + tasks, style.width) + "\n";
     if (const std::string failed = failed_side_tasks_text(tuner.state()); !failed.empty())
         text += paint(fit("failed " + failed, style.width), Tone::bad, style) + "\n";
@@ -276,7 +276,8 @@ std::string status_line(const tuner::Tuner& tuner, const Live& live, const Style
         text += std::string(style.dot()) + tasks_text(state, live.elapsed_s);
     else if (state.best)
         text += fmt::format("{}best {} #{}", style.dot(), text_of_best(tuner), state.best->value());
-    if (const std::string tasks = side_tasks_text(state); !tasks.empty()) text += std::string(style.dot()) + tasks;
+    if (const std::string tasks = side_tasks_text(state, live.elapsed_s); !tasks.empty())
+        text += std::string(style.dot()) + tasks;
     if (live.busy_share) text += std::string(style.dot()) + workers_text(live);
     for (const std::string& line : checkpoint_lines(live, SIZE_MAX)) text += std::string(style.dot()) + line;
     return encoded(text + "\n", style);

@@ -39,12 +39,15 @@ std::string failure_of(const SideWork& work) {
 
 } // namespace
 
-std::string side_tasks_text(const tuner::State& state) {
+std::string side_tasks_text(const tuner::State& state, double elapsed_s) {
+    const auto now = std::max(
+        state.now,
+        study::StudyTime{std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(elapsed_s))});
     std::array<std::uint64_t, 4> of_trials{};
     std::vector<std::string> parts;
     const auto add = [&](SideTask::Kind kind) {
         if (const SideWork* work = state.side.find({kind, {}}))
-            parts.push_back(std::string(study::name(kind)) + ": " + state_of(*work, state.now));
+            parts.push_back(std::string(study::name(kind)) + ": " + state_of(*work, now));
     };
     add(SideTask::Kind::before);
     for (const auto& [unit, work] : state.side.all())

@@ -11,7 +11,8 @@
 namespace ranktune::report {
 
 /// "before: done after 12 s; after_trial: 7 done, 1 running, 2 waiting; after: waiting"; empty: there are none.
-[[nodiscard]] std::string side_tasks_text(const tuner::State& state);
+/// `elapsed_s`: study time, for what runs; 0: that of the last record.
+[[nodiscard]] std::string side_tasks_text(const tuner::State& state, double elapsed_s = 0.0);
 /// "after_trial 7: exit code 1", the first of those that failed, and how many more; empty: none has failed.
 [[nodiscard]] std::string failed_side_tasks_text(const tuner::State& state);
 /// "test_accuracy 0.91, test_loss 0.3", or what keeps the task of this trial; empty: it has none.
