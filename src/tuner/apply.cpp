@@ -417,7 +417,10 @@ void apply_one(Core& core, const study::StudyChanged& r) {
     if (decides) lose_determinism(core);
     const space::SearchSpace before = core.spec.space;
     study::take_over(core.spec, later);
+    const SideTasks side = core.state.side;
     core.state.side.plan(core.spec, !core.state.trials.empty(), core.state.now);
+    for (const TrialId unit : side.running()) // of the start before
+        if (!core.state.side.running().contains(unit)) core.state.placement.release_aside(side.all().at(unit).rank);
     if (!(before == core.spec.space)) take_space(core, before);
     // Journals of earlier versions do not say so.
     if (!core.spec.checkpoint.supported) core.state.pace.set_stretch(trained_up_to(core, nullptr));

@@ -335,19 +335,22 @@ TEST_CASE("A side task that was cut off and has no command any more is forgotten
 
 TEST_CASE("A task that runs whenever the job dies is given up, and none runs beside a suspect", "[tuner]") {
     SmallCore core =
-        study_with("[after_trial]\ncommand = \"evaluate\"\n[failure]\nmax_losses = 1\n", "num_trials = 2\n");
+        study_with("[after_trial]\ncommand = \"evaluate\"\n[failure]\nmax_losses = 2\n", "num_trials = 2\n");
     core.began({"n0", "n1"});
     finishes(core, 0, 0.5);
     REQUIRE(work_of(core, after(0)).phase == SidePhase::running);
     core.began({"n0", "n1"}, study::JobDeath{});
     CHECK(core.state().trials.in(TrialPhase::running) == 1);
-    CHECK(work_of(core, after(0)).phase == SidePhase::waiting); // the trial is tried alone
+    CHECK(work_of(core, after(0)).attempt == AttemptId{2});
+    core.began({"n0", "n1"}, study::JobDeath{}); // the second death: the trial is tried alone
+    CHECK(core.state().trials.in(TrialPhase::running) == 1);
+    CHECK(work_of(core, after(0)).phase == SidePhase::waiting);
     finishes(core, 1, 0.4);
-    REQUIRE(work_of(core, after(0)).phase == SidePhase::running);
+    CHECK(work_of(core, after(0)).attempt == AttemptId{3});
     core.began({"n0", "n1"}, study::JobDeath{});
     CHECK(work_of(core, after(0)).phase == SidePhase::failed);
-    CHECK(work_of(core, after(0)).failure.message == "the job died 2 times while it ran");
-    CHECK(work_of(core, after(1)).phase == SidePhase::waiting);
+    CHECK(work_of(core, after(0)).failure.message == "the job died 3 times while it ran");
+    CHECK(work_of(core, after(1)).phase == SidePhase::running);
 }
 
 TEST_CASE("A study at its limit whose last rank is lost before the last command has run goes on later", "[tuner]") {

@@ -310,13 +310,13 @@ class MadePrediction {
 
 const std::string& MadePrediction::text() {
     if (!text_.empty()) return text_;
+    const std::string begun_by = begun() && files_.exists(file()) ? version_in(file()) : version();
+    const std::string text = predict_study(arguments_, directory(), begun_by); // refuses its own input as the output
     if (!arguments_.run.fresh && !begun() && files_.exists(output_))
         throw base::UsageError("'" + output_ +
                                "' exists and is no output of this prediction; give another file with -o; or begin "
                                "with --fresh, which renames it to '" +
                                output_ + "~1'");
-    const std::string begun_by = begun() && files_.exists(file()) ? version_in(file()) : version();
-    const std::string text = predict_study(arguments_, directory(), begun_by);
     refuse_other_made_study(file(), text, predict_header, begun(), advice);
     return text_ = text;
 }

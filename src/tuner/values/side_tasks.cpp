@@ -71,17 +71,16 @@ void SideTasks::add(const SideTask& task, StudyTime now) {
 }
 
 void SideTasks::forget(const SideTask& task) {
-    const auto found = table_.find(unit_of(task));
-    if (found == table_.end() || found->second.phase == SidePhase::done) return;
-    waiting_.erase(found->first);
-    running_.erase(found->first);
-    table_.erase(found);
+    waiting_.erase(unit_of(task));
+    running_.erase(unit_of(task));
+    table_.erase(unit_of(task));
 }
 
 void SideTasks::plan(const StudySpec& spec, bool has_trials, StudyTime now) {
-    if (spec.before.command.empty())
+    const SideWork* before = find(first_task);
+    if (spec.before.command.empty() && before != nullptr && before->phase != SidePhase::done)
         forget(first_task);
-    else if (!has_trials)
+    else if (!spec.before.command.empty() && !has_trials)
         add(first_task, now);
     if (spec.after.command.empty())
         forget(last_task);
@@ -95,7 +94,10 @@ void SideTasks::plan(const StudySpec& spec, bool has_trials, StudyTime now) {
 }
 
 void SideTasks::add_after(TrialId trial, StudyTime now) { add({SideKind::after_trial, trial}, now); }
-void SideTasks::forget_after(TrialId trial) { forget({SideKind::after_trial, trial}); }
+void SideTasks::forget_after(TrialId trial) {
+    const SideTask task{SideKind::after_trial, trial};
+    if (waiting_.contains(unit_of(task))) forget(task);
+}
 
 void SideTasks::study_goes_on() {
     const auto found = table_.find(unit_of(last_task));
