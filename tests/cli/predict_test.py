@@ -8,6 +8,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import tarfile
 import unittest
 
 import h5py
@@ -288,6 +289,9 @@ class Predicting(Predictions):
         for arguments in ((), ("--fresh",)):
             self.assertIn("-o digits.h5 is a file that is read", message("--input", "digits.h5:val/x", *arguments, output="digits.h5"))
         self.assertFalse((self.cwd / "digits.h5~1").exists())
+        with tarfile.open(self.cwd / "x.tar", "w") as tar:
+            tar.add(self.cwd / "digits.toml", "0.toml")
+        self.assertIn("its samples are files of any size", message("--input", "x.tar"))
         np.save(self.cwd / "narrow.npy", np.zeros((10, 3), np.float32))
         self.assertIn("has 3 numbers, and the network was trained on 64", message("--input", "narrow.npy", code=4))
         self.assertFalse((self.cwd / "y.h5").exists())

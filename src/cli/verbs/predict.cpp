@@ -59,6 +59,10 @@ std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
     try {
         const auto source = data::Source::open(plan.input, {.group = plan.group, .field = plan.field});
         plan.samples = source->samples();
+        if (std::ranges::all_of(source->fields(), [](const data::Field& field) { return field.varying; }))
+            throw base::UsageError("--input " + given +
+                                   ": its samples are files of any size, and models get arrays: make .npy or HDF5 of "
+                                   "them, or have `ranktune map` run a program for each");
         if (plan.samples == 0) throw base::UsageError("'" + plan.input + "' has no samples");
         if (!plan.field.empty()) return source->fields()[source->field(plan.field)].bytes();
         return source->extent().sample_bytes;
