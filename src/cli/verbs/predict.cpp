@@ -136,16 +136,21 @@ struct TakenOver {
     study::StagingSpec staging;
     study::ResourceSpec resources;
     study::PredictSpec predict;
+    std::vector<std::string> read; ///< paths of the files that the trials read
 };
 
-/// The output would take the place of a file that the study, or the prediction itself, reads.
-void refuse_overwriting(const std::string& output, const std::string& input, const study::StudySpec& spec) {
-    std::vector<std::string> read{input};
+std::vector<std::string> files_of(const study::StudySpec& spec) {
+    std::vector<std::string> paths;
     for (const study::DataFile& file : spec.data)
-        if (!file.is_mixture()) read.push_back(file.path);
+        if (!file.is_mixture()) paths.push_back(file.path);
     for (const study::InputFile& file : spec.trainable.inputs)
         if (const space::Value* path = spec.trainable.options.find(file.option); path != nullptr && path->is_string())
-            read.push_back(path->as_string());
+            paths.push_back(path->as_string());
+    return paths;
+}
+
+/// `read`: files that the trials or the prediction read. Throws base::UsageError if the output is one of them.
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& read) {
     std::error_code missing;
     for (const std::string& path : read)
         if (fs::equivalent(output, path, missing))
@@ -159,7 +164,6 @@ TakenOver find_trials(const PredictArguments& arguments, PredictPlan& plan) {
     const study::StudySpec& spec = study.tuner->spec();
     if (!study.tuner->state().simulation.empty())
         throw base::UsageError("'" + directory + "' holds a simulated study, which has no weights");
-    refuse_overwriting(arguments.run.directory, arguments.input.substr(0, arguments.input.find(':')), spec);
     study::PredictSpec predict = predicting_program(arguments, spec, directory);
     plan.study = spec.name;
     plan.directory = absolute_directory(directory);
@@ -172,7 +176,7 @@ TakenOver find_trials(const PredictArguments& arguments, PredictPlan& plan) {
                          ? report::best_trials(*study.tuner, arguments.top)
                          : std::vector{report::trial_named(study.tuner->state(), arguments.trial, directory)};
     for (const base::TrialId id : ids) plan.trials.push_back(trial_of_study(*study.tuner, id, directory));
-    return {spec.data, spec.staging, spec.resources, std::move(predict)};
+    return {spec.data, spec.staging, spec.resources, std::move(predict), files_of(spec)};
 }
 
 /// The version that the file of a study which has begun names: that of the program which began it.
@@ -187,8 +191,10 @@ std::string version_in(const std::string& file) {
 
 std::string predict_study(const PredictArguments& arguments, const std::string& name, const std::string& begun_by) {
     PredictPlan plan;
-    const auto [data, staging, resources, predict] = find_trials(arguments, plan);
+    auto [data, staging, resources, predict, read] = find_trials(arguments, plan);
     const std::uint64_t sample_bytes = find_samples(arguments.input, plan);
+    read.push_back(plan.input);
+    refuse_overwriting(arguments.run.directory, read);
     plan.input_content = storage::content_text(storage::posix_file_system(), plan.input);
     plan.output = whole_path(arguments.run.directory);
     constexpr std::uint64_t page = trainables::samples_of_page;

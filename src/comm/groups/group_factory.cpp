@@ -184,7 +184,7 @@ struct GroupFactory::Impl {
 
     Entry& make(const Roster& roster, const Note& verdict) {
         lose(roster); // another rank dropped it, so it can never be freed collectively
-        // Replacing is collective, so that the leader's comes here soon, too.
+        // The leader has this successor already. It is made collectively, so it is here soon.
         for (Backoff backoff; parent.successor() < verdict.parent;) backoff.pause();
         auto communicator = parent.create_group(roster, roster_tag(roster, verdict.generation), verdict.parent);
         Entry& entry = entries[roster];

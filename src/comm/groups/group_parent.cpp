@@ -13,7 +13,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds nap{10};
-/// Ranks of a node die together. Whose death comes while others are replaced makes Open MPI crash.
+/// How long no further death may come before the communicator is replaced. Open MPI (5.0.11) crashes when a death comes
+/// meanwhile, and the ranks of a node die within moments of each other.
 constexpr std::chrono::milliseconds silence{300};
 
 } // namespace

@@ -14,11 +14,11 @@
 namespace ranktune::comm {
 
 /// A duplicate of the world. An MPI that reports deaths (mpi::reports_deaths) makes no groups of a communicator with a
-/// dead rank: there a thread of each rank, the head's too, replaces it after every death by one of the living
-/// (mpi::shrink), while trials go on: each hears of the death by itself. The n-th successor is the same
-/// communicator on all ranks, and ranks of a group have to use the same one.
+/// dead rank. There, after each death, a thread of every rank (also of the head) calls mpi::shrink, and the result, the
+/// successor, replaces this communicator. Trials go on meanwhile. Each rank waits until its own MPI has told it of the
+/// death. The n-th successor is the same communicator on all ranks; all ranks of a group use the same successor.
 ///
-/// While a rank stands still, replacing waits for it, until it goes on or is ended.
+/// A rank that is stopped (SIGSTOP) delays the replacement until it goes on or is killed.
 class GroupParent {
   public:
     GroupParent(); ///< Collective over the world.
