@@ -361,7 +361,7 @@ struct SideStarted {
     friend bool operator==(const SideStarted&, const SideStarted&) = default;
 };
 
-/// What a side task found out. Its metrics have no numbers: they are none of the study's.
+/// Metrics that a side task reported. They are no metrics of the study, so they have names instead of numbers.
 struct SideReported {
     SideTask task;
     AttemptId attempt;

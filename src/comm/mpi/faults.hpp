@@ -14,19 +14,20 @@ namespace ranktune::comm::mpi {
 /// Lets messages from any source come, although a rank of `communicator` has died. False: there is nothing to do.
 bool acknowledge_deaths(MPI_Comm communicator);
 
-/// Takes in what the MPI has heard of deaths, which it does in calls alone. Local.
+/// Lets the MPI process news of deaths: it does so only inside of calls. Local.
 void look_for_deaths();
 
 /// How many ranks of `communicator` have died, as far as this rank has heard. Local.
 [[nodiscard]] int dead_in(MPI_Comm communicator);
-/// A rank that has heard so has called `shrink`. Local.
+/// Another rank has called `shrink` for it, as far as this rank has heard. Local.
 [[nodiscard]] bool is_revoked(MPI_Comm communicator);
 
-/// Makes a communicator of the living ranks, and ends what others wait for on this one by an error. Requires
+/// Makes a communicator of the living ranks. Pending operations on the old one end with an error. Requires
 /// dead_in(communicator) > 0: Open MPI (5.0.11) crashes when it hears of a death while it makes a communicator.
 /// Collective over the living; blocks until they come. Returns an error code of MPI.
 [[nodiscard]] int shrink(MPI_Comm communicator, MPI_Comm* living);
-/// A thread of this process is in `shrink`: a crash is not the user's. Async-signal-safe.
+/// Whether a thread of this process is in `shrink`. A crash then is a fault of MPI, not of user code.
+/// Async-signal-safe.
 [[nodiscard]] bool is_shrinking() noexcept;
 
 } // namespace ranktune::comm::mpi

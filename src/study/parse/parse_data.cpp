@@ -17,8 +17,7 @@ constexpr std::string_view data_forms =
     R"(or a mixture, as in [{ source = "web", weight = 3 }, { source = "code" }])";
 
 constexpr std::string_view orders[] = {"full", "lanes", "none"};
-constexpr std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t most_positions = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_samples = std::numeric_limits<std::int64_t>::max();
 
 std::vector<std::uint64_t> sample_shape(TableReader& table) {
     const Node* shape = table.take("shape");
@@ -58,7 +57,7 @@ DataFile file_in_table(ParseContext& context, const Node& node, const std::strin
     DataFile file{.name = name, .path = table.string("path").value_or("")};
     file.dtype = table.string("dtype").value_or("");
     file.shape = sample_shape(table);
-    file.tokens = static_cast<std::uint64_t>(table.integer("tokens", 1, most_tokens).value_or(0));
+    file.tokens = static_cast<std::uint64_t>(table.integer("tokens", 1, most_samples).value_or(0));
     file.group = table.string("group").value_or("");
     file.decode = table.boolean("decode").value_or(false);
     read_order(table, file);
@@ -84,7 +83,7 @@ DataFile mixture_in_list(ParseContext& context, const Node& node, const std::str
         if (const auto weight = table.number("weight", 0.0, std::numeric_limits<double>::infinity()))
             part.weight = *weight;
         if (part.weight == 0.0) table.complain("weight", "needs a number above 0; leave the source out instead");
-        part.from = static_cast<std::uint64_t>(table.integer("from", 0, most_positions).value_or(0));
+        part.from = static_cast<std::uint64_t>(table.integer("from", 0, most_samples).value_or(0));
         table.finish();
         mixture.parts.push_back(std::move(part));
     }

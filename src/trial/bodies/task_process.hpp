@@ -46,8 +46,9 @@ class TaskProcess {
     /// Both need a process.
     [[nodiscard]] process::Child& child() const { return process_->child(); }
     void print(const std::string& line) { process_->print(line); }
-    /// The next message but those for the log; waits for it. Nothing: the task is given up (`given_up`), or done, where
-    /// the end of the program says so; such a task is given up by ddp::Aborted. Throws what
+    /// Waits for the next message, other than those for the log. nullopt: the task was given up (`given_up`), or, if
+    /// on_early_end is null, the program has ended and its task is done. (Such a task is given up by ddp::Aborted.)
+    /// Throws what
     /// outcome_of knows when the program fails or is too slow; base::FormatError; ddp::Aborted.
     [[nodiscard]] std::optional<trainables::ProgramMessage> next();
     /// What the head wants the attempt to end with. Set when the program was not done within run.abort_grace.

@@ -34,7 +34,7 @@ class SharedMemory {
         if (!file_) fail("cannot share memory with a program");
     }
     [[nodiscard]] int descriptor() const { return file_.get(); }
-    /// The program maps what it has; more is written by it.
+    /// Room for the samples, which the program maps. The program extends it when it writes its predictions.
     void make_size(std::uint64_t bytes) {
         if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) fail("no memory for a batch");
     }
@@ -83,7 +83,7 @@ std::string checkpoint_path(const PredictPlan& plan, const PredictingTrial& tria
     return plan.directory + "/" + trial.checkpoint.path;
 }
 
-/// NumPy's arrays need it, and kernels like it.
+/// To a cache line: NumPy needs aligned arrays.
 std::uint64_t aligned(std::uint64_t bytes) {
     constexpr std::uint64_t line = 64;
     return (bytes + line - 1) / line * line;
