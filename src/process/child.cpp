@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "process/descendants.hpp"
-#include "process/fork_server.hpp"
 #include "process/guard.hpp"
+#include "process/interpreter.hpp"
 #include "process/process_watch.hpp"
 #include "process/spawn.hpp"
 #include "ranktune/base/error.hpp"
@@ -76,15 +76,16 @@ std::string ChildExit::text() const {
 Child::Child(const std::vector<std::string>& words, const std::vector<std::string>& environment,
              const std::string& directory, Output output, Clock::duration term_grace)
     : Child([&](const auto& variables, const auto& theirs) { return spawn(words, variables, directory, theirs); },
-            environment, std::move(output), term_grace) {}
+            nullptr, environment, std::move(output), term_grace) {}
 
-Child::Child(ForkServer& server, const std::vector<std::string>& environment, const std::string& directory,
-             Output output, Clock::duration term_grace)
-    : Child([&](const auto& variables, const auto& theirs) { return server.fork(variables, directory, theirs); },
-            environment, std::move(output), term_grace) {}
+Child::Child(const std::shared_ptr<Interpreter>& interpreter, const std::vector<std::string>& environment,
+             const std::string& directory, Output output, Clock::duration term_grace)
+    : Child([&](const auto& variables, const auto& theirs) { return interpreter->begin(variables, directory, theirs); },
+            interpreter->calls() ? interpreter : nullptr, environment, std::move(output), term_grace) {}
 
-Child::Child(const Start& start, std::vector<std::string> variables, Output output, Clock::duration term_grace)
-    : output_(std::move(output)), term_grace_(term_grace) {
+Child::Child(const Start& start, std::shared_ptr<Interpreter> host, std::vector<std::string> variables, Output output,
+             Clock::duration term_grace)
+    : output_(std::move(output)), term_grace_(term_grace), host_(std::move(host)) {
     const storage::FileDescriptor null(checked_start(open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"));
     Pair out = make_stream();
     Pair error = make_stream();
@@ -94,9 +95,10 @@ Child::Child(const Start& start, std::vector<std::string> variables, Output outp
         return entry.starts_with(mark.substr(0, mark.find('=') + 1));
     });
     variables.push_back(mark);
-    pid_ = start_as_child([&] {
+    const auto begin = [&] {
         return start(variables, {null.get(), out.theirs.get(), error.theirs.get(), control.theirs.get()});
-    });
+    };
+    pid_ = host_ ? begin() : start_as_child(begin);
     out_.fd = std::move(out.ours);
     error_.fd = std::move(error.ours);
     control_ = std::move(control.ours);
@@ -271,17 +273,30 @@ void Child::signal_group(int signal) const {
 
 void Child::stop() {
     if (exit_ || kill_at_) return;
+    if (host_) host_->retire();
     kill_at_ = Clock::now() + term_grace_;
     signal_group(SIGTERM);
     signal_group(SIGCONT); // a stopped process would not react
 }
 
 void Child::kill() {
+    if (host_) host_->retire();
     kill_at_ = Clock::time_point::max();
     signal_group(SIGKILL);
 }
 
+/// The interpreter reaps itself.
+bool Child::look_for_return() {
+    const auto exit = host_->returned();
+    if (!exit) return false;
+    end_orphans();
+    drain();
+    exit_ = exit;
+    return true;
+}
+
 bool Child::look_for_end() {
+    if (host_) return look_for_return();
     siginfo_t info{};
     // WNOWAIT: while the process is a zombie, the number of its group is not reused.
     if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {

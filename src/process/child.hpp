@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +20,7 @@
 
 namespace ranktune::process {
 
-class ForkServer;
+class Interpreter;
 struct SpawnDescriptors;
 
 /// How a process ended.
@@ -44,9 +45,11 @@ class Child {
     /// Starts the program: see `spawn` for the errors.
     Child(const std::vector<std::string>& words, const std::vector<std::string>& environment,
           const std::string& directory, Output output, Clock::duration term_grace = usual_term_grace);
-    /// The same, forked by a server, which outlives the call only. Throws SetUpError.
-    Child(ForkServer& server, const std::vector<std::string>& environment, const std::string& directory, Output output,
-          Clock::duration term_grace = usual_term_grace);
+    /// The same for an attempt that an interpreter begins. If the interpreter `calls` the function itself, the attempt
+    /// has a process only as long as it lasts: `exited` says how it ended; what ends it by signal ends the interpreter.
+    /// Throws SetUpError.
+    Child(const std::shared_ptr<Interpreter>& interpreter, const std::vector<std::string>& environment,
+          const std::string& directory, Output output, Clock::duration term_grace = usual_term_grace);
     /// Stops the remaining processes: TERM, then KILL.
     ~Child();
     Child(const Child&) = delete;
@@ -90,7 +93,8 @@ class Child {
 
   private:
     using Start = std::function<pid_t(const std::vector<std::string>& environment, const SpawnDescriptors& theirs)>;
-    Child(const Start& start, std::vector<std::string> environment, Output output, Clock::duration term_grace);
+    Child(const Start& start, std::shared_ptr<Interpreter> host, std::vector<std::string> environment, Output output,
+          Clock::duration term_grace);
 
     /// One of the program's output streams.
     struct Stream {
@@ -109,6 +113,7 @@ class Child {
     bool read_control();
     bool flush();
     bool look_for_end();
+    bool look_for_return();
     void drain();
     void signal_group(int signal) const;
 
@@ -119,7 +124,8 @@ class Child {
     Stream error_;
     std::string refusal_;
     bool ends_within_line_ = false;
-    storage::FileDescriptor pidfd_; ///< empty on kernels without pidfd
+    std::shared_ptr<Interpreter> host_; ///< which calls the function itself; null: it is a process of its own
+    storage::FileDescriptor pidfd_;     ///< empty on kernels without pidfd
     pid_t pid_ = -1;
     trainables::LineBuffer messages_;
     std::string unsent_;

@@ -66,6 +66,24 @@ bool is_alive(pid_t process) {
     return state != 'Z' && state != 'X';
 }
 
+/// Under the lock.
+void end_orphans(const Family& all) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    // Children of killed processes become ours: repeat until there are none.
+    for (auto nap = std::chrono::microseconds(50); std::chrono::steady_clock::now() < until;
+         nap = std::min(nap * 2, std::chrono::microseconds(5000))) {
+        bool any = false;
+        for (const pid_t pid : children_of("self").value_or(std::set<pid_t>())) {
+            if (all.elders.count(pid) != 0 || all.programs.count(pid) != 0) continue;
+            any = true;
+            ::kill(pid, SIGKILL);
+            static_cast<void>(waitpid(pid, nullptr, WNOHANG));
+        }
+        if (!any) return;
+        std::this_thread::sleep_for(nap);
+    }
+}
+
 } // namespace
 
 std::set<pid_t> children_of_this_process() { return children_of("self").value_or(std::set<pid_t>()); }
@@ -109,20 +127,13 @@ void end_descendants_of(pid_t program) {
     const std::lock_guard lock(all.mutex);
     all.programs.erase(program);
     Guard::instance().end(program);
-    const auto until = std::chrono::steady_clock::now() + patience;
-    // Children of killed processes become ours: repeat until there are none.
-    for (auto nap = std::chrono::microseconds(50); std::chrono::steady_clock::now() < until;
-         nap = std::min(nap * 2, std::chrono::microseconds(5000))) {
-        bool any = false;
-        for (const pid_t pid : children_of_this_process()) {
-            if (all.elders.count(pid) != 0 || all.programs.count(pid) != 0) continue;
-            any = true;
-            ::kill(pid, SIGKILL);
-            static_cast<void>(waitpid(pid, nullptr, WNOHANG));
-        }
-        if (!any) return;
-        std::this_thread::sleep_for(nap);
-    }
+    end_orphans(all);
+}
+
+void end_orphans() {
+    Family& all = family();
+    const std::lock_guard lock(all.mutex);
+    end_orphans(all);
 }
 
 } // namespace ranktune::process

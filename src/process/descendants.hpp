@@ -18,6 +18,9 @@ namespace ranktune::process {
 /// alive and children from before the first program. Bounded: gives up on processes that do not die within seconds.
 void end_descendants_of(pid_t program);
 
+/// Kills and reaps the children that living programs have left behind; bounded like end_descendants_of.
+void end_orphans();
+
 /// All children of this process, zombies included.
 [[nodiscard]] std::set<pid_t> children_of_this_process();
 

@@ -154,6 +154,7 @@ void take_over(StudySpec& spec, const StudySpec& later) {
     if (spec.trainable.program && later.trainable.program) {
         spec.trainable.program->command = later.trainable.program->command;
         spec.trainable.program->function = later.trainable.program->function;
+        spec.trainable.program->restart_growth = later.trainable.program->restart_growth;
         spec.trainable.program->flags = later.trainable.program->flags;
         spec.trainable.program->report = later.trainable.program->report;
         spec.trainable.program->result = later.trainable.program->result;

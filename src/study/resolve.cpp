@@ -77,6 +77,7 @@ std::string list_of(const std::vector<std::string>& items) {
 void write_program(const ProgramSpec& program, Writer& out) {
     if (!program.function.empty()) {
         out.line("python", text_of(program.function));
+        if (program.restart_growth > 0) out.line("restart_growth", text_of(program.restart_growth));
     } else {
         out.line("command", text_of(program.command));
         out.line("flags",

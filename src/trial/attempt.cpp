@@ -79,7 +79,7 @@ std::unique_ptr<TrialBody> make_body(const AttemptParts& parts, Spare& spare) {
     if (const auto task = study::side_task_of(parts.assignment.start.trial))
         return std::make_unique<SideBody>(parts, *task);
     if (const auto& program = setting.spec->trainable.program) {
-        if (program->kept) return std::make_unique<TaskBody>(parts, spare);
+        if (program->keeps_for_tasks()) return std::make_unique<TaskBody>(parts, spare);
         return std::make_unique<ProgramBody>(parts, spare);
     }
     if (study::runs_programs(*setting.spec)) return std::make_unique<PredictBody>(parts, spare);

@@ -66,7 +66,7 @@ struct Spare {
     int size = 0; ///< ranks of its trial
     std::unique_ptr<KeptProgram> program = {};
     std::uint32_t tasks = 0;                               ///< that a kept `program` has done
-    std::unique_ptr<process::ForkServer> interpreter = {}; ///< of the study's function, for all attempts of this rank
+    std::shared_ptr<process::Interpreter> interpreter = {}; ///< of the study's function, for attempts of this rank
     std::unique_ptr<const trainables::RowTable> rows = {}; ///< of the study's table, for all attempts of this rank
     std::unique_ptr<PredictPrograms> predict = {};         ///< programs that wait for the next range of predictions
 };

@@ -318,7 +318,7 @@ TEST_CASE("a kept program is for tasks of one rank, with the same command for al
     CHECK(spec.trainable.program->kept);
     CHECK(spec.trainable.program->restart_after == 9);
     CHECK_FALSE(spec.trainable.program->launcher_variables);
-    CHECK_THAT(said("kept = true\n"), Catch::Contains("trainable.kept: is for trials that only have to succeed"));
+    CHECK_THAT(said("kept = true\n"), Catch::Contains("and for trials that only have to succeed"));
     CHECK_THAT(said("restart_after = 9\n"), Catch::Contains("is for a program with kept = true"));
     CHECK_THAT(said(kept, "p --lr={lr}"), Catch::Contains("trainable.command: a kept program is started once for many"
                                                           " trials, so its command has no {lr}"));
@@ -330,6 +330,32 @@ TEST_CASE("a kept program is for tasks of one rank, with the same command for al
                    Catch::Contains("trainable." + std::string(key) + ": true does not go with kept"));
     CHECK_THAT(said(kept, "p", "[resources]\nranks = 2\n"),
                Catch::Contains("trainable.kept: is for trials of one rank"));
+}
+
+TEST_CASE("an interpreter of a function may be kept, for any number of ranks, within limits", "[study]") {
+    const auto text = [](const std::string& keys) {
+        std::string all = program_parts(keys, "COMMAND").text();
+        const std::string command = "command = \"COMMAND\"";
+        return all.replace(all.find(command), command.size(), "python = \"train.py:train\"");
+    };
+    const std::string keys = "kept = true\nrestart_after = 9\nrestart_growth = \"2GB\"\n";
+    const StudySpec spec = parse(text(keys) + "[resources]\nranks = 2\n");
+    const ProgramSpec& program = *spec.trainable.program;
+    CHECK(program.kept);
+    CHECK_FALSE(program.keeps_for_tasks());
+    CHECK(program.restart_after == 9);
+    CHECK(program.restart_growth == 2'000'000'000);
+    CHECK(program.launcher_variables);
+    CHECK(parse(resolved_toml(spec)).trainable.program->restart_growth == 2'000'000'000);
+    const StudySpec other = parse(text("kept = true\nrestart_growth = 5\n"));
+    StudySpec changed = spec;
+    take_over(changed, other);
+    CHECK(changed.trainable.program->restart_growth == 5);
+    CHECK(changed.trainable.program->restart_after == 0);
+    CHECK_THAT(mistake(text("kept = true\nfresh = true\n")), Catch::Contains("give one of them"));
+    CHECK_THAT(mistake(text("restart_growth = \"1GB\"\n")), Catch::Contains("is for a function with kept = true"));
+    CHECK_THAT(mistake(text("kept = true\nrestart_growth = \"much\"\n")), Catch::Contains("needs a number of bytes"));
+    CHECK_THAT(mistake(program_parts("restart_growth = 1\n").text()), Catch::Contains("is for python = "));
 }
 
 TEST_CASE("failure.retry_on is a list of exit codes of programs that are tried again", "[study]") {

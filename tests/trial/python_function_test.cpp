@@ -167,4 +167,125 @@ TEST_CASE("a verdict ends a function, and an abandoned one is killed with all th
     CHECK(::kill(pid, 0) != 0);
 }
 
+namespace {
+
+/// Runs an attempt of the only rank to its end.
+void run_once(Functions& functions, double lr) {
+    functions.cluster.configuration.set("lr", lr);
+    functions.cluster.prepare(1, 1000);
+    check_outcomes(functions.cluster.run_until(1000), AttemptOutcome::finished);
+}
+
+/// `kept = true`.
+struct KeptFunctions : Functions {
+    KeptFunctions(int ranks, const std::string& text) : Functions(ranks, text) { program().kept = true; }
+    [[nodiscard]] study::ProgramSpec& program() { return *cluster.spec().trainable.program; }
+};
+
+} // namespace
+
+TEST_CASE("a kept interpreter calls the function itself: caches stay, generators begin anew", "[trial]") {
+    KeptFunctions functions(2, "import random\ncache = []\n" + std::string(counting) +
+                                   "    print('never')\n"
+                                   "inner = train\n"
+                                   "def train(config):\n"
+                                   "    cache.append(config.lr)\n"
+                                   "    print('draw', random.random(), len(cache), os.environ.get('OWN'))\n"
+                                   "    os.environ['OWN'] = 'set'\n"
+                                   "    inner(config)\n");
+    std::optional<study::CheckpointRef> saved;
+    for (const base::Iteration until : {3U, 5U}) {
+        if (saved)
+            functions.cluster.prepare(2, until, *saved);
+        else
+            functions.cluster.prepare(2, until);
+        const auto logs = functions.cluster.run_until(until);
+        check_outcomes(logs, AttemptOutcome::paused);
+        CHECK(logs[0].reports.back().metrics ==
+              std::vector<study::NamedMetric>{{"score", 0.5 * static_cast<double>(until)}});
+        saved = logs[0].saved.at(0);
+    }
+    const auto imported = functions.said("imported");
+    REQUIRE(imported.size() == 2);
+    const auto all = functions.said("process");
+    REQUIRE(all.size() == 4);
+    CHECK(std::ranges::count_if(all, [](const auto& line) { return line.ends_with("lr 0.5 from 3"); }) == 2);
+    for (const std::string& line : all) CHECK(std::ranges::count(imported, line.substr(0, line.find(' '))) == 1);
+    const auto draws = functions.said("draw");
+    REQUIRE(draws.size() == 4);
+    for (const std::string& rank : {draws[0], draws[1]}) {
+        CHECK(rank.ends_with(" 1 None"));
+        const std::string drawn = rank.substr(0, rank.find(' '));
+        CHECK(std::ranges::count(draws, drawn + " 2 None") == 1);
+    }
+    CHECK(functions.scratch_is_empty());
+}
+
+TEST_CASE("a kept interpreter ends with an attempt that fails, and says why when it can do no other", "[trial]") {
+    const auto [body, why] = GENERATE(table<std::string, std::string>({
+        {"raise ValueError('no data')", "at iteration 1: ValueError: no data"},
+        {"sys.exit('out of luck')", "out of luck"},
+        {"os.kill(os.getpid(), 11)", "killed by signal 11"},
+        {"os._exit(3)", "exit code 3"},
+        {"os.kill(os.getpid(), 15)", "killed by signal 15"},
+    }));
+    INFO(body);
+    KeptFunctions functions(
+        1, "def train(config):\n    if config.lr == 0.5:\n        " + body + "\n    return config.lr\n");
+    run_once(functions, 0.25);
+    functions.cluster.configuration.set("lr", 0.5);
+    functions.cluster.prepare(1, 1000);
+    CHECK(blame(functions.cluster.run_until(1000)).find(why) != std::string::npos);
+    run_once(functions, 0.25);
+    CHECK(functions.said("imported").size() == 2);
+}
+
+TEST_CASE("a kept interpreter makes room for a new one after its trials, its growth, or what was left", "[trial]") {
+    SECTION("a number of trials") {
+        KeptFunctions functions(1, "def train(config):\n    return 1\n");
+        functions.program().restart_after = 2;
+        for (int i = 0; i < 5; ++i) run_once(functions, 1);
+        CHECK(functions.said("imported").size() == 3);
+        CHECK(functions.printed().find("has done its 2 trials (restart_after)") != std::string::npos);
+    }
+    SECTION("memory that grows") {
+        KeptFunctions functions(1,
+                                "kept = []\ndef train(config):\n"
+                                "    kept.append(b'x' * int(config.lr))\n    return 1\n");
+        functions.program().restart_growth = 30'000'000;
+        for (const double bytes : {60e6, 20e6, 20e6, 1.0}) run_once(functions, bytes);
+        CHECK(functions.said("imported").size() == 2);
+        CHECK(functions.printed().find("MB since its first trial") != std::string::npos);
+    }
+    SECTION("processes and threads") {
+        KeptFunctions functions(1,
+                                "import subprocess, threading\nready = threading.Event()\ndef train(config):\n"
+                                "    if config.lr == 1:\n        child = subprocess.Popen(['sleep', '1000'])\n"
+                                "        print('child', child.pid)\n"
+                                "    threading.Thread(target=lambda: print('thread', 'done')).start()\n"
+                                "    return 1\n");
+        for (const double lr : {0.0, 1.0, 0.0}) run_once(functions, lr);
+        CHECK(functions.said("imported").size() == 2);
+        CHECK(functions.said("thread").size() == 3);
+        CHECK(functions.printed().find("has left processes behind (" + functions.said("child").at(0) + ")") !=
+              std::string::npos);
+        CHECK(::kill(static_cast<pid_t>(std::stol(functions.said("child").at(0))), 0) != 0);
+    }
+}
+
+TEST_CASE("an abandoned attempt ends its kept interpreter", "[trial]") {
+    KeptFunctions functions(1,
+                            "import time\ndef train(config):\n    ranktune.report(score=1)\n"
+                            "    print('waits', os.getpid(), flush=True)\n    time.sleep(1000 * config.lr)\n");
+    functions.cluster.prepare(1, 5);
+    functions.cluster.start();
+    while (functions.said("waits").empty()) functions.cluster.pump([](const auto&) {});
+    functions.cluster.thread(0).abandon();
+    while (!functions.cluster.all_ended()) functions.cluster.pump([](const auto&) {});
+    check_outcomes(functions.cluster.logs, AttemptOutcome::lost);
+    CHECK(::kill(static_cast<pid_t>(std::stol(functions.said("waits").at(0))), 0) != 0);
+    run_once(functions, 0);
+    CHECK(functions.said("imported").size() == 2);
+}
+
 } // namespace ranktune::testing::python_function_test

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the start of a trial costs: 200 trials of 3 iterations of 10 ms on 2 workers, as a Python function and as a program that
-does the same: functions.py RANKTUNE [RUNS [VENV]] (wall time and CPU of all processes; medians). VENV: a virtual environment
+"""What the start of a trial costs: 200 trials of 3 iterations of 10 ms on 2 workers, as a Python function (in an interpreter that is
+kept, or forked for each) and as a program that does the same: functions.py RANKTUNE [RUNS [VENV]] (wall time and CPU of all processes; medians). VENV: a virtual environment
 with optuna and ray[tune], which run the same function beside it."""
 import os
 import pathlib
@@ -57,7 +57,7 @@ tuner = tune.Tuner(tune.with_resources(train, {"cpu": 1}), param_space={"x": tun
                    run_config=tune.RunConfig(verbose=0))
 assert len(tuner.fit()) == int(sys.argv[1])
 """}
-WAYS = {"function": 'python = "train.py:train"', "program": 'command = "python3 train.py"'}
+WAYS = {"function, kept": 'python = "train.py:train"\nkept = true', "function": 'python = "train.py:train"', "program": 'command = "python3 train.py"'}
 
 
 def run(way, trials):
@@ -91,7 +91,7 @@ def main():
             wall, cpu = (statistics.median(column) for column in zip(*all_))
             start = statistics.median(row[0] for row in few)
             per_trial = (cpu - statistics.median(row[1] for row in few)) / (TRIALS - WORKERS)
-            print(f"{name:19} wall {wall:.2f} s, of which {start:.2f} s with {WORKERS} trials alone (iterations: {ideal:.1f} s); "
+            print(f"{name:24} wall {wall:.2f} s, of which {start:.2f} s with {WORKERS} trials alone (iterations: {ideal:.1f} s); "
                   f"{per_trial * 1e3:.1f} ms of CPU a trial, head and workers included")
 
 

@@ -746,15 +746,6 @@ def _need_attempt(what: str) -> None:
                            "function, or say fresh = true in [trainable]")
 
 
-def begin_attempt() -> None:
-    """This process, forked from one that had imported this module, is that of an attempt. For ranktune_function.py."""
-    global _forked, _reports, _config, _told, _limited, _home
-    _forked, _reports, _config, _told, _limited, _home = False, 0, None, None, False, os.getcwd()
-    _unread.clear()
-    _forget()
-    _join_study()
-
-
 def _join_study() -> None:
     # The mark tells child processes whether their descriptor with this number is the control descriptor.
     descriptor = _control_socket()

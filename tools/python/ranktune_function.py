@@ -2,16 +2,19 @@
 """Calls the function of a study's `[trainable] python = "train.py:train"`. ranktune starts it, never by hand:
 
     python3 ranktune_function.py /path/train.py:train           serves: forks a process for each attempt
+    python3 ranktune_function.py /path/train.py:train --kept    serves: attempts in this process, one after the other
     python3 ranktune_function.py /path/train.py:train --fresh   one attempt, in this process
 
-Serving, it imports the file once, and then forks: an attempt begins with all imports done, in a process of its own, which
-may raise, exit, leak or crash as any program may. Each request on the control descriptor is a line of JSON, with the
-standard output, standard error and control descriptor of the new process beside it; the answer has the number of that
-process, whose parent is the worker (a subreaper). The protocol: docs/reference/program-protocol.md of ranktune.
+Serving, it imports the file once. An attempt begins with all imports done: in a forked process, which may raise, exit, leak
+or crash as any program may; or in this one, where GPUs, caches and compiled code of the attempts before are at hand. Each
+request on the control descriptor is a line of JSON, with the standard output, standard error and control descriptor of the
+attempt beside it; the answer has the number of its process: a forked one, whose parent is the worker (a subreaper), or this
+one, which says later how the attempt has ended. The protocol: docs/reference/program-protocol.md of ranktune.
 
 Standard library only, Python 3.9 or newer.
 """
 
+import argparse
 import atexit
 import ctypes
 import gc
@@ -26,7 +29,7 @@ import socket
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 _CONTROL = int(os.environ.pop("RANKTUNE_FD", "3"))  # `import ranktune` must not take it for that of an attempt
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
@@ -91,6 +94,27 @@ def parameter_of(function: Callable[..., Any]) -> Optional[str]:
     return next(iter(inspect.signature(function).parameters), None)
 
 
+def begin_attempt() -> None:
+    """This process, which had imported ranktune before, or is forked from one that had, is that of an attempt."""
+    ranktune.between_attempts(False)
+    ranktune._forked, ranktune._reports, ranktune._config, ranktune._told = False, 0, None, None
+    ranktune._limited, ranktune._home = False, os.getcwd()
+    ranktune._unread.clear()
+    ranktune._forget()
+    data: Any = sys.modules.get("ranktune_data")
+    if data is not None:
+        data._datasets.clear()
+    ranktune._join_study()
+
+
+def end_attempt() -> None:
+    """The attempt of this process is over, and another one may follow. Leaves the control descriptor open."""
+    if ranktune._link is not None:
+        ranktune._link.socket.detach()
+    ranktune._forget()
+    ranktune.between_attempts(True)
+
+
 def call(function: Callable[..., Any], parameter: Optional[str]) -> None:
     """Calls it with the configuration, or with the trial if it names its parameter so. What it returns is a report, if
     it has made none: a number, or a dict of metrics."""
@@ -119,7 +143,11 @@ def run(function: Callable[..., Any], parameter: Optional[str]) -> int:
 
 
 def end(code: int) -> None:
-    """What the interpreter does at its end, but for what only frees memory."""
+    os._exit(finish() or code)
+
+
+def finish() -> int:
+    """What an interpreter does at its end, but for what only frees memory; 1: that has failed."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
@@ -127,8 +155,8 @@ def end(code: int) -> None:
         sys.stderr.flush()
     except BaseException:
         traceback.print_exc()
-        code = code or 1
-    os._exit(code)
+        return 1
+    return 0
 
 
 def changes_of(request: Mapping[str, Any]) -> Dict[bytes, Optional[bytes]]:
@@ -144,6 +172,10 @@ def become(changes: Mapping[bytes, Optional[bytes]], directory: bytes, descripto
     while os.getppid() == parent:  # until then the signal would come from its end
         os.sched_yield()
     _libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    enter(changes, directory, descriptors)
+
+
+def enter(changes: Mapping[bytes, Optional[bytes]], directory: bytes, descriptors: List[int]) -> None:
     for number, descriptor in zip((1, 2, _CONTROL), descriptors):
         os.dup2(descriptor, number)
     for descriptor in descriptors:
@@ -154,7 +186,7 @@ def become(changes: Mapping[bytes, Optional[bytes]], directory: bytes, descripto
         else:
             os.environb[name] = value
     os.chdir(directory)
-    ranktune.begin_attempt()
+    begin_attempt()
 
 
 def _bytes(text: str) -> bytes:
@@ -201,14 +233,7 @@ def fork(function: Callable[..., Any], parameter: Optional[str], request: Mappin
     return int(number or 0)
 
 
-def serve(function: Callable[..., Any]) -> None:
-    link = socket.socket(fileno=_CONTROL)
-    link.setblocking(True)
-    link.set_inheritable(False)
-    sys.stdout.flush()
-    parameter = parameter_of(function)
-    gc.freeze()  # what is there now: a collection in a fork would copy its pages
-    link.sendall(b'{"ready": true}\n')
+def requests(link: socket.socket) -> Iterator[Tuple[Mapping[str, Any], List[int]]]:
     received, descriptors = b"", []
     while True:
         part, more, _, _ = socket.recv_fds(link, 1 << 16, 3)
@@ -216,29 +241,157 @@ def serve(function: Callable[..., Any]) -> None:
             return
         received += part
         descriptors += more
-        if not received.endswith(b"\n"):
-            continue
+        if received.endswith(b"\n"):
+            yield json.loads(received), descriptors
+            received, descriptors = b"", []
+
+
+def serve(function: Callable[..., Any], link: socket.socket) -> None:
+    parameter = parameter_of(function)
+    for request, descriptors in requests(link):
         answer: Dict[str, Any] = {"pid": 0}
         try:
-            answer["pid"] = fork(function, parameter, json.loads(received), descriptors)
+            answer["pid"] = fork(function, parameter, request, descriptors)
             if answer["pid"] == 0:
                 answer["error"] = "there is no process to be had (memory, or ulimit -u)"
         except OSError as error:
             answer["error"] = str(error)
         for descriptor in descriptors:
             os.close(descriptor)
-        received, descriptors = b"", []
-        link.sendall(json.dumps(answer).encode() + b"\n")
+        send(link, answer)
+
+
+def send(link: socket.socket, message: Mapping[str, Any]) -> None:
+    link.sendall(json.dumps(message).encode() + b"\n")
+
+
+class Kept:
+    """This interpreter between two attempts, which it goes back to after each."""
+
+    def __init__(self, function: Callable[..., Any], restart_after: int, restart_growth: int) -> None:
+        self.function, self.parameter = function, parameter_of(function)
+        self.restart_after, self.restart_growth = restart_after, restart_growth
+        self.attempts, self.memory = 0, 0  # done; after the first one
+        self.outputs = [os.dup(number) for number in (1, 2)]
+        self.nothing = os.open(os.devnull, os.O_RDWR)  # holds the number of the control descriptor
+        os.dup2(self.nothing, _CONTROL)
+        self.streams = sys.stdout, sys.stderr
+        self.handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)]
+        self.processes = processes_of_this_one()
+        self.random = random_states()
+
+    def serve(self, link: socket.socket) -> None:
+        for request, descriptors in requests(link):
+            changes = changes_of(request)
+            send(link, {"pid": os.getpid()})
+            for restore, state in self.random:
+                restore(state)
+            enter(changes, _bytes(request["directory"]), descriptors)
+            code = run(self.function, self.parameter)
+            why = "" if code != 0 else self.leave()
+            if why:
+                print(f"ranktune: {why}: the next trial gets a new interpreter", file=sys.stderr)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            ends = code != 0 or why != ""
+            if ends:  # before the worker hears of it: what is printed now belongs to this attempt
+                finish()
+            end_attempt()
+            send(link, {"returned": code, "ends": ends})
+            if ends:
+                os._exit(code)
+            for number, descriptor in zip((1, 2, _CONTROL), self.outputs + [self.nothing]):
+                os.dup2(descriptor, number)
+
+    def leave(self) -> str:
+        """Returns why this interpreter cannot do another attempt; empty: it can."""
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        distributed: Any = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            distributed.destroy_process_group()
+        gc.collect()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = self.streams
+        for number, handler in self.handlers:
+            if handler is not None:
+                signal.signal(number, handler)
+        self.attempts += 1
+        memory = resident_bytes()
+        self.memory = self.memory or memory
+        left = processes_of_this_one() - self.processes
+        if left:
+            return f"the function has left processes behind ({', '.join(map(str, sorted(left)))})"
+        if self.restart_growth and memory - self.memory > self.restart_growth:
+            return f"this interpreter has grown by {(memory - self.memory) / 1e6:.0f} MB since its first trial"
+        if self.restart_after and self.attempts >= self.restart_after:
+            return f"this interpreter has done its {self.attempts} trials (restart_after)"
+        return ""
+
+
+def random_states() -> List[Tuple[Callable[[Any], None], Any]]:
+    """What the import has left: an attempt begins with it, whichever ones came before."""
+    states: List[Tuple[Callable[[Any], None], Any]] = [(random.setstate, random.getstate())]
+    for module, restore, state in (("numpy.random", "set_state", "get_state"), ("torch", "set_rng_state", "get_rng_state")):
+        has: Any = sys.modules.get(module)
+        if hasattr(has, restore):
+            states.append((getattr(has, restore), getattr(has, state)()))
+    return states
+
+
+def processes_of_this_one() -> Set[int]:
+    """Its children that live."""
+    found: Set[int] = set()
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{thread}/children") as children:
+                found.update(map(int, children.read().split()))
+        except OSError:  # it has ended
+            pass
+    return {child for child in found if not has_ended(child)}
+
+
+def has_ended(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:
-    target, *options = sys.argv[1:]
-    if "--fresh" in options:
+    arguments = argparse.ArgumentParser(allow_abbrev=False)
+    arguments.add_argument("target")
+    arguments.add_argument("--fresh", action="store_true")
+    arguments.add_argument("--kept", action="store_true")
+    arguments.add_argument("--restart-after", type=int, default=0)
+    arguments.add_argument("--restart-growth", type=int, default=0)
+    given = arguments.parse_args()
+    if given.fresh:
         os.environ["RANKTUNE_FD"] = str(_CONTROL)
-        ranktune.begin_attempt()
-        function = load(target)
+        begin_attempt()
+        function = load(given.target)
         end(run(function, parameter_of(function)))
-    serve(load_for_all(target))
+    function = load_for_all(given.target)
+    # A forked process has its own descriptor of that number; here it is that of the present attempt.
+    link = socket.socket(fileno=os.dup(_CONTROL) if given.kept else _CONTROL)
+    link.setblocking(True)
+    link.set_inheritable(False)
+    sys.stdout.flush()
+    kept = Kept(function, given.restart_after, given.restart_growth) if given.kept else None
+    gc.freeze()  # what is there now: a collection in a fork would copy its pages
+    send(link, {"ready": True})
+    if kept:
+        kept.serve(link)
+    else:
+        serve(function, link)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ enum class PrintedResult : std::uint8_t { none, last_number, exit_code, success 
 /// [trainable] with `command`: a program of the user, one process per rank. See docs/reference/program-protocol.md.
 struct ProgramSpec {
     std::string command;     ///< study::CommandTemplate; empty: `function`
-    std::string function;    ///< "/path/train.py:train", called for each attempt in a process of its own; or empty
+    std::string function;    ///< "/path/train.py:train", called for each attempt; or empty
     std::string interpreter; ///< of the function; empty: python3
     bool fresh = false;      ///< of the function: each attempt imports the file anew
     bool shell = false;      ///< run by /bin/sh -c instead of being split into words
@@ -40,8 +40,12 @@ struct ProgramSpec {
     [[nodiscard]] bool prints() const { return !report.empty() || result != PrintedResult::none; }
     /// Its trials are tasks: they only have to succeed.
     [[nodiscard]] bool has_tasks() const { return result == PrintedResult::success; }
-    bool kept = false;               ///< of tasks: a process of each rank does one after the other
-    std::uint32_t restart_after = 0; ///< tasks of a kept process, which then makes room for a new one; 0: no limit
+    /// A process of each rank does one trial after the other: tasks, or attempts of the function, which the interpreter
+    /// then calls itself.
+    bool kept = false;
+    [[nodiscard]] bool keeps_for_tasks() const { return kept && function.empty(); }
+    std::uint32_t restart_after = 0;  ///< trials of a kept process, which then makes room for a new one; 0: no limit
+    std::uint64_t restart_growth = 0; ///< the same, in bytes that its memory has grown by since its first attempt
     std::string directory;           ///< working directory, absolute
     bool checkpoints = true;         ///< the program can save its state, so it may be paused
     struct Variable {

@@ -97,10 +97,12 @@ constexpr KeyRow all_keys[] = {
                                          "Set torchrun's variables (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`, ...). false, "
                                          "for trials of one rank: frameworks see a single process."),
     of<&ProgramSpec::kept>("trainable.kept", fixed, {},
-                           "With `result = \"success\"`, for trials of one rank: a process on each rank does one trial "
-                           "after the other, by `ranktune.tasks()`."),
-    of<&ProgramSpec::restart_after>("trainable.restart_after", fixed, {.most = many},
+                           "One process of a rank does one trial after the other: of `python`, or, by "
+                           "`ranktune.tasks()`, of one rank with `result = \"success\"`."),
+    of<&ProgramSpec::restart_after>("trainable.restart_after", may, {.most = many},
                                     "A kept process ends after so many trials, and a new one follows; 0: never."),
+    own("trainable.restart_growth", may, "integer >= 1, `\"500MB\"`", "none",
+        "So does a kept interpreter of `python` whose memory has grown by so much since its first trial."),
     of<&ProgramSpec::tf_config>("trainable.tf_config", fixed, {},
                                 "Set `TF_CONFIG`, for TensorFlow's MultiWorkerMirroredStrategy."),
     of<&ProgramSpec::jax>("trainable.jax", fixed, {},

@@ -107,11 +107,14 @@ void parse_function(const ParseContext& context, TableReader& table, ProgramSpec
     };
     program.function = absolute(path) + ":" + name;
     if (program.interpreter.find('/') != std::string::npos) program.interpreter = absolute(program.interpreter);
+    if (program.fresh && program.kept)
+        table.complain("kept", "keeps the interpreter, and fresh = true starts one for each attempt; give one of them");
 }
 
 void parse_command(TableReader& table, ProgramSpec& program) {
     if (!program.interpreter.empty()) table.refuse("interpreter", "is for python = \"FILE:FUNCTION\"");
     if (program.fresh) table.refuse("fresh", "is for python = \"FILE:FUNCTION\"");
+    if (program.restart_growth > 0) table.complain("restart_growth", "is for python = \"FILE:FUNCTION\"");
     if (table.table()->find("command")->is(Node::Kind::array))
         table.complain("command", "needs one string, as in \"python3 train.py {args}\", not a list of words");
     else
@@ -163,14 +166,19 @@ bool is_placeholder(std::string_view value) {
            std::ranges::all_of(value.substr(1, value.size() - 2), is_of_a_name);
 }
 
-/// `kept` and `restart_after`: the process knows its first trial only by the message, as all others. After parse_env.
+/// `kept` and its limits: the process knows its first trial only by the message, as all others. After parse_env.
 void check_kept(TableReader& table, ProgramSpec& program) {
     if (!program.kept) {
         if (program.restart_after > 0) table.complain("restart_after", "is for a program with kept = true");
+        if (program.restart_growth > 0 && !program.function.empty())
+            table.complain("restart_growth", "is for a function with kept = true");
         return;
     }
+    if (!program.function.empty()) return;
     if (!program.has_tasks())
-        return table.complain("kept", "is for trials that only have to succeed: say result = \"success\", too");
+        return table.complain("kept",
+                              "is for a Python function (python = \"FILE:FUNCTION\"), and for trials that only have to "
+                              "succeed: say result = \"success\", too");
     if (works_apart(program))
         table.complain("kept", "does not go with a folder for each trial (cwd, or {trial} or {folder} in directory)");
     for (const auto& [name, value] : program.env)
@@ -257,7 +265,8 @@ void check_launcher_variables(const ParseContext& context) {
     const ResourceSpec& resources = context.spec.resources;
     const bool one_rank = resources.ranks == 1 && resources.ranks_parameter.empty();
     const Node& table = *context.root.find("trainable");
-    if (context.spec.trainable.program->kept) {
+    const ProgramSpec& program = *context.spec.trainable.program;
+    if (program.keeps_for_tasks()) {
         if (!one_rank)
             context.mistakes.value(*table.find("kept"), "trainable.kept",
                                    "is for trials of one rank; leave it out, or say resources.ranks = 1");
@@ -312,6 +321,7 @@ void check_placeholders(const ParseContext& context, const Node& node, const std
 void parse_program(ParseContext& context, TableReader& table) {
     ProgramSpec& program = context.spec.trainable.program.emplace();
     read_members(table, context.spec, context.trust_trainable);
+    program.restart_growth = table.bytes("restart_growth").value_or(0);
     for (const char* other : {"builtin", "name"}) table.refuse(other, "is given beside command; give one of them");
     if (table.has("python"))
         parse_function(context, table, program);

@@ -258,7 +258,7 @@ std::vector<std::string> program_environment(std::span<const std::string> inheri
     out.change(torchrun);
     out.number("OMP_NUM_THREADS", facts.cpus_per_rank);
     set_own(out, facts);
-    if (program.kept) out.set("RANKTUNE_KEPT", "1");
+    if (program.keeps_for_tasks()) out.set("RANKTUNE_KEPT", "1");
     if (program.tf_config) out.set("TF_CONFIG", tf_config(facts));
     if (program.jax) {
         out.set("JAX_COORDINATOR_ADDRESS", facts.master_address + ":" + std::to_string(facts.master_port));

@@ -152,6 +152,15 @@ Json json_of(const space::Configuration& configuration) {
 /// Replaces invalid UTF-8 instead of throwing.
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+/// A message with this integer.
+Json from_interpreter(std::string_view line, const char* key) {
+    Json message = Json::parse(line, nullptr, false);
+    if (!message.is_object() || !message.contains(key) || !message[key].is_number_integer())
+        throw base::FormatError("the interpreter of the function sent " + shown(line) +
+                                ", which is no message of ranktune");
+    return message;
+}
+
 /// Returns a discarded value for a line that is not JSON.
 Json read_line(std::string_view line) try {
     return read_json(quote_non_finite(line));
@@ -254,7 +263,7 @@ std::string batch_line(const ProgramBatch& batch) {
     return text_of(line) + "\n";
 }
 
-std::string fork_request(const std::vector<std::string>& environment, const std::string& directory) {
+std::string start_request(const std::vector<std::string>& environment, const std::string& directory) {
     // Each byte as a code point: JSON has no other text than UTF-8, the environment may have any.
     const auto in_json = [](std::string_view bytes) {
         std::string text;
@@ -278,11 +287,14 @@ std::string fork_request(const std::vector<std::string>& environment, const std:
     return Json{{"environment", variables}, {"directory", in_json(directory)}}.dump() + "\n";
 }
 
-Forked parse_forked(std::string_view line) {
-    const Json answer = Json::parse(line, nullptr, false);
-    if (!answer.is_object() || !answer.contains("pid"))
-        throw base::FormatError("a fork server answered " + shown(line) + ", which is no message of ranktune");
+Started parse_started(std::string_view line) {
+    const Json answer = from_interpreter(line, "pid");
     return {answer["pid"].get<std::int64_t>(), answer.value("error", std::string())};
+}
+
+Returned parse_returned(std::string_view line) {
+    const Json answer = from_interpreter(line, "returned");
+    return {answer["returned"].get<int>(), answer.value("ends", false)};
 }
 
 bool is_ready_message(std::string_view line) {

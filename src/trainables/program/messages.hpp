@@ -105,16 +105,24 @@ struct ProgramBatch {
 /// With its newline. The program answers with a ProgramPredicted.
 [[nodiscard]] std::string batch_line(const ProgramBatch& batch);
 
-/// What a fork server is asked for, with its newline: a process with this environment (`NAME=value`) in this directory.
-[[nodiscard]] std::string fork_request(const std::vector<std::string>& environment, const std::string& directory);
+/// What the interpreter of a function is asked for, with its newline: an attempt with this environment (`NAME=value`)
+/// in this directory.
+[[nodiscard]] std::string start_request(const std::vector<std::string>& environment, const std::string& directory);
 /// The answer to it.
-struct Forked {
+struct Started {
     std::int64_t pid = 0; ///< 0: it could not
     std::string error;
 };
 /// Throws base::FormatError.
-[[nodiscard]] Forked parse_forked(std::string_view line);
-/// Whether a fork server says that it can be asked.
+[[nodiscard]] Started parse_started(std::string_view line);
+/// What an interpreter that calls the function itself says at the end of an attempt.
+struct Returned {
+    int code = 0;      ///< the exit code that a process would have
+    bool ends = false; ///< it does no further attempt
+};
+/// Throws base::FormatError.
+[[nodiscard]] Returned parse_returned(std::string_view line);
+/// Whether the interpreter says that it can be asked.
 [[nodiscard]] bool is_ready_message(std::string_view line);
 
 /// The configuration as JSON: nested names as nested objects.

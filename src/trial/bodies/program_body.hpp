@@ -93,7 +93,7 @@ class ProgramBody final : public TrialBody {
     void make_scratch();
     void write_configuration() const;
     void start_process(const std::string& checkpoint);
-    [[nodiscard]] process::ForkServer& interpreter(const std::vector<std::string>& environment);
+    [[nodiscard]] const std::shared_ptr<process::Interpreter>& interpreter(const std::vector<std::string>& environment);
     void go_on_with_process(const std::string& checkpoint);
     void keep_process();
     [[nodiscard]] std::string config_path() const { return scratch_ + "/config.json"; }

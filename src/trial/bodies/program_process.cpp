@@ -32,8 +32,9 @@ void ProgramProcess::start(const std::vector<std::string>& words, const std::vec
         term_grace);
 }
 
-void ProgramProcess::start(process::ForkServer& interpreter, const std::vector<std::string>& environment,
-                           const std::string& directory, process::Child::Clock::duration term_grace) {
+void ProgramProcess::start(const std::shared_ptr<process::Interpreter>& interpreter,
+                           const std::vector<std::string>& environment, const std::string& directory,
+                           process::Child::Clock::duration term_grace) {
     child_ = std::make_unique<process::Child>(
         interpreter, environment, directory, [this](std::string_view line) { print(line); }, term_grace);
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "process/child.hpp"
-#include "process/fork_server.hpp"
+#include "process/interpreter.hpp"
 #include "process/output_limit.hpp"
 
 namespace ranktune::trial {
@@ -34,8 +34,8 @@ class ProgramProcess {
     /// Starts the process; see Child for the errors. `heard`: gets each line that it prints, beside the log.
     void start(const std::vector<std::string>& words, const std::vector<std::string>& environment,
                const std::string& directory, process::Child::Clock::duration term_grace, Write heard = {});
-    /// The same, in a process that the interpreter of the study's function forks.
-    void start(process::ForkServer& interpreter, const std::vector<std::string>& environment,
+    /// The same for an attempt of the study's function.
+    void start(const std::shared_ptr<process::Interpreter>& interpreter, const std::vector<std::string>& environment,
                const std::string& directory, process::Child::Clock::duration term_grace);
     /// Requires `start`.
     [[nodiscard]] process::Child& child() const { return *child_; }

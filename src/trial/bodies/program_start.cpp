@@ -186,14 +186,16 @@ void ProgramBody::start_process(const std::string& checkpoint) {
 }
 
 /// The interpreter of this rank, which has imported the file of the function. The first attempt pays for the imports.
-process::ForkServer& ProgramBody::interpreter(const std::vector<std::string>& environment) {
+const std::shared_ptr<process::Interpreter>& ProgramBody::interpreter(const std::vector<std::string>& environment) {
     auto& kept = spare_.interpreter;
-    if (kept && !kept->is_alive()) kept.reset();
+    if (kept && !kept->serves(environment)) kept.reset();
+    using Manner = process::Interpreter::Manner;
     if (!kept)
-        kept =
-            std::make_unique<process::ForkServer>(words(), environment, study::common_directory(program()),
-                                                  [output = setting_.program->output, trial = assignment_.start.trial](
-                                                      std::string_view line) { output(trial, line); });
+        kept = std::make_shared<process::Interpreter>(
+            program().kept ? Manner::calls : Manner::forks, words(), environment, study::common_directory(program()),
+            [output = setting_.program->output, trial = assignment_.start.trial](std::string_view line) {
+                output(trial, line);
+            });
     const auto& limits = setting_.spec->failure;
     try {
         kept->wait_until_ready([this, &limits, since = Clock::now()] {
@@ -211,7 +213,7 @@ process::ForkServer& ProgramBody::interpreter(const std::vector<std::string>& en
         kept.reset();
         throw;
     }
-    return *kept;
+    return kept;
 }
 
 /// The command. If the trial works in a folder of its own, names of files in it are those above that folder.
@@ -221,6 +223,9 @@ std::vector<std::string> ProgramBody::words() const {
         std::vector<std::string> call = {study::interpreter_of(program()), directory.python_function(),
                                          program().function};
         if (program().fresh) call.emplace_back("--fresh");
+        if (program().kept)
+            call.insert(call.end(), {"--kept", "--restart-after=" + std::to_string(program().restart_after),
+                                     "--restart-growth=" + std::to_string(program().restart_growth)});
         return call;
     }
     auto words =
