@@ -42,7 +42,7 @@ struct Duties final : HeadDuties {
 };
 
 /// All workers in one: leaders answer StartTrial with a report and Decide with the end, everybody says Bye.
-struct Workers final : Outbox {
+struct AllWorkers final : Outbox {
     struct Answer {
         base::Rank from;
         study::Bytes bytes;
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
     tuner::Output created;
     tuner.create("bench", "", "bench", created);
     bench::EncodingSink sink;
-    Workers all;
+    AllWorkers all;
     Duties duties;
     Observer observer;
     base::NullLog log;
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
     HeadMachine head(options, tuner, sink, all, duties, observer, log, now);
     const double begin = bench::cpu_seconds();
     std::uint64_t messages = 0;
-    std::vector<Workers::Answer> round;
+    std::vector<AllWorkers::Answer> round;
     for (std::uint32_t r = 1; r <= workers; ++r) all.answer(base::Rank(r), Hello{protocol_version, "bench", "node", 0});
     while (!head.end()) {
         now += std::chrono::microseconds(50);
