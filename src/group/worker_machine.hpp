@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// WorkerMachine: the messages and timers of a worker's service thread, without sockets, clocks and threads. It joins,
-// forms groups, passes reports and verdicts between the runner and the head, and ends.
+// WorkerMachine: the messages and timers of a worker's service thread, without sockets, clocks and threads. It joins
+// the study, watches the head and leaves; its AttemptMachine trains.
 //
 // The loop around it:
 //
@@ -19,11 +19,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "device/survey.hpp"
-#include "group/part.hpp"
+#include "group/attempt_machine.hpp"
 #include "process/process_watch.hpp"
 #include "ranktune/base/log.hpp"
 #include "trial/runner.hpp"
@@ -82,75 +81,26 @@ class WorkerMachine {
     [[nodiscard]] base::StudyTime wake_at() const;
     [[nodiscard]] const std::optional<WorkerEnd>& end() const { return end_; }
     /// The attempt this rank works on; attempt zero: none.
-    [[nodiscard]] wire::AttemptKey working_on() const { return current_ ? current_->key : wire::AttemptKey{}; }
+    [[nodiscard]] wire::AttemptKey working_on() const { return attempts_.working_on(); }
     /// Messages dropped because they belong to another attempt or incarnation.
-    [[nodiscard]] std::uint64_t stale_messages() const { return stale_; }
+    [[nodiscard]] std::uint64_t stale_messages() const { return stale_ + attempts_.stale(); }
     /// Null before Welcome.
-    [[nodiscard]] trial::Runner* runner() { return runner_.get(); }
+    [[nodiscard]] trial::Runner* runner() { return attempts_.runner(); }
 
   private:
-    /// A message to a leader that came before its own StartTrial.
-    struct Early {
-        wire::AttemptKey key;
-        base::Rank from;
-        std::optional<wire::MemberOver> over; ///< absent: a Ready
-    };
-
     template <class T>
     void send(base::Rank to, const T& what);
     void finish(study::StudyOutcome outcome, std::string text, bool clean, bool at_once);
     void give_up(const std::string& why, bool at_once, bool guilty = false);
-    [[nodiscard]] Part* find(const wire::AttemptKey& key);
-    [[nodiscard]] bool is_new(const wire::AttemptKey& key) const;
-
-    // the life of a part
-    void stop_user_code(base::StudyTime now);
-    void become_ready(Part& part);
-    void end_unprepared(Part& part, const study::Verdict& verdict);
-    void go_if_ready(Part& part);
-    void run(Part& part);
-    void over_here(Part& part, study::AttemptOutcome outcome, const study::Failure& failure, base::StudyTime now);
-    void member_over(Part& part, base::Rank rank, study::AttemptOutcome outcome, const study::Failure& failure);
-    [[nodiscard]] std::optional<base::StudyTime> closes_at() const;
-    void close_lost(base::StudyTime now);
-    void close_if_all_over(Part& part);
-    void drop(Part& part);
-    void move_up();
-    void abandon(Part& part, const std::vector<base::Rank>& living, base::StudyTime now);
     void count_stale() { ++stale_; }
 
     // messages
     void on(const wire::Welcome& m, base::StudyTime now);
-    void on(const study::StartTrial& m, base::StudyTime now);
-    void take_early(Part& part);
-    void on(const study::Decide& m, base::StudyTime);
-    void on(const wire::ReportsTaken& m, base::StudyTime);
-    void on(const study::Interrupt& m, base::StudyTime);
-    void on(const wire::PlaceContested& m, base::StudyTime);
-    void on(const study::Abandon& m, base::StudyTime now);
     void on(const wire::Alive&, base::StudyTime);
     void on(const wire::Leave& m, base::StudyTime now);
     void say_bye();
-    void on(base::Rank from, const wire::Ready& m);
-    void on(base::Rank from, const wire::Go& m);
-    void on(base::Rank from, const wire::MemberOver& m);
-    void on(base::Rank from, const wire::RankEnded& m);
+    void on(const wire::RankEnded& m);
     void on(const wire::EndRank& m, base::StudyTime);
-    void dispatch(base::Rank from, base::StudyTime now);
-
-    // the runner
-    void poll_runner(base::StudyTime now);
-    /// The trial waits until the head has taken its reports.
-    [[nodiscard]] bool held_up() const {
-        return current_ && current_->stage == Part::Stage::running && current_->held_up();
-    }
-    void note_progress(base::StudyTime now);
-    [[nodiscard]] std::optional<base::StudyTime> hung_at() const;
-    void on_runner(trial::RunnerReported& happened, base::StudyTime now);
-    void on_runner(trial::RunnerSaved& happened, base::StudyTime);
-    void on_runner(trial::RunnerUnsaved& happened, base::StudyTime);
-    void on_runner(trial::RunnerNamed& happened, base::StudyTime);
-    void on_runner(trial::RunnerEnded& happened, base::StudyTime now);
 
     // time
     [[nodiscard]] base::Duration head_timeout() const {
@@ -164,19 +114,13 @@ class WorkerMachine {
     wire::Outbox& outbox_;
     MakeRunner make_runner_;
     base::LogSink& log_;
-    std::unique_ptr<trial::Runner> runner_;
+    AttemptMachine attempts_;
     std::optional<wire::Welcome> welcome_;
     std::optional<wire::Leave> leave_;
     std::optional<WorkerEnd> end_;
-    std::optional<Part> current_;                             ///< the attempt whose user code may run here
-    std::optional<Part> next_;                                ///< waits until `current_` is over
-    std::unordered_map<base::TrialId, base::AttemptId> seen_; ///< newest attempt of each trial started here
-    std::vector<Early> early_;
     base::StudyTime heard_head_;
     base::StudyTime last_tick_;
     base::StudyTime next_heartbeat_;
-    std::optional<base::StudyTime> grace_until_; ///< user code was told to return by then
-    bool prepares_ = false;                      ///< what trials need came, or comes, after the first of them
     std::uint64_t stale_ = 0;
     study::Bytes buffer_;
     wire::Message message_;

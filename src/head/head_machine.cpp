@@ -15,6 +15,41 @@ using base::Rank;
 using base::StudyTime;
 using study::StudyOutcome;
 
+namespace {
+
+/// Debug builds check the core after every event; in large studies, where a check is slow, after every hundredth.
+bool is_checked([[maybe_unused]] const tuner::State& state, [[maybe_unused]] std::uint64_t events) {
+#ifdef NDEBUG
+    return false;
+#else
+    return state.trials.size() <= 500 || events % 100 == 0;
+#endif
+}
+
+/// The first trial that ends well shows whether the trainable and the study file agree on the parameters. (Later
+/// trials may leave out some of them.)
+std::optional<study::StopRequested> judge_what_was_read(const wire::GroupOver& m, const tuner::State& state) {
+    using study::TrialPhase;
+    if (m.unread.empty()) return std::nullopt;
+    auto ended = state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
+    std::optional<study::TrialId> last; // those that still hold ranks, like this one, do not count
+    for (const auto& worker : state.placement.workers()) {
+        if (!worker.trial || worker.trial == last) continue;
+        last = worker.trial;
+        const tuner::Trial& t = state.trial(*last);
+        if (t.attempt.ranks.front() == worker.info.rank && winds_down(t) && t.phase != TrialPhase::waiting &&
+            t.phase != TrialPhase::failed)
+            --ended;
+    }
+    if (ended > 0) return std::nullopt;
+    return study::StopRequested{"trial #" + std::to_string(m.over.trial.value()) + " never read " +
+                                    base::join(m.unread) + " of the study file: remove it there, read it in the " +
+                                    "trainable, or give it a condition that says when it applies",
+                                study::Reason::unread_parameter};
+}
+
+} // namespace
+
 HeadMachine::HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, wire::Outbox& outbox,
                          HeadDuties& duties, Observer& observer, base::LogSink& log, StudyTime now)
     : options_(std::move(options)),
@@ -25,20 +60,13 @@ HeadMachine::HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::Record
       observer_(observer),
       log_(log),
       table_(options_.workers, now),
-      workers_(options_.workers + 1),
+      workers_(
+          options_.workers, {options_.hello_timeout, options_.heartbeat_interval, options_.heartbeat_timeout}, outbox,
+          [&duties](Rank rank, bool at_once) { return duties.end_rank(rank, at_once); }, log, now),
       iterations_before_(tuner.state().iterations),
       began_at_(now),
-      hello_until_(now + options_.hello_timeout),
       now_(now),
-      last_tick_(now),
-      next_scan_(now),
-      next_view_(now) {
-    workers_[0].alive = false;
-    for (std::uint32_t r = 1; r <= options_.workers; ++r) {
-        workers_[r].info.rank = Rank(r);
-        workers_[r].heard = workers_[r].spoken_to = now;
-    }
-}
+      next_view_(now) {}
 
 void HeadMachine::on_message(Rank from, std::span<const std::byte> bytes, StudyTime now) {
     now_ = std::max(now_, now);
@@ -78,11 +106,8 @@ void HeadMachine::on_stop_at_once(const study::StopRequested& what, StudyTime no
 
 void HeadMachine::on_rank_ended(Rank rank, StudyTime now) {
     now_ = std::max(now_, now);
-    if (rank == base::head_rank || rank.value() > options_.workers) return count_stale();
-    Worker& worker = workers_[rank.value()];
-    if (!worker.alive || worker.bye || worker.ended) return;
-    worker.ended = now_;
-    ended_.push_back(rank);
+    if (!workers_.has(rank)) return count_stale();
+    workers_.on_ended(rank, now_);
 }
 
 void HeadMachine::on_tick(StudyTime now) {
@@ -92,32 +117,11 @@ void HeadMachine::on_tick(StudyTime now) {
 }
 
 StudyTime HeadMachine::wake_at() const {
-    StudyTime at = std::min({next_scan_, next_view_, last_tick_ + options_.heartbeat_timeout / 4});
+    StudyTime at = std::min(next_view_, workers_.wake_at());
     if (const auto due = tuner_.timer(); due && phase_ == Phase::running) at = std::min(at, *due);
     if (phase_ == Phase::publishing) at = std::min(at, now_ + std::chrono::milliseconds(10));
     if (leave_until_) at = std::min(at, *leave_until_);
-    for (const Rank rank : ended_) at = std::min(at, *workers_[rank.value()].ended + last_words_take);
     return at;
-}
-
-std::vector<Rank> HeadMachine::gone() const {
-    std::vector<Rank> gone;
-    for (std::uint32_t r = 1; r <= options_.workers; ++r)
-        if (!workers_[r].alive) gone.push_back(Rank(r));
-    return gone;
-}
-
-// --- out ---
-
-void HeadMachine::send_buffer(Rank to) {
-    Worker& worker = workers_[to.value()];
-    worker.spoken_to = now_;
-    outbox_.send(to, buffer_);
-}
-template <class T>
-void HeadMachine::send(Rank to, const T& what) {
-    wire::encode_message(what, buffer_);
-    send_buffer(to);
 }
 
 HeadFigures HeadMachine::figures(StudyTime at) const {
@@ -149,15 +153,6 @@ HeadFigures HeadMachine::figures(StudyTime at) const {
 
 // --- events for the core ---
 
-/// Debug builds check the core after every event; in large studies, where a check is slow, after every hundredth.
-bool HeadMachine::due_for_a_check() const {
-#ifdef NDEBUG
-    return false;
-#else
-    return tuner_.state().trials.size() <= 500 || events_ % 100 == 0;
-#endif
-}
-
 /// Steps the core; `body` gets the buffers of an earlier event of its kind in exchange.
 template <class T>
 void HeadMachine::step(T& body) {
@@ -169,7 +164,7 @@ void HeadMachine::step(T& body) {
     event_.now = now_;
     tuner_.step(event_, output_);
     ++events_;
-    if (options_.check_invariants || due_for_a_check()) tuner_.check_invariants();
+    if (options_.check_invariants || is_checked(tuner_.state(), events_)) tuner_.check_invariants();
 }
 
 void HeadMachine::begin() {
@@ -177,14 +172,14 @@ void HeadMachine::begin() {
     study::DeadlineKnown known{deadline_}; // before the first trials start; replaces the deadline of an earlier job
     step(known);
     study::Began body{options_.incarnation, {}, options_.wall_time, options_.death};
-    for (std::uint32_t r = 1; r <= options_.workers; ++r) body.workers.push_back(workers_[r].info);
+    for (const Worker& worker : workers_) body.workers.push_back(worker.info);
     step(body);
     if (early_stop_) stop(*early_stop_);
 }
 
 /// Begins when all workers are here and the deadline is known, or waited for long enough.
 void HeadMachine::begin_when_ready() {
-    if (phase_ != Phase::joining || greeted_ < options_.workers) return;
+    if (phase_ != Phase::joining || !workers_.all_here()) return;
     if (deadline_told_ || now_ - began_at_ >= options_.deadline_timeout) begin();
 }
 
@@ -196,32 +191,8 @@ void HeadMachine::stop(study::StopRequested what) {
     }
 }
 
-/// The first trial that ends well shows whether the trainable and the study file agree on the parameters. (Later
-/// trials may leave out some of them.)
-void HeadMachine::judge_what_was_read(const wire::GroupOver& m) {
-    using study::TrialPhase;
-    if (m.unread.empty() || phase_ != Phase::running) return;
-    const tuner::State& state = tuner_.state();
-    auto ended = state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
-    std::optional<study::TrialId> last; // those that still hold ranks, like this one, do not count
-    for (const auto& worker : state.placement.workers()) {
-        if (!worker.trial || worker.trial == last) continue;
-        last = worker.trial;
-        const tuner::Trial& t = state.trial(*last);
-        if (t.attempt.ranks.front() == worker.info.rank && winds_down(t) && t.phase != TrialPhase::waiting &&
-            t.phase != TrialPhase::failed)
-            --ended;
-    }
-    if (ended > 0) return;
-    study::StopRequested body{"trial #" + std::to_string(m.over.trial.value()) + " never read " + base::join(m.unread) +
-                                  " of the study file: remove it there, read it in the " +
-                                  "trainable, or give it a condition that says when it applies",
-                              study::Reason::unread_parameter};
-    step(body);
-}
-
 void HeadMachine::lose(Rank rank, const std::string& why, bool guilty) {
-    Worker& worker = workers_[rank.value()];
+    Worker& worker = workers_[rank];
     if (!worker.alive) return;
     worker.alive = false;
     const wire::AttemptKey held = table_.held_by(rank);
@@ -238,23 +209,32 @@ void HeadMachine::lose(Rank rank, const std::string& why, bool guilty) {
     if (phase_ == Phase::running) step(body);
 }
 
+/// Gives up a rank that cannot say why any more: the note that it left, if any, tells whose fault it was.
+void HeadMachine::lose_dead(const Workers::Lost& lost) {
+    const auto left = duties_.last_words(lost.rank);
+    const bool guilty =
+        left && left->guilty &&
+        wire::AttemptKey{left->note.trial, left->note.attempt, options_.incarnation} == table_.held_by(lost.rank);
+    lose(lost.rank, left ? left->note.failure.message : lost.why, guilty);
+}
+
 // --- messages ---
 
 void HeadMachine::on(Rank from, wire::Hello& m) {
-    Worker& worker = workers_[from.value()];
-    if (worker.hello || phase_ != Phase::joining) return count_stale();
-    worker.info = place_of(from, m, options_.places, tuner_.spec().resources.gpus);
+    if (workers_[from].hello || phase_ != Phase::joining) return count_stale();
+    workers_[from].info = place_of(from, m, options_.places, tuner_.spec().resources.gpus);
     if (m.protocol != wire::protocol_version || m.version != options_.version)
         return finish({StudyOutcome::usage, study::Reason::none,
                        "rank " + std::to_string(from.value()) + " on " + m.host + " runs ranktune " + m.version +
                            " (messages " + std::to_string(m.protocol) + "), the head " + options_.version +
                            " (messages " + std::to_string(wire::protocol_version) +
                            "): start the same program on all ranks"});
-    worker.hello = true;
-    send(from,
-         wire::Welcome{options_.incarnation, options_.study, options_.study_directory, options_.heartbeat_interval,
-                       options_.heartbeat_timeout, options_.abort_grace, options_.progress_timeout});
-    ++greeted_;
+    workers_.on_hello(from);
+    workers_.send(
+        from,
+        wire::Welcome{options_.incarnation, options_.study, options_.study_directory, options_.heartbeat_interval,
+                      options_.heartbeat_timeout, options_.abort_grace, options_.progress_timeout},
+        now_);
     begin_when_ready();
 }
 
@@ -264,6 +244,14 @@ void HeadMachine::on(Rank from, wire::Heartbeat& m) {
 
 void HeadMachine::on(Rank, wire::RankEnded& m) { on_rank_ended(m.rank, now_); }
 
+void HeadMachine::on(Rank from, wire::RankWaits& m) {
+    if (!workers_.has(m.rank)) return count_stale();
+    Worker& worker = workers_[m.rank];
+    // The answer came so late that the rank was given up: its trial goes on elsewhere, so it must not.
+    if (!worker.alive) return workers_.send(from, wire::EndRank{m.rank, true}, now_);
+    workers_.spare(worker);
+}
+
 void HeadMachine::on(Rank, wire::StopAsked& m) {
     const study::Asker by = options_.signal_meaning ? options_.signal_meaning(m.by) : m.by;
     stop({std::string(study::name(by)), study::Reason::draining, by});
@@ -271,7 +259,7 @@ void HeadMachine::on(Rank, wire::StopAsked& m) {
 
 void HeadMachine::on(Rank from, study::ReportArrived& m) {
     table_.training(from, wire::key_of(m), now_);
-    take_note(from, wire::key_of(m));
+    workers_.take_note(from, wire::key_of(m), now_);
     const auto waited = std::ranges::find(m.metrics, study::data_wait_metric, &study::NamedMetric::name);
     const bool is_trial = !study::side_task_of(m.trial);
     if (is_trial && waited != m.metrics.end() && waited->value > 0.0 && table_.held_by(from) == wire::key_of(m)) {
@@ -280,14 +268,6 @@ void HeadMachine::on(Rank from, study::ReportArrived& m) {
                    static_cast<double>(trial.attempt.ranks.size());
     }
     step(m);
-}
-
-/// Counts a report, whatever becomes of it: its leader may send another one.
-void HeadMachine::take_note(Rank from, const wire::AttemptKey& key) {
-    Worker& worker = workers_[from.value()];
-    if (worker.reporting != key) worker.reports = 0;
-    worker.reporting = key;
-    if (++worker.reports % wire::report_window_step == 0) send(from, wire::ReportsTaken{key, worker.reports});
 }
 
 void HeadMachine::on(Rank, study::CheckpointSaved& m) {
@@ -303,9 +283,10 @@ void HeadMachine::on(Rank from, wire::PlaceNamed& m) {
     const std::string both = number(clash.others.front()) + " and " + number(m.key);
     for (const std::string& checkpoint : clash.checkpoints)
         duties_.set_aside(checkpoint, "trials " + both + " ran side by side and saved to the same place, " + m.path);
-    send(from, wire::PlaceContested{m.key});
+    workers_.send(from, wire::PlaceContested{m.key}, now_);
     for (const wire::AttemptKey& other : clash.others)
-        if (const Rank leader = leader_of(other); leader != base::head_rank) send(leader, wire::PlaceContested{other});
+        if (const Rank leader = leader_of(other); leader != base::head_rank)
+            workers_.send(leader, wire::PlaceContested{other}, now_);
     const std::string inside = clash.place == m.path ? "" : " ('" + clash.place + "')";
     stop(
         {"trials " + both + " run side by side and name the same checkpoint, '" + m.path + "'" + inside +
@@ -315,7 +296,7 @@ void HeadMachine::on(Rank from, wire::PlaceNamed& m) {
 }
 
 void HeadMachine::on(Rank from, wire::Staging& m) {
-    workers_[from.value()].staging = m;
+    workers_[from].staging = m;
     if (!m.problem.empty()) finish({StudyOutcome::runtime_error, study::Reason::none, m.problem});
 }
 
@@ -333,18 +314,18 @@ void HeadMachine::on(Rank, wire::CheckpointMissed& m) {
 void HeadMachine::on(Rank from, wire::GroupOver& m) {
     if (m.over.outcome == study::AttemptOutcome::unreadable) ++fallbacks_;
     if (table_.finish(from, wire::key_of(m.over), m.starting_s, m.training_s, now_)) places_.over(wire::key_of(m.over));
-    judge_what_was_read(m);
+    if (phase_ == Phase::running)
+        if (auto stop = judge_what_was_read(m, tuner_.state())) step(*stop);
     step(m.over);
 }
 
 void HeadMachine::on(Rank from, wire::Bye& m) {
-    Worker& worker = workers_[from.value()];
+    Worker& worker = workers_[from];
     if (worker.bye) return count_stale();
     if (worker.told_to_leave && m.why.empty()) {
         worker.bye = true;
     } else {
-        if (m.head_silent) ++deserters_;
-        longest_gap_ = std::max(longest_gap_, now_ - last_tick_);
+        if (m.head_silent) workers_.on_deserted(now_);
         // An attempt whose leader is gone is over for the head, and the others of its ranks may have a new one.
         const bool guilty = m.hung.attempt != base::AttemptId{} && m.hung == table_.held_by(from);
         lose(from, m.why.empty() ? "it left unasked" : m.why, guilty);
@@ -352,12 +333,12 @@ void HeadMachine::on(Rank from, wire::Bye& m) {
 }
 
 void HeadMachine::receive(Rank from, std::span<const std::byte> bytes) {
-    if (from.value() == 0 || from.value() > options_.workers) return count_stale();
-    Worker& worker = workers_[from.value()];
+    if (!workers_.has(from)) return count_stale();
+    Worker& worker = workers_[from];
     if (!worker.alive) {
         // The rank was given up but lives: it must not continue to use its group's devices and files.
         count_stale();
-        if (!worker.told_to_leave) tell_to_leave(worker, false);
+        if (!worker.told_to_leave) tell_to_leave(from, false);
         return;
     }
     worker.heard = now_;
@@ -396,14 +377,13 @@ void HeadMachine::flush() {
 void HeadMachine::carry_out(const study::StartTrial& c) {
     living_.clear();
     for (const Rank rank : c.ranks)
-        if (workers_[rank.value()].alive) living_.push_back(rank);
+        if (workers_[rank].alive) living_.push_back(rank);
     // If the leader was lost in the same round, the core has sent Abandon too: the attempt never starts.
     if (!living_.empty() && living_.front() == c.ranks.front()) {
         table_.start(wire::key_of(c), living_, now_);
         places_.began(wire::key_of(c));
     }
-    wire::encode_message(c, buffer_);
-    for (const Rank rank : living_) send_buffer(rank);
+    workers_.send(living_, c, now_);
 }
 
 /// The leader of an attempt that still holds its ranks; otherwise the head's own rank.
@@ -418,16 +398,11 @@ Rank HeadMachine::leader_of(const wire::AttemptKey& key) const {
 }
 template <class T>
 void HeadMachine::to_leader(const T& c) {
-    if (const Rank leader = leader_of(wire::key_of(c)); leader != base::head_rank) send(leader, c);
+    if (const Rank leader = leader_of(wire::key_of(c)); leader != base::head_rank) workers_.send(leader, c, now_);
 }
 void HeadMachine::carry_out(const study::Decide& c) { to_leader(c); }
 void HeadMachine::carry_out(const study::Interrupt& c) { to_leader(c); }
-
-void HeadMachine::carry_out(const study::Abandon& c) {
-    wire::encode_message(c, buffer_);
-    for (const Rank rank : c.ranks)
-        if (workers_[rank.value()].alive) send_buffer(rank);
-}
+void HeadMachine::carry_out(const study::Abandon& c) { workers_.send(c.ranks, c, now_); }
 void HeadMachine::carry_out(const study::DeleteCheckpoint& c) {
     try {
         duties_.delete_checkpoint(c);
@@ -442,17 +417,6 @@ void HeadMachine::carry_out(const study::EndStudy& c) { finish(c, HeadEnd::Whose
 
 // --- the end ---
 
-/// Why workers took this head for dead and left; empty: none did.
-std::string HeadMachine::desertion() const {
-    if (deserters_ == 0) return {};
-    const std::string limit = seconds_text(options_.heartbeat_timeout) + " (run.heartbeat_timeout)";
-    // The last message may be an interval old when the head stalls, and the workers' time-out starts there.
-    if (longest_gap_ + 2 * options_.heartbeat_interval < options_.heartbeat_timeout)
-        return "workers heard nothing of the head for " + limit + ", and left";
-    return "the head was held up for " + seconds_text(longest_gap_) + ": its workers heard nothing of it for " + limit +
-           ", and left";
-}
-
 void HeadMachine::end_without_journal(const base::Error& error) {
     finish({StudyOutcome::resumable, study::Reason::unsaved,
             std::string("the journal cannot be written: ") + error.what()});
@@ -462,8 +426,8 @@ void HeadMachine::finish(study::EndStudy how, HeadEnd::Whose end_of) {
     if (phase_ >= Phase::publishing) return;
     whose_ = end_of;
     const bool ranks_are_gone = how.reason == study::Reason::no_ranks || how.reason == study::Reason::lost;
-    if (ranks_are_gone && deserters_ > 0) {
-        how = {StudyOutcome::resumable, study::Reason::lost, desertion()};
+    if (std::string why = desertion(); ranks_are_gone && !why.empty()) {
+        how = {StudyOutcome::resumable, study::Reason::lost, std::move(why)};
         whose_ = HeadEnd::Whose::head;
     }
     phase_ = Phase::publishing;
@@ -471,21 +435,17 @@ void HeadMachine::finish(study::EndStudy how, HeadEnd::Whose end_of) {
     duties_.publish(result_);
 }
 
-void HeadMachine::tell_to_leave(Worker& worker, bool clean) {
-    worker.told_to_leave = true;
-    send(worker.info.rank, wire::Leave{result_.outcome, clean, result_.message});
-}
-
-bool HeadMachine::all_alive() const {
-    return std::all_of(workers_.begin() + 1, workers_.end(), [](const Worker& w) { return w.alive; });
+void HeadMachine::tell_to_leave(Rank rank, bool clean) {
+    workers_[rank].told_to_leave = true;
+    workers_.send(rank, wire::Leave{result_.outcome, clean, result_.message}, now_);
 }
 
 void HeadMachine::leave(bool clean) {
     phase_ = Phase::leaving;
     leave_clean_ = clean;
     leave_until_ = now_ + options_.abort_grace + std::chrono::seconds(10);
-    for (Worker& worker : workers_)
-        if (worker.alive) tell_to_leave(worker, clean);
+    for (const Worker& worker : workers_)
+        if (worker.alive) tell_to_leave(worker.info.rank, clean);
 }
 
 void HeadMachine::leave_or_end() {
@@ -495,13 +455,13 @@ void HeadMachine::leave_or_end() {
             result_ = std::move(other->end);
             whose_ = other->tables ? HeadEnd::Whose::study_without_tables : HeadEnd::Whose::head;
         }
-        leave(all_alive() && greeted_ == options_.workers);
+        leave(workers_.all_here() && gone().empty());
     }
     if (phase_ != Phase::leaving) return;
     const bool silent = now_ >= *leave_until_;
     bool clean = leave_clean_;
     for (const Worker& worker : workers_) {
-        if (worker.info.rank == base::head_rank || worker.bye) continue;
+        if (worker.bye) continue;
         clean = false;
         const bool awaited = worker.alive && worker.hello;
         if (awaited && !silent) return;
@@ -519,7 +479,6 @@ void HeadMachine::leave_or_end() {
 void HeadMachine::tick() {
     begin_when_ready();
     watch();
-    if (!ended_.empty()) lose_ended();
     if (const auto due = tuner_.timer(); due && now_ >= *due && phase_ == Phase::running) {
         study::TimerFired body;
         step(body);
@@ -537,6 +496,17 @@ void HeadMachine::tick() {
         next_view_ = now_ + options_.observer_interval;
         observer_.on_tick(tuner_, figures(now_));
     }
+}
+
+/// Gives up ranks that are silent, or whose processes have ended.
+void HeadMachine::watch() {
+    if (workers_.watch(now_)) {
+        if (std::string why = phase_ == Phase::joining ? workers_.missing(now_) : ""; !why.empty())
+            finish({StudyOutcome::runtime_error, study::Reason::lost, std::move(why)});
+        else
+            for (const Workers::Lost& lost : workers_.scan(now_)) lose_dead(lost);
+    }
+    for (const Workers::Lost& lost : workers_.ended(now_)) lose_dead(lost);
 }
 
 } // namespace ranktune::head

@@ -23,6 +23,7 @@
 #include "head/named_places.hpp"
 #include "head/observer.hpp"
 #include "head/rank_table.hpp"
+#include "head/workers.hpp"
 #include "process/process_watch.hpp"
 #include "ranktune/base/log.hpp"
 #include "ranktune/study/record.hpp"
@@ -137,66 +138,33 @@ class HeadMachine {
     void set_head_cpu(double seconds) { head_cpu_s_ = seconds; }
     /// Why workers left after this head was silent for too long; empty: none did. If the launcher then ends the other
     /// ranks, that is not a request to stop.
-    [[nodiscard]] std::string desertion() const;
+    [[nodiscard]] std::string desertion() const { return workers_.desertion(); }
     /// Ranks that count as gone, ascending.
-    [[nodiscard]] std::vector<base::Rank> gone() const;
+    [[nodiscard]] std::vector<base::Rank> gone() const { return workers_.gone(); }
 
   private:
     /// joining: some workers have not said Hello. publishing: the study is over, its results are not synced yet.
     /// leaving: workers were told to leave.
     enum class Phase : std::uint8_t { joining, running, publishing, leaving, over };
 
-    /// How long the last messages of a process that has ended may take: its Bye says why.
-    static constexpr base::Duration last_words_take = std::chrono::milliseconds(30);
-
-    struct Worker {
-        study::RankInfo info;
-        bool hello = false;
-        bool alive = true;
-        bool bye = false;
-        bool told_to_leave = false;
-        std::optional<base::StudyTime> ended;  ///< when its process ended; its last messages may still arrive
-        std::optional<base::StudyTime> fenced; ///< when its process was to be killed, because it is silent
-        bool spared = false;                   ///< silent, but it may only be slow: it has another time-out
-        base::StudyTime heard;
-        base::StudyTime spoken_to;
-        wire::AttemptKey reporting; ///< the attempt of its last report
-        std::uint64_t reports = 0;  ///< taken from that attempt
-        wire::Staging staging;
-    };
-
-    // out
-    void send_buffer(base::Rank to);
-    template <class T>
-    void send(base::Rank to, const T& what);
     void count_stale() { ++stale_; }
 
     // events for the core
     /// Whether the state is about this start of the study, not an earlier one.
     [[nodiscard]] bool begun() const { return tuner_.state().incarnation == options_.incarnation; }
-    [[nodiscard]] bool due_for_a_check() const;
     template <class T>
     void step(T& body);
     void begin();
     void begin_when_ready();
     void stop(study::StopRequested what);
-    void judge_what_was_read(const wire::GroupOver& m);
     void lose(base::Rank rank, const std::string& why, bool guilty = false);
-    void lose_dead(base::Rank rank, const std::string& why);
-    void lose_ended();
-    void fence(Worker& worker);
-    void spare(Worker& worker);
-    void judge_silence(Worker& worker);
-    /// How long it may be silent.
-    [[nodiscard]] base::Duration patience(const Worker& worker) const;
-    [[nodiscard]] std::string silence(const Worker& worker) const;
+    void lose_dead(const Workers::Lost& lost);
 
     // messages
     void on(base::Rank from, wire::Hello& m);
     void on(base::Rank from, wire::Heartbeat& m);
     void on(base::Rank, wire::StopAsked& m);
     void on(base::Rank from, study::ReportArrived& m);
-    void take_note(base::Rank from, const wire::AttemptKey& key);
     void on(base::Rank, wire::RankEnded& m);
     void on(base::Rank from, wire::RankWaits& m);
     void on(base::Rank, study::CheckpointSaved& m);
@@ -223,15 +191,13 @@ class HeadMachine {
     // the end
     void end_without_journal(const base::Error& error);
     void finish(study::EndStudy how, HeadEnd::Whose end_of = HeadEnd::Whose::head);
-    void tell_to_leave(Worker& worker, bool clean);
-    [[nodiscard]] bool all_alive() const;
+    void tell_to_leave(base::Rank rank, bool clean);
     void leave(bool clean);
     void leave_or_end();
 
     // time
     void tick();
     void watch();
-    void missing_workers();
 
     HeadOptions options_;
     tuner::Tuner& tuner_;
@@ -245,12 +211,9 @@ class HeadMachine {
     HeadEnd::Whose whose_ = HeadEnd::Whose::head; ///< of `result_`
     bool deadline_told_ = false;                  ///< on_deadline was called, with or without a deadline
     bool leave_clean_ = true;                     ///< as workers were told
-    std::uint32_t greeted_ = 0;
-    std::uint32_t deserters_ = 0; ///< workers that left because this head was silent
     RankTable table_;
     NamedPlaces places_;
-    std::vector<Worker> workers_;                    ///< position is the rank
-    std::vector<base::Rank> ended_;                  ///< alive so far, but their processes have ended
+    Workers workers_;
     std::optional<study::StopRequested> early_stop_; ///< requested before the study began
     std::optional<base::StudyTime> deadline_;        ///< of the job
     study::EndStudy result_;
@@ -264,21 +227,16 @@ class HeadMachine {
     std::uint64_t events_ = 0;
     double head_cpu_s_ = 0.0;
     double data_s_ = 0.0;
-    base::Duration longest_gap_{}; ///< between two ticks
 
     std::uint64_t iterations_before_; ///< in earlier starts
     base::StudyTime began_at_;
-    base::StudyTime hello_until_;
     base::StudyTime now_;
-    base::StudyTime last_tick_;
-    base::StudyTime next_scan_;
     base::StudyTime next_view_;
 
     // Reused between calls.
     wire::Message message_;
     study::Event event_;
     tuner::Output output_;
-    study::Bytes buffer_;
     std::vector<base::Rank> living_;
 };
 

@@ -82,8 +82,9 @@ Population::Options population_options(const study::StudySpec& spec) {
     const space::Configuration& options = spec.scheduler.options;
     const std::string& selection = options.at("selection").as_string();
     const bool latest = options.at("compare").as_string() == "latest";
-    return {.interval = static_cast<base::Iteration>(options.at("interval").as_int()),
-            .burn_in = static_cast<base::Iteration>(options.at("burn_in").as_int()),
+    return {.points = {.interval = static_cast<base::Iteration>(options.at("interval").as_int()),
+                       .burn_in = static_cast<base::Iteration>(options.at("burn_in").as_int()),
+                       .ceiling = spec.max_iterations},
             .quantile = options.at("quantile").as_double(),
             .selection = selection == "truncation"   ? Population::Selection::truncation
                          : selection == "tournament" ? Population::Selection::tournament
@@ -94,7 +95,6 @@ Population::Options population_options(const study::StudySpec& spec) {
             .pauses_to_save = spec.trainable.program.has_value(),
             .resample = options.at("resample_probability").as_double(),
             .window = static_cast<std::size_t>(options.at("window").as_int()),
-            .ceiling = spec.max_iterations,
             .members = spec.num_trials,
             .seed = spec.seed};
 }

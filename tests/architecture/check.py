@@ -71,6 +71,7 @@ MAX_LINES = 600
 # Programs copy it, and import it without installation: it stays one file.
 ONE_FILE = {"tools/python/ranktune.py": 770}
 MAX_FILES = 30           # of source in one folder of src; subfolders count on their own
+MAX_PRIVATE_FUNCTIONS = 40  # of a class; overloads count each, nested classes on their own
 MAX_FUNCTION_LINES = 60  # between first line and closing brace, in code formatted by clang-format
 
 problems = []
@@ -250,6 +251,44 @@ def check_functions(path, text):
                 first = None
 
 
+CLASS = re.compile(r"^( *)(class|struct)\s+(?:alignas\([^)]*\)\s*)?(\w+)[^;(){}]*{$", re.M)
+NOT_A_MEMBER_FUNCTION = re.compile(r"(class|struct|enum|union|using|typedef|friend|static_assert)\b")
+
+
+def is_function(declaration):
+    """Whether a declaration of a class, up to its first semicolon or brace, is that of a function."""
+    text = re.sub(r"\[\[.*?\]\]|\boperator\W+?(?=\()", " f", declaration)
+    while text != (text := re.sub(r"<[^<>]*>", "", text)):  # types of template parameters have parentheses, too
+        pass
+    text = re.sub(r"^\s*template\s*(requires\b.*)?", "", text)
+    return not NOT_A_MEMBER_FUNCTION.match(text.strip()) and re.search(r"\w\s*\(", re.split(r"[={;]", text)[0]) is not None
+
+
+def check_classes(path, text):
+    """A member begins at the indentation of its class and four more; deeper lines belong to it."""
+    for found in CLASS.finditer(text):
+        indent = found[1]
+        private, functions, member = found[2] == "class", 0, None
+        for line in text[found.end() + 1:].splitlines():
+            code = line.split("//")[0]
+            if code.startswith(indent + "}"):
+                break
+            if label := re.match(indent + r"  (public|protected|private):", code):
+                private, member = label[1] == "private", None
+                continue
+            if re.match(indent + r"    [\w~\[]", code):
+                member = ""
+            if member is None or not code.startswith(indent + "    "):
+                continue
+            member += " " + code.strip()
+            if re.search(r"[;{]", member):
+                functions += private and is_function(member)
+                member = None
+        if functions > MAX_PRIVATE_FUNCTIONS:
+            complain(path, text[:found.start()].count("\n") + 1, f"class {found[3]} has {functions} private member functions, more than "
+                     f"{MAX_PRIVATE_FUNCTIONS}: some of them, with the state that they use, are a class of its own")
+
+
 def check_folders(sources):
     folders = {}
     for path in sources:
@@ -283,6 +322,7 @@ def main():
         check_cuda(path, text)
         check_mode(path, text)
         check_hidden_members(path, text)
+        check_classes(path, text)
     check_folders(sources)
     for top in ("include", "src", "tests", "tools", "jobs", "docs"):
         for path in sorted((ROOT / top).rglob("*")):

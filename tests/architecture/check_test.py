@@ -42,6 +42,11 @@ cases = {
     "src/base/unfinished.cpp": (licence + "// TO" + "DO later\n", "unfinished"),
     "src/base/once.hpp": (licence + "int x;\n", "#pragma once is missing"),
 }
+cases["src/base/endless.hpp"] = (
+    licence + "#pragma once\nclass Endless : public Base {\n  public:\n    void say();\n\n  private:\n    struct Part {\n        void g();\n    };\n"
+    "    template <class T>\n    void on(const T& what);\n    [[nodiscard]] std::function<int(int)> made(\n        int a) const {\n        return g();\n    }\n"
+    + "".join(f"    void f{i}(int a = g());\n" for i in range(39)) + "    std::function<void(int)> member_;\n    int other_ = g();\n};\n",
+    "class Endless has 41 private member functions")
 more_files = {"src/base/crowd/last.cpp": [f"src/base/crowd/n{i}.cpp" for i in range(30)]}  # of a case
 cases["src/base/crowd/last.cpp"] = (licence, "more than 30 files of source in one folder: 31")
 failures = 0

@@ -77,7 +77,7 @@ struct Duties final : HeadDuties {
 };
 
 /// All workers in one: leaders answer StartTrial with a report and Decide with the end, everybody says Bye.
-struct Workers final : Outbox {
+struct AllWorkers final : Outbox {
     struct Answer {
         base::Rank from;
         study::Bytes bytes;
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
     tuner::Output created;
     tuner.create("bench", "", "bench", created);
     bench::EncodingSink sink;
-    Workers all;
+    AllWorkers all;
     for (std::uint32_t i = 1; i < size.objectives; ++i) all.report.metrics.push_back({"loss" + std::to_string(i), 0.0});
     Duties duties;
     Observer observer;
@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
     double seconds = 0.0;
     double longest = 0.0;
     std::uint64_t messages = 0;
-    std::vector<Workers::Answer> round;
+    std::vector<AllWorkers::Answer> round;
     for (std::uint32_t r = 1; r <= size.workers; ++r)
         all.answer(base::Rank(r), Hello{protocol_version, "bench", "node", 0});
     while (!head.end()) {

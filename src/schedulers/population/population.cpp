@@ -27,15 +27,6 @@ constexpr double level_of_t_test = 0.05;
 /// Draws for a donor before all that are possible are counted.
 constexpr int hasty_draws = 32;
 
-/// As in Ray: ceil(n q), and never more than half of them. While others are still to come it is floor(n q): the second
-/// to arrive is not among the worst of its population for being worse than the first.
-std::size_t group_size(std::size_t members, double quantile, bool all_are_there) {
-    if (members <= 1) return 0;
-    const double share = static_cast<double>(members) * quantile;
-    const auto size = static_cast<std::size_t>(all_are_there ? std::ceil(share) : std::floor(share));
-    return std::min(size, members / 2);
-}
-
 } // namespace
 
 Population::Population(const Options& options, const study::Objective& objective, space::SearchSpace space,
@@ -44,53 +35,20 @@ Population::Population(const Options& options, const study::Objective& objective
       objective_(objective),
       space_(std::move(space)),
       explore_(std::move(explore)),
-      kept_(std::move(kept)) {
-    assert(options.interval >= 1 && options.quantile > 0.0 && options.quantile <= 0.5);
+      kept_(std::move(kept)),
+      standings_(options.points, options.quantile, options.compare == Compare::latest) {
+    assert(options.points.interval >= 1 && options.quantile > 0.0 && options.quantile <= 0.5);
     assert(!(options.saved_before_verdict && options.synchronous));
-    if (options.compare == Compare::latest) rankings_.resize(1);
 }
 
 const Population::Member& Population::member(TrialId trial) const { return slot_of(members_, trial); }
 Population::Member& Population::member(TrialId trial) { return slot_of(members_, trial); }
 
-bool Population::is_ready_point(Iteration iteration) const {
-    return iteration % options_.interval == 0 && iteration >= options_.burn_in && iteration < options_.ceiling;
-}
-
-Iteration Population::next_ready_point(Iteration current) const {
-    const Iteration first = std::max(current + 1, options_.burn_in);
-    const Iteration point = (first + options_.interval - 1) / options_.interval * options_.interval;
-    return std::max(current + 1, std::min(point, options_.ceiling));
-}
-
-Iteration Population::next_decision_point(TrialId, Iteration current) const { return next_ready_point(current); }
-
-const Ranking* Population::ranking_at(Iteration iteration) const {
-    const std::size_t at = options_.compare == Compare::latest ? 0 : iteration / options_.interval;
-    return at < rankings_.size() ? &rankings_[at] : nullptr;
-}
-
 // ---- decisions
 
 Population::Standing Population::standing_of(const Report& report) const {
-    const Ranking* ranking = ranking_at(report.iteration);
-    if (ranking == nullptr) return {};
     const Member& own = member(report.trial);
-    const study::Ranked entry{report.score.rank(), report.trial};
-    // A report that is held, or was judged, is among them already.
-    const bool is_there = options_.compare == Compare::equal_iteration && own.judged == report.iteration;
-    Standing standing{ranking->position(entry), ranking->size() + (is_there ? 0 : 1), 0};
-    // Among the newest scores there is one of its own, which this one will replace.
-    if (options_.compare == Compare::latest && own.judged > 0) {
-        --standing.members;
-        if (study::better({own.score, report.trial}, entry)) --standing.position;
-    }
-    const std::size_t point = report.iteration / options_.interval;
-    const std::size_t over_elsewhere = over_ - (point < over_there_.size() ? over_there_[point] : 0);
-    const bool all =
-        options_.compare == Compare::latest || own.held || standing.members + over_elsewhere >= options_.members;
-    standing.group = group_size(standing.members, options_.quantile, all);
-    return standing;
+    return standings_.of(report, own.place(), options_.members, own.held);
 }
 
 const SavedState* Population::publication(const Member& member) const {
@@ -109,7 +67,7 @@ const SavedState* Population::publication(const Member& member) const {
 
 base::RngStream Population::stream(base::Purpose purpose, const Report& report) const {
     return {options_.seed, purpose, report.trial.value(),
-            static_cast<std::uint32_t>(report.iteration / options_.interval)};
+            static_cast<std::uint32_t>(report.iteration / options_.points.interval)};
 }
 
 bool Population::is_better(const study::Ranked& entry, const Report& report) const {
@@ -129,8 +87,8 @@ bool Population::is_unreadable(const Report& report, TrialId donor) const {
 
 /// Two members that are alike have the same score for long, while each would gain by the other's state.
 bool Population::is_tie(const study::Ranked& entry, const Report& report) const {
-    return group_size(options_.members, options_.quantile, true) == 1 && !explore_.empty() &&
-           entry.trial != report.trial && entry.score == report.score.rank() && std::isfinite(entry.score);
+    return standings_.group_size(options_.members, true) == 1 && !explore_.empty() && entry.trial != report.trial &&
+           entry.score == report.score.rank() && std::isfinite(entry.score);
 }
 
 /// Its report of the ready point before this one, if nobody can judge it here yet.
@@ -163,7 +121,7 @@ Population::Choice Population::choose(const Report& report, const Standing& stan
 
 /// A member of the upper group, each with the same probability that is better and has saved its state.
 Population::Choice Population::choose_above(const Report& report, const Standing& standing) const {
-    const Ranking& ranking = *ranking_at(report.iteration);
+    const Ranking& ranking = *standings_.at(report.iteration);
     const Member& own = member(report.trial);
     // The old score of its own may lie among them.
     const bool old_score = options_.compare == Compare::latest && own.judged > 0;
@@ -191,7 +149,7 @@ Population::Choice Population::choose_above(const Report& report, const Standing
 
 /// One of the others, each with the same probability.
 Population::Choice Population::choose_opponent(const Report& report) const {
-    const Ranking& ranking = *ranking_at(report.iteration);
+    const Ranking& ranking = *standings_.at(report.iteration);
     base::RngStream random = stream(base::Purpose::exploit, report);
     const Member& own = member(report.trial);
     const bool again = report.iteration == own.judged;
@@ -218,7 +176,7 @@ std::optional<Iteration> Population::waits_behind(Iteration iteration, bool cont
 
 std::optional<Iteration> Population::donated(TrialId trial) const {
     const Member& at = member(trial);
-    if (over_ >= options_.members) return {};
+    if (standings_.over() >= options_.members) return {};
     if (!options_.saved_before_verdict && at.phase != Phase::closed)
         return {}; // of those that train, the newest serves
     const SavedState* saved = publication(at);
@@ -226,15 +184,15 @@ std::optional<Iteration> Population::donated(TrialId trial) const {
 }
 
 bool Population::saves_first(TrialId trial, Iteration iteration) const {
-    return options_.saved_before_verdict && is_ready_point(iteration) && iteration > member(trial).judged;
+    return options_.saved_before_verdict && options_.points.contain(iteration) && iteration > member(trial).judged;
 }
 
 study::Verdict Population::decide(const Report& report, bool contended) const {
-    if (report.iteration >= options_.ceiling)
-        return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.ceiling)};
+    if (report.iteration >= options_.points.ceiling)
+        return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.points.ceiling)};
     const Member& own = member(report.trial);
     const bool judged = report.iteration <= own.judged && !own.held;
-    if (!is_ready_point(report.iteration) || judged) return {Verb::go_on, Reason::below_rung};
+    if (!options_.points.contain(report.iteration) || judged) return {Verb::go_on, Reason::below_rung};
     const Standing standing = standing_of(report);
     const Choice choice = choice_of(report, standing);
     if (choice.donor) return {Verb::exploit, Reason::none};
@@ -278,10 +236,10 @@ std::optional<Exploit> Population::replacement(TrialId trial) const {
     const Member& own = member(trial);
     if (options_.saved_before_verdict || own.judged == 0) return {};
     const Report report{trial, own.judged, own.score};
-    const Ranking& ranking = *ranking_at(own.judged);
+    const Ranking& ranking = *standings_.at(own.judged);
     std::vector<TrialId> upper;
     for (std::size_t position = 0; position < ranking.size(); ++position) {
-        if (position >= group_size(ranking.size(), options_.quantile, true) && !upper.empty()) break;
+        if (position >= standings_.group_size(ranking.size(), true) && !upper.empty()) break;
         const TrialId other = ranking[position].trial;
         if (std::isfinite(ranking[position].score) && other != trial && !is_unreadable(report, other) &&
             publication(member(other)) != nullptr)
@@ -297,8 +255,8 @@ Work Population::next(const Pool& pool) const {
     if (paused_.empty()) return NothingLeft{};
     const auto& [iteration, trial] = *paused_.begin();
     // A member that failed at the ceiling, and was reopened, has been there before.
-    const Iteration from = std::min(iteration, options_.ceiling - 1);
-    return Promotion{trial, from, next_ready_point(from), Reason::promoted};
+    const Iteration from = std::min(iteration, options_.points.ceiling - 1);
+    return Promotion{trial, from, options_.points.after(from), Reason::promoted};
 }
 
 // ---- state
@@ -311,19 +269,10 @@ Population::Queue* Population::queue_of(Phase phase) {
 void Population::set_phase(TrialId trial, Phase phase) {
     Member& at = member(trial);
     if (Queue* queue = queue_of(at.phase)) queue->erase({at.iteration, trial});
-    if (is_over(at.phase)) count_over(at, -1);
+    if (is_over(at.phase)) standings_.count_over(at.place(), -1);
     at.phase = phase;
     if (Queue* queue = queue_of(phase)) queue->insert({at.iteration, trial});
-    if (is_over(at.phase)) count_over(at, 1);
-}
-
-void Population::count_over(const Member& at, int change) {
-    over_ += static_cast<std::size_t>(change);
-    if (options_.compare == Compare::latest || at.judged == 0) return;
-    const std::size_t last = at.judged / options_.interval;
-    if (over_there_.size() <= last) over_there_.resize(last + 1);
-    for (std::size_t point = next_ready_point(0) / options_.interval; point <= last; ++point)
-        over_there_[point] += static_cast<std::size_t>(change);
+    if (is_over(at.phase)) standings_.count_over(at.place(), 1);
 }
 
 void Population::apply(const study::Record& record) {
@@ -346,7 +295,7 @@ void Population::apply_one(const study::Record& record) {
         const study::CheckpointRef& checkpoint = saved->checkpoint;
         member(saved->trial).saved.push_back({checkpoint.iteration, checkpoint.generation, checkpoint.path});
     } else if (const auto* gone = std::get_if<study::CheckpointReleased>(&record)) {
-        released(*gone);
+        std::erase_if(member(gone->trial).saved, [&](const SavedState& each) { return each.path == gone->path; });
     } else if (const auto* takeover = std::get_if<study::Exploited>(&record)) {
         exploited(*takeover);
     } else if (const auto* back = std::get_if<study::ExploitUndone>(&record)) {
@@ -389,7 +338,12 @@ void Population::arrived(TrialId trial, Iteration iteration, double score) {
             at.window.push_back(score);
         }
     }
-    if (is_ready_point(iteration) && iteration > at.judged) ranked(at, trial, iteration, score);
+    if (!options_.points.contain(iteration) || iteration <= at.judged) return;
+    standings_.rank(trial, at.place(), iteration, score);
+    at.judged = iteration;
+    at.judged_as = at.generation();
+    at.score = score;
+    at.unreadable.clear();
 }
 
 void Population::reported(const study::Reported& record) {
@@ -402,21 +356,6 @@ void Population::reported(const study::Reported& record) {
         arrived(record.trial, record.iteration, objective_.score(objective_.value(record)));
     }
     if (record.verdict.verb == Verb::pause) set_phase(record.trial, Phase::paused);
-}
-
-void Population::ranked(Member& at, TrialId trial, Iteration iteration, double score) {
-    if (options_.compare == Compare::latest) {
-        if (at.judged > 0) rankings_.front().erase({at.score, trial});
-        rankings_.front().insert({score, trial});
-    } else {
-        const std::size_t point = iteration / options_.interval;
-        if (rankings_.size() <= point) rankings_.resize(point + 1);
-        rankings_[point].insert({score, trial});
-    }
-    at.judged = iteration;
-    at.judged_as = at.generation();
-    at.score = score;
-    at.unreadable.clear();
 }
 
 void Population::exploited(const study::Exploited& record) {
@@ -441,10 +380,6 @@ void Population::undone(const study::ExploitUndone& record) {
     at.window.clear();
 }
 
-void Population::released(const study::CheckpointReleased& record) {
-    std::erase_if(member(record.trial).saved, [&](const SavedState& each) { return each.path == record.path; });
-}
-
 /// A score of a failed member is no score to beat for ever.
 void Population::closed(const study::TrialClosed& record) {
     Member& at = member(record.trial);
@@ -454,7 +389,7 @@ void Population::closed(const study::TrialClosed& record) {
     release(record.trial);
     set_phase(record.trial, failed ? Phase::failed : Phase::closed);
     if (!failed || options_.compare != Compare::latest || at.judged == 0) return;
-    rankings_.front().erase({at.score, record.trial});
+    standings_.remove(record.trial, at.place());
     at.judged = 0;
 }
 
@@ -467,17 +402,16 @@ void Population::attempt_over(TrialId trial) {
 void Population::snapshot(study::Encoder& out) const {
     out.u8(population_version);
     objective_.snapshot(out);
-    out.varint(options_.interval);
+    out.varint(options_.points.interval);
     out.varint(barrier_);
     study::put(out, members_);
-    out.varint(rankings_.size());
-    for (const Ranking& ranking : rankings_) ranking.snapshot(out);
+    standings_.snapshot(out);
 }
 
 void Population::restore(study::Decoder& in) {
     require_format(in.u8() == population_version, "pbt", "has another version");
     objective_.restore(in);
-    require_format(in.varint() == options_.interval, "pbt", "has another interval");
+    require_format(in.varint() == options_.points.interval, "pbt", "has another interval");
     barrier_ = in.varint();
     held_.clear();
     ready_.clear();
@@ -485,15 +419,11 @@ void Population::restore(study::Decoder& in) {
     members_.clear();
     waiting_.clear();
     paused_.clear();
-    over_ = 0;
-    over_there_.clear();
     study::get(in, members_);
+    standings_.restore(in);
     for (std::uint32_t i = 0; i < members_.size(); ++i) restored(TrialId{i});
     for (const auto& [iteration, trial] : held_)
         if (iteration == barrier_) list_follower(trial);
-    rankings_.assign(in.count(), Ranking{});
-    for (Ranking& ranking : rankings_) ranking.restore(in);
-    require_format(options_.compare != Compare::latest || rankings_.size() == 1, "pbt", "has no ranking");
     require_invariants(*this, "pbt");
 }
 
@@ -507,7 +437,7 @@ void Population::restored(TrialId trial) {
     for (space::Configuration& each : at.before) each.share_names(at.configuration);
     if (at.held) held_.insert({at.judged, trial});
     if (Queue* queue = queue_of(at.phase)) queue->insert({at.iteration, trial});
-    if (is_over(at.phase)) count_over(at, 1);
+    if (is_over(at.phase)) standings_.count_over(at.place(), 1);
 }
 
 void Population::check_invariants() const {
@@ -515,27 +445,18 @@ void Population::check_invariants() const {
     for (std::size_t i = 0; i < members_.size(); ++i) {
         const Member& at = members_[i];
         require(at.judged <= at.iteration, "pbt: member ", i, " was judged before it reported");
-        require(at.judged == 0 || is_ready_point(at.judged), "pbt: member ", i, " was judged at no ready point");
+        require(at.judged == 0 || options_.points.contain(at.judged), "pbt: member ", i,
+                " was judged at no ready point");
         require(!std::isnan(at.score), "pbt: member ", i, " has no score");
         if (at.judged > 0) ++judged;
         if (at.judged == 0) continue;
-        const Ranking* ranking = ranking_at(at.judged);
+        const Ranking* ranking = standings_.at(at.judged);
         const study::Ranked entry{at.score, TrialId(static_cast<std::uint32_t>(i))};
         const std::size_t position = ranking == nullptr ? 0 : ranking->position(entry);
         require(ranking != nullptr && position < ranking->size() && (*ranking)[position] == entry, "pbt: member ", i,
                 " is not in the ranking of its ready point");
     }
-    for (const Ranking& ranking : rankings_) {
-        require(ranking.valid(), "pbt: a ranking is out of order");
-        require(ranking.size() <= members_.size(), "pbt: a ranking has more entries than there are members");
-        for (std::size_t i = 0; i < ranking.size(); ++i)
-            require(ranking[i].trial.value() < members_.size(), "pbt: a ranking names nobody");
-    }
-    for (std::size_t point = 0; point < over_there_.size(); ++point)
-        require(point < rankings_.size() && over_there_[point] <= rankings_[point].size(), "pbt: at ready point ",
-                point * options_.interval, " more members are over than have been there");
-    require(options_.compare != Compare::latest || rankings_.front().size() == judged,
-            "pbt: a member is missing in the ranking");
+    standings_.check(members_.size(), judged);
     check_barrier();
     const auto count = [&](Phase phase) {
         return static_cast<std::size_t>(std::ranges::count(members_, phase, &Member::phase));

@@ -16,7 +16,7 @@
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
 #include "ranktune/study/spec.hpp"
-#include "schedulers/rungs/ranking.hpp"
+#include "schedulers/population/standings.hpp"
 #include "schedulers/saved_state.hpp"
 
 namespace ranktune::schedulers {
@@ -63,8 +63,7 @@ class Population final : public Scheduler {
         latest           ///< the newest of each member (the paper, and Ray): fast members have an edge
     };
     struct Options {
-        base::Iteration interval = 1; ///< >= 1
-        base::Iteration burn_in = 0;
+        ReadyPoints points;
         double quantile = 0.25; ///< in (0, 0.5]
         Selection selection = Selection::truncation;
         Compare compare = Compare::equal_iteration;
@@ -75,8 +74,7 @@ class Population final : public Scheduler {
         bool pauses_to_save = false; ///< a program gives a checkpoint with its report, before the verdict on it
         double resample = 0.25;      ///< probability that an explored hyper-parameter is drawn anew
         std::size_t window = 10;     ///< scores of each that the t-test compares, the newest; >= 2
-        base::Iteration ceiling = 1;
-        std::uint32_t members = 1; ///< study.num_trials
+        std::uint32_t members = 1;   ///< study.num_trials
         std::uint64_t seed = 0;
     };
     /// `kept`: the hyper-parameter that no exploit changes, because it says how many ranks a member has; may be empty.
@@ -93,7 +91,9 @@ class Population final : public Scheduler {
     [[nodiscard]] std::optional<base::Iteration> donated(base::TrialId trial) const override;
     [[nodiscard]] bool saves_first(base::TrialId trial, base::Iteration iteration) const override;
     [[nodiscard]] Work next(const Pool& pool) const override;
-    [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId, base::Iteration current) const override {
+        return options_.points.after(current);
+    }
     [[nodiscard]] bool synchronous() const override { return options_.synchronous; }
     [[nodiscard]] bool is_barrier(base::TrialId trial, base::Iteration iteration) const override;
     [[nodiscard]] std::optional<base::TrialId> next_verdict(base::Iteration barrier) const override;
@@ -129,28 +129,18 @@ class Population final : public Scheduler {
         Phase phase = Phase::waiting;
         bool held = false; ///< its report of `judged` waits at the barrier
         Choice choice;     ///< while held, once the verdicts at this barrier have begun
+        [[nodiscard]] Standings::Place place() const { return {judged, score}; }
         [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(before.size()); }
         static void fields(auto&& each, auto& r) {
             each(r.configuration, r.before, r.donors, r.unreadable, r.saved, r.window, r.iteration, r.judged,
                  r.judged_as, r.score, r.phase, r.held, r.choice);
         }
     };
-    /// Where a report stands among those it is compared with, its own included.
-    struct Standing {
-        std::size_t position = 0; ///< from 0, the best
-        std::size_t members = 1;
-        std::size_t group = 0; ///< size of the upper and of the lower group
-        [[nodiscard]] bool is_low() const { return position + group >= members; }
-        [[nodiscard]] bool is_high() const { return position < (group > 0 ? group : 1); }
-    };
+    using Standing = Standings::Standing;
     using Queue = std::set<std::pair<base::Iteration, base::TrialId>>; ///< the least trained first
 
     [[nodiscard]] const Member& member(base::TrialId trial) const;
     [[nodiscard]] Member& member(base::TrialId trial);
-    [[nodiscard]] bool is_ready_point(base::Iteration iteration) const;
-    [[nodiscard]] base::Iteration next_ready_point(base::Iteration current) const;
-    /// Null: nobody has been there.
-    [[nodiscard]] const Ranking* ranking_at(base::Iteration iteration) const;
     [[nodiscard]] Standing standing_of(const Report& report) const;
     [[nodiscard]] Choice choice_of(const Report& report, const Standing& standing) const;
     [[nodiscard]] Choice choose(const Report& report, const Standing& standing) const;
@@ -187,16 +177,12 @@ class Population final : public Scheduler {
     void release(base::TrialId trial);
     void look_at_donors(const study::Record& record);
     void list_follower(base::TrialId trial);
-    void ranked(Member& at, base::TrialId trial, base::Iteration iteration, double score);
     void exploited(const study::Exploited& record);
     void undone(const study::ExploitUndone& record);
-    void released(const study::CheckpointReleased& record);
     void closed(const study::TrialClosed& record);
     void attempt_over(base::TrialId trial);
     void set_phase(base::TrialId trial, Phase phase);
     [[nodiscard]] static bool is_over(Phase phase) { return phase >= Phase::closed; }
-    /// Adds `change` to `over_there_` at the ready points of a member that is over.
-    void count_over(const Member& at, int change);
     void restored(base::TrialId trial);
     /// The queue that members of this phase stand in; null: none.
     [[nodiscard]] Queue* queue_of(Phase phase);
@@ -207,12 +193,10 @@ class Population final : public Scheduler {
     space::SearchSpace space_;
     std::vector<study::Explored> explore_;
     std::string kept_;
-    std::vector<Member> members_;   ///< position is the TrialId
-    std::vector<Ranking> rankings_; ///< equal_iteration: of each ready point; latest: one
-    base::Iteration barrier_ = 0;   ///< newest whose verdicts have begun
+    std::vector<Member> members_; ///< position is the TrialId
+    Standings standings_;
+    base::Iteration barrier_ = 0; ///< newest whose verdicts have begun
     // Derived.
-    std::size_t over_ = 0;                ///< members that are closed or have failed
-    std::vector<std::size_t> over_there_; ///< equal_iteration: of these, those in each ranking
     Queue waiting_;
     Queue paused_;
     Queue held_;                    ///< members whose report is held, by ready point

@@ -16,7 +16,7 @@ using study::Verb;
 // ---- decisions
 
 bool Population::is_barrier(TrialId trial, Iteration iteration) const {
-    return options_.synchronous && is_ready_point(iteration) && iteration > member(trial).judged;
+    return options_.synchronous && options_.points.contain(iteration) && iteration > member(trial).judged;
 }
 
 Report Population::held_report(TrialId trial) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/bodies/program_leader.hpp"
 
+#include <utility>
+
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
 #include "trial/attempt_errors.hpp"
@@ -25,10 +27,10 @@ void ProgramLeader::stop(study::Verb verb, bool save, Time now, bool exploits, b
     stopped_at_ = heard_ = now;
 }
 
-void ProgramLeader::saved(Time now) {
-    saved_ = true;
-    heard_ = now;
-    if (order_.end == End::deliver) delivered_at_ = now; // the grace to end begins now
+void ProgramLeader::saved(Time at) {
+    if (std::exchange(saved_, true)) return;
+    heard_ = std::max(heard_, at);
+    if (order_.end == End::deliver) delivered_at_ = at; // the grace to end begins now
 }
 
 void ProgramLeader::done(Time now) {

@@ -24,6 +24,9 @@ struct RankFacts {
     /// The last report whose pending state was wanted (ProgramOrder) and is complete here, or could not be written.
     std::uint64_t settled = 0;
     bool failed = false; ///< it could not
+    static void fields(auto&& each, auto& r) {
+        each(r.reports, r.ended, r.exploits, r.saved, r.unsaved, r.settled, r.failed);
+    }
     friend bool operator==(const RankFacts&, const RankFacts&) = default;
 };
 
@@ -41,6 +44,9 @@ struct ProgramOrder {
     std::uint64_t save_at = 0; ///< the report whose answer "continue" asks for one; 0: none yet
     bool is_best = false;      ///< `save_at` is the best report so far
     std::uint64_t wanted = 0;  ///< the report whose pending checkpoint will be taken over; 0: none yet
+    static void fields(auto&& each, auto& r) {
+        each(r.decided, r.end, r.verb, r.save, r.needed, r.save_at, r.is_best, r.wanted);
+    }
     friend bool operator==(const ProgramOrder&, const ProgramOrder&) = default;
 };
 
@@ -102,8 +108,8 @@ class ProgramLeader {
         heard_ = iteration_began_ = now;
         in_iteration_ = true;
     }
-    /// Rank 0 has saved its state on the way.
-    void saved_on_the_way(Time now) { heard_ = now; }
+    /// When rank 0 has saved its state on the way; may be told again.
+    void saved_on_the_way(Time at) { heard_ = std::max(heard_, at); }
     /// The next report of rank 0 will be the last of this attempt. Only the first call counts.
     void will_stop(Time now) {
         if (!asked_at_) asked_at_ = now;
@@ -114,8 +120,8 @@ class ProgramLeader {
     void stop(study::Verb verb, bool save, Time now, bool exploits = false, bool pending = false, bool needed = false);
     /// The pending checkpoint of this report will be taken over when it is complete.
     void want(std::uint64_t report) { order_.wanted = report; }
-    /// The program has saved the state that was asked for.
-    void saved(Time now);
+    /// When the program has saved the state that was asked for. Only the first call counts.
+    void saved(Time at);
     /// Rank 0's process has ended, and all that it reported is decided.
     void done(Time now);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a program's attempt begins: the folder of the attempt, the exchange of addresses, the processes.
+#include "trial/bodies/program_start.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -17,7 +18,7 @@
 #include "studydir/study_directory.hpp"
 #include "studydir/trial_folder.hpp"
 #include "trial/attempt_errors.hpp"
-#include "trial/bodies/program_body.hpp"
+#include "trial/bodies/kept_program.hpp"
 #include "trial/bodies/program_facts.hpp"
 #include "trial/rendezvous.hpp"
 
@@ -96,7 +97,15 @@ bool on_one_host(const std::vector<Introduction>& ranks) {
 
 } // namespace
 
-void ProgramBody::start(const study::CheckpointRef* checkpoint) {
+ProgramStart::ProgramStart(const AttemptParts& parts, Spare& spare)
+    : setting_(parts.setting),
+      assignment_(parts.assignment),
+      configuration_(parts.configuration),
+      group_(parts.group),
+      port_(parts.port),
+      spare_(spare) {}
+
+StartedProgram ProgramStart::start(const study::CheckpointRef* checkpoint) && {
     const base::TrialId trial = assignment_.start.trial;
     trial_folder_ = studydir::trial_folder(setting_.program->directory, trial);
     works_in_ = study::working_directory(program(), trial, trial_folder_);
@@ -115,46 +124,35 @@ void ProgramBody::start(const study::CheckpointRef* checkpoint) {
     scratch_ = in.string();
     const std::string path = in.string();
     if (!scratch_.empty()) checkpoint_directory_ = scratch_ + "/checkpoint";
-    if (leads()) {
-        std::error_code error; // with one, every file counts as new
-        names_.emplace(
-            NamedPaths::Folders{setting_.program->directory, works_in_, checkpoint_directory_, trial_folder_},
-            setting_.program->host, fs::last_write_time(config_path(), error));
-    }
+    std::error_code error; // with one, every file counts as new
+    const auto began = leads() ? fs::last_write_time(config_path(), error) : fs::file_time_type{};
     if (stays)
         go_on_with_process(path);
     else
         start_process(path);
-    if (leads()) {
-        ProgramLeader::Limits limits{setting_.program->alone_grace, setting_.spec->output.abort_grace,
-                                     setting_.spec->failure.report_timeout, setting_.spec->failure.iteration_timeout};
-        if (base_ > 0) {
-            const std::chrono::duration<double> before(assignment_.start.seconds / static_cast<double>(base_));
-            limits.iteration = std::chrono::duration_cast<ProgramLeader::Duration>(before);
-        }
-        limits.hears = !program().prints();
-        leader_.emplace(limits, Clock::now());
-    }
-    news_ = Clock::now();
+    return {std::move(process_),
+            std::move(printed_),
+            {setting_.program->directory, works_in_, checkpoint_directory_, trial_folder_},
+            began};
 }
 
 /// Whether the attempt is a task: a process on one rank that only has to succeed. It needs no folder, unless it reads
 /// its configuration there, and no port. Thousands of short ones start one after the other.
-bool ProgramBody::is_task() const {
+bool ProgramStart::is_task() const {
     const auto names = study::CommandTemplate(program()).placeholders();
     return program().has_tasks() && group_.size() == 1 && !program().launcher_variables &&
            std::ranges::find(names, "config") == names.end();
 }
 
 /// Collective. Whether the processes of the attempt before go on in this one, on all ranks.
-bool ProgramBody::processes_stay() {
+bool ProgramStart::processes_stay() {
     if (!std::holds_alternative<study::Donor>(assignment_.start.from)) return false; // the same on all ranks
     const bool here = spare_.program && spare_.program->waits_for(assignment_);
     return group_.min_max(here ? 1 : 0).first == 1;
 }
 
 /// For a new process. Ends the one that waits here for another attempt.
-void ProgramBody::prepare_process() {
+void ProgramStart::prepare_process() {
     if (spare_.program) {
         spare_.program->dismiss([this] {
             port_.progressed();
@@ -167,7 +165,7 @@ void ProgramBody::prepare_process() {
 }
 
 /// Collective.
-void ProgramBody::start_process(const std::string& checkpoint) {
+void ProgramStart::start_process(const std::string& checkpoint) {
     trainables::ProgramFacts facts = facts_of(setting_, assignment_);
     if (!checkpoint.empty()) facts.checkpoint = checkpoint;
     facts.config_path = scratch_.empty() ? trainables::configuration_json(configuration_) : config_path();
@@ -186,7 +184,7 @@ void ProgramBody::start_process(const std::string& checkpoint) {
 }
 
 /// The interpreter of this rank, which has imported the file of the function. The first attempt pays for the imports.
-const std::shared_ptr<process::Interpreter>& ProgramBody::interpreter(const std::vector<std::string>& environment) {
+const std::shared_ptr<process::Interpreter>& ProgramStart::interpreter(const std::vector<std::string>& environment) {
     auto& kept = spare_.interpreter;
     if (kept && !kept->serves(environment)) kept.reset();
     using Manner = process::Interpreter::Manner;
@@ -217,7 +215,7 @@ const std::shared_ptr<process::Interpreter>& ProgramBody::interpreter(const std:
 }
 
 /// The command. If the trial works in a folder of its own, names of files in it are those above that folder.
-std::vector<std::string> ProgramBody::words() const {
+std::vector<std::string> ProgramStart::words() const {
     if (!program().function.empty()) {
         const studydir::StudyDirectory directory{setting_.program->directory};
         std::vector<std::string> call = {study::interpreter_of(program()), directory.python_function(),
@@ -241,23 +239,15 @@ std::vector<std::string> ProgramBody::words() const {
 }
 
 /// Answers the last report of the attempt before.
-void ProgramBody::go_on_with_process(const std::string& checkpoint) {
+void ProgramStart::go_on_with_process(const std::string& checkpoint) {
     process_ = std::move(*std::exchange(spare_.program, nullptr)).take();
-    child().send(trainables::exploit_line(base_, assignment_.start.attempt, checkpoint, configuration_));
-    if (leads()) note("the program stays alive and takes over the new state");
-}
-
-/// The attempt is over, and the process waits for its answer.
-void ProgramBody::keep_process() {
-    const Clock::duration to_end = setting_.spec->output.abort_grace;
-    spare_.program = std::make_unique<KeptProgram>(
-        std::move(process_), assignment_, base_ + order_.decided + 1,
-        KeptProgram::Limits{std::min<Clock::duration>(setting_.program->unclaimed, to_end), to_end,
-                            term_grace_of(*setting_.spec)});
+    process_->child().send(
+        trainables::exploit_line(assignment_.first_iteration(), assignment_.start.attempt, checkpoint, configuration_));
+    if (leads()) port_.log(assignment_.start.trial, "the program stays alive and takes over the new state");
 }
 
 /// Path of the program's checkpoint, with every file verified.
-std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
+std::string ProgramStart::locate(const study::CheckpointRef& checkpoint) {
     try {
         return setting_.checkpoints->locate(checkpoint);
     } catch (const base::Error& error) {
@@ -266,7 +256,7 @@ std::string ProgramBody::locate(const study::CheckpointRef& checkpoint) {
 }
 
 /// Errors here are not the trial's fault. A process that stays alive finds its new configuration where the old one was.
-void ProgramBody::set_up() {
+void ProgramStart::set_up() {
     need_directory(*setting_.program);
     try {
         if (process_ && !is_task()) make_scratch();
@@ -284,7 +274,7 @@ void ProgramBody::set_up() {
 
 /// A folder for the duration of the process, on the study's file system, where every rank sees it. Nobody needs it
 /// after a power cut, so nothing of it is synced.
-void ProgramBody::make_scratch() {
+void ProgramStart::make_scratch() {
     const fs::path folder =
         fs::path(studydir::StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
     std::error_code error;
@@ -298,7 +288,7 @@ void ProgramBody::make_scratch() {
 }
 
 /// A process that lives on may be reading the old one.
-void ProgramBody::write_configuration() const {
+void ProgramStart::write_configuration() const {
     auto& files = storage::posix_file_system();
     const std::string text = trainables::configuration_json(configuration_);
     if (!process_) return studydir::publish_text(files, config_path(), text, false);
@@ -306,7 +296,7 @@ void ProgramBody::write_configuration() const {
 }
 
 /// Collective. The ranks exchange host, devices and ports.
-void ProgramBody::meet(trainables::ProgramFacts& facts) {
+void ProgramStart::meet(trainables::ProgramFacts& facts) {
     const auto own = static_cast<std::size_t>(group_.rank());
     // (A task, which has no folder, meets nobody.)
     const bool needs_port = (leads() && !scratch_.empty()) || program().tf_config;
