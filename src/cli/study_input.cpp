@@ -21,6 +21,7 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
 #include "ranktune/data/source.hpp"
+#include "ranktune/data/mixture.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
@@ -38,10 +39,16 @@ std::string about_home(const std::string& path) {
     return path.find("/~") == std::string::npos ? "" : "; '~' stays as it is in a study file; write the whole path";
 }
 
-/// Why a file of [data] cannot be opened with its options, or an empty string.
+/// Why a file of [data] cannot be opened with its options, or why a mixture is none; or an empty string.
 std::string data_problem(const study::DataFile& file) {
     try {
         static_cast<void>(data::Source::open(file));
+        if (file.is_mixture()) {
+            std::vector<data::MixtureSource> sources; // how many samples they have does not matter here
+            for (const study::DataPart& part : file.parts) sources.push_back({{1}, part.weight, part.from});
+            static_cast<void>(data::Mixture(std::move(sources), 0, 0));
+            return "";
+        }
         return "";
     } catch (const base::Error& error) {
         return error.what();
