@@ -15,13 +15,14 @@
 #include <unistd.h>
 
 #include "cli/checks/remarks.hpp"
+#include "cli/verbs/predict.hpp"
 #include "earlier/earlier_results.hpp"
 #include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
-#include "ranktune/data/source.hpp"
 #include "ranktune/data/mixture.hpp"
+#include "ranktune/data/source.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
@@ -42,13 +43,13 @@ std::string about_home(const std::string& path) {
 /// Why a file of [data] cannot be opened with its options, or why a mixture is none; or an empty string.
 std::string data_problem(const study::DataFile& file) {
     try {
-        static_cast<void>(data::Source::open(file));
         if (file.is_mixture()) {
             std::vector<data::MixtureSource> sources; // how many samples they have does not matter here
             for (const study::DataPart& part : file.parts) sources.push_back({{1}, part.weight, part.from});
             static_cast<void>(data::Mixture(std::move(sources), 0, 0));
             return "";
         }
+        static_cast<void>(data::Source::open(file));
         return "";
     } catch (const base::Error& error) {
         return error.what();
@@ -294,6 +295,7 @@ void write_made_study(const std::string& file, const std::string& text, std::str
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {
     refuse_file_in_the_way(directory);
     if (fresh) refuse_to_rename(directory, study, input);
+    refuse_other_output(input.spec, directory, fresh);
 }
 
 void refuse_outside(const study::StudySpec& spec, const std::string& directory) {

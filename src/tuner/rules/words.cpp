@@ -45,6 +45,9 @@ std::string time_budget_used_up() { return "study.time_budget is used up"; }
 
 std::string no_time_left(const Time& time) {
     std::string why = "deadline: the job has " + seconds_text(time.left) + " left for training";
+std::string ranges_missing(std::uint64_t count) {
+    return std::to_string(count) + (count == 1 ? " range" : " ranges") + " of samples not begun";
+}
     if (time.iteration > 0.0)
         why += "; an iteration takes up to " + seconds_text(time.iteration) + ", a checkpoint " +
                seconds_text(time.saving);
