@@ -89,7 +89,7 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     });
     if (!any_success)
         return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
-    if (!core.state.best && !silent)
+    if (!core.state.best && !silent && !study::compares_nothing(core.spec))
         return {now, StudyOutcome::no_success, Reason::never_finite, never_finite_sentence(core.state, core.spec)};
     const Reason reason = core.state.draining ? core.state.drain_reason : Reason::study_complete;
     const bool by_count = core.state.draining && reason != Reason::study_time; // then the message has the numbers
