@@ -146,7 +146,10 @@ command = "{HELD.format(name="after")}"
             self.kill_all()
             process.wait()
             (self.cwd / f"go-{name}").write_text("")
+        logs = self.cwd / "beside/logs"
+        (logs / f"crash-{len(names)}-1").write_text(f"{2**32 - 2} 1 device the GPU failed\n")  # as a rank leaves it: of `after`
         self.run_it()
+        self.assertRegex((logs / f"start-{len(names) + 1}.log").read_text(), r" device-lost +trial=after ")
         ran = self.ran()
         for name in names:
             self.assertEqual((ran.count(name), ran.count(f"{name} done")), (2, 1), ran)
