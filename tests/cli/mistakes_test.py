@@ -87,6 +87,14 @@ class Mistakes(Case):
         self.assertIn("there is no program 'nosuch' on PATH", err)
         self.assertLess(len(err), 300)
 
+    def test_the_program_that_predicts_is_looked_for_as_those_of_trials(self):
+        self.write("predicts.toml", TINY + '[predict]\ncommand = "python3 predict.py --weights={checkpoint}"\n')
+        self.assertRegex(self.said("validate", "predicts.toml"), r"\d+:\d+ +predict.command: there is no file \S*predict.py")
+        self.assertIn("predict.command: there is no file", self.said("run", "predicts.toml"))
+        self.ranktune("validate", "predicts.toml", "--elsewhere")
+        self.write("predict.py", "")
+        self.ranktune("validate", "predicts.toml")
+
     def test_what_only_a_shell_reads_is_told_so(self):
         for command, words in (("FOO=1 python3 train.py", "write env = { FOO = '1' } under [trainable], or shell = true"),
                                ("A=/x/y python3 train.py", "write env = { A = '/x/y' } under [trainable], or shell = true"),
