@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "cli/checks/remarks.hpp"
+#include "cli/verbs/predict.hpp"
 #include "earlier/earlier_results.hpp"
 #include "process/environment.hpp"
 #include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
+#include "ranktune/data/mixture.hpp"
 #include "ranktune/data/source.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
@@ -38,9 +40,15 @@ std::string about_home(const std::string& path) {
     return path.find("/~") == std::string::npos ? "" : "; '~' stays as it is in a study file; write the whole path";
 }
 
-/// Why a file of [data] cannot be opened with its options, or an empty string.
+/// Why a file of [data] cannot be opened with its options, or why a mixture is none; or an empty string.
 std::string data_problem(const study::DataFile& file) {
     try {
+        if (file.is_mixture()) {
+            std::vector<data::MixtureSource> sources; // how many samples they have does not matter here
+            for (const study::DataPart& part : file.parts) sources.push_back({{1}, part.weight, part.from});
+            static_cast<void>(data::Mixture(std::move(sources), 0, 0));
+            return "";
+        }
         static_cast<void>(data::Source::open(file));
         return "";
     } catch (const base::Error& error) {
@@ -287,6 +295,7 @@ void write_made_study(const std::string& file, const std::string& text, std::str
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh) {
     refuse_file_in_the_way(directory);
     if (fresh) refuse_to_rename(directory, study, input);
+    refuse_other_output(input.spec, directory, fresh);
 }
 
 void refuse_outside(const study::StudySpec& spec, const std::string& directory) {

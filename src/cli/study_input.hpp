@@ -58,9 +58,9 @@ void write_made_study(const std::string& file, const std::string& text, std::str
 /// Where `ranktune run` puts a study: -o, the directory given as STUDY, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
 
-/// Throws base::UsageError when `directory` cannot be a study's (a file or a dangling link is in the way), or when
-/// --fresh would rename a folder that also holds the study file or the working directory. `study`: as the user typed
-/// it.
+/// Throws base::UsageError when `directory` cannot be a study's (a file or a dangling link is in the way), when
+/// --fresh would rename a folder that also holds the study file or the working directory, or as refuse_other_output.
+/// `study`: as the user typed it.
 void refuse_directory(const std::string& directory, const std::string& study, const StudyInput& input, bool fresh);
 
 /// Throws base::UsageError for a study whose trials are asked for and told: no rank can run them.

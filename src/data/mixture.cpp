@@ -40,14 +40,14 @@ std::vector<std::uint64_t> shares_of(const std::vector<double>& weights) {
 
 void check(const std::vector<MixtureSource>& sources) {
     const auto fail = [](std::size_t i, const std::string& what) {
-        throw base::UsageError("data.mix: source " + std::to_string(i + 1) + " " + what);
+        throw base::UsageError("source " + std::to_string(i + 1) + " of the mixture " + what);
     };
     for (std::size_t i = 0; i < sources.size(); ++i) {
         if (sources[i].shape.samples == 0) fail(i, "has no samples");
         if (!std::isfinite(sources[i].weight) || sources[i].weight <= 0.0) fail(i, "needs a weight above 0");
     }
     if (std::ranges::none_of(sources, [](const MixtureSource& source) { return source.from == 0; }))
-        throw base::UsageError("data.mix: no source takes part at the beginning: set from = 0 for one of them");
+        throw base::UsageError("no source of the mixture takes part at the beginning: set from = 0 for one of them");
 }
 
 } // namespace
@@ -66,8 +66,9 @@ void Mixture::add_stage(std::uint64_t first) {
     Stage stage{first, std::vector<std::uint64_t>(sources_.size()), shares_of(weights)};
     for (std::size_t i = 0; i < sources_.size(); ++i) {
         if (weights[i] > 0.0 && stage.shares[i] == 0)
-            throw base::UsageError("data.mix: source " + std::to_string(i + 1) +
-                                   " would get less than 1 of 1,000 samples: raise its weight, or leave it out");
+            throw base::UsageError("source " + std::to_string(i + 1) +
+                                   " of the mixture would get less than 1 of 1,000 samples: raise its weight, or leave "
+                                   "it out");
         if (!stages_.empty())
             stage.before[i] = stages_.back().before[i] + (first - stages_.back().first) * stages_.back().shares[i];
     }

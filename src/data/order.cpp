@@ -7,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/below.hpp"
 #include "ranktune/base/rng.hpp"
 
 namespace ranktune::data {
@@ -17,32 +16,11 @@ namespace {
 constexpr std::uint64_t rest_part = ~std::uint64_t{0};
 constexpr std::uint64_t smallest_unit_bytes = std::uint64_t{256} << 10U;
 
-/// The 64-bit numbers of one key, in order.
-class Draws {
-  public:
-    explicit Draws(const PermutationKey& key)
-        : counter_{0, static_cast<std::uint32_t>(key.part), static_cast<std::uint32_t>(key.part >> 32) ^ key.trial,
-                   key.epoch},
-          key_{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)} {}
-
-    std::uint64_t next() {
-        if (used_ == words_.size()) {
-            words_ = base::philox4x32(counter_, key_);
-            ++counter_[0];
-            used_ = 0;
-        }
-        const std::uint64_t low = words_[used_];
-        const std::uint64_t high = words_[used_ + 1];
-        used_ += 2;
-        return high << 32 | low;
-    }
-
-  private:
-    std::array<std::uint32_t, 4> counter_;
-    std::array<std::uint32_t, 2> key_;
-    std::array<std::uint32_t, 4> words_{};
-    std::size_t used_ = 4;
-};
+/// The random numbers of one key. The epoch is in the place of a purpose.
+base::RngStream draws_of(const PermutationKey& key) {
+    return {key.seed, static_cast<base::Purpose>(key.epoch), static_cast<std::uint32_t>(key.part >> 32) ^ key.trial,
+            static_cast<std::uint32_t>(key.part)};
+}
 
 /// Stafford's mix 13 of a 64-bit number, as in SplitMix64.
 std::uint64_t mix13(std::uint64_t x) {
@@ -56,16 +34,15 @@ std::uint64_t low_bits(std::uint64_t x, int count) { return x & ((std::uint64_t{
 } // namespace
 
 Permutation::Permutation(std::uint64_t size, const PermutationKey& key) : size_(size) {
-    Draws draws(key);
+    base::RngStream draws = draws_of(key);
     if (size > table_limit) {
         bits_ = std::bit_width(size - 1);
-        for (std::uint64_t& round : keys_) round = draws.next();
+        for (std::uint64_t& round : keys_) round = draws();
         return;
     }
     table_.resize(size);
     std::iota(table_.begin(), table_.end(), std::uint32_t{0});
-    for (std::uint64_t i = size; i > 1; --i)
-        std::swap(table_[i - 1], table_[base::uniform_below(i, [&] { return draws.next(); })]);
+    for (std::uint64_t i = size; i > 1; --i) std::swap(table_[i - 1], table_[draws.below(i)]);
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t x) const {

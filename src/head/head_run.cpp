@@ -263,7 +263,7 @@ void HeadRun::begin_records() {
                      {"told", before.told ? std::string(name(*before.told)) : "-"}});
     for (const study::CrashNote& note : before.sick)
         log_->write(base::LogLevel::warning, "device-lost",
-                    {{"trial", std::to_string(note.trial.value())},
+                    {{"trial", study::unit_text(note.trial)},
                      {"attempt", std::to_string(note.attempt.value())},
                      {"message", study::describe(note.failure)}});
     journal_->append(studydir::take_up(opened_, options_.open, options_.version));

@@ -119,14 +119,18 @@ class DataCopies {
   public:
     explicit DataCopies(wire::Outbox& outbox) : outbox_(outbox) {}
 
-    std::shared_ptr<staging::Stager> start(const study::StudySpec& spec, staging::Nodes nodes,
+    std::shared_ptr<staging::Stager> start(const study::StudySpec& spec, const layout::Layout& layout, base::Rank self,
                                            comm::BlockExchange& exchange, base::LogSink& log, process::Waker& waker) {
         if (!spec.staging.stage || spec.data.empty()) return nullptr;
+        staging::Nodes nodes = nodes_of_workers(layout, self);
         const auto write = [&log](std::string_view line) {
             log.write(base::LogLevel::info, "data", {{"text", std::string(line)}});
         };
+        staging::StagerOptions options;
+        options.speaks = nodes.ranks[nodes.own].front() == self;
         comm::BlockExchange* const way = nodes.ranks.size() > 1 ? &exchange : nullptr;
-        stager_ = std::make_shared<staging::Stager>(spec, std::move(nodes), way, write, [&waker] { waker.wake(); });
+        stager_ = std::make_shared<staging::Stager>(
+            spec, std::move(nodes), way, write, [&waker] { waker.wake(); }, std::move(options));
         return stager_;
     }
     /// Call in every round. Tells twice a second, and at the end.
@@ -184,7 +188,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
         const std::string problem =
             layout::bind_as_planned(layout::plan_binding(options.layout, spec.resources), worker_options.rank);
         if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
-        return copies.start(spec, nodes_of_workers(options.layout, worker_options.rank), exchange, log, waker);
+        return copies.start(spec, options.layout, worker_options.rank, exchange, log, waker);
     };
     group::MakeRunner make_runner = group::make_trial_runner(
         storage::posix_file_system(), group::make_mpi_groups(groups, device_groups), worker_options.host, log, waker,

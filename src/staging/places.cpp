@@ -60,31 +60,55 @@ std::uint64_t bytes_below(const std::string& folder) {
     return bytes;
 }
 
-/// Adds `folder` below `above`, or why not. `what` names it: "$TMPDIR".
-void add_place(Places& places, const std::string& above, const std::string& what) {
-    const std::string called = what + " (" + above + ")";
+/// Throws base::IoError. False: the folder is somebody else's, who may have made it where everybody may write.
+bool make_own(const std::string& folder) {
     storage::FileSystem& files = storage::posix_file_system();
+    files.make_directories(folder);
+    if (files.kind(folder) != storage::FileSystem::Kind::directory || !files.is_own(folder)) return false;
+    files.set_mode(folder, 0700);
+    return true;
+}
+
+/// Adds a folder below `above`, or why not. `what` names it: "$TMPDIR".
+void add_place(Places& places, const std::string& above, const std::string& what, bool makes) {
+    const std::string called = what + " (" + above + ")";
     Place place{above + "/ranktune-" + std::to_string(::getuid())};
     try {
-        files.make_directories(place.folder);
-        // Others may have made it, where everybody may write.
-        if (files.kind(place.folder) != storage::FileSystem::Kind::directory || !files.is_own(place.folder))
+        if (makes && !make_own(place.folder))
             return places.refused.push_back(called + " has a '" + place.folder + "' of somebody else");
-        files.set_mode(place.folder, 0700);
     } catch (const base::IoError& error) {
         return places.refused.push_back(called + ": " + error.what());
     }
     struct statfs about {};
-    if (::statfs(place.folder.c_str(), &about) != 0) return places.refused.push_back(called + " cannot be asked");
+    if (::statfs(above.c_str(), &about) != 0 || ::access(above.c_str(), W_OK | X_OK) != 0)
+        return places.refused.push_back(called + " is no folder that this user may write to");
     place.room = about.f_bavail * static_cast<std::uint64_t>(about.f_bsize);
     place.shortage = "free in " + called;
-    if (is_memory(place.folder)) {
+    if (is_memory(above)) {
         const std::uint64_t used = bytes_below(place.folder);
         const std::uint64_t share = std::min(free_memory() + used, process::memory_bytes()) / memory_divisor;
         place.room = std::min(place.room, share - std::min(share, used));
         place.shortage = "of memory for copies in " + called;
     }
     places.usable.push_back(std::move(place));
+}
+
+Places places_for(const std::string& directory, bool makes) {
+    Places places;
+    const auto try_place = [&](const std::string& above, const std::string& what) {
+        if (is_network(above))
+            places.refused.push_back(what + " (" + above + ") is a network file system");
+        else
+            add_place(places, above, what, makes);
+    };
+    if (!directory.empty()) {
+        try_place(directory, "data.directory");
+        return places;
+    }
+    if (const std::string temporary = process::environment_variable("TMPDIR"); !temporary.empty())
+        try_place(temporary, "$TMPDIR");
+    add_place(places, "/dev/shm", "memory", makes);
+    return places;
 }
 
 } // namespace
@@ -100,22 +124,7 @@ bool same_file_system(const std::string& a, const std::string& b) {
     return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 && one.st_dev == other.st_dev;
 }
 
-Places find_places(const std::string& directory) {
-    Places places;
-    const auto try_place = [&places](const std::string& above, const std::string& what) {
-        if (is_network(above))
-            places.refused.push_back(what + " (" + above + ") is a network file system");
-        else
-            add_place(places, above, what);
-    };
-    if (!directory.empty()) {
-        try_place(directory, "data.directory");
-        return places;
-    }
-    if (const std::string temporary = process::environment_variable("TMPDIR"); !temporary.empty())
-        try_place(temporary, "$TMPDIR");
-    add_place(places, "/dev/shm", "memory");
-    return places;
-}
+Places find_places(const std::string& directory) { return places_for(directory, true); }
+Places look_for_places(const std::string& directory) { return places_for(directory, false); }
 
 } // namespace ranktune::staging

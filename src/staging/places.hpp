@@ -25,6 +25,8 @@ struct Places {
 /// In memory all copies together may take a quarter of what is free without them or, if that is less, of the memory of
 /// this job. Makes the folders.
 [[nodiscard]] Places find_places(const std::string& directory);
+/// The same, but makes no folders.
+[[nodiscard]] Places look_for_places(const std::string& directory);
 
 /// Of file systems that other nodes have, too: NFS, Lustre, GPFS, BeeGFS, Ceph, and what runs in user space.
 [[nodiscard]] bool is_network(const std::string& path);

@@ -142,7 +142,7 @@ void Stager::stage(study::DataFile& file) {
     if (file.decode) throw base::Error(text + "; decoded rows need a copy: give it room, or another data.directory");
     if (spec_.must_fit)
         throw base::Error(text + "; give it room, another data.directory, or set data.must_fit = false");
-    log_(text + "; every rank reads the original");
+    if (options_.speaks) log_(text + "; every rank reads the original");
 }
 
 CopyLock Stager::wait_for_lock(const std::string& path) const {

@@ -35,6 +35,7 @@ struct StagerOptions {
     CopyOptions copies = {};
     std::string start = start_of_node();
     std::function<Places(const std::string& directory)> places = find_places;
+    bool speaks = true; ///< of the ranks of a node, one logs that there is no room
 };
 
 /// Every rank of a study has one. Who gets the lock of a copy first makes it; the others of the node wait for it, or

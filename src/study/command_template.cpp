@@ -434,6 +434,15 @@ bool uses_trial_folder(const ProgramSpec& program) {
            std::ranges::any_of(program.env, [&](const auto& variable) { return uses(variable.value); });
 }
 
+bool differs_by_trial(std::string_view value) {
+    const auto is_of_a_name = [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+    };
+    const bool is_name = value.size() > 2 && value.front() == '{' && value.back() == '}' &&
+                         std::ranges::all_of(value.substr(1, value.size() - 2), is_of_a_name);
+    return is_name || has(value, trial_placeholder) || has(value, folder_placeholder); // (JSON has other braces.)
+}
+
 bool works_apart(const ProgramSpec& program) { return common_directory(program) != program.directory; }
 
 std::string common_directory(const ProgramSpec& program) {

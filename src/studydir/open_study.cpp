@@ -149,7 +149,7 @@ bool goes_on(const tuner::Tuner& tuner, const study::StudySpec& spec) {
         state.outcome == study::StudyOutcome::ok || state.outcome == study::StudyOutcome::too_many_failures;
     if (is_due && has_results) return true;
     if (state.end_reason == study::Reason::study_time) return budget_grew(tuner.spec(), spec);
-    if (tuner::is_limit(state.end_reason)) return !tuner::limit_reached(state, spec);
+    if (tuner::is_limit(state.end_reason)) return !tuner::limit_reached(state, spec, state.now);
     return spec.num_trials > tuner.spec().num_trials || is_judged_otherwise(state, spec);
 }
 

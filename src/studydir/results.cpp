@@ -114,12 +114,31 @@ double seconds_of(study::StudyTime time) { return base::to_seconds(time.time_sin
 ResultsBuilder::ResultsBuilder(const study::StudySpec& spec) : tuner_(spec) {}
 
 void ResultsBuilder::add(const study::Record& record) {
-    // The study file may have lost the commands of side tasks since. Results have none of what they report.
-    if (std::holds_alternative<study::SideStarted>(record) || std::holds_alternative<study::SideReported>(record) ||
-        std::holds_alternative<study::SideEnded>(record))
-        return;
+    // The study file may have lost the commands of side tasks since: the tuner may not know them.
+    if (add_side(record)) return;
     tuner_.apply(record);
     if (const auto* report = std::get_if<study::Reported>(&record)) add_report(*report);
+}
+
+bool ResultsBuilder::add_side(const study::Record& record) {
+    constexpr auto of_trial = study::SideTask::Kind::after_trial;
+    if (const auto* started = std::get_if<study::SideStarted>(&record)) {
+        if (started->task.kind == of_trial) // the attempt before counts no more
+            for (auto& [name, values] : after_)
+                if (started->task.trial.value() < values.size()) values[started->task.trial.value()] = missing;
+        return true;
+    }
+    if (const auto* report = std::get_if<study::SideReported>(&record)) {
+        if (report->task.kind != of_trial) return true;
+        const std::size_t row = report->task.trial.value();
+        for (const study::NamedMetric& metric : report->metrics) {
+            auto& values = after_[metric.name];
+            if (row >= values.size()) values.resize(row + 1, missing);
+            values[row] = metric.value;
+        }
+        return true;
+    }
+    return std::holds_alternative<study::SideEnded>(record);
 }
 
 void ResultsBuilder::add_report(const study::Reported& report) {
@@ -199,6 +218,10 @@ storage::ResultTable ResultsBuilder::trials() const {
                                 return t.checkpoints.empty() ? std::string() : t.checkpoints.back().path;
                             })));
     add_parameters(trials, columns);
+    for (auto [name, values] : after_) {
+        values.resize(trials.size(), missing);
+        columns.push_back({name, Role::metric, "", "metric " + name + " of [after_trial]", std::move(values)});
+    }
     return table;
 }
 

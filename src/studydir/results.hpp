@@ -2,7 +2,9 @@
 #pragma once
 // metrics.h5 of a study, made from its journal.
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "ranktune/study/record.hpp"
 #include "ranktune/study/spec.hpp"
@@ -25,6 +27,8 @@ class ResultsBuilder {
 
   private:
     void add_report(const study::Reported& report);
+    /// Returns whether the record is of a side task.
+    bool add_side(const study::Record& record);
     [[nodiscard]] storage::ResultTable reports() const;
     [[nodiscard]] storage::ResultTable trials() const;
 
@@ -36,6 +40,7 @@ class ResultsBuilder {
     std::vector<double> seconds_;
     std::vector<std::string> verdict_;
     std::vector<std::vector<double>> metrics_; ///< by MetricId; shorter than the table until the next value comes
+    std::map<std::string, std::vector<double>> after_; ///< metrics of [after_trial] by name, then by trial; likewise
 };
 
 /// Reads the journal of the study in `directory` and publishes its tables as `<directory>/metrics.h5`. Throws

@@ -10,6 +10,7 @@
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/parse.hpp"
 #include "searchers/built_in.hpp"
+#include "study/printed_values.hpp"
 #include "tuner/apply.hpp"
 #include "tuner/decide.hpp"
 #include "tuner/rules/causes.hpp"
@@ -170,6 +171,7 @@ void take_value(Core& core, TrialId id, Iteration iteration, const schedulers::O
     t.best_iteration = iteration;
     t.best_takeover = t.newest_takeover;
     if (core.spec.searcher.repeats > 1) return; // take_mean
+    if (study::compares_nothing(core.spec)) return;
     if (several) {
         t.others.assign(reading.others.begin(), reading.others.begin() + std::ssize(core.spec.objective.others));
         const std::vector<TrialId> front = core.state.front.trials();
@@ -352,7 +354,7 @@ void apply_one(Core& core, const study::TrialClosed& r) {
     if (r.reason == Reason::lost) lose_determinism(core);
     t.ended = r.at;
     if (!r.failure.empty()) t.failure = r.failure;
-    core.state.blame.closed(r.trial, t, r.phase, core.state.reports > 0);
+    if (r.reason != Reason::cancelled) core.state.blame.closed(r.trial, t, r.phase, core.state.reports > 0);
     const std::optional<TrialId> best = core.state.best;
     close(core, r.trial, r.phase, r.reason, r.a, r.b);
     if (core.state.best != best) core.state.since_better = 0; // by the mean of repetitions
@@ -578,9 +580,10 @@ study::Ranked ranked(const Core& core, TrialId id) {
     return {study::score(core.state.trials[id].best, core.spec.objective.mode), id};
 }
 
-/// By the first objective; nullopt: no trial has a finite one.
+/// By the first objective; nullopt: no trial has a finite one, or nothing is compared.
 std::optional<TrialId> best_of_all(const Core& core) {
     std::optional<TrialId> best;
+    if (study::compares_nothing(core.spec)) return best;
     for (std::uint32_t i = 0; i < core.state.trials.size(); ++i) {
         const TrialId id{i};
         if (std::isnan(core.state.trials[id].best)) continue;

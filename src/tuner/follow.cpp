@@ -12,10 +12,11 @@
 namespace ranktune::tuner {
 namespace {
 
-/// The study drains once it has reached a limit of [stop.study].
+/// The study drains once it has reached a limit.
 void stop_at_limit(const Core& core, Round& round) {
     if (core.state.draining) return;
-    if (auto limit = limit_reached(core.state, core.spec)) round.push(Drain{limit->reason, std::move(limit->why)});
+    if (auto limit = limit_reached(core.state, core.spec, round.now))
+        round.push(Drain{limit->reason, std::move(limit->why)});
 }
 
 void follow(const Core& core, const study::Reported& r, Round& round) {
@@ -163,7 +164,8 @@ void follow(const Core&, const study::ExploitUndone& r, Round& round) {
 void follow(const Core&, const study::TicketPrepared&, Round& round) { round.push(Fill{}); }
 
 void follow(const Core& core, const study::Steered& r, Round& round) {
-    if (r.ask.verb != study::SteerVerb::cancel) return; // the tasks of the round do the rest
+    if (r.ask.verb == study::SteerVerb::set) stop_at_limit(core, round); // it may be a lower one
+    if (r.ask.verb != study::SteerVerb::cancel) return;                  // the tasks of the round do the rest
     const Verdict& verdict = core.state.trials[r.ask.trial].verdict;
     round.push(Close{r.ask.trial, phase_after(verdict.reason), verdict, {}});
 }

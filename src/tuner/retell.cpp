@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/rules/limits.hpp"
+
 namespace ranktune::tuner {
 namespace {
 
@@ -43,7 +45,7 @@ Retold beginning_behind(const study::JobDied& death, std::span<const study::Reco
 }
 
 study::EventBody event_behind(const study::DrainBegan& r) {
-    if (r.reason == Reason::study_time || r.reason == Reason::deadline) return study::TimerFired{};
+    if (is_limit(r.reason) || r.reason == Reason::deadline) return study::TimerFired{};
     return study::StopRequested{r.why, r.reason, r.by};
 }
 

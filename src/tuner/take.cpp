@@ -6,6 +6,7 @@
 #include "ranktune/base/error.hpp"
 #include "tuner/decide.hpp"
 #include "tuner/rules/causes.hpp"
+#include "tuner/rules/limits.hpp"
 #include "tuner/rules/outcomes.hpp"
 #include "tuner/rules/words.hpp"
 
@@ -115,8 +116,8 @@ Next take(const Core& core, const study::RankGone& event, Round& round) {
 
 Next take(const Core& core, const study::TimerFired&, Round& round) {
     if (core.state.ended || (core.state.draining && !goes_on_beside(core.state))) return {};
-    if (core.spec.time_budget && !core.state.draining && round.now >= StudyTime{*core.spec.time_budget})
-        return study::DrainBegan{round.now, Reason::study_time, words::time_budget_used_up()};
+    if (auto limit = limit_reached(core.state, core.spec, round.now); limit && !core.state.draining)
+        return study::DrainBegan{round.now, limit->reason, std::move(limit->why)};
     const auto due = core.state.pace.time_to_tell(core.slowest);
     if (due && round.now >= *due) return for_want_of_time(core, round.now);
     return {};

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "ranktune/base/error.hpp"
+#include "study/printed_values.hpp"
 #include "tuner/decide.hpp"
 #include "tuner/rules/causes.hpp"
 #include "tuner/rules/limits.hpp"
@@ -25,6 +26,20 @@ double budget_seconds(const study::StudySpec& spec) {
 
 study::CheckpointReleased released(TrialId id, const CheckpointRef& checkpoint, bool stays = false) {
     return {id, checkpoint.path, stays, static_cast<std::uint32_t>(checkpoint.shards.size())};
+}
+
+bool predicts(const Core& core) { return core.spec.trainable.name == study::predict_trainable; }
+
+/// A range of samples that ends without its predictions has failed, whoever ended it: its rows are missing.
+TrialPhase phase_of_end(const Core& core, TrialPhase phase) {
+    return predicts(core) && phase == TrialPhase::stopped ? TrialPhase::failed : phase;
+}
+
+/// Ranges of samples that have no trial.
+std::uint64_t ranges_not_begun(const Core& core) {
+    if (!predicts(core) || core.spec.space.parameters().empty()) return 0;
+    const auto ranges = space::cardinality(core.spec.space.parameters().front().domain).value_or(0);
+    return ranges - std::min<std::uint64_t>(ranges, core.state.trials.size());
 }
 
 std::size_t longest_row(const Core& core) { return failures_to_drain(core.spec, core.state.placement.alive()); }
@@ -74,7 +89,7 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     });
     if (!any_success)
         return {now, StudyOutcome::no_success, Reason::no_trial_succeeded, text(Reason::no_trial_succeeded, 0.0)};
-    if (!core.state.best && !silent)
+    if (!core.state.best && !silent && !study::compares_nothing(core.spec))
         return {now, StudyOutcome::no_success, Reason::never_finite, never_finite_sentence(core.state, core.spec)};
     const Reason reason = core.state.draining ? core.state.drain_reason : Reason::study_complete;
     const bool by_count = core.state.draining && reason != Reason::study_time; // then the message has the numbers
@@ -82,6 +97,8 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     if (too_many_failed(core.state, core.spec.failure))
         return {now, StudyOutcome::too_many_failures, reason,
                 (core.state.draining ? why + "; " : "") + failures_sentence(core.state, core.spec.failure)};
+    if (const std::uint64_t missing = ranges_not_begun(core); missing > 0)
+        return {now, StudyOutcome::too_many_failures, reason, why + "; " + words::ranges_missing(missing)};
     if (const SideWork* after = failed(study::SideTask::Kind::after))
         return {now, StudyOutcome::runtime_error, Reason::after_failed, words::after_failed(after->failure)};
     return {now, StudyOutcome::ok, reason, why};
@@ -142,7 +159,8 @@ Next decide(const Core& core, Evict&, Round&) {
 
 Next decide(const Core& core, Close& task, Round& round) {
     if (is_final(core.state.trials[task.trial].phase)) return {};
-    return study::TrialClosed{task.trial, round.now, task.phase, task.why.reason, task.why.a, task.why.b, task.failure};
+    return study::TrialClosed{task.trial, round.now,   phase_of_end(core, task.phase), task.why.reason, task.why.a,
+                              task.why.b, task.failure};
 }
 
 Next decide(const Core& core, Drain& task, Round& round) {
@@ -258,7 +276,8 @@ Next decide(const Core& core, End& task, Round& round) {
     for (; task.next < core.state.trials.size(); ++task.next) {
         const TrialId id{task.next};
         if (!is_final(core.state.trials[id].phase))
-            return study::TrialClosed{id, round.now, TrialPhase::stopped, reason, budget_seconds(core.spec), 0.0, {}};
+            return study::TrialClosed{
+                id, round.now, phase_of_end(core, TrialPhase::stopped), reason, budget_seconds(core.spec), 0.0, {}};
         Retain retain{id};
         if (auto record = decide(core, retain, round)) return record;
     }

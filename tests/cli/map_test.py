@@ -56,6 +56,10 @@ class Mapping(Kills, Case):
         self.assertRegex(status, r"(?m)^running 0 \S finished 2 \S failed 1 \S \S+ per (second|hour)$")
         for text in (out, status):
             self.assertNotRegex(text, r"(?m)best +(#|0)|ranktune best")
+        self.assertNotRegex(self.ranktune("status", "tasks", "--all")[0], r"(?m)^\s*[*★]")
+        self.assertNotIn("#0", self.ranktune("ls")[0])
+        self.assertIsNone(json.loads(self.ranktune("best", "tasks", "--json")[0])["best"])
+        self.assertIsNone(self.exported("tasks")["study"]["best_trial"])
         (self.cwd / "mended").write_text("")
         self.map("-i", "table.csv", "-o", "tasks", "--restart-errored", "--", command)
         self.assertEqual([row["y"] for row in self.results("tasks")], ["1.0", "0.1", "3.0"])

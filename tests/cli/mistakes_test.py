@@ -69,11 +69,31 @@ class Mistakes(Case):
             self.assertIn("there is no directory 'nosuch'; give the directory that `ranktune run` made", self.said(verb, "nosuch"))
         self.assertIn("`ranktune init NAME` writes one", self.said("run", "other.study"))
 
+    def test_a_source_that_a_mixture_would_never_read_is_refused_before_the_start(self):
+        for name in ("web", "code"):
+            self.write(f"{name}.csv", "x,y\n1,2\n")
+        for weight, place, refused in ((0.0005, 0, True), (0.0005, 5000, True), (0.001, 0, False)):
+            self.write("mixed.toml", TINY + f'[data]\nweb = "web.csv"\ncode = "code.csv"\n'
+                       f'all = [{{ source = "web" }}, {{ source = "code", weight = {weight}, from = {place} }}]\n')
+            if not refused:
+                self.ranktune("validate", "mixed.toml")
+                continue
+            self.assertRegex(self.said("validate", "mixed.toml"), r"\d+:\d+ +data.all: source 2 of the mixture would get less than 1 of 1,000 samples: "
+                             "raise its weight, or leave it out")
+
     def test_a_program_that_is_not_on_path_is_named_without_the_path(self):
         self.write("lost.toml", TINY.replace('builtin = "curve"', 'command = "nosuch {args}"'))
         err = self.said("run", "lost.toml", PATH="/nowhere:" + ":".join(f"/place/{i}" for i in range(40)))
         self.assertIn("there is no program 'nosuch' on PATH", err)
         self.assertLess(len(err), 300)
+
+    def test_the_program_that_predicts_is_looked_for_as_those_of_trials(self):
+        self.write("predicts.toml", TINY + '[predict]\ncommand = "python3 predict.py --weights={checkpoint}"\n')
+        self.assertRegex(self.said("validate", "predicts.toml"), r"\d+:\d+ +predict.command: there is no file \S*predict.py")
+        self.assertIn("predict.command: there is no file", self.said("run", "predicts.toml"))
+        self.ranktune("validate", "predicts.toml", "--elsewhere")
+        self.write("predict.py", "")
+        self.ranktune("validate", "predicts.toml")
 
     def test_what_only_a_shell_reads_is_told_so(self):
         for command, words in (("FOO=1 python3 train.py", "write env = { FOO = '1' } under [trainable], or shell = true"),

@@ -146,7 +146,10 @@ command = "{HELD.format(name="after")}"
             self.kill_all()
             process.wait()
             (self.cwd / f"go-{name}").write_text("")
+        logs = self.cwd / "beside/logs"
+        (logs / f"crash-{len(names)}-1").write_text(f"{2**32 - 2} 1 device the GPU failed\n")  # as a rank leaves it: of `after`
         self.run_it()
+        self.assertRegex((logs / f"start-{len(names) + 1}.log").read_text(), r" device-lost +trial=after ")
         ran = self.ran()
         for name in names:
             self.assertEqual((ran.count(name), ran.count(f"{name} done")), (2, 1), ran)
@@ -245,6 +248,23 @@ timeout = "1s"
         self.study("[after]\ncommand = \"echo later >> ran\"\n")
         self.run_it("study.num_trials=4")
         self.assertEqual(self.ran(), ["later"])
+
+    def test_variables_of_the_program_are_those_of_the_trial(self):
+        (self.cwd / "train.py").write_text("import ranktune\nfor at in (1, 2):\n    ranktune.report(score=at)\n")
+        show = """echo "{name} $LR $PLACE $SAME" >> said"""
+        self.study(f"""[before]
+command = '{show.format(name="before")}'
+[after_trial]
+command = 'test -d "$PLACE" && {show.format(name="trial {trial}")}'
+[after]
+command = '{show.format(name="after")}'
+""", trainable=f"""command = "{sys.executable} train.py"
+env = {{ LR = "{{lr}}", PLACE = "{{folder}}", SAME = "same" }}""")
+        self.run_it()
+        of_trials = [f"trial {each['id']} {each['configuration']['lr']} {self.cwd}/beside/trials/{each['id']} same"
+                     for each in self.exported("beside")["trials"]]
+        # Those that differ between trials are left out where there is no trial.
+        self.assertEqual(sorted((self.cwd / "said").read_text().splitlines()), sorted([*of_trials, "after   same", "before   same"]))
 
     def test_mistakes(self):
         self.study("""[resources]

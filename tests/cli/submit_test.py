@@ -416,10 +416,11 @@ def doctor():
     report = json.loads(done.stdout)
     assert report["schema"] == 1 and done.returncode == (1 if report["wrong"] else 0), done
     checks = {check["name"]: check for check in report["checks"]}
-    for name in ("ranktune", "mpi", "mpirun", "slurm", "pmix", "hdf5", "blas", "binding", "file system", "space",
+    for name in ("ranktune", "mpi", "mpirun", "slurm", "pmix", "hdf5", "blas", "binding", "file system", "space", "data copies",
                  "open files", "/dev/shm", "core files", "locked memory", "TMPDIR"):
         assert checks[name]["text"], name
         assert checks[name]["state"] == "good" or checks[name]["mend"], checks[name]
+    assert re.search(r"[kMGT]?B (free in|of memory for copies in) ", checks["data copies"]["text"]), checks["data copies"]
     assert re.search(r"sync [0-9.]+ ms", checks["file system"]["text"]), checks["file system"]
     assert not list(place.path.glob(".ranktune-doctor*"))
     text = subprocess.run([PROGRAM, "doctor", "/no/such/place"], cwd=place.path, env=dict(place.environment, TMPDIR="/" + "t" * 80),

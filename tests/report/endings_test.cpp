@@ -181,7 +181,7 @@ TEST_CASE("A failed trial that left its checkpoint may be looked at", "[report]"
 }
 
 TEST_CASE("A study whose time is used up gets more of it where failed trials are to be tried again", "[report]") {
-    StudyByHand study(grid("time_budget = \"2s\"\n"));
+    StudyByHand study(grid("time_budget = \"4s\"\n"));
     study.began(1);
     study.train(0, 1, 0.5);
     study.over(1, study::AttemptOutcome::failed, {"disk quota exceeded"});
@@ -191,8 +191,8 @@ TEST_CASE("A study whose time is used up gets more of it where failed trials are
     const std::string screen = finished_screen(study.tuner, files(), {});
     INFO(screen);
     CHECK(contains(screen, "grid is finished (3 trials, exit 3)"));
-    CHECK(contains(screen, "ranktune run digits --restart-errored study.time_budget=4s"));
-    CHECK(contains(screen, "time budget of 2 s is used up; 1 of 3 trials failed"));
+    CHECK(contains(screen, "ranktune run digits --restart-errored study.time_budget=8s"));
+    CHECK(contains(screen, "time budget of 4 s is used up; 1 of 3 trials failed"));
 }
 
 TEST_CASE("Every screen keeps to the width of a narrow terminal, but for what is to be copied", "[report]") {

@@ -125,6 +125,32 @@ TEST_CASE("what is trained again counts against what made it necessary", "[repor
     CHECK(sum_of(view) == Approx(3.5));
 }
 
+TEST_CASE("side tasks count, and so do ranks that are kept for them or for losses", "[report]") {
+    StudyByHand study(
+        fifo_study("[resources]\nhelpers = 1\n[run]\nspares = 1\n[before]\ncommand = \"prepare\"\n"
+                   "[after_trial]\ncommand = \"evaluate\"\n"));
+    const auto side_ends = [&](const study::SideTask& task) {
+        study.step(study::AttemptOver{
+            unit_of(task), base::AttemptId{1}, base::Incarnation{1}, study::AttemptOutcome::finished, {}});
+    };
+    study.began(4); // one helper, one spare
+    study.wait(milliseconds(1500));
+    side_ends({study::SideTask::Kind::before, {}}); // at 3.0: 2.5 s on the helper
+    CHECK(spent_on(view_of(study), Spent::beside) == Approx(2.5));
+    CHECK(spent_on(view_of(study), Spent::idle_kept) == Approx(2.5)); // the spare
+    study.wait(milliseconds(500));
+    for (base::Iteration i = 1; i <= 9; ++i) study.report(0, i, 0.1);
+    study.over(0, study::AttemptOutcome::stopped); // at 9.0: its task begins, on the helper
+    study.wait(milliseconds(2500));
+    side_ends({study::SideTask::Kind::after_trial, base::TrialId{0}}); // at 12.5
+    const StudyView view = view_of(study);
+    CHECK(spent_on(view, Spent::beside) == Approx(2.5 + 3.5));
+    CHECK(spent_on(view, Spent::idle_kept) == Approx(2.5 + 2 * 6.0 + 3.5));
+    CHECK(sum_of(view) == Approx(view.cost.available_s));
+    CHECK_THAT(explained_study(view),
+               Contains("side tasks") && Contains("next      idle: kept for other uses: resources.helpers"));
+}
+
 TEST_CASE("idle ranks have a cause, too", "[report]") {
     StudyByHand limited(fifo_study("").insert(std::string("[study]\n").size(), "max_concurrent = 1\n"));
     limited.began(2);

@@ -207,6 +207,10 @@ TEST_CASE("without room the original is read, or the study ends if the copy must
         CHECK(rank.path() == path);
         CHECK_THAT(rank.log(), Catch::Contains("data.train (5.0 kB) cannot be copied to " + process::host_name() +
                                                ": 5.0 kB free in " + place + "; every rank reads the original"));
+        StagingRank other(place, spec, 4999, storage::posix_file_system(), {{{}}, 0}, nullptr, {},
+                          staging::start_of_node(), false);
+        CHECK(other.path() == path);
+        CHECK(other.log().empty()); // one of the node says so
     }
     HookedFileSystem full(storage::posix_file_system(), [](HookedFileSystem::Call call, const std::string& at) {
         if (call == HookedFileSystem::Call::reserve) throw full_disk(at);
@@ -317,6 +321,12 @@ TEST_CASE("places: a directory of the user, else memory", "[staging]") {
     REQUIRE(missing.refused.size() == 1);
     CHECK_THAT(missing.refused[0], Catch::Contains("data.directory (/proc/nowhere)"));
     CHECK_FALSE(staging::is_network("/dev/shm"));
+    const TemporaryDirectory other;
+    const auto seen = staging::look_for_places(other.path());
+    REQUIRE(seen.usable.size() == 1);
+    CHECK(seen.usable[0].room > 0);
+    CHECK(names_in(other.path()).empty());
+    CHECK(staging::look_for_places("/proc/nowhere").refused.size() == 1);
 }
 
 } // namespace stager_test

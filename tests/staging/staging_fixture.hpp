@@ -43,7 +43,7 @@ class StagingRank {
     explicit StagingRank(const std::string& folder, const study::StudySpec& spec, std::uint64_t room = 1U << 30U,
                          storage::FileSystem& files = storage::posix_file_system(), staging::Nodes nodes = {{{}}, 0},
                          comm::BlockExchange* exchange = nullptr, std::chrono::milliseconds patience = {},
-                         const std::string& start = staging::start_of_node()) {
+                         const std::string& start = staging::start_of_node(), bool speaks = true) {
         std::filesystem::create_directories(folder);
         const auto places = [folder, room](const std::string&) {
             return staging::Places{{{folder, room, "free in " + folder}}, {}};
@@ -57,8 +57,9 @@ class StagingRank {
             over_ = true;
             changed_.notify_all();
         };
-        stager_ = std::make_unique<staging::Stager>(spec, std::move(nodes), exchange, log, wake,
-                                                    staging::StagerOptions{{1000, patience, files}, start, places});
+        stager_ =
+            std::make_unique<staging::Stager>(spec, std::move(nodes), exchange, log, wake,
+                                              staging::StagerOptions{{1000, patience, files}, start, places, speaks});
     }
     /// Waits for the end.
     staging::Stager& stager() {

@@ -97,6 +97,50 @@ TEST_CASE("a head that comes after the limit stops at once", "[tuner]") {
     CHECK(core.record<study::TrialStarted>() == nullptr);
 }
 
+TEST_CASE("a head that comes after the time budget starts nothing", "[tuner]") {
+    SmallCore core(small_study("num_trials = 20\nmax_iterations = 9\ntime_budget = \"60s\"\n", ""));
+    core.began({"n0"});
+    core.report(0, 1, 0.1);
+    const bool was_draining = GENERATE(true, false); // or it was killed before its timer
+    if (was_draining) core.step_at(StudyTime{std::chrono::seconds(60)}, study::TimerFired{});
+    CHECK(core.state().draining == was_draining);
+    core.step_at(StudyTime{std::chrono::seconds(61)}, study::DeadlineKnown{});
+    core.began({"n0", "n1"});
+    CHECK(core.record<study::TrialStarted>() == nullptr);
+    CHECK(core.record<study::TrialCreated>() == nullptr);
+    CHECK(core.commands().size() == 1); // the end
+    REQUIRE(core.state().ended);
+    CHECK(core.state().end_reason == Reason::study_time);
+    CHECK(core.trial(0).closed_by == Reason::study_time);
+}
+
+TEST_CASE("no trial starts between a report after the time budget and the timer", "[tuner]") {
+    SmallCore core(small_study("num_trials = 20\nmax_iterations = 1\ntime_budget = \"60s\"\n", ""));
+    core.began({"n0"});
+    core.step_at(StudyTime{std::chrono::seconds(59)}, study::TimerFired{});
+    core.report(0, 1, 0.1); // at 60 s
+    CHECK(core.state().drain_reason == Reason::study_time);
+    core.over(0, AttemptOutcome::stopped);
+    CHECK(core.record<study::TrialStarted>() == nullptr);
+    CHECK(core.state().end_reason == Reason::study_time);
+}
+
+TEST_CASE("a limit that is set below what the study has done stops it at once", "[tuner]") {
+    const std::string setting = GENERATE("stop.study.iterations=1", "study.time_budget=1s");
+    SmallCore core = study_with("iterations = 30\n", "time_budget = \"1h\"\n");
+    core.report(0, 1, 0.1);
+    core.report(1, 1, 0.1);
+    core.gone(2); // trial #1 waits for its rank's host
+    study::Steering ask;
+    ask.verb = study::SteerVerb::set;
+    ask.settings = {setting};
+    core.step(study::SteerAsked{"ada@login1", ask});
+    CHECK(core.state().draining);
+    CHECK(core.record<study::TrialStarted>() == nullptr);
+    wind_down(core);
+    CHECK(is_limit(core.state().end_reason));
+}
+
 TEST_CASE("in a deterministic study nothing counts after the report that reached the limit", "[tuner]") {
     SmallCore core = study_with("target = 0.9\n", "deterministic = true\nmax_concurrent = 2\n");
     const bool late = GENERATE(true, false); // the report of the other trial
@@ -129,15 +173,62 @@ TEST_CASE("what the end of the study closes does not count", "[tuner]") {
     CHECK(core.state().ended_well == 1);
 }
 
+TEST_CASE("a study of predictions without all of its ranges has not ended well", "[tuner]") {
+    const auto study_of = [](const std::string& more) {
+        return SmallCore(study::parse_study(
+            "[study]\nname = \"y\"\nmetric = \"samples\"\nmode = \"max\"\nmax_iterations = 1\n" + more +
+                "[trainable]\nbuiltin = \"predict\"\n[space]\nrange = \"randint(0, 3)\"\n"
+                "[searcher]\ntype = \"grid\"\n[failure]\ntolerate = 0.0\n",
+            "y.toml", {}, ranktune::testing::known({ranktune::testing::any_trainable("predict")})));
+    };
+    const auto predicted = [](SmallCore& core, std::uint32_t range) {
+        core.step(
+            study::ReportArrived{TrialId{range}, core.attempt(range), core.incarnation(), 1, 1.0, {{"samples", 9}}});
+        core.over(range, AttemptOutcome::stopped);
+    };
+    SECTION("one that a user has cancelled has failed, and may be tried again") {
+        SmallCore core = study_of("");
+        core.began({"n0"});
+        study::Steering ask;
+        ask.verb = study::SteerVerb::cancel;
+        ask.trial = TrialId{0};
+        core.step(study::SteerAsked{"ada@login1", ask});
+        CHECK(core.trial(0).phase == TrialPhase::failed);
+        CHECK(core.trial(0).closed_by == Reason::cancelled);
+        CHECK(core.state().blame.in_a_row().empty());
+        CHECK(core.state().blame.early_failures() == 0);
+        core.over(0, AttemptOutcome::stopped);
+        predicted(core, 1);
+        predicted(core, 2);
+        CHECK(core.state().outcome == StudyOutcome::too_many_failures);
+        CHECK(core.state().end_message == "1 of 3 trials failed; failure.tolerate = 0.0 allows 0");
+    }
+    SECTION("ranges that a limit has left out are counted") {
+        SmallCore core = study_of("time_budget = \"60s\"\n");
+        core.began({"n0"});
+        core.step_at(StudyTime{std::chrono::seconds(59)}, study::TimerFired{});
+        predicted(core, 0); // at 60 s
+        CHECK(core.state().end_reason == Reason::study_time);
+        CHECK(core.state().outcome == StudyOutcome::too_many_failures);
+        CHECK(core.state().end_message == "the study's time budget of 60 s is used up; 2 ranges of samples not begun");
+    }
+    SECTION("all of them are the end") {
+        SmallCore core = study_of("");
+        core.began({"n0"});
+        for (std::uint32_t range = 0; range < 3; ++range) predicted(core, range);
+        CHECK(core.state().outcome == StudyOutcome::ok);
+    }
+}
+
 TEST_CASE("with another limit there is more to do", "[tuner]") {
     SmallCore core = study_with("trials_ok = 2\n");
     ends(core, 0, 0.1);
     ends(core, 1, 0.1);
     wind_down(core);
     study::StudySpec later = core.core().spec();
-    CHECK(limit_reached(core.state(), later));
+    CHECK(limit_reached(core.state(), later, core.now()));
     later.stop.study.trials_ok = 5;
-    CHECK_FALSE(limit_reached(core.state(), later));
+    CHECK_FALSE(limit_reached(core.state(), later, core.now()));
     CHECK(is_limit(core.state().end_reason));
     CHECK(is_limit(Reason::study_time));
     CHECK_FALSE(is_limit(Reason::study_complete));

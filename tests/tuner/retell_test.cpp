@@ -401,7 +401,8 @@ std::string study_of(std::uint64_t seed, const std::string& mode) {
                                                  "[scheduler]\ntype = \"asha\"\neta = 2\nvariant = \"stop\"\n",
                                                  "[stop]\nmetric = \"score >= 0.9\"\n"};
     const std::string ranks = seed % 2 == 0 ? "1" : "2";
-    std::string text = small_study("max_iterations = 9\n" + mode,
+    const std::string budget = seed % 6 == 5 && mode.empty() ? "time_budget = \"150s\"\n" : "";
+    std::string text = small_study("max_iterations = 9\n" + mode + budget,
                                    "[resources]\nranks = " + ranks + "\n" + schedulers[seed % 3] +
                                        "[checkpoint]\nmax_bytes = 30\n[failure]\nmax_failures = 1\nin_a_row = 30\n");
     return text.replace(text.find("num_trials = 4"), 14, "num_trials = 20");

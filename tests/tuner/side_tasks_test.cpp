@@ -155,13 +155,43 @@ TEST_CASE("A task that needs a checkpoint fails where its trial has none; one th
     for (Iteration i = 1; i <= 3; ++i) core.report(0, i, 0.5);
     core.over(0, AttemptOutcome::stopped);
     CHECK(work_of(core, after(0)).phase == SidePhase::failed);
-    CHECK(work_of(core, after(0)).failure.message == "the trial saved no checkpoint, and the command has {checkpoint}");
+    CHECK(work_of(core, after(0)).failure.message ==
+          "not started: the command has {checkpoint}, and the trial has none: it saved none, or its ranks were lost "
+          "before they had saved its last state");
     CHECK(core.state().ended);
     SmallCore other = study_with("[after_trial]\ncommand = \"evaluate\"\n", "num_trials = 1\n");
     other.began({"n0"});
     for (Iteration i = 1; i <= 3; ++i) other.report(0, i, 0.5);
     other.over(0, AttemptOutcome::stopped);
     CHECK(work_of(other, after(0)).phase == SidePhase::running);
+}
+
+TEST_CASE("The task of a trial that was killed between its end and its last save is not started", "[tuner]") {
+    const auto killed = GENERATE("the rank", "the job", "the job, after an earlier save");
+    SmallCore core = study_with(evaluate, "num_trials = 1\n");
+    core.began({"n0", "n1"});
+    const bool has_saved = killed == std::string("the job, after an earlier save");
+    for (Iteration i = 1; i <= 3; ++i) {
+        core.report(0, i, 0.5);
+        if (i == 1 && has_saved) core.saved(0, i, 0.5);
+    }
+    REQUIRE(core.trial(0).phase == TrialPhase::finished);
+    CHECK(work_of(core, after(0)).phase == SidePhase::waiting); // it is about to save
+    if (killed == std::string("the rank"))
+        core.gone(1);
+    else
+        core.began({"n0", "n1"}, study::JobDeath{});
+    if (has_saved) { // the best that there is
+        REQUIRE(work_of(core, after(0)).phase == SidePhase::running);
+        CHECK(work_of(core, after(0)).checkpoint->path == "0/1");
+        side_ends(core, after(0));
+    } else {
+        CHECK(core.record<study::SideStarted>() == nullptr);
+        CHECK_THAT(core.record<study::SideEnded>()->failure.message, Catch::StartsWith("not started: "));
+        CHECK(work_of(core, after(0)).phase == SidePhase::failed);
+    }
+    CHECK(core.trial(0).phase == TrialPhase::finished); // its result stands
+    CHECK(core.state().outcome == StudyOutcome::ok);
 }
 
 TEST_CASE("Helpers get no trials, but side tasks, at once", "[tuner]") {

@@ -117,6 +117,8 @@ void check_predict_command(const StudySpec& spec, const std::string& command);
 [[nodiscard]] std::string fill_in_trial(std::string text, base::TrialId trial, const std::string& folder);
 /// Whether a trial needs a folder of its own.
 [[nodiscard]] bool uses_trial_folder(const ProgramSpec& program);
+/// Whether this value of `env` is another one for each trial: {trial}, {folder}, or a hyper-parameter's {name} alone.
+[[nodiscard]] bool differs_by_trial(std::string_view value);
 /// Whether every trial works in another directory.
 [[nodiscard]] bool works_apart(const ProgramSpec& program);
 /// `directory`, above its first placeholder.

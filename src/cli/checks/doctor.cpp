@@ -29,6 +29,7 @@
 #include "ranktune/base/text.hpp"
 #include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
+#include "staging/places.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/unique_handle.hpp"
 #include "studydir/environment_facts.hpp"
@@ -236,6 +237,22 @@ void file_system(const std::string& directory, std::vector<Check>& checks) {
     checks.push_back(std::move(space));
 }
 
+/// Where data.stage would put copies, if the study file names no place.
+Check data_copies() {
+    constexpr std::uint64_t little = std::uint64_t{1} << 30U;
+    const staging::Places places = staging::look_for_places("");
+    std::vector<std::string> found;
+    for (const staging::Place& place : places.usable)
+        found.push_back(base::bytes_text(place.room) + " " + place.shortage);
+    found.insert(found.end(), places.refused.begin(), places.refused.end());
+    Check check{"data copies", State::good, base::join(found, "; ")};
+    if (std::ranges::all_of(places.usable, [](const staging::Place& place) { return place.room < little; })) {
+        check.state = State::note;
+        check.mend = "data.stage copies what fits; data.directory names another disk of the nodes, as in \"/local\"";
+    }
+    return check;
+}
+
 // ---- limits ----
 
 std::string limit_text(rlim_t value, bool bytes) {
@@ -317,6 +334,7 @@ std::vector<Check> examine(const std::string& directory) {
     for (Check& check : gpu_checks(find_gpus())) checks.push_back(std::move(check));
     checks.push_back(binding());
     file_system(directory, checks);
+    checks.push_back(data_copies());
     limits(checks);
     return checks;
 }

@@ -254,10 +254,7 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
     RunArguments run_arguments = arguments.run;
     run_arguments.study = file;
     run_arguments.directory = name;
-    run_arguments.made = {.text = text, .begin = [write](bool) {
-                              write();
-                              return std::string();
-                          }};
+    run_arguments.made = {.text = text, .begin = write};
     return run_arguments.dry_run ? dry_run(run_arguments) : run(run_arguments, invocation);
 }
 

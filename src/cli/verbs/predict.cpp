@@ -229,6 +229,12 @@ struct PredictedRange {
     std::uint64_t digest = 0;
 };
 
+/// Without its digest.
+PredictedRange range_of(const PredictPlan& plan, const space::Configuration& configuration) {
+    const auto range = static_cast<std::uint64_t>(configuration.at(trainables::range_parameter).as_int());
+    return {range * plan.range, std::min((range + 1) * plan.range, plan.samples), 0};
+}
+
 /// Those of the study in `directory` that are finished, in the order of the samples.
 std::vector<PredictedRange> predicted_ranges(const std::string& directory, const PredictPlan& plan) {
     const Study study = Study::open(directory);
@@ -238,10 +244,8 @@ std::vector<PredictedRange> predicted_ranges(const std::string& directory, const
         const auto half = [&](const char* metric) {
             return static_cast<std::uint64_t>(study.curve(trial.id, metric).back().value);
         };
-        const auto range = static_cast<std::uint64_t>(trial.configuration.at(trainables::range_parameter).as_int());
-        const std::uint64_t begin = range * plan.range;
-        ranges.push_back(
-            {begin, std::min(begin + plan.range, plan.samples), half("digest_high") << 32U | half("digest_low")});
+        ranges.push_back(range_of(plan, trial.configuration));
+        ranges.back().digest = half("digest_high") << 32U | half("digest_low");
     }
     std::ranges::sort(ranges, {}, &PredictedRange::begin);
     return ranges;
@@ -263,6 +267,21 @@ bool has_range(const data::Source& output, const PredictedRange& range) {
     return trainables::digest_of_range(of_y, of_classes) == range.digest;
 }
 
+/// "samples 1024 to 2047", for each gap between these ranges, which ascend.
+std::vector<std::string> gaps(const std::vector<PredictedRange>& ranges, std::uint64_t samples) {
+    std::vector<std::string> found;
+    std::uint64_t expected = 0; // sample at which the next range begins, if none is missing
+    const auto reach = [&](std::uint64_t begin) {
+        if (expected < begin) found.push_back(fmt::format("samples {} to {}", expected, begin - 1));
+    };
+    for (const PredictedRange& range : ranges) {
+        reach(range.begin);
+        expected = range.end;
+    }
+    reach(samples);
+    return found;
+}
+
 /// Returns 1 unless all ranges are predicted, and the output has them.
 int verify(const std::string& directory) {
     const auto loaded = report::load_state(storage::posix_file_system(), directory);
@@ -270,25 +289,18 @@ int verify(const std::string& directory) {
     const std::vector<PredictedRange> ranges = predicted_ranges(directory, plan);
     const auto output = data::Source::open(plan.output);
     std::uint64_t wrong = 0;
-    std::uint64_t expected = 0; // sample at which the next range begins, if none is missing
-    const auto tell_missing = [&](std::uint64_t end) {
-        if (expected < end) std::cout << fmt::format("samples {} to {} are not predicted yet\n", expected, end - 1);
-    };
+    for (const std::string& gap : gaps(ranges, plan.samples)) std::cout << gap << " are not predicted yet\n";
     for (const PredictedRange& range : ranges) {
-        tell_missing(range.begin);
-        expected = range.end;
         if (has_range(*output, range)) continue;
         ++wrong;
         std::cout << fmt::format("samples {} to {} are not what was predicted\n", range.begin, range.end - 1);
     }
-    tell_missing(plan.samples);
     const std::uint64_t missing = (plan.samples + plan.range - 1) / plan.range - ranges.size();
-    std::cout << fmt::format("{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
-                             wrong > 0      ? ": begin again with --fresh"
-                             : missing == 0 ? ""
-                             : loaded.tuner->state().ended
-                                 ? ": their trials have ended without them; begin again with --fresh"
-                                 : ": the same line without --verify predicts them");
+    std::cout << fmt::format(
+        "{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
+        wrong > 0      ? ": begin again with --fresh"
+        : missing == 0 ? ""
+                       : ": the same line without --verify predicts them, with --restart-errored if it has ended");
     return wrong + missing > 0 ? 1 : 0;
 }
 
@@ -305,7 +317,7 @@ class MadePrediction {
     [[nodiscard]] const std::string& text();
     void write() { write_made_study(file(), text(), predict_header, begun(), advice); }
     /// See RunArguments::MadeStudy.
-    [[nodiscard]] std::string begin(bool is_new);
+    void begin();
 
   private:
     [[nodiscard]] bool begun() const { return !arguments_.run.fresh && storage::has_journal(files_, directory()); }
@@ -322,28 +334,12 @@ const std::string& MadePrediction::text() {
     if (!text_.empty()) return text_;
     const std::string begun_by = begun() && files_.exists(file()) ? version_in(file()) : version();
     const std::string text = predict_study(arguments_, directory(), begun_by); // refuses its own input as the output
-    if (!arguments_.run.fresh && !begun() && files_.exists(output_))
-        throw base::UsageError("'" + output_ +
-                               "' exists and is no output of this prediction; give another file with -o; or begin "
-                               "with --fresh, which renames it to '" +
-                               output_ + "~1'");
     refuse_other_made_study(file(), text, predict_header, begun(), advice);
     return text_ = text;
 }
 
-std::string MadePrediction::begin(bool is_new) {
-    std::string moved;
-    if (is_new && files_.exists(output_)) {
-        // The target of a symbolic link, not the link: the user wants the output at that place.
-        const std::string real = files_.resolve(output_);
-        moved = storage::free_name(files_, real);
-        files_.rename(real, moved);
-    }
-    // Another start may have made it since text() looked: the one that holds the lease is right.
-    studydir::publish_text(files_, whole_path(file()), text(), true);
-    if (moved.empty()) return {};
-    return "the output that was in '" + output_ + "' is now in '" + fs::path(moved).filename().string() + "'";
-}
+/// Another start may have made it since text() looked: the one that holds the lease is right.
+void MadePrediction::begin() { studydir::publish_text(files_, whole_path(file()), text(), true); }
 
 } // namespace
 
@@ -373,9 +369,32 @@ int predict(const PredictArguments& arguments, const Invocation& invocation) {
     RunArguments run_arguments = arguments.run;
     run_arguments.study = file;
     run_arguments.directory = name;
-    run_arguments.made = {.text = [made] { return made->text(); },
-                          .begin = [made](bool is_new) { return made->begin(is_new); }};
+    run_arguments.made = {.text = [made] { return made->text(); }, .begin = [made] { made->begin(); }};
     return run(run_arguments, invocation);
+}
+
+void refuse_other_output(const study::StudySpec& spec, const std::string& directory, bool fresh) {
+    storage::FileSystem& files = storage::posix_file_system();
+    if (spec.trainable.name != study::predict_trainable || fresh || storage::has_journal(files, directory)) return;
+    const PredictPlan plan = trainables::predict_plan_of(spec.trainable.options);
+    if (files.exists(plan.output))
+        throw base::UsageError("'" + plan.output +
+                               "' exists and is no output of this prediction; give another file with -o; or begin "
+                               "with --fresh, which renames it to '" +
+                               fs::path(plan.output).filename().string() + "~1'");
+}
+
+std::string set_output_aside(const study::StudySpec& spec) {
+    if (spec.trainable.name != study::predict_trainable) return {};
+    storage::FileSystem& files = storage::posix_file_system();
+    const PredictPlan plan = trainables::predict_plan_of(spec.trainable.options);
+    if (!files.exists(plan.output)) return {};
+    // The target of a symbolic link, not the link: the user wants the output at that place.
+    const std::string real = files.resolve(plan.output);
+    const std::string moved = storage::free_name(files, real);
+    files.rename(real, moved);
+    return fmt::format("the output that was in '{}' is now in '{}'", fs::path(plan.output).filename().string(),
+                       fs::path(moved).filename().string());
 }
 
 void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& directory) {
@@ -407,12 +426,20 @@ std::string predicted_words(const tuner::Tuner& tuner) {
     if (tuner.spec().trainable.name != study::predict_trainable) return {};
     const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
     const auto& state = tuner.state();
-    std::uint64_t done = 0;
+    std::vector<PredictedRange> ranges;
     for (const tuner::Trial& trial : state.trials)
-        if (trial.phase == study::TrialPhase::finished) done += static_cast<std::uint64_t>(trial.best);
+        if (trial.phase == study::TrialPhase::finished) ranges.push_back(range_of(plan, trial.configuration));
+    std::ranges::sort(ranges, {}, &PredictedRange::begin);
+    std::uint64_t done = 0;
+    for (const PredictedRange& range : ranges) done += range.end - range.begin;
     const double seconds = base::to_seconds(state.now.time_since_epoch());
-    return fmt::format("{} of {} samples in {:.1f} s, {:.0f} a second: {}", done, plan.samples, seconds,
-                       static_cast<double>(done) / std::max(seconds, 1e-9), plan.output);
+    std::string words = fmt::format("{} of {} samples in {:.1f} s, {:.0f} a second: {}", done, plan.samples, seconds,
+                                    static_cast<double>(done) / std::max(seconds, 1e-9), plan.output);
+    if (!tuner::is_over(state)) return words;
+    constexpr std::size_t shown = 5;
+    if (const auto missing = gaps(ranges, plan.samples); !missing.empty())
+        words += "; not predicted, zero in the output: " + base::join_some(missing, shown);
+    return words;
 }
 
 } // namespace ranktune::cli

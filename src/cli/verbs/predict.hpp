@@ -24,17 +24,26 @@ struct PredictArguments {
     RunArguments run;             ///< `directory` is the output file; `overrides`, `local`, ... as for `run`
 };
 
-/// Runs the study `<output>.predict.toml` in `<output>.predict`. --fresh renames an output that is there, as the
-/// directory. Verifying returns 1 for an output that differs or is not complete.
+/// Runs the study `<output>.predict.toml` in `<output>.predict`. Verifying returns 1 for an output that differs or is
+/// not complete.
 int predict(const PredictArguments& arguments, const Invocation& invocation);
+
+// The following do nothing for studies other than those of predictions.
+
+/// Throws base::UsageError when the study would begin, without --fresh, although its output exists.
+void refuse_other_output(const study::StudySpec& spec, const std::string& directory, bool fresh);
+
+/// Before the study begins: renames an output that is there, of which ranges that fail would keep the rows. Returns a
+/// sentence for the user; empty: there was none. Throws base::IoError.
+[[nodiscard]] std::string set_output_aside(const study::StudySpec& spec);
 
 /// Before a study of predictions goes on, or is called finished: compares up to 64 of its finished ranges with the
 /// output. Throws base::UsageError when it does not have them: it was removed, or another file took its place; the
-/// ranges that are left would go into a file of zeros. Does nothing for other studies.
+/// ranges that are left would go into a file of zeros.
 void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& directory);
 
-/// Of a study of predictions: how many samples are predicted, how fast, and where the predictions are. Empty for
-/// others.
+/// How many samples are predicted, how fast, where the predictions are, and which samples an ended study lacks. Empty
+/// for other studies.
 [[nodiscard]] std::string predicted_words(const tuner::Tuner& tuner);
 
 } // namespace ranktune::cli

@@ -351,7 +351,8 @@ class RunScreens {
                  const std::string& moved_to) const {
         const study::StudySpec& spec = options.spec;
         if (!opened.is_new) refuse_lost_predictions(*opened.tuner, directory_);
-        const std::string made = arguments_.made ? arguments_.made->begin(opened.is_new) : std::string();
+        const std::string renamed = opened.is_new ? set_output_aside(spec) : std::string();
+        if (arguments_.made) arguments_.made->begin();
         if (arguments_.progress == Progress::none) return;
         const auto& style = terminal_.style;
         remark(arguments_, opened);
@@ -359,7 +360,7 @@ class RunScreens {
             std::cout << report::paragraph("the study that was in " + report::unbroken(directory_) + " is now in " +
                                                report::unbroken(fs::path(moved_to).filename().string()),
                                            style);
-        if (!made.empty()) std::cout << report::paragraph(made, style);
+        if (!renamed.empty()) std::cout << report::paragraph(renamed, style);
         if (opened.finished)
             std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
                       << std::flush;

@@ -32,9 +32,8 @@ struct RunArguments {
     struct MadeStudy {
         /// The text of the study file. Writes nothing, because the study may be refused. Throws base::UsageError.
         std::function<std::string()> text;
-        /// Called once the lease is held and --fresh has renamed the old directory: publishes the study file. Returns
-        /// a sentence for the user, or nothing.
-        std::function<std::string(bool is_new)> begin;
+        /// Called once the lease is held and --fresh has renamed the old directory: publishes the study file.
+        std::function<void()> begin;
     };
     std::optional<MadeStudy> made = {};
 };

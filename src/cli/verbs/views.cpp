@@ -15,6 +15,7 @@
 #include "report/view/best_by_model.hpp"
 #include "report/view/load.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
+#include "study/printed_values.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -52,7 +53,8 @@ int best(const std::string& directory, Format format) {
     } else {
         std::cout << report::best_screen(*study.tuner, directory, detect_terminal().style, missing);
     }
-    return static_cast<int>(study.tuner->state().best ? study::StudyOutcome::ok : study::StudyOutcome::no_success);
+    const bool has_one = study.tuner->state().best || study::compares_nothing(study.tuner->spec());
+    return static_cast<int>(has_one ? study::StudyOutcome::ok : study::StudyOutcome::no_success);
 }
 
 } // namespace ranktune::cli

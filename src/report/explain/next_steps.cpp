@@ -55,10 +55,11 @@ void add_views(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const st
 }
 
 /// When trials have reported but none has a value: adds the log of the first such trial.
-void add_log_without_value(std::vector<NextStep>& steps, const tuner::State& state, const std::string& directory) {
+void add_log_without_value(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
+    const tuner::State& state = tuner.state();
     const auto reported = std::find_if(state.trials.begin(), state.trials.end(),
                                        [](const tuner::Trial& trial) { return trial.reported; });
-    if (state.best || reported == state.trials.end()) return;
+    if (state.best || study::compares_nothing(tuner.spec()) || reported == state.trials.end()) return;
     const auto id = std::to_string(reported - state.trials.begin());
     steps.push_back({command_text({"logs", directory, id}), "what one of the trials said"});
 }
@@ -255,11 +256,11 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
         add_second_chance(steps, tuner, files);
         return steps;
     }
-    add_log_without_value(steps, state, directory);
+    add_log_without_value(steps, tuner, directory);
     add_views(steps, tuner, directory);
     if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
-    if (!study::compares_nothing(tuner.spec())) // (whose results are in a file)
-        steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
+    if (study::compares_nothing(tuner.spec())) return steps; // its results are in a file
+    steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
     if (!state.best) steps.push_back(run_step(files.command + " --fresh", "all again, when the study is mended"));
     return steps;
 }
@@ -273,7 +274,7 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
         add_mended(steps, tuner, files);
         return steps;
     }
-    add_log_without_value(steps, state, files.directory);
+    add_log_without_value(steps, tuner, files.directory);
     add_views(steps, tuner, files.directory);
     const std::uint64_t more = more_trials(spec);
     if (no_trial_succeeded(state)) { // more trials would fail as well

@@ -90,7 +90,7 @@ base::TrialId trial_named(const tuner::State& state, const std::string& word, co
     if (word == "best") {
         if (!state.best)
             throw NoResult("'" + directory + "' has no best trial" + (tuner::is_over(state) ? "" : " yet") +
-                           ": none has reported a finite value that counts; `ranktune status " + directory +
+                           ": none has reported a finite value that is compared; `ranktune status " + directory +
                            "` shows what there is");
         return *state.best;
     }

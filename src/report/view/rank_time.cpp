@@ -32,6 +32,7 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
     {"failed attempts",
      "Look at what failed: `ranktune status STUDY --filter 'state == failed'`, then `ranktune logs`."},
     {"lost attempts", "Ranks or whole jobs were lost: save more often, and look for a bad node in the log."},
+    {"side tasks", ""},
     {"idle while the study stopped", "Trials of few iterations end sooner: shorter iterations, or slurm.lead_time."},
     {"idle: study.max_concurrent", "Raise it: `ranktune set STUDY study.max_concurrent=N`."},
     {"idle: waiting trials are too large", "Make the number of workers a multiple of resources.ranks."},
@@ -39,6 +40,8 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
      "A searcher that thinks, a scheduler that waits, or too little time before the "
      "deadline: `ranktune status STUDY` says which."},
     {"idle: no trial left", "The last trials leave ranks free: fewer workers, or more trials (study.num_trials)."},
+    {"idle: kept for other uses",
+     "resources.helpers keeps them for side tasks, run.spares for ranks that are lost: fewer of them."},
     {"ranks that were lost", "`ranktune status` names them and their hosts; the next start has all ranks again."},
 }};
 
@@ -59,12 +62,14 @@ RankTime::Open& RankTime::attempt(study::TrialId trial) {
     return attempts_[trial.value()];
 }
 
-/// Idle and dead ranks stay what they are until the next record.
+/// Ranks without a trial stay what they are until the next record.
 void RankTime::pass(double until) {
     const double time = std::max(0.0, until - now_s_);
     now_s_ = std::max(now_s_, until);
     if (!begun_) return;
     spend(why_idle_, idle_ * time);
+    spend(Spent::beside, beside_ * time);
+    spend(Spent::idle_kept, kept_ * time);
     spend(Spent::dead, dead_ * time);
 }
 
@@ -73,9 +78,18 @@ void RankTime::look(const tuner::Tuner& tuner) {
     const study::StudySpec& spec = tuner.spec();
     idle_ = state.placement.free();
     const auto& workers = state.placement.workers();
-    const auto spares = std::ranges::count_if(
-        workers, [](const auto& worker) { return worker.alive && (worker.spare || worker.helper); });
-    dead_ = static_cast<double>(workers.size()) - state.placement.alive() - static_cast<double>(spares);
+    double apart = 0.0;
+    beside_ = kept_ = 0.0;
+    for (const tuner::WorkerState& worker : workers) {
+        if (!worker.alive) continue;
+        const bool is_apart = worker.spare || worker.helper;
+        if (is_apart) ++apart;
+        if (worker.aside)
+            ++beside_;
+        else if (is_apart)
+            ++kept_;
+    }
+    dead_ = static_cast<double>(workers.size()) - state.placement.alive() - apart;
     const std::uint64_t busy = state.trials.live_attempts();
     if (state.draining)
         why_idle_ = Spent::idle_stopping;

@@ -22,14 +22,16 @@ enum class Spent : std::uint8_t {
     barrier,       ///< a report waited for those of other trials, or for its turn
     failed,        ///< after the last report of an attempt that failed
     lost,          ///< after the last report of an attempt that was lost or ended with its start
+    beside,        ///< side tasks: [before], [after_trial], [after]
     idle_stopping, ///< no trial: the study was told to stop
     idle_limit,    ///< no trial: study.max_concurrent
     idle_large,    ///< no trial: those that waited want more ranks than were free
     idle_wait,     ///< no trial: scheduler, searcher or deadline had none to start
     idle_over,     ///< no trial: no further one is to be created
+    idle_kept,     ///< no trial: helpers without a side task, and spares
     dead           ///< the rank was lost
 };
-inline constexpr std::size_t spent_count = 15;
+inline constexpr std::size_t spent_count = 17;
 /// "trained again after a loss".
 [[nodiscard]] std::string_view spent_words(Spent what);
 /// What to do about it, a sentence; empty: nothing. Commands are in `...`; STUDY is to be replaced by the directory.
@@ -79,6 +81,8 @@ class RankTime {
     bool programs_ = false;
     double pace_ = 0.0; ///< Open::pace of the newest trial that has one
     double idle_ = 0.0; ///< ranks, as of the newest record
+    double beside_ = 0.0;
+    double kept_ = 0.0;
     double dead_ = 0.0;
     Spent why_idle_ = Spent::idle_wait;
 };

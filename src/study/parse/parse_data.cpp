@@ -164,6 +164,9 @@ void parse_data(ParseContext& context) {
         const std::size_t before = context.mistakes.size();
         DataFile file = file_of_entry(context, node, name);
         if (file.is_mixture()) {
+            if (context.paths.data && context.mistakes.size() == before)
+                if (const std::string why = context.paths.data(file); !why.empty())
+                    context.mistakes.value(node, key, why);
             context.spec.data.push_back(std::move(file));
             continue;
         }

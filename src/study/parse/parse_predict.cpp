@@ -27,6 +27,12 @@ void parse_predict(ParseContext& context) {
     if (context.paths.directory)
         if (const std::string why = context.paths.directory(predict.directory); !why.empty())
             table.complain("directory", why);
+    if (context.paths.command) {
+        ProgramSpec predicting;
+        predicting.command = predict.command;
+        predicting.directory = predict.directory;
+        if (const std::string why = context.paths.command(predicting); !why.empty()) table.complain("command", why);
+    }
     // Of a study of predictions, `ranktune predict` has checked it against the study whose models predict.
     if (!context.space_is_valid || context.info == nullptr || context.info->name == predict_trainable) return;
     try {

@@ -157,15 +157,6 @@ void check_report(const ParseContext& context) {
     }
 }
 
-/// `{lr}`: not JSON.
-bool is_placeholder(std::string_view value) {
-    const auto is_of_a_name = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-    };
-    return value.size() > 2 && value.front() == '{' && value.back() == '}' &&
-           std::ranges::all_of(value.substr(1, value.size() - 2), is_of_a_name);
-}
-
 /// `kept` and its limits: the process knows its first trial only by the message, as all others. After parse_env.
 void check_kept(TableReader& table, ProgramSpec& program) {
     if (!program.kept) {
@@ -182,8 +173,7 @@ void check_kept(TableReader& table, ProgramSpec& program) {
     if (works_apart(program))
         table.complain("kept", "does not go with a folder for each trial (cwd, or {trial} or {folder} in directory)");
     for (const auto& [name, value] : program.env)
-        if (is_placeholder(value) || value.find("{trial}") != std::string::npos ||
-            value.find("{folder}") != std::string::npos)
+        if (differs_by_trial(value))
             table.complain("env", "a kept program has the same variables for all trials, and " + name +
                                       " would differ; it finds values in the rows of ranktune.tasks()");
     const std::pair<const char*, bool> of_groups[] = {

@@ -48,13 +48,6 @@ void check_side_command(const ParseContext& context, const Node& node, SideTask:
     const auto command = CommandTemplate::read(side.command, true, found);
     for (const std::string& mistake : found) context.mistakes.value(node, key, mistake);
     if (!found.empty()) return;
-    ProgramSpec program;
-    program.command = side.command;
-    program.shell = true;
-    program.directory = side.directory;
-    if (context.paths.command)
-        if (const std::string why = context.paths.command(program); !why.empty())
-            context.mistakes.value(node, key, why);
     const auto placeholders = command.placeholders();
     if (context.names_are_known) check_placeholders_of(context, node, kind, placeholders);
     if (kind == SideTask::Kind::after_trial && context.spec.evaluates_checkpoints() &&

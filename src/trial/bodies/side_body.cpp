@@ -12,6 +12,7 @@
 #include "storage/file_system.hpp"
 #include "studydir/log_file.hpp"
 #include "studydir/study_directory.hpp"
+#include "studydir/trial_folder.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/program_facts.hpp"
 
@@ -30,8 +31,11 @@ study::StudySpec spec_for(const study::StudySpec& study, const study::SideTask& 
         program.env = own->env;
         program.keep_env = own->keep_env;
     }
+    if (task.kind != study::SideTask::Kind::after_trial) { // it has no trial
+        spec.trainable.options = {};
+        std::erase_if(program.env, [](const auto& variable) { return study::differs_by_trial(variable.value); });
+    }
     spec.trainable.program = std::move(program);
-    if (task.kind != study::SideTask::Kind::after_trial) spec.trainable.options = {}; // there is no row of a table
     spec.failure.iteration_timeout = side.timeout;
     spec.failure.report_timeout.reset();
     return spec;
@@ -58,6 +62,7 @@ void SideBody::start(const study::CheckpointRef* checkpoint) {
     if (checkpoint != nullptr) told.checkpoint = filled.checkpoint = locate(*checkpoint);
     std::string folder;
     if (task_.kind == study::SideTask::Kind::after_trial) {
+        told.trial_folder = studydir::trial_folder(setting_.program->directory, task_.trial); // its trial made it
         told.config_path = trainables::configuration_json(configuration_);
         const auto names = command.placeholders();
         if (std::ranges::find(names, "config") != names.end()) {

@@ -3,6 +3,7 @@
 
 #include "ranktune/space/value.hpp"
 #include "tuner/rules/causes.hpp"
+#include "tuner/rules/words.hpp"
 
 namespace ranktune::tuner {
 
@@ -11,7 +12,7 @@ bool is_limit(Reason reason) {
            reason == Reason::iterations_used || reason == Reason::enough_trials;
 }
 
-std::optional<StudyLimit> limit_reached(const State& state, const study::StudySpec& spec) {
+std::optional<StudyLimit> limit_reached(const State& state, const study::StudySpec& spec, StudyTime now) {
     const study::StudyStop& stop = spec.stop.study;
     const study::Mode mode = spec.objective.mode;
     if (stop.target && state.best) {
@@ -31,6 +32,8 @@ std::optional<StudyLimit> limit_reached(const State& state, const study::StudySp
     if (stop.trials_ok && state.ended_well >= *stop.trials_ok)
         return StudyLimit{Reason::enough_trials,
                           std::to_string(state.ended_well) + " trials have ended well (stop.study.trials_ok)"};
+    if (spec.time_budget && now >= StudyTime{*spec.time_budget})
+        return StudyLimit{Reason::study_time, words::time_budget_used_up()};
     return std::nullopt;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When a study has done enough: [stop.study], beside its number of trials and its time budget.
+// When a study has done enough: [stop.study] and study.time_budget, beside its number of trials.
 
 #include <optional>
 #include <string>
@@ -15,10 +15,9 @@ struct StudyLimit {
     Reason reason = Reason::none;
     std::string why; ///< a sentence
 };
-/// The limit of [stop.study] that the study has reached; nullopt: none.
-[[nodiscard]] std::optional<StudyLimit> limit_reached(const State& state, const study::StudySpec& spec);
-/// Whether this is the reason of such a limit, or of study.time_budget: the study is over, and goes on with another
-/// one.
+/// The limit that the study has reached by `now`; nullopt: none.
+[[nodiscard]] std::optional<StudyLimit> limit_reached(const State& state, const study::StudySpec& spec, StudyTime now);
+/// Whether this is the reason of such a limit: the study is over, and goes on with another one.
 [[nodiscard]] bool is_limit(Reason reason);
 
 } // namespace ranktune::tuner

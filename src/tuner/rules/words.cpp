@@ -29,7 +29,10 @@ std::string job_died(std::uint32_t deaths, std::uint32_t deaths_alone) {
            " times while it was tried alone";
 }
 
-std::string nothing_to_evaluate() { return "the trial saved no checkpoint, and the command has {checkpoint}"; }
+std::string nothing_to_evaluate() {
+    return "not started: the command has {checkpoint}, and the trial has none: it saved none, or its ranks were lost "
+           "before they had saved its last state";
+}
 
 std::string before_failed(const Failure& failure) {
     return "[before] failed, so no trial has begun: " + describe(failure) +
@@ -42,6 +45,9 @@ std::string after_failed(const Failure& failure) {
 }
 
 std::string time_budget_used_up() { return "study.time_budget is used up"; }
+std::string ranges_missing(std::uint64_t count) {
+    return std::to_string(count) + (count == 1 ? " range" : " ranges") + " of samples not begun";
+}
 
 std::string no_time_left(const Time& time) {
     std::string why = "deadline: the job has " + seconds_text(time.left) + " left for training";

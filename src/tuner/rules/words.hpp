@@ -27,6 +27,7 @@ namespace ranktune::tuner::words {
 // ---- why the study drains
 
 [[nodiscard]] std::string time_budget_used_up();
+[[nodiscard]] std::string ranges_missing(std::uint64_t count);
 struct Time {
     double left = 0.0;      ///< s, for training
     double iteration = 0.0; ///< s, of the slowest trial; 0: unknown
