@@ -152,7 +152,7 @@ def config(**defaults: Any) -> Config:
     path = os.environ.get("RANKTUNE_CONFIG")
     values = _config or {}
     _unread.discard("config")
-    if _config is None and path is not None and path.startswith("{"):  # of a task, which has no folder
+    if _config is None and path is not None and path.startswith("{"):  # of a task or function, which has no file
         values = json.loads(path)
     elif _config is None and path is not None:
         with open(path, encoding="utf-8") as file:
@@ -423,8 +423,10 @@ def _exploit(answer: Mapping[str, Any]) -> Exploit:
     """Everything that says which attempt this is changes, also for the processes that this one starts."""
     global _reports, _config
     _reports, _config = 0, answer["config"]
-    for variable, value in (("ITERATION", answer["iteration"]), ("ATTEMPT", answer["attempt"]),
-                            ("CHECKPOINT", answer["checkpoint"])):
+    changed = {"ITERATION": answer["iteration"], "ATTEMPT": answer["attempt"], "CHECKPOINT": answer["checkpoint"]}
+    if os.environ.get("RANKTUNE_CONFIG", "").startswith("{"):  # else in the file
+        changed["CONFIG"] = json.dumps(answer["config"])
+    for variable, value in changed.items():
         os.environ["RANKTUNE_" + variable] = str(value)
     _unread.update(("config", "checkpoint"))
     return Exploit(_merged({}, answer["config"]), answer["checkpoint"])

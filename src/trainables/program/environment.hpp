@@ -45,7 +45,7 @@ struct ProgramFacts {
     std::vector<study::DataFile> data = {};
     std::string run_id;      ///< the same on all ranks of an attempt, different between attempts
     std::string python_path; ///< folder of ranktune.py, prepended to PYTHONPATH; empty: none
-    std::string config_path; ///< of the configuration as JSON; or the JSON itself, of a task; empty: none
+    std::string config_path; ///< of the configuration as JSON; or the JSON itself, of a task or function; empty: none
     std::string checkpoint_directory;
     std::string trial_folder;              ///< the trial's own, for {folder}
     std::optional<std::string> checkpoint; ///< to resume from

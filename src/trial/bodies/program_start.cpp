@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "process/spawn.hpp"
@@ -123,9 +124,10 @@ StartedProgram ProgramStart::start(const study::CheckpointRef* checkpoint) && {
     study::Decoder in(std::as_bytes(std::span(shared)));
     scratch_ = in.string();
     const std::string path = in.string();
-    if (!scratch_.empty()) checkpoint_directory_ = scratch_ + "/checkpoint";
+    if (!scratch_.empty()) checkpoint_directory_ = scratch_ + (reads_file() ? "/checkpoint" : "");
     std::error_code error; // with one, every file counts as new
-    const auto began = leads() ? fs::last_write_time(config_path(), error) : fs::file_time_type{};
+    const auto began =
+        leads() ? fs::last_write_time(reads_file() ? config_path() : scratch_, error) : fs::file_time_type{};
     if (stays)
         go_on_with_process(path);
     else
@@ -168,7 +170,8 @@ void ProgramStart::prepare_process() {
 void ProgramStart::start_process(const std::string& checkpoint) {
     trainables::ProgramFacts facts = facts_of(setting_, assignment_);
     if (!checkpoint.empty()) facts.checkpoint = checkpoint;
-    facts.config_path = scratch_.empty() ? trainables::configuration_json(configuration_) : config_path();
+    facts.config_path =
+        scratch_.empty() || !reads_file() ? trainables::configuration_json(configuration_) : config_path();
     facts.configuration = configuration_;
     facts.checkpoint_directory = checkpoint_directory_;
     meet(facts);
@@ -279,16 +282,22 @@ void ProgramStart::make_scratch() {
         fs::path(studydir::StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
     std::error_code error;
     fs::remove_all(folder, error);
-    for (const fs::path& each : {folder.parent_path(), folder, folder / "checkpoint"}) ::mkdir(each.c_str(), 0755);
-    if (!fs::is_directory(folder / "checkpoint", error)) // says why it cannot
+    const std::string inner = reads_file() ? "/checkpoint" : "";
+    for (const fs::path& each : {folder.parent_path(), folder}) ::mkdir(each.c_str(), 0755);
+    if (!inner.empty()) ::mkdir((folder.string() + inner).c_str(), 0755);
+    if (!fs::is_directory(folder.string() + inner, error)) // says why it cannot
         storage::posix_file_system().make_below(setting_.program->directory,
-                                                "attempts/" + name_of(assignment_.start) + "/checkpoint");
+                                                "attempts/" + name_of(assignment_.start) + inner);
     scratch_ = folder.string();
     process_->own(scratch_);
 }
 
-/// A process that lives on may be reading the old one.
+/// A process that lives on may be reading the old one. A function gets it without a file; its folder has the time.
 void ProgramStart::write_configuration() const {
+    if (!reads_file()) {
+        if (!process_) ::utimensat(AT_FDCWD, scratch_.c_str(), nullptr, 0);
+        return;
+    }
     auto& files = storage::posix_file_system();
     const std::string text = trainables::configuration_json(configuration_);
     if (!process_) return studydir::publish_text(files, config_path(), text, false);

@@ -58,6 +58,9 @@ class ProgramStart {
     void start_process(const std::string& checkpoint);
     [[nodiscard]] const std::shared_ptr<process::Interpreter>& interpreter(const std::vector<std::string>& environment);
     void go_on_with_process(const std::string& checkpoint);
+    /// Of its configuration. (Thousands of short attempts of a function follow each other: each file and folder
+    /// counts.)
+    [[nodiscard]] bool reads_file() const { return program().function.empty() || program().fresh; }
     [[nodiscard]] std::string config_path() const { return scratch_ + "/config.json"; }
     void meet(trainables::ProgramFacts& facts);
     [[nodiscard]] std::vector<std::string> words() const;
