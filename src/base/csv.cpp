@@ -18,6 +18,10 @@ bool CsvReader::next(std::vector<std::string>& cells) {
     do cells.push_back(cell());
     while (at_ < text_.size() && text_[at_] == ',' && ++at_ > 0);
     skip_line_end();
+    if (columns_ == 0) columns_ = cells.size();
+    if (cells.size() != columns_)
+        throw FormatError("the row has " + counted(cells.size(), "cell") + ", and the first line names " +
+                          std::to_string(columns_));
     return true;
 }
 

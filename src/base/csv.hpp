@@ -9,15 +9,16 @@
 
 namespace ranktune::base {
 
-/// Reads a table row by row. Quoted cells may hold commas, quotes (doubled) and line ends; blanks around other cells
-/// and behind quoted ones are dropped; empty lines and a byte order mark are skipped.
+/// Reads a table row by row; the first one names the columns, and others have as many cells. Quoted cells may hold
+/// commas, quotes (doubled) and line ends; blanks around other cells and behind quoted ones are dropped; empty lines
+/// and a byte order mark are skipped.
 class CsvReader {
   public:
     /// `text` outlives the reader.
     explicit CsvReader(std::string_view text);
 
     /// False at the end. Throws base::FormatError, without a place, for a quoted cell that does not end, or is
-    /// followed by more than blanks.
+    /// followed by more than blanks, and for another number of cells than the first row has.
     [[nodiscard]] bool next(std::vector<std::string>& cells);
     /// Where the row of the last `next` began, counted from 1; 0: no row yet.
     [[nodiscard]] std::size_t row_line() const { return row_; }
@@ -33,6 +34,7 @@ class CsvReader {
     std::size_t at_ = 0;
     std::size_t line_ = 1;
     std::size_t row_ = 0;
+    std::size_t columns_ = 0; ///< 0: no row yet
 };
 
 } // namespace ranktune::base

@@ -149,9 +149,6 @@ class Table {
         std::vector<char> whole(names_.size());
         while (next(rows, cells)) {
             const std::string line = "line " + std::to_string(rows.row_line());
-            if (cells.size() != names_.size())
-                refuse_file(path_, line + " has " + base::counted(cells.size(), "cell") + ", and the first line " +
-                                       std::to_string(names_.size()));
             for (std::size_t i = 0; i < cells.size(); ++i) {
                 const char* const end = cells[i].data() + cells[i].size();
                 values[i] = std::numeric_limits<double>::quiet_NaN();

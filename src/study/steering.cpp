@@ -145,9 +145,6 @@ std::vector<space::Configuration> parse_points_csv(const std::string& text, cons
                         throw base::UsageError("two columns have the name '" + name + "'");
                 continue;
             }
-            if (cells.size() != names.size())
-                throw base::UsageError(base::counted(cells.size(), "cell") + ", but the first line names " +
-                                       std::to_string(names.size()));
             std::vector<std::string> words;
             for (std::size_t i = 0; i < cells.size(); ++i)
                 if (!cells[i].empty()) words.push_back(names[i] + "=" + cells[i]);

@@ -29,14 +29,24 @@ TEST_CASE("a table is read row by row, with quotes, line ends and lines counted"
 
 TEST_CASE("blanks may follow a quoted cell, and nothing else", "[base]") {
     std::vector<std::string> cells;
-    const std::string blanks = "\"a\" , \"b\"\t\n\"c\" \r\n";
+    const std::string blanks = "\"a\" , \"b\"\t\n\"c\" ,d\r\n";
     CsvReader good(blanks);
     REQUIRE(good.next(cells));
     CHECK(cells == std::vector<std::string>{"a", "\"b\""}); // a cell that begins with a blank is not quoted
     REQUIRE(good.next(cells));
-    CHECK(cells == std::vector<std::string>{"c"});
+    CHECK(cells == std::vector<std::string>{"c", "d"});
     CHECK_FALSE(good.next(cells));
     const std::string more = "\"a\"b,c\n";
     CsvReader bad(more);
     CHECK_THROWS_AS(static_cast<void>(bad.next(cells)), ranktune::base::FormatError);
+}
+
+TEST_CASE("every row has as many cells as the first one", "[base]") {
+    std::vector<std::string> cells;
+    const std::string text = "a,b\n1,2\n\n3\n";
+    CsvReader rows(text);
+    REQUIRE(rows.next(cells));
+    REQUIRE(rows.next(cells));
+    CHECK_THROWS_WITH(rows.next(cells), "the row has 1 cell, and the first line names 2");
+    CHECK(rows.row_line() == 4);
 }

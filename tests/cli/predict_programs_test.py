@@ -169,6 +169,27 @@ for batch in ranktune.predict():
                     self.predict("best", *line, "--restart-errored")
                     self.assertEqual((self.cwd / "y.h5").read_bytes(), (self.cwd / "undisturbed.h5").read_bytes())
 
+    def test_samples_that_nobody_predicted_are_named(self):
+        self.many(5000)
+        loop = "for batch in ranktune.predict():"
+        self.program((loop, f"import time\n{loop}\n    while not os.path.exists('go'): time.sleep(0.05)"))
+        line = [*self.command, "--input", "many.npy", "--range", "1024"]
+        process = self.begin(*line, "-o", "y.h5")
+        self.addCleanup(self.kill_all)
+        begun = self.cwd / "started"
+        self.wait_until(lambda: process.poll() is not None or (begun.exists() and begun.read_text().count("\n") == 2), "two processes")
+        self.assertIn("accepted", self.ranktune("cancel", "y.h5.predict", "1")[0])
+        (self.cwd / "go").write_text("")
+        self.assertEqual(process.wait(), 3)
+        out, _ = self.predict("best", *line, code=3)
+        said = " ".join(out.split())
+        self.assertIn("not predicted, zero in the output: samples 1024 to 2047", said)
+        self.assertIn("--restart-errored", said)
+        self.assertEqual([trial["reason"] for trial in self.exported("y.h5.predict")["trials"] if trial["state"] == "failed"], ["cancelled by a user"])
+        self.assertIn("samples 1024 to 2047 are not predicted yet", self.predict("best", *line, "--verify", code=1)[0])
+        self.predict("best", *line, "--restart-errored")
+        self.assertIn("5 ranges compared, 0 differ, 0 missing", self.predict("best", *line, "--verify")[0])
+
     def test_after_kill_9_the_same_line_goes_on_and_the_file_is_the_same(self):
         self.many(200_000)
         line = ["--input", "many.npy", "--range", "1024", "--batch", "64", "--top", "2", *self.command]

@@ -247,23 +247,6 @@ class Predicting(Predictions):
         self.assertEqual((self.cwd / "y.h5~1").read_bytes(), before)
         self.assertEqual((self.cwd / "y.h5").read_bytes(), before)
 
-    def test_rows_that_nobody_predicted_are_named(self):
-        self.many(200_000)
-        line = ["--input", "many.npy", "--range", "1024", "--batch", "64"]
-        process = self.begin_and_stop(20, *line)
-        self.kill_all()
-        process.wait()
-        cut_off = next(trial for trial in self.exported("y.h5.predict")["trials"] if trial["state"] != "finished")
-        self.ranktune("cancel", "y.h5.predict", str(cut_off["id"]))
-        first = 1024 * cut_off["configuration"]["range"]
-        out, _ = self.predict("best", *line, code=3)
-        said = " ".join(out.split())
-        self.assertIn(f"not predicted, zero in the output: samples {first} to {first + 1023}", said)
-        self.assertIn("--restart-errored", said)
-        self.assertIn(f"samples {first} to {first + 1023} are not predicted yet", self.predict("best", *line, "--verify", code=1)[0])
-        self.predict("best", *line, "--restart-errored")
-        self.assertIn("0 differ, 0 missing", self.predict("best", *line, "--verify")[0])
-
     def test_nothing_is_added_to_an_output_that_was_lost(self):
         self.many(200_000)
         line = ["--input", "many.npy", "--range", "1024", "--batch", "64"]

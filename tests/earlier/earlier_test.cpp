@@ -143,7 +143,8 @@ TEST_CASE("a table that means something else is refused with file, line and colu
           begin + "3: column 'score' needs a number, not 'x'");
     CHECK(table_refusal("score,lr,layers,kind\n1,fast,2,adam\n") ==
           begin + "2: column 'lr' needs a number, not 'fast'");
-    CHECK(table_refusal("score,lr,layers,kind\n1,0.1\n") == begin + "2: has 2 cells, the header has 4");
+    CHECK(table_refusal("score,lr,layers,kind\n1,0.1\n") ==
+          begin + "2: the row has 2 cells, and the first line names 4");
     CHECK(table_refusal("score,lr,layers,kind,iteration\n1,0.1,2,adam,1.5\n") ==
           begin + "2: column 'iteration' needs a whole number, not '1.5'");
 }

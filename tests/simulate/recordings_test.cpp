@@ -80,7 +80,7 @@ TEST_CASE("mistakes in a table are named with file and line", "[simulate]") {
     CHECK(refusal("curve,iteration,loss\n") == "curves.csv:1: there is no column 'score' (the study's metric)");
     CHECK(refusal("curve,iteration,score,score\n") == "curves.csv:1: two columns have the name 'score'");
     CHECK(refusal("curve,iteration,score\n") == "curves.csv has no curves");
-    CHECK(refusal("curve,iteration,score\na,1\n") == "curves.csv:2: has 2 cells, the header has 3");
+    CHECK(refusal("curve,iteration,score\na,1\n") == "curves.csv:2: the row has 2 cells, and the first line names 3");
     CHECK(refusal("curve,iteration,score\na,1,x\n") == "curves.csv:2: the metric needs a number, not 'x'");
     CHECK(refusal("curve,iteration,score\na,1.5,1\n") ==
           "curves.csv:2: iteration needs a whole number from 1, not '1.5'");

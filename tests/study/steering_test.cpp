@@ -81,7 +81,7 @@ TEST_CASE("trials to add are read from words and from CSV, with the place of a m
         return message_of([&] { (void)parse_points_csv(text, "more.csv", space); });
     };
     CHECK(csv("lr\n0.5\n50\n") == "more.csv:3: lr: 50.0 is no value of loguniform(0.0001, 10.0)");
-    CHECK(csv("lr,x\n0.5\n") == "more.csv:2: 1 cell, but the first line names 2");
+    CHECK(csv("lr,x\n0.5\n") == "more.csv:2: the row has 1 cell, and the first line names 2");
     CHECK(csv("lr\n").find("no trial in it") != std::string::npos);
     CHECK(csv("\nlr,lr\n0.1,0.2\n") == "more.csv:2: two columns have the name 'lr'");
     CHECK(csv("\"lr\n0.1\n") == "more.csv:1: a quoted cell does not end");

@@ -24,9 +24,6 @@ RowTable::RowTable(const std::string& path)
         while (true) {
             const std::size_t begin = reader.offset();
             if (!reader.next(cells)) break;
-            if (cells.size() != columns_.size())
-                throw base::FormatError("the row has " + std::to_string(cells.size()) + " cells, and there are " +
-                                        std::to_string(columns_.size()) + " columns");
             begins_.push_back(begin);
         }
     } catch (const base::FormatError& error) {
