@@ -79,8 +79,12 @@ void add_place(Places& places, const std::string& above, const std::string& what
     } catch (const base::IoError& error) {
         return places.refused.push_back(called + ": " + error.what());
     }
+    const bool is_there = storage::posix_file_system().exists(place.folder); // made beforehand, perhaps by root
+    if (!makes && is_there && !storage::posix_file_system().is_own(place.folder))
+        return places.refused.push_back(called + " has a '" + place.folder + "' of somebody else");
+    const std::string& written = is_there ? place.folder : above;
     struct statfs about {};
-    if (::statfs(above.c_str(), &about) != 0 || ::access(above.c_str(), W_OK | X_OK) != 0)
+    if (::statfs(written.c_str(), &about) != 0 || ::access(written.c_str(), W_OK | X_OK) != 0)
         return places.refused.push_back(called + " is no folder that this user may write to");
     place.room = about.f_bavail * static_cast<std::uint64_t>(about.f_bsize);
     place.shortage = "free in " + called;

@@ -131,8 +131,10 @@ void Stager::stage(study::DataFile& file) {
     std::vector<std::string> whys = std::move(places.refused);
     for (const Place& place : places.usable) {
         if (spec_.directory.empty() && !file.decode && !is_network(file.path) &&
-            same_file_system(file.path, place.folder))
-            return log_("data." + file.name + " lies on a disk of this node and is read there");
+            same_file_system(file.path, place.folder)) {
+            if (options_.speaks) log_("data." + file.name + " lies on a disk of this node and is read there");
+            return;
+        }
         std::string why;
         if (stage_in(place, list, file, why)) return;
         whys.push_back(std::move(why));

@@ -434,12 +434,14 @@ bool uses_trial_folder(const ProgramSpec& program) {
            std::ranges::any_of(program.env, [&](const auto& variable) { return uses(variable.value); });
 }
 
-bool differs_by_trial(std::string_view value) {
+bool differs_by_trial(std::string_view value, const space::SearchSpace* space) {
     const auto is_of_a_name = [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
     };
-    const bool is_name = value.size() > 2 && value.front() == '{' && value.back() == '}' &&
-                         std::ranges::all_of(value.substr(1, value.size() - 2), is_of_a_name);
+    const bool in_braces = value.size() > 2 && value.front() == '{' && value.back() == '}';
+    const std::string_view name = in_braces ? value.substr(1, value.size() - 2) : std::string_view();
+    const bool is_name = space != nullptr ? std::ranges::count(space->parameters(), name, &space::Parameter::name) > 0
+                                          : in_braces && std::ranges::all_of(name, is_of_a_name);
     return is_name || has(value, trial_placeholder) || has(value, folder_placeholder); // (JSON has other braces.)
 }
 

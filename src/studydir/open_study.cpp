@@ -133,8 +133,9 @@ bool budget_grew(const study::StudySpec& before, const study::StudySpec& now) {
 
 /// A changed failure limit applies to finished studies too: all trials are there to be counted.
 bool is_judged_otherwise(const tuner::State& state, const study::StudySpec& spec) {
+    const bool lacks = tuner::too_many_failed(state, spec.failure) || tuner::ranges_not_begun(state, spec) > 0;
     return state.end_reason == study::Reason::study_complete &&
-           tuner::too_many_failed(state, spec.failure) != (state.outcome == StudyOutcome::too_many_failures);
+           lacks != (state.outcome == StudyOutcome::too_many_failures);
 }
 
 /// Whether a study that is over has more to do with this study file.

@@ -354,7 +354,7 @@ void apply_one(Core& core, const study::TrialClosed& r) {
     if (r.reason == Reason::lost) lose_determinism(core);
     t.ended = r.at;
     if (!r.failure.empty()) t.failure = r.failure;
-    if (r.reason != Reason::cancelled) core.state.blame.closed(r.trial, t, r.phase, core.state.reports > 0);
+    core.state.blame.closed(r.trial, t, r.phase, r.reason, core.state.reports > 0);
     const std::optional<TrialId> best = core.state.best;
     close(core, r.trial, r.phase, r.reason, r.a, r.b);
     if (core.state.best != best) core.state.since_better = 0; // by the mean of repetitions

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuner/state.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "ranktune/space/value.hpp"
 #include "study/constraint.hpp"
+#include "study/printed_values.hpp"
 #include "tuner/rules/limits.hpp"
 
 namespace ranktune::tuner {
@@ -49,6 +51,12 @@ std::uint64_t progress_of(const State& state) {
 
 bool too_many_failed(const State& state, const study::FailureSpec& limits) {
     return static_cast<double>(state.in(study::TrialPhase::failed)) > allowed(state, limits);
+}
+
+std::uint64_t ranges_not_begun(const State& state, const study::StudySpec& spec) {
+    if (spec.trainable.name != study::predict_trainable || spec.space.parameters().empty()) return 0;
+    const auto ranges = space::cardinality(spec.space.parameters().front().domain).value_or(0);
+    return ranges - std::min<std::uint64_t>(ranges, state.trials.size());
 }
 
 std::string failures_sentence(const State& state, const study::FailureSpec& limits) {

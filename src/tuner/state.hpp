@@ -134,6 +134,8 @@ struct State {
 
 /// More trials have failed than `failure.tolerate` allows.
 [[nodiscard]] bool too_many_failed(const State& state, const study::FailureSpec& limits);
+/// Of a study of predictions: ranges of samples that have no trial.
+[[nodiscard]] std::uint64_t ranges_not_begun(const State& state, const study::StudySpec& spec);
 /// "2 of 6 trials failed; failure.tolerate = 0.05 allows 0"
 [[nodiscard]] std::string failures_sentence(const State& state, const study::FailureSpec& limits);
 /// "loss was never finite: it was nan or infinite in all 60 reports ..."

@@ -35,13 +35,6 @@ TrialPhase phase_of_end(const Core& core, TrialPhase phase) {
     return predicts(core) && phase == TrialPhase::stopped ? TrialPhase::failed : phase;
 }
 
-/// Ranges of samples that have no trial.
-std::uint64_t ranges_not_begun(const Core& core) {
-    if (!predicts(core) || core.spec.space.parameters().empty()) return 0;
-    const auto ranges = space::cardinality(core.spec.space.parameters().front().domain).value_or(0);
-    return ranges - std::min<std::uint64_t>(ranges, core.state.trials.size());
-}
-
 std::size_t longest_row(const Core& core) { return failures_to_drain(core.spec, core.state.placement.alive()); }
 
 bool are_enough(const Core& core, const std::function<std::uint32_t(study::WorkerKind)>& beside) {
@@ -97,7 +90,7 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     if (too_many_failed(core.state, core.spec.failure))
         return {now, StudyOutcome::too_many_failures, reason,
                 (core.state.draining ? why + "; " : "") + failures_sentence(core.state, core.spec.failure)};
-    if (const std::uint64_t missing = ranges_not_begun(core); missing > 0)
+    if (const std::uint64_t missing = ranges_not_begun(core.state, core.spec); missing > 0)
         return {now, StudyOutcome::too_many_failures, reason, why + "; " + words::ranges_missing(missing)};
     if (const SideWork* after = failed(study::SideTask::Kind::after))
         return {now, StudyOutcome::runtime_error, Reason::after_failed, words::after_failed(after->failure)};

@@ -96,9 +96,9 @@ class Mistakes(Case):
         self.ranktune("validate", "predicts.toml")
 
     def test_what_only_a_shell_reads_is_told_so(self):
-        for command, words in (("FOO=1 python3 train.py", "write env = { FOO = '1' } under [trainable], or shell = true"),
-                               ("A=/x/y python3 train.py", "write env = { A = '/x/y' } under [trainable], or shell = true"),
-                               ("cd x", "'cd' is a command of the shell; shell = true starts one")):
+        for command, words in (("FOO=1 python3 train.py", "in [trainable] env = { FOO = '1' } sets it"),
+                               ("A=/x/y python3 train.py", "in [trainable] env = { A = '/x/y' } sets it"),
+                               ("cd x", "'cd' is a command of the shell: sh -c '...' starts one, and in [trainable] shell = true")):
             self.write("shell.toml", TINY.replace('builtin = "curve"', f'command = "{command}"'))
             self.assertIn(words, self.said("validate", "shell.toml"))
 

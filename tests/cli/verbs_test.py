@@ -148,7 +148,7 @@ class Commands(Case):
         self.accepted()
         for command in ("sh lost.sh {args}", "python3 -u lost.sh", "./lost.sh"):
             self.study(command)
-            self.refused(f"lost.sh' on this machine; a relative path counts from {self.cwd} (trainable.directory)")
+            self.refused(f"lost.sh' on this machine; a relative path counts from {self.cwd} (directory)")
         lost = self.cwd / "lost.sh"
         lost.write_text("#!/bin/sh\n" + REPORT)
         lost.chmod(0o644)

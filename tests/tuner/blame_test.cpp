@@ -66,9 +66,10 @@ struct Scene {
             return by_number ? other < TrialId{trial} : trials[other].attempt.since <= t.attempt.since;
         });
     }
-    void close(std::uint32_t trial, TrialPhase phase, bool any_report = true) {
+    void close(std::uint32_t trial, TrialPhase phase, bool any_report = true,
+               study::Reason reason = study::Reason::lost) {
         const TrialId id{trial};
-        blame.closed(id, trials[id], phase, any_report);
+        blame.closed(id, trials[id], phase, reason, any_report);
         trials.set_phase(id, phase);
     }
     void die() { blame.job_died(trials); }
@@ -518,6 +519,19 @@ TEST_CASE("A suspect that is over is no suspect any more, and a reopened one beg
     CHECK(s.trials[0].deaths == 0);
     CHECK(s.trials[0].deaths_alone == 0);
     CHECK(s.trials[0].unheard);
+    CHECK(s.blame.in_a_row().empty());
+    CHECK(s.blame.early_failures() == 0);
+    CHECK(broken(s.blame, s.trials).empty());
+}
+
+TEST_CASE("A suspect that a user cancels is no suspect any more, and has failed through nobody", "[tuner]") {
+    Scene s;
+    s.add(TrialPhase::running);
+    s.die();
+    s.die();
+    REQUIRE(s.blame.suspects().size() == 1);
+    s.close(0, TrialPhase::failed, false, study::Reason::cancelled);
+    CHECK(s.blame.suspects().empty());
     CHECK(s.blame.in_a_row().empty());
     CHECK(s.blame.early_failures() == 0);
     CHECK(broken(s.blame, s.trials).empty());

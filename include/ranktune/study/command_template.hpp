@@ -118,7 +118,8 @@ void check_predict_command(const StudySpec& spec, const std::string& command);
 /// Whether a trial needs a folder of its own.
 [[nodiscard]] bool uses_trial_folder(const ProgramSpec& program);
 /// Whether this value of `env` is another one for each trial: {trial}, {folder}, or a hyper-parameter's {name} alone.
-[[nodiscard]] bool differs_by_trial(std::string_view value);
+/// `space`: null while it is not known: any name may be one.
+[[nodiscard]] bool differs_by_trial(std::string_view value, const space::SearchSpace* space);
 /// Whether every trial works in another directory.
 [[nodiscard]] bool works_apart(const ProgramSpec& program);
 /// `directory`, above its first placeholder.

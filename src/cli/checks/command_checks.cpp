@@ -50,7 +50,7 @@ fs::path in_directory(const ProgramSpec& program, const std::string& path) {
 }
 
 std::string missing_text(const char* what, const ProgramSpec& program, const fs::path& path) {
-    return fmt::format("there is no {} {} {}; a relative path counts from {} (trainable.directory)", what,
+    return fmt::format("there is no {} {} {}; a relative path counts from {} (directory)", what,
                        "'" + path.string() + "'", on_this_machine, study::common_directory(program));
 }
 
@@ -90,11 +90,12 @@ std::string meant_for_a_shell(const std::string& word) {
     const auto in_names = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
     if (equals != std::string::npos && !name.empty() && std::ranges::all_of(name, in_names))
         return fmt::format(
-            "'{}' sets a variable in a shell alone; write env = {{ {} = {} }} under [trainable], or shell = true", word,
-            name, space::Value(word.substr(equals + 1)).literal());
+            "'{}' sets a variable in a shell alone: sh -c '...' starts one, and in [trainable] env = {{ {} = {} }} "
+            "sets it",
+            word, name, space::Value(word.substr(equals + 1)).literal());
     constexpr std::string_view builtins[] = {"cd", "source", ".", "export", "exec", "ulimit", "set", "eval"};
     if (std::ranges::find(builtins, word) == std::end(builtins)) return "";
-    return fmt::format("'{}' is a command of the shell; shell = true starts one", word);
+    return fmt::format("'{}' is a command of the shell: sh -c '...' starts one, and in [trainable] shell = true", word);
 }
 
 std::string missing_program(const ProgramSpec& program, const WrittenWord& word) {

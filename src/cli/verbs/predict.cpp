@@ -296,11 +296,12 @@ int verify(const std::string& directory) {
         std::cout << fmt::format("samples {} to {} are not what was predicted\n", range.begin, range.end - 1);
     }
     const std::uint64_t missing = (plan.samples + plan.range - 1) / plan.range - ranges.size();
-    std::cout << fmt::format(
-        "{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
-        wrong > 0      ? ": begin again with --fresh"
-        : missing == 0 ? ""
-                       : ": the same line without --verify predicts them, with --restart-errored if it has ended");
+    std::cout << fmt::format("{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
+                             wrong > 0                     ? ": begin again with --fresh"
+                             : missing == 0                ? ""
+                             : loaded.tuner->state().ended ? fmt::format(": ranktune status {} says how it goes on",
+                                                                         study::shell_text({directory}))
+                                                           : ": the same line without --verify predicts them");
     return wrong + missing > 0 ? 1 : 0;
 }
 
@@ -379,8 +380,8 @@ void refuse_other_output(const study::StudySpec& spec, const std::string& direct
     const PredictPlan plan = trainables::predict_plan_of(spec.trainable.options);
     if (files.exists(plan.output))
         throw base::UsageError("'" + plan.output +
-                               "' exists and is no output of this prediction; give another file with -o; or begin "
-                               "with --fresh, which renames it to '" +
+                               "' exists and is no output of this prediction: move it away; or give `ranktune predict` "
+                               "another -o; or begin with `--fresh`, which renames it to '" +
                                fs::path(plan.output).filename().string() + "~1'");
 }
 

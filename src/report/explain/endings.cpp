@@ -119,8 +119,9 @@ std::optional<study::TrialId> first_failed(const tuner::State& state) {
 std::string why_text(const tuner::Tuner& tuner) {
     const auto& state = tuner.state();
     if (state.outcome == study::StudyOutcome::too_many_failures)
-        return tuner::is_limit(state.end_reason) ? first_line(state.end_message)
-                                                 : tuner::failures_sentence(state, tuner.spec().failure);
+        return tuner::is_limit(state.end_reason) || !tuner::too_many_failed(state, tuner.spec().failure)
+                   ? first_line(state.end_message)
+                   : tuner::failures_sentence(state, tuner.spec().failure);
     if (state.end_reason == study::Reason::study_complete) return {};
     if (state.end_reason == study::Reason::draining) return asked_to_stop(state.end_message);
     // The failures, shown separately, have the message of the last trial.

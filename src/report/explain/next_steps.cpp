@@ -224,6 +224,31 @@ std::vector<NextStep> steps_to_go_on(const std::string& directory) {
     return {run_step(going_on(directory), "goes on"), {command_text({"status", directory}), "what there is"}};
 }
 
+namespace {
+
+/// Adds what lifts the limit at which the study has ended. False: it ended at none.
+bool add_beyond_limit(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
+    const tuner::State& state = tuner.state();
+    const study::StudySpec& spec = tuner.spec();
+    const std::uint64_t ranges = tuner::ranges_not_begun(state, spec);
+    if (out_of_time(state)) {
+        steps.push_back(
+            run_step(going_on(directory, {more_time(spec)}), "more time: the budget counts from the first start"));
+    } else if (tuner::is_limit(state.end_reason)) {
+        const std::string limit = other_limit(state, spec);
+        if (state.trials.size() < spec.num_trials && !limit.empty())
+            steps.push_back(run_step(going_on(directory, {limit}), "goes on to another limit"));
+    } else if (ranges > 0) {
+        steps.push_back(run_step(
+            going_on(directory, {fmt::format("study.num_trials={}", state.trials.size() + ranges)}), "all samples"));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+} // namespace
+
 std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& files) {
     const auto& state = tuner.state();
     const std::string& directory = files.directory;
@@ -259,6 +284,7 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     add_log_without_value(steps, tuner, directory);
     add_views(steps, tuner, directory);
     if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
+    if (tuner::ranges_not_begun(state, tuner.spec()) > 0) add_beyond_limit(steps, tuner, directory);
     if (study::compares_nothing(tuner.spec())) return steps; // its results are in a file
     steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
     if (!state.best) steps.push_back(run_step(files.command + " --fresh", "all again, when the study is mended"));
@@ -279,13 +305,7 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     const std::uint64_t more = more_trials(spec);
     if (no_trial_succeeded(state)) { // more trials would fail as well
         add_second_chance(steps, tuner, files);
-    } else if (out_of_time(state)) {
-        steps.push_back(run_step(going_on(files.directory, {more_time(spec)}),
-                                 "more time: the budget counts from the first start"));
-    } else if (tuner::is_limit(state.end_reason)) {
-        const std::string limit = other_limit(state, spec);
-        if (state.trials.size() < spec.num_trials && !limit.empty())
-            steps.push_back(run_step(going_on(files.directory, {limit}), "goes on to another limit"));
+    } else if (add_beyond_limit(steps, tuner, files.directory)) {
     } else if (state.best && more > spec.num_trials) {
         steps.push_back(run_step(going_on(files.directory, {fmt::format("study.num_trials={}", more)}),
                                  fmt::format("{} more", more - state.trials.size())));

@@ -274,6 +274,7 @@ class StudyJson {
                 json["configurations"].push_back(
                     {each.first.value(), each.counted(), rounded(each.mean), rounded(each.deviation)});
         }
+        if (view_.compares_nothing) json["compares_nothing"] = true;
         if (!view_.limits.empty()) json["limits"] = base::escaped(view_.limits);
         if (!view_.nearest.empty()) json["nearest"] = base::escaped(view_.nearest);
         if (!view_.best_mean.empty()) json["best_mean"] = view_.best_mean;

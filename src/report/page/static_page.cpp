@@ -143,6 +143,7 @@ std::string headline_html(const PageStudy& study) {
 }
 
 std::string best_html(const StudyView& view) {
+    if (view.compares_nothing) return {};
     std::string text = heading("Best result");
     if (!view.best) {
         text += sentence("No trial has reported a finite " + view.metric + view.limits + ".");

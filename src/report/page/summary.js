@@ -85,6 +85,7 @@ function otherObjectives(study, t) {
 
 function bestResult(parent, study) {
   const { trials, best } = study;
+  if (study.compares_nothing) return;
   const part = section(parent, "Best result");
   if (best === null) {
     part.append(element("p", {}, `No trial has reported a finite ${study.metric}${study.limits || ""}.`));

@@ -237,6 +237,8 @@ std::vector<study::TrialId> by_result(const tuner::Tuner& tuner) {
 }
 
 std::vector<study::TrialId> best_trials(const tuner::Tuner& tuner, std::size_t count) {
+    if (study::compares_nothing(tuner.spec()))
+        throw base::UsageError("no trial of this study is the best, they only have to succeed: give numbers of trials");
     std::vector<study::TrialId> ids = by_result(tuner);
     std::erase_if(ids, [&](study::TrialId id) {
         const Trial& trial = tuner.state().trial(id);

@@ -24,6 +24,7 @@
 #include "report/view/side_tasks.hpp"
 #include "report/view/wall_time.hpp"
 #include "study/outside.hpp"
+#include "study/printed_values.hpp"
 #include "tuner/lineage.hpp"
 
 namespace ranktune::report {
@@ -267,6 +268,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     if (const auto newest = time_of_newest_record(state)) view.as_of = wall_time_text(*newest);
     view.best = state.best;
     view.repeats = spec.searcher.repeats;
+    view.compares_nothing = study::compares_nothing(tuner.spec());
     view.limits = limits_text(tuner.spec().objective);
     view.nearest = nearest_text(tuner);
     if (view.repeats > 1 && state.best) view.best_mean = text_of_best(tuner);

@@ -138,8 +138,9 @@ struct StudyView {
     std::string best_mean; ///< with searcher.repeats: "0.9120 +- 0.0041 (mean of 3)", of its configuration; else empty
     std::string by_mean;   ///< "#7  0.9120 +- 0.0041, by a model of ...": the best by a model; empty: results are
                            ///< not noisy, or the page is live
-    std::string limits;    ///< " with latency <= 5.0": the constraints; empty: none
-    std::string nearest;   ///< without a best trial: the one that is nearest to the constraints, in words; empty: none
+    bool compares_nothing = false; ///< study::compares_nothing
+    std::string limits;            ///< " with latency <= 5.0": the constraints; empty: none
+    std::string nearest; ///< without a best trial: the one that is nearest to the constraints, in words; empty: none
     std::vector<study::TrialId> front; ///< of several objectives, from the best to the worst in the first one
     std::vector<StretchView> lineage;  ///< of the best result, oldest first; empty: there is no best trial
     std::string again;                 ///< a study file that trains the best trial again; empty: there is none

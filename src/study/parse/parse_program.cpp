@@ -173,7 +173,7 @@ void check_kept(TableReader& table, ProgramSpec& program) {
     if (works_apart(program))
         table.complain("kept", "does not go with a folder for each trial (cwd, or {trial} or {folder} in directory)");
     for (const auto& [name, value] : program.env)
-        if (differs_by_trial(value))
+        if (differs_by_trial(value, nullptr))
             table.complain("env", "a kept program has the same variables for all trials, and " + name +
                                       " would differ; it finds values in the rows of ranktune.tasks()");
     const std::pair<const char*, bool> of_groups[] = {

@@ -33,7 +33,11 @@ study::StudySpec spec_for(const study::StudySpec& study, const study::SideTask& 
     }
     if (task.kind != study::SideTask::Kind::after_trial) { // it has no trial
         spec.trainable.options = {};
-        std::erase_if(program.env, [](const auto& variable) { return study::differs_by_trial(variable.value); });
+        // (A table's columns are placeholders, too.)
+        const bool is_known = study.trainable.options.find(study::table_option) == nullptr;
+        std::erase_if(program.env, [&](const auto& variable) {
+            return study::differs_by_trial(variable.value, is_known ? &study.space : nullptr);
+        });
     }
     spec.trainable.program = std::move(program);
     spec.failure.iteration_timeout = side.timeout;

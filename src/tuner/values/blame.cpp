@@ -180,9 +180,10 @@ void Blame::note_failure(Trial& t, Iteration at, const std::string& message) {
     t.failure_digest = base::digest_of(message);
 }
 
-void Blame::closed(TrialId id, const Trial& t, TrialPhase phase, bool any_report) {
-    if (phase == TrialPhase::failed && !t.reported && !any_report) ++early_failures_;
-    if (phase == TrialPhase::failed && t.unheard) in_a_row_.push_back(id);
+void Blame::closed(TrialId id, const Trial& t, TrialPhase phase, Reason reason, bool any_report) {
+    const bool failed = phase == TrialPhase::failed && reason != Reason::cancelled; // which is the user's doing
+    if (failed && !t.reported && !any_report) ++early_failures_;
+    if (failed && t.unheard) in_a_row_.push_back(id);
     suspects_.erase(id);
 }
 

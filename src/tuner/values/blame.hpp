@@ -92,7 +92,7 @@ class Blame {
     void attempt_ended(TrialId id, Trial& t, AttemptOutcome outcome, const Failure& failure,
                        const Placement& placement);
     void note_failure(Trial& t, Iteration at, const std::string& message);
-    void closed(TrialId id, const Trial& t, TrialPhase phase, bool any_report);
+    void closed(TrialId id, const Trial& t, TrialPhase phase, Reason reason, bool any_report);
     void reopened(TrialId id, Trial& t);
     void job_died(Trials& trials);
     void retired(std::uint32_t host) { hosts_[host].failed.clear(); }
