@@ -68,6 +68,8 @@ class Child {
     void send(std::string_view line);
     /// Sends a line with descriptors, which the program then has, too. May block. Nothing else may be unsent.
     void send_with(std::string_view line, std::span<const int> descriptors);
+    /// Closes this end of the connection, which the program reads as its end.
+    void hang_up() { control_.reset(); }
     /// Bytes that the program has not read yet and the socket does not hold.
     [[nodiscard]] std::size_t unsent() const { return unsent_.size(); }
     /// Sends TERM to the program and its descendants now, KILL after the grace. A second call does nothing.

@@ -30,6 +30,13 @@ Interpreter::Interpreter(Manner manner, const std::vector<std::string>& words,
       devices_(devices_of(environment)),
       interpreter_(words, environment, directory, std::move(output)) {}
 
+Interpreter::~Interpreter() {
+    if (!calls() || !ready_ || broken_) return;
+    interpreter_.hang_up(); // it ends as a program does, with what it has registered for that
+    const auto until = Child::Clock::now() + Child::usual_term_grace;
+    while (!interpreter_.exited() && Child::Clock::now() < until) interpreter_.wait(turn);
+}
+
 void Interpreter::wait_until_ready(const std::function<void()>& each_turn) {
     while (!ready_) {
         each_turn();
@@ -67,10 +74,12 @@ std::optional<ChildExit> Interpreter::returned() {
     interpreter_.wait(std::chrono::nanoseconds(0));
     if (const auto line = interpreter_.next_line()) {
         const auto said = trainables::parse_returned(*line);
-        broken_ = broken_ || said.ends;
-        return ChildExit{said.code, 0};
+        if (!said.ends) return ChildExit{said.code, 0};
+        broken_ = true;
+        last_ = ChildExit{said.code, 0};
     }
-    return interpreter_.exited();
+    // What the attempt has left behind ends with the interpreter.
+    return last_ && interpreter_.exited() ? last_ : interpreter_.exited();
 }
 
 } // namespace ranktune::process

@@ -24,6 +24,10 @@ class Interpreter {
     /// prints.
     Interpreter(Manner manner, const std::vector<std::string>& words, const std::vector<std::string>& environment,
                 const std::string& directory, Child::Output output);
+    /// Ends it: one that calls is given time to end by itself.
+    ~Interpreter();
+    Interpreter(const Interpreter&) = delete;
+    Interpreter& operator=(const Interpreter&) = delete;
 
     /// Waits until it has imported the user's file; `each_turn` is called often; what it throws ends the wait.
     /// Throws base::Error when the interpreter has ended: with its last words, such as the exception of the import.
@@ -47,6 +51,7 @@ class Interpreter {
     bool ready_ = false;
     /// It ends after this attempt; or a request had no answer, and a later one may get that answer.
     bool broken_ = false;
+    std::optional<ChildExit> last_;    ///< how the attempt ended after which it ends
     std::vector<std::string> devices_; ///< variables that name them
     Child interpreter_;
 };

@@ -192,6 +192,20 @@ class Predicting(Predictions):
         self.assertIn("359 of 359 samples", " ".join(out.split()))
         self.assertEqual(written(), made)
 
+    def test_ranges_beyond_a_limit_are_named_until_the_limit_is_raised(self):
+        self.many(3000)
+        line = ["--input", "many.npy", "--range", "1024"]
+        for again in (False, True):
+            with self.subTest(again=again):
+                out, err = self.predict("best", *line, "study.num_trials=2", code=3)
+                said = " ".join((out + err).split())
+                self.assertIn("1 range of samples not begun", said)
+                self.assertIn("study.num_trials=3", said)
+                self.assertNotIn("failure.tolerate", said)
+        self.assertIn("ranktune status y.h5.predict says how it goes on", self.predict("best", *line, "study.num_trials=2", "--verify", code=1)[0])
+        self.predict("best", *line, "study.num_trials=3")
+        self.assertIn("3 ranges compared, 0 differ, 0 missing", self.predict("best", *line, "--verify")[0])
+
     def test_damage_is_found_by_the_digests_of_ranges(self):
         self.many(3000)
         line = ["--input", "many.npy", "--range", "1024"]

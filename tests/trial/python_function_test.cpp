@@ -225,6 +225,8 @@ TEST_CASE("a kept interpreter ends with an attempt that fails, and says why when
     const auto [body, why] = GENERATE(table<std::string, std::string>({
         {"raise ValueError('no data')", "at iteration 1: ValueError: no data"},
         {"sys.exit('out of luck')", "out of luck"},
+        {"sys.exit(True)", "exit code 1"},
+        {"sys.exit(259)", "exit code 3"},
         {"os.kill(os.getpid(), 11)", "killed by signal 11"},
         {"os._exit(3)", "exit code 3"},
         {"os.kill(os.getpid(), 15)", "killed by signal 15"},
@@ -264,13 +266,77 @@ TEST_CASE("a kept interpreter makes room for a new one after its trials, its gro
                                 "        print('child', child.pid)\n"
                                 "    threading.Thread(target=lambda: print('thread', 'done')).start()\n"
                                 "    return 1\n");
-        for (const double lr : {0.0, 1.0, 0.0}) run_once(functions, lr);
+        for (const double lr : {0.0, 1.0}) run_once(functions, lr);
+        REQUIRE(functions.said("child").size() == 1);
+        CHECK(::kill(static_cast<pid_t>(std::stol(functions.said("child").at(0))), 0) != 0); // the attempt is over
+        run_once(functions, 0.0);
         CHECK(functions.said("imported").size() == 2);
         CHECK(functions.said("thread").size() == 3);
         CHECK(functions.printed().find("has left processes behind (" + functions.said("child").at(0) + ")") !=
               std::string::npos);
-        CHECK(::kill(static_cast<pid_t>(std::stol(functions.said("child").at(0))), 0) != 0);
     }
+    SECTION("threads of an executor, which would wait for ever") {
+        KeptFunctions functions(1,
+                                "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\n"
+                                "def train(config):\n    return pool.submit(lambda: 1).result()\n");
+        for (int i = 0; i < 2; ++i) run_once(functions, 1);
+        CHECK(functions.said("imported").size() == 2);
+        CHECK(functions.printed().find("has left an executor behind") != std::string::npos);
+    }
+}
+
+TEST_CASE("what an attempt leaves in a kept interpreter is not taken for the next one's", "[trial]") {
+    KeptFunctions functions(1, R"(import signal, subprocess, threading
+go, told = threading.Event(), []
+def late():
+    go.wait()
+    try:
+        ranktune.report(score=-1, exit=False)
+    except RuntimeError as error:
+        told.append(str(error))
+def train(config):
+    if config.lr == 0:
+        threading.Thread(target=late, daemon=True, name="late").start()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.alarm(1000)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        sys.stdout.close()
+        sys.stdout = None
+        return 1
+    go.set()
+    for thread in threading.enumerate():
+        if thread.name == "late":
+            thread.join()
+    print("told", told)
+    print("code", subprocess.run(["sh", "-c", "exit 3"]).returncode, signal.alarm(0),
+          signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    return 2
+)");
+    run_once(functions, 0.0);
+    functions.cluster.configuration.set("lr", 1.0);
+    functions.cluster.prepare(1, 1000);
+    const auto logs = functions.cluster.run_until(1000);
+    check_outcomes(logs, AttemptOutcome::finished);
+    REQUIRE(logs[0].reports.size() == 1);
+    CHECK(logs[0].reports[0].metrics[0] == study::NamedMetric{"score", 2.0});
+    CHECK(functions.said("imported").size() == 1);
+    REQUIRE(functions.said("told").size() == 1);
+    CHECK(functions.said("told")[0].find("an earlier trial") != std::string::npos);
+    CHECK(functions.said("code") == std::vector<std::string>{"3 0 set()"});
+}
+
+TEST_CASE("a configuration that is too long for a variable comes in a file", "[trial]") {
+    const bool kept = GENERATE(true, false);
+    Functions functions(1,
+                        "import subprocess\ndef train(config):\n    subprocess.run(['true'], check=True)\n"
+                        "    return len(config.text)\n");
+    functions.cluster.spec().trainable.program->kept = kept;
+    functions.cluster.configuration.set("text", std::string(140'000, 'x'));
+    functions.cluster.prepare(1, 1000);
+    const auto logs = functions.cluster.run_until(1000);
+    check_outcomes(logs, AttemptOutcome::finished);
+    CHECK(logs[0].reports.at(0).metrics[0] == study::NamedMetric{"score", 140'000.0});
+    CHECK(functions.scratch_is_empty());
 }
 
 TEST_CASE("an abandoned attempt ends its kept interpreter", "[trial]") {

@@ -270,6 +270,7 @@ _unread: Set[str] = set()  # of the last Exploit: "config", "checkpoint"
 _link: Optional["_Link"] = None
 _hooks: List[Callable[[], Mapping[str, float]]] = []  # of ranktune_data: metrics of each report
 _between = False  # see between_attempts()
+_strangers: Set[threading.Thread] = set()  # from before this attempt (kept = true)
 _forked = False
 _limited = False  # the memory of a shared GPU
 _told: Optional[BaseException] = None  # ranktune knows that this exception ends the process
@@ -450,6 +451,8 @@ def _control_socket() -> Optional[int]:
 
 def _the_link() -> _Link:
     global _link
+    if threading.current_thread() in _strangers:
+        raise RuntimeError("ranktune.report() was called in a thread that an earlier trial, or the import, has started: start it in each trial")
     with _making_link:
         if _link is None:
             descriptor = None if _forked else _control_socket()

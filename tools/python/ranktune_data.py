@@ -286,10 +286,9 @@ class Dataset:
         if (mix is not None and batch < self.ranks) or (drop_last and batch > self.per_iteration):
             raise ValueError(f"ranktune.dataset(): batch={batch} has no sample for each of {self.ranks} ranks, or more than an iteration's "
                              f"{self.per_iteration}, and drop_last leaves out what is shorter")
-        self._mixture = None if mix is None else Mixture([(shape, *part) for shape, part in zip(self._shapes, mix)], self._seed, self._trial)
-        self._order: Tuple[int, Optional[Order]] = (-1, None)
-        self._window: Tuple[range, List[int]] = (range(0), [])
+        self._mix = mix
         self._lock = threading.Lock()
+        self._begin_order()
         self.data_wait = 0.0  # seconds in next(), since the last report
         self.consumed = 0  # samples over all ranks, since the last report
         self._told = False
@@ -299,7 +298,24 @@ class Dataset:
         whole, rest = divmod(self.per_iteration, self.batch)
         return whole + (0 if self.drop_last or rest < self.ranks else 1)
 
+    def _begin_order(self) -> None:
+        self._mixture = None if self._mix is None else Mixture(
+            [(shape, *part) for shape, part in zip(self._shapes, self._mix)], self._seed, self._trial)
+        self._order: Tuple[int, Optional[Order]] = (-1, None)
+        self._window: Tuple[range, List[int]] = (range(0), [])
+
+    def _join_trial(self) -> None:
+        """One that a function keeps for the next trial (kept = true) gets the share and the order of that."""
+        context = ranktune.context()
+        now = context.rank, context.world_size, context.trial or 0
+        if self not in _datasets:
+            _datasets.append(self)
+        if now != (self.rank, self.ranks, self._trial):
+            self.rank, self.ranks, self._trial = now
+            self._begin_order()
+
     def __iter__(self) -> Iterator[Any]:
+        self._join_trial()
         begin = ranktune.context().iteration * self.per_iteration
         with concurrent.futures.ThreadPoolExecutor(1, "ranktune-data") as threads:
             ahead = collections.deque(threads.submit(self._make, begin, number) for number in range(min(self.ahead, len(self))))
@@ -319,6 +335,7 @@ class Dataset:
     def torch(self) -> Any:
         """The same as an IterableDataset of tensors, for DataLoader(..., batch_size=None, num_workers=N): worker w of k makes
         the batches w, w + k, ..., so that the number of workers changes nothing."""
+        self._join_trial()
         return _torch_dataset(self)
 
     def _end(self, number: int) -> int:

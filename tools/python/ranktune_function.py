@@ -101,6 +101,7 @@ def begin_attempt() -> None:
     ranktune._limited, ranktune._home = False, os.getcwd()
     ranktune._unread.clear()
     ranktune._forget()
+    ranktune._strangers = set(threading.enumerate()) - {threading.current_thread()}
     data: Any = sys.modules.get("ranktune_data")
     if data is not None:
         data._datasets.clear()
@@ -133,7 +134,7 @@ def run(function: Callable[..., Any], parameter: Optional[str]) -> int:
         call(function, parameter)
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
-            return error.code or 0
+            return int(error.code or 0) & 0xFF  # as the system does
         print(error.code, file=sys.stderr)
         return 1
     except BaseException:
@@ -151,12 +152,18 @@ def finish() -> int:
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush(sys.stdout, sys.stderr)
     except BaseException:
         traceback.print_exc()
         return 1
     return 0
+
+
+def flush(*streams: Any) -> None:
+    """Those that are there, as the interpreter does at its end."""
+    for stream in streams:
+        if stream is not None and not getattr(stream, "closed", False):
+            stream.flush()
 
 
 def changes_of(request: Mapping[str, Any]) -> Dict[bytes, Optional[bytes]]:
@@ -241,9 +248,15 @@ def requests(link: socket.socket) -> Iterator[Tuple[Mapping[str, Any], List[int]
             return
         received += part
         descriptors += more
-        if received.endswith(b"\n"):
+        if not received.endswith(b"\n"):
+            continue
+        if len(descriptors) == 3:
             yield json.loads(received), descriptors
-            received, descriptors = b"", []
+        else:  # the others were closed
+            for descriptor in descriptors:
+                os.close(descriptor)
+            send(link, {"pid": 0, "error": "it has no descriptor left (ulimit -n): too many files were left open"})
+        received, descriptors = b"", []
 
 
 def serve(function: Callable[..., Any], link: socket.socket) -> None:
@@ -275,9 +288,9 @@ class Kept:
         self.outputs = [os.dup(number) for number in (1, 2)]
         self.nothing = os.open(os.devnull, os.O_RDWR)  # holds the number of the control descriptor
         os.dup2(self.nothing, _CONTROL)
-        self.streams = sys.stdout, sys.stderr
-        self.handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)]
-        self.processes = processes_of_this_one()
+        self.streams = [sys.stdout, sys.stderr]
+        self.handlers = [(number, signal.getsignal(number)) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}]
+        self.processes, self.threads = processes_of_this_one(), set(threading.enumerate())
         self.random = random_states()
 
     def serve(self, link: socket.socket) -> None:
@@ -291,8 +304,7 @@ class Kept:
             why = "" if code != 0 else self.leave()
             if why:
                 print(f"ranktune: {why}: the next trial gets a new interpreter", file=sys.stderr)
-            sys.stdout.flush()
-            sys.stderr.flush()
+            flush(sys.stdout, sys.stderr)
             ends = code != 0 or why != ""
             if ends:  # before the worker hears of it: what is printed now belongs to this attempt
                 finish()
@@ -302,21 +314,28 @@ class Kept:
                 os._exit(code)
             for number, descriptor in zip((1, 2, _CONTROL), self.outputs + [self.nothing]):
                 os.dup2(descriptor, number)
+            for i, stream in enumerate(self.streams):
+                if getattr(stream, "closed", False):  # by the function
+                    self.streams[i] = open(i + 1, "w", closefd=False)
+            sys.stdout, sys.stderr = self.streams
 
     def leave(self) -> str:
         """Returns why this interpreter cannot do another attempt; empty: it can."""
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
+        gc.collect()  # what is unreachable may hold threads, and memory of a GPU
+        threads = [thread for thread in threading.enumerate() if thread not in self.threads and not thread.daemon]
+        if any(thread in waiting_threads() for thread in threads):
+            return "the function has left an executor behind (shutdown() ends its threads)"  # as finish() does, which waits for its work
+        for thread in threads:
+            thread.join()
         distributed: Any = sys.modules.get("torch.distributed")
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             distributed.destroy_process_group()
-        gc.collect()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        sys.stdout, sys.stderr = self.streams
+        flush(*self.streams)
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for number, handler in self.handlers:
-            if handler is not None:
+            if handler is not None and signal.getsignal(number) != handler:
                 signal.signal(number, handler)
         self.attempts += 1
         memory = resident_bytes()
@@ -338,7 +357,18 @@ def random_states() -> List[Tuple[Callable[[Any], None], Any]]:
         has: Any = sys.modules.get(module)
         if hasattr(has, restore):
             states.append((getattr(has, restore), getattr(has, state)()))
-    return states
+    return states + [(reseed_gpus, None)]
+
+
+def reseed_gpus(_: None) -> None:
+    torch: Any = sys.modules.get("torch")
+    if hasattr(torch, "cuda") and torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(torch.initial_seed())
+
+
+def waiting_threads() -> Any:
+    """Those of executors, which wait for work until somebody ends them."""
+    return getattr(sys.modules.get("concurrent.futures.thread"), "_threads_queues", {})
 
 
 def processes_of_this_one() -> Set[int]:
@@ -350,7 +380,9 @@ def processes_of_this_one() -> Set[int]:
                 found.update(map(int, children.read().split()))
         except OSError:  # it has ended
             pass
-    return {child for child in found if not has_ended(child)}
+    helpers = {getattr(getattr(sys.modules.get("multiprocessing." + module), "_" + module, None), name, None)  # they end with this one
+               for module, name in (("resource_tracker", "_pid"), ("forkserver", "_forkserver_pid"))}
+    return {child for child in found - helpers if not has_ended(child)}
 
 
 def has_ended(process: int) -> bool:

@@ -96,7 +96,7 @@ constexpr KeyRow all_keys[] = {
     of<&ProgramSpec::launcher_variables>("trainable.launcher_variables", fixed, {},
                                          "Set torchrun's variables (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`, ...). false, "
                                          "for trials of one rank: frameworks see a single process."),
-    of<&ProgramSpec::kept>("trainable.kept", fixed, {},
+    of<&ProgramSpec::kept>("trainable.kept", may, {},
                            "One process of a rank does one trial after the other: of `python`, or, by "
                            "`ranktune.tasks()`, of one rank with `result = \"success\"`."),
     of<&ProgramSpec::restart_after>("trainable.restart_after", may, {.most = many},

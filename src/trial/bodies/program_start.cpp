@@ -28,6 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Bytes of JSON in a variable; Linux starts no program with one above 128 KiB.
+constexpr std::size_t longest_variable = std::size_t{64} << 10U;
+
 std::string text_of(const study::Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 /// What each rank tells the others about itself.
@@ -104,7 +107,9 @@ ProgramStart::ProgramStart(const AttemptParts& parts, Spare& spare)
       configuration_(parts.configuration),
       group_(parts.group),
       port_(parts.port),
-      spare_(spare) {}
+      spare_(spare),
+      reads_file_(program().function.empty() || program().fresh ||
+                  trainables::configuration_json(configuration_).size() > longest_variable) {}
 
 StartedProgram ProgramStart::start(const study::CheckpointRef* checkpoint) && {
     const base::TrialId trial = assignment_.start.trial;
@@ -119,15 +124,17 @@ StartedProgram ProgramStart::start(const study::CheckpointRef* checkpoint) && {
         study::Encoder out(bytes);
         out.string(scratch_);
         out.string(checkpoint != nullptr ? locate(*checkpoint) : "");
+        out.varint(reads_file_ ? 1 : 0);
     }
     const std::string shared = share(group_, text_of(bytes));
     study::Decoder in(std::as_bytes(std::span(shared)));
     scratch_ = in.string();
     const std::string path = in.string();
-    if (!scratch_.empty()) checkpoint_directory_ = scratch_ + (reads_file() ? "/checkpoint" : "");
+    reads_file_ = in.varint() != 0;
+    if (!scratch_.empty()) checkpoint_directory_ = scratch_ + (reads_file_ ? "/checkpoint" : "");
     std::error_code error; // with one, every file counts as new
     const auto began =
-        leads() ? fs::last_write_time(reads_file() ? config_path() : scratch_, error) : fs::file_time_type{};
+        leads() ? fs::last_write_time(reads_file_ ? config_path() : scratch_, error) : fs::file_time_type{};
     if (stays)
         go_on_with_process(path);
     else
@@ -171,19 +178,34 @@ void ProgramStart::start_process(const std::string& checkpoint) {
     trainables::ProgramFacts facts = facts_of(setting_, assignment_);
     if (!checkpoint.empty()) facts.checkpoint = checkpoint;
     facts.config_path =
-        scratch_.empty() || !reads_file() ? trainables::configuration_json(configuration_) : config_path();
+        scratch_.empty() || !reads_file_ ? trainables::configuration_json(configuration_) : config_path();
     facts.configuration = configuration_;
     facts.checkpoint_directory = checkpoint_directory_;
     meet(facts);
     facts.trial_folder = trial_folder_;
     const auto environment = trainables::program_environment(setting_.program->environment, program(), facts);
-    if (!program().function.empty() && !program().fresh)
-        return process_->start(interpreter(environment), environment, works_in_, term_grace_of(*setting_.spec));
+    if (!program().function.empty() && !program().fresh) return start_function(environment);
     if (leads() && program().prints()) printed_ = std::make_shared<PrintedReports>(program(), setting_.spec->objective);
     process_->start(words(), environment, works_in_, term_grace_of(*setting_.spec),
                     [printed = printed_](std::string_view line) {
                         if (printed) printed->line(line);
                     });
+}
+
+/// An interpreter of earlier attempts may have been stopped, or have no room left: it is replaced once.
+void ProgramStart::start_function(const std::vector<std::string>& environment) {
+    const bool is_new = !spare_.interpreter;
+    const auto start = [&] {
+        process_->start(interpreter(environment), environment, works_in_, term_grace_of(*setting_.spec));
+    };
+    try {
+        start();
+    } catch (const process::SetUpError& error) {
+        spare_.interpreter.reset();
+        if (is_new) throw;
+        port_.log(assignment_.start.trial, std::string(error.what()) + "; a new one is started");
+        start();
+    }
 }
 
 /// The interpreter of this rank, which has imported the file of the function. The first attempt pays for the imports.
@@ -263,7 +285,11 @@ void ProgramStart::set_up() {
     need_directory(*setting_.program);
     try {
         if (process_ && !is_task()) make_scratch();
-        if (!process_) scratch_ = spare_.program->folder();
+        if (!process_) {
+            scratch_ = spare_.program->folder();
+            std::error_code error;
+            reads_file_ = fs::exists(config_path(), error);
+        }
         if (study::uses_trial_folder(program()))
             storage::posix_file_system().make_below(
                 setting_.program->directory,
@@ -282,7 +308,7 @@ void ProgramStart::make_scratch() {
         fs::path(studydir::StudyDirectory{setting_.program->directory}.attempts()) / name_of(assignment_.start);
     std::error_code error;
     fs::remove_all(folder, error);
-    const std::string inner = reads_file() ? "/checkpoint" : "";
+    const std::string inner = reads_file_ ? "/checkpoint" : "";
     for (const fs::path& each : {folder.parent_path(), folder}) ::mkdir(each.c_str(), 0755);
     if (!inner.empty()) ::mkdir((folder.string() + inner).c_str(), 0755);
     if (!fs::is_directory(folder.string() + inner, error)) // says why it cannot
@@ -294,7 +320,7 @@ void ProgramStart::make_scratch() {
 
 /// A process that lives on may be reading the old one. A function gets it without a file; its folder has the time.
 void ProgramStart::write_configuration() const {
-    if (!reads_file()) {
+    if (!reads_file_) {
         if (!process_) ::utimensat(AT_FDCWD, scratch_.c_str(), nullptr, 0);
         return;
     }

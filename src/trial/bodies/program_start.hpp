@@ -56,11 +56,9 @@ class ProgramStart {
     void make_scratch();
     void write_configuration() const;
     void start_process(const std::string& checkpoint);
+    void start_function(const std::vector<std::string>& environment);
     [[nodiscard]] const std::shared_ptr<process::Interpreter>& interpreter(const std::vector<std::string>& environment);
     void go_on_with_process(const std::string& checkpoint);
-    /// Of its configuration. (Thousands of short attempts of a function follow each other: each file and folder
-    /// counts.)
-    [[nodiscard]] bool reads_file() const { return program().function.empty() || program().fresh; }
     [[nodiscard]] std::string config_path() const { return scratch_ + "/config.json"; }
     void meet(trainables::ProgramFacts& facts);
     [[nodiscard]] std::vector<std::string> words() const;
@@ -75,6 +73,8 @@ class ProgramStart {
     std::string checkpoint_directory_;
     std::string trial_folder_; ///< for {folder}; exists if the program asks for it
     std::string works_in_;
+    /// Its configuration. (Thousands of short attempts of a function follow each other: each file and folder counts.)
+    bool reads_file_;
     std::unique_ptr<ProgramProcess> process_;
     std::shared_ptr<PrintedReports> printed_;
 };
