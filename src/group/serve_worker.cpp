@@ -32,7 +32,7 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
         if (busy)
             naps.busy(now);
         else if (waker.nap(process::nap_until(worker.wake_at(), clock.now(), naps.next(now)),
-                           signals != nullptr ? signals->fd() : -1))
+                           signals != nullptr ? signals->fd() : -1, transport.bell()))
             naps.busy(std::chrono::steady_clock::now());
     }
     wire::flush_transport(transport, waker);

@@ -136,7 +136,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
             naps.busy(now);
         else
             waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now)),
-                      signals != nullptr ? signals->fd() : -1);
+                      signals != nullptr ? signals->fd() : -1, transport.bell());
     }
     wire::flush_transport(transport, waker);
     return *head.end();

@@ -28,6 +28,12 @@ std::vector<process::ProcessId> processes_of(const Layout& layout, const std::ve
     return processes;
 }
 
+std::vector<std::uint64_t> processes_near(const Layout& layout, base::Rank self) {
+    std::vector<std::uint64_t> near(layout.processes.size());
+    for (const base::Rank rank : ring_of(layout, self)) near[rank.value()] = layout.processes[rank.value()].pid;
+    return near;
+}
+
 Neighbours::Neighbours(const Layout& layout, base::Rank self)
     : ranks_(ring_of(layout, self)),
       processes_(processes_of(layout, ranks_)),

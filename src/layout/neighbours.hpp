@@ -17,6 +17,8 @@ namespace ranktune::layout {
 [[nodiscard]] std::vector<base::Rank> ring_of(const Layout& layout, base::Rank self);
 /// Their processes, in the same order.
 [[nodiscard]] std::vector<process::ProcessId> processes_of(const Layout& layout, const std::vector<base::Rank>& ranks);
+/// By rank, for comm::Bell: the numbers of the processes of ring_of; 0: none of them.
+[[nodiscard]] std::vector<std::uint64_t> processes_near(const Layout& layout, base::Rank self);
 
 /// Every rank watches the next one of its node that lives, so that some rank sees every end. Before a loop listens,
 /// ranks wait for each other in collective calls, for ever if one of them is gone: its end then ends this process, with

@@ -3,11 +3,13 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <iterator>
 
 #include "ranktune/base/error.hpp"
 
@@ -25,15 +27,17 @@ void Waker::wake() noexcept {
     [[maybe_unused]] const auto written = write(event_, &one, sizeof one);
 }
 
-bool Waker::nap(std::chrono::microseconds time, int signal_fd) noexcept {
-    pollfd files[2] = {{event_, POLLIN, 0}, {signal_fd, POLLIN, 0}};
+bool Waker::nap(std::chrono::microseconds time, int signal_fd, int bell) noexcept {
+    pollfd files[3] = {{event_, POLLIN, 0}, {signal_fd, POLLIN, 0}, {bell, POLLIN, 0}}; // those below 0 are ignored
     const timespec limit{static_cast<time_t>(time.count() / 1'000'000),
                          static_cast<long>(time.count() % 1'000'000) * 1000};
-    if (ppoll(files, signal_fd < 0 ? 1 : 2, &limit, nullptr) <= 0) return false;
-    if ((files[0].revents & POLLIN) == 0) return false;
+    if (ppoll(files, std::size(files), &limit, nullptr) <= 0) return false;
     std::uint64_t count = 0;
-    [[maybe_unused]] const auto taken = read(event_, &count, sizeof count);
-    return true;
+    const bool woken = (files[0].revents & POLLIN) != 0 && read(event_, &count, sizeof count) > 0;
+    bool rung = false;
+    if ((files[2].revents & POLLIN) != 0)
+        while (recv(bell, &count, sizeof count, MSG_DONTWAIT) > 0) rung = true;
+    return woken || rung;
 }
 
 std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now, std::chrono::microseconds nap) {

@@ -19,8 +19,9 @@ class Waker {
 
     /// Ends the current nap, or the next one at once.
     void wake() noexcept;
-    /// Returns after `time`, earlier when woken (true) or when `signal_fd` (none: -1) has something to read.
-    bool nap(std::chrono::microseconds time, int signal_fd = -1) noexcept;
+    /// Returns after `time`, earlier when woken or by a datagram to `bell` (true; read here), or when `signal_fd` has
+    /// something to read; -1: none.
+    bool nap(std::chrono::microseconds time, int signal_fd = -1, int bell = -1) noexcept;
 
   private:
     int event_ = -1;

@@ -17,6 +17,7 @@
 #include "comm/mpi/faults.hpp"
 #include "comm/mpi/launch.hpp"
 #include "comm/mpi/pmix.hpp"
+#include "comm/transport/bell.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "comm/transport/shared.hpp"
 #include "ddp/gradients/device_groups.hpp"
@@ -235,20 +236,22 @@ int run_study(const comm::mpi::Environment& environment, const head::RunOptions&
     process::SignalReader signals(options.signal_meanings);
     auto transport = comm::make_mpi_transport(environment); // collective, like `groups` and `exchange`
     if (options.wrap) transport = options.wrap(std::move(transport));
+    const comm::Bell bell(layout::processes_near(options.layout, transport->rank()));
+    comm::RingingTransport ringing(*transport, bell);
     comm::GroupFactory groups(environment);
     comm::BlockExchange exchange(environment);
     if (environment.rank() != 0) {
         show_own_gpus(options.layout.gpus_of(transport->rank()), options.layout.job_has_gpus);
         keep_step_alive(options.layout, transport->rank());
-        return run_worker(*transport, groups, exchange, signals, options);
+        return run_worker(ringing, groups, exchange, signals, options);
     }
     if (options.refused) {
         process::Waker waker;
         const layout::Listening neighbours(options.neighbours, waker); // they may leave before this rank
-        head::send_all_away(*transport, *options.refused, "");
+        head::send_all_away(ringing, *options.refused, "");
         return leave_soon(static_cast<int>(*options.refused));
     }
-    const head::HeadRunEnd end = head::run_head(*transport, &signals, options, comm::mpi::library_version());
+    const head::HeadRunEnd end = head::run_head(ringing, &signals, options, comm::mpi::library_version());
     if (!end.clean) {
         std::fflush(nullptr);
         process::leave_exit_code(static_cast<int>(end.outcome));

@@ -30,6 +30,8 @@ class SharedTransport final : public Transport {
         return wire_.flushed();
     }
 
+    [[nodiscard]] int bell() const override { return wire_.bell(); }
+
   private:
     Transport& wire_;
     std::mutex mutex_;

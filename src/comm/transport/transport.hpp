@@ -30,6 +30,8 @@ class Transport {
     [[nodiscard]] virtual std::optional<Message> poll() = 0;
     /// Whether all sends have completed, so that the process may end.
     [[nodiscard]] virtual bool flushed() = 0;
+    /// A socket that gets a datagram when a message may have come; -1: none.
+    [[nodiscard]] virtual int bell() const { return -1; }
 };
 
 } // namespace ranktune::comm

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/transport/bell.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace ranktune::comm {
+namespace {
+
+struct Name {
+    sockaddr_un address{};
+    socklen_t size = 0;
+};
+
+/// Of a process of this node and user. Abstract: the first byte is zero.
+Name name_of(std::uint64_t process) {
+    const std::string text = "ranktune-bell-" + std::to_string(::getuid()) + "-" + std::to_string(process);
+    Name name;
+    name.address.sun_family = AF_UNIX;
+    const auto place = std::next(std::begin(name.address.sun_path));
+    std::ranges::copy(text, place);
+    name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+    return name;
+}
+
+} // namespace
+
+Bell::Bell(std::vector<std::uint64_t> near)
+    : near_(std::move(near)), socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    const Name own = name_of(static_cast<std::uint64_t>(::getpid()));
+    if (socket_ < 0 || ::bind(socket_, reinterpret_cast<const sockaddr*>(&own.address), own.size) == 0) return;
+    ::close(socket_);
+    socket_ = -1;
+}
+
+Bell::~Bell() {
+    if (socket_ >= 0) ::close(socket_);
+}
+
+void Bell::ring(base::Rank to) const noexcept {
+    const std::uint64_t process = to.value() < near_.size() ? near_[to.value()] : 0;
+    if (process == 0 || socket_ < 0) return;
+    const Name name = name_of(process);
+    const char any = 0;
+    // It fails where nobody listens, and when the bell has been rung often enough.
+    static_cast<void>(::sendto(socket_, &any, 1, MSG_DONTWAIT | MSG_NOSIGNAL,
+                               reinterpret_cast<const sockaddr*>(&name.address), name.size));
+}
+
+} // namespace ranktune::comm

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Bell: ranks of a node end each other's naps, so that a message is read when it is there, not when the nap is over.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/transport/transport.hpp"
+
+namespace ranktune::comm {
+
+/// Only a hint: a bell that nobody hears costs the rest of a nap. Datagram sockets with abstract names, which nothing
+/// of a process outlives; without them, or in containers with networks of their own, nothing rings.
+class Bell {
+  public:
+    /// `near`: by rank, the number of its process; 0: another node's, or this rank's own. Never throws.
+    explicit Bell(std::vector<std::uint64_t> near);
+    ~Bell();
+    Bell(const Bell&) = delete;
+    Bell& operator=(const Bell&) = delete;
+
+    /// Readable when rung; -1: none. Whoever naps reads it.
+    [[nodiscard]] int fd() const { return socket_; }
+    /// Any thread; never blocks.
+    void ring(base::Rank to) const noexcept;
+
+  private:
+    std::vector<std::uint64_t> near_;
+    int socket_;
+};
+
+/// Rings after each message.
+class RingingTransport final : public Transport {
+  public:
+    /// Both outlive this object; `wire` may only be used through it.
+    RingingTransport(Transport& wire, const Bell& bell) : wire_(wire), bell_(bell) {}
+
+    [[nodiscard]] base::Rank rank() const override { return wire_.rank(); }
+    [[nodiscard]] std::uint32_t size() const override { return wire_.size(); }
+    void send(base::Rank to, std::span<const std::byte> bytes) override {
+        wire_.send(to, bytes);
+        bell_.ring(to);
+    }
+    [[nodiscard]] std::optional<Message> poll() override { return wire_.poll(); }
+    [[nodiscard]] bool flushed() override { return wire_.flushed(); }
+    [[nodiscard]] int bell() const override { return bell_.fd(); }
+
+  private:
+    Transport& wire_;
+    const Bell& bell_;
+};
+
+} // namespace ranktune::comm
