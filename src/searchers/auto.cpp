@@ -13,18 +13,28 @@ namespace ranktune::searchers {
 
 study::SearcherInfo describe_auto();
 
+namespace {
+
+/// Measured on Ackley's function, and on Hartmann's of 6 of the parameters (docs/reference/benchmarks.md): to 60
+/// parameters gp alone is ahead, at 200 now this and now that one, and a suggestion takes it 40 ms.
+constexpr std::size_t gp_alone = 60;
+
+/// Those of several values.
+std::size_t active_in(const space::SearchSpace& space) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(axes_of(space), [](const Axis& axis) { return axis.values != 1; }));
+}
+
+} // namespace
+
 Beginner beginner_on(const space::SearchSpace& space) {
-    // Measured on Ackley's function, and on Hartmann's of 6 of the parameters (docs/reference/benchmarks.md): to 60
-    // parameters gp alone is ahead, at 200 now this and now that one, and a suggestion takes it 40 ms.
-    constexpr std::size_t gp_alone = 60;
     const bool conditional =
         std::ranges::any_of(space.parameters(), [](const auto& parameter) { return parameter.condition.has_value(); });
-    std::size_t active = 0;
+    const std::size_t active = active_in(space);
     std::size_t categories = 0;
     std::size_t short_lists = 0;
     for (const Axis& axis : axes_of(space)) {
         if (axis.values == 1) continue;
-        ++active;
         if (axis.category) ++categories;
         if (axis.values != 0 && axis.values <= short_list) ++short_lists;
     }
@@ -35,7 +45,10 @@ Beginner beginner_on(const space::SearchSpace& space) {
 
 AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials,
                            std::size_t objectives)
-    : tpe_(space, seed, TpeOptions{}, computed_), gp_trials_(gp_trials), beginner_(beginner_on(space)) {
+    : tpe_(space, seed, TpeOptions{}, computed_),
+      gp_from_(active_in(space) > gp_alone ? active_in(space) / 4 : 0),
+      gp_trials_(gp_trials),
+      beginner_(beginner_on(space)) {
     if (gp_trials_ > 0 && beginner_ != Beginner::tpe)
         gp_.emplace(space, seed, GpOptions{.objectives = objectives}, computed_);
     if (objectives > 1) front_.emplace(space, seed, Nsga2Searcher::Options{});
@@ -57,7 +70,7 @@ std::uint32_t AutoSearcher::prepares_ahead(std::uint32_t groups, const Observati
 }
 
 Searcher::Preparation AutoSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    const bool by_turn = beginner_ == Beginner::turns && ticket % 2 == 0;
+    const bool by_turn = beginner_ == Beginner::turns && (ticket % 2 == 0 || seen.points() < gp_from_);
     const bool by_gp = gp_ && (front_ || (seen.points() <= gp_trials_ && !by_turn));
     return by_gp ? gp_->prepare(ticket, std::move(seen)) : tpe_.prepare(ticket, std::move(seen));
 }

@@ -19,7 +19,8 @@ enum class Beginner {
     tpe,   ///< more than 200 parameters of several values, or none
     turns, ///< parameters with conditions, more than a quarter are lists without an order, or all have at most 16
            ///< values: there a Gaussian process finds the optimum of a region quickly, but seldom another region, and
-           ///< TPE the other way round; or more than 60 parameters
+           ///< TPE the other way round; or more than 60 parameters, with at least a quarter as many results: in so
+           ///< wide a space a Gaussian process learns less than TPE from fewer
     gp,
 };
 [[nodiscard]] Beginner beginner_on(const space::SearchSpace& space);
@@ -63,6 +64,7 @@ class AutoSearcher final : public Searcher {
     TpeSearcher tpe_;
     std::optional<GpSearcher> gp_;       ///< nullopt: suggests nothing on this space
     std::optional<Nsga2Searcher> front_; ///< with several objectives
+    std::uint64_t gp_from_;              ///< results without which gp takes no turn
     std::uint64_t gp_trials_;
     Beginner beginner_;
 };

@@ -65,10 +65,10 @@ struct Spare {
     std::unique_ptr<trainables::Trainable> trainable;
     int size = 0; ///< ranks of its trial
     std::unique_ptr<KeptProgram> program = {};
-    std::uint32_t tasks = 0;                               ///< that a kept `program` has done
+    std::uint32_t tasks = 0;                                ///< that a kept `program` has done
     std::shared_ptr<process::Interpreter> interpreter = {}; ///< of the study's function, for attempts of this rank
-    std::unique_ptr<const trainables::RowTable> rows = {}; ///< of the study's table, for all attempts of this rank
-    std::unique_ptr<PredictPrograms> predict = {};         ///< programs that wait for the next range of predictions
+    std::unique_ptr<const trainables::RowTable> rows = {};  ///< of the study's table, for all attempts of this rank
+    std::unique_ptr<PredictPrograms> predict = {};          ///< programs that wait for the next range of predictions
 };
 
 /// Runs the attempt to its end. Never throws. Outcomes other than the regular ones, each with a message: `failed` for

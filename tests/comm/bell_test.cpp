@@ -19,7 +19,7 @@ TEST_CASE("a bell ends the nap of the rank that it is rung for, once", "[comm]")
     bell.ring(base::Rank{1});
     bell.ring(base::Rank{2});
     CHECK(waker.nap(1h, -1, bell.fd()));
-    CHECK_FALSE(waker.nap(1us, -1, bell.fd())); // both were read
+    CHECK_FALSE(waker.nap(1us, -1, bell.fd()));                // both were read
     for (int i = 0; i < 10'000; ++i) bell.ring(base::Rank{1}); // more than anything holds: none of them waits
     CHECK(waker.nap(1h, -1, bell.fd()));
     CHECK_FALSE(waker.nap(1us, -1, bell.fd()));

@@ -181,7 +181,7 @@ class Formats(unittest.TestCase):
         table.write_text("a,b\n1,2\n3,red\n")
         self.refuses(table, "a", "line 3, column 'b': 'red' is no number", decode=self.folder / "no.safetensors")
         table.write_text("a,b\n1\n")
-        self.refuses(table, "a", "line 2 has 1 cell", decode=self.folder / "no.safetensors")
+        self.refuses(table, "a", "line 2: the row has 1 cell, and the first line names 2", decode=self.folder / "no.safetensors")
 
     def test_formats_that_are_not_read(self):
         for name in ("x.parquet", "x.arrow", "x.tfrecord", "data.mdb", "x.csv", "x.npz", "x.tar.gz"):

@@ -62,6 +62,19 @@ TEST_CASE("auto: with many lists gp and tpe take turns as soon as there is a mod
     }
 }
 
+TEST_CASE("auto: in a wide space gp takes turns once there is a result for every four parameters",
+          "[searchers][auto]") {
+    const space::SearchSpace space = cube(80);
+    Learner learner(study_with("auto", space, 5));
+    for (std::uint64_t ticket = 0; ticket < 24; ++ticket) {
+        const Suggestion next = learner.searcher->prepare(ticket, learner.seen.first(learner.seen.size()))();
+        const bool by_tpe = ticket % 2 == 0 || ticket < 20;
+        CHECK(next.basis.model == (ticket < 10 ? "sobol" : by_tpe ? "tpe" : "gp"));
+        const TrialId trial = learner.create(next.configuration, {study::Origin::Kind::ticket, ticket, 0});
+        learner.finish(trial, -learner.unit(trial)[2]);
+    }
+}
+
 TEST_CASE("auto: gp keeps away from what tpe has suggested and no trial has taken", "[searchers][auto]") {
     Learner learner(study_with("auto", with_categories(1, 1), 5));
     train(learner, 12);

@@ -46,8 +46,8 @@ struct ProgramSpec {
     [[nodiscard]] bool keeps_for_tasks() const { return kept && function.empty(); }
     std::uint32_t restart_after = 0;  ///< trials of a kept process, which then makes room for a new one; 0: no limit
     std::uint64_t restart_growth = 0; ///< the same, in bytes that its memory has grown by since its first attempt
-    std::string directory;           ///< working directory, absolute
-    bool checkpoints = true;         ///< the program can save its state, so it may be paused
+    std::string directory;            ///< working directory, absolute
+    bool checkpoints = true;          ///< the program can save its state, so it may be paused
     struct Variable {
         std::string name;
         std::string value;
