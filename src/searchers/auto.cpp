@@ -25,6 +25,12 @@ std::size_t active_in(const space::SearchSpace& space) {
         std::ranges::count_if(axes_of(space), [](const Axis& axis) { return axis.values != 1; }));
 }
 
+/// AutoSearcher::gp_from_.
+std::uint64_t results_before_gp(const space::SearchSpace& space) {
+    const std::size_t active = active_in(space);
+    return active > gp_alone ? active / 4 : 0;
+}
+
 } // namespace
 
 Beginner beginner_on(const space::SearchSpace& space) {
@@ -46,7 +52,7 @@ Beginner beginner_on(const space::SearchSpace& space) {
 AutoSearcher::AutoSearcher(const space::SearchSpace& space, std::uint64_t seed, std::uint64_t gp_trials,
                            std::size_t objectives)
     : tpe_(space, seed, TpeOptions{}, computed_),
-      gp_from_(active_in(space) > gp_alone ? active_in(space) / 4 : 0),
+      gp_from_(results_before_gp(space)),
       gp_trials_(gp_trials),
       beginner_(beginner_on(space)) {
     if (gp_trials_ > 0 && beginner_ != Beginner::tpe)

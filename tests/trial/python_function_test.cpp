@@ -52,11 +52,8 @@ def train(config):
         ranktune.report(score=config.lr * (i + 1), checkpoint=save)
 )";
 
-} // namespace
-
-TEST_CASE("a function is called in a process of its own; its file is imported once on each rank", "[trial]") {
-    Functions functions(2, counting);
-    std::set<std::string> processes;
+/// Of `counting`, on 2 ranks: an attempt to iteration 3, and one from its checkpoint to 5.
+void pause_and_resume(Functions& functions) {
     std::optional<study::CheckpointRef> saved;
     for (const base::Iteration until : {3U, 5U}) {
         if (saved)
@@ -69,6 +66,14 @@ TEST_CASE("a function is called in a process of its own; its file is imported on
               std::vector<study::NamedMetric>{{"score", 0.5 * static_cast<double>(until)}});
         saved = logs[0].saved.at(0);
     }
+}
+
+} // namespace
+
+TEST_CASE("a function is called in a process of its own; its file is imported once on each rank", "[trial]") {
+    Functions functions(2, counting);
+    std::set<std::string> processes;
+    pause_and_resume(functions);
     CHECK(functions.said("imported").size() == 2);
     const auto all = functions.said("process");
     REQUIRE(all.size() == 4);
@@ -193,18 +198,7 @@ TEST_CASE("a kept interpreter calls the function itself: caches stay, generators
                                    "    print('draw', random.random(), len(cache), os.environ.get('OWN'))\n"
                                    "    os.environ['OWN'] = 'set'\n"
                                    "    inner(config)\n");
-    std::optional<study::CheckpointRef> saved;
-    for (const base::Iteration until : {3U, 5U}) {
-        if (saved)
-            functions.cluster.prepare(2, until, *saved);
-        else
-            functions.cluster.prepare(2, until);
-        const auto logs = functions.cluster.run_until(until);
-        check_outcomes(logs, AttemptOutcome::paused);
-        CHECK(logs[0].reports.back().metrics ==
-              std::vector<study::NamedMetric>{{"score", 0.5 * static_cast<double>(until)}});
-        saved = logs[0].saved.at(0);
-    }
+    pause_and_resume(functions);
     const auto imported = functions.said("imported");
     REQUIRE(imported.size() == 2);
     const auto all = functions.said("process");

@@ -182,9 +182,14 @@ def become(changes: Mapping[bytes, Optional[bytes]], directory: bytes, descripto
     enter(changes, directory, descriptors)
 
 
-def enter(changes: Mapping[bytes, Optional[bytes]], directory: bytes, descriptors: List[int]) -> None:
+def attach(descriptors: List[int]) -> None:
+    """As standard output, standard error and control descriptor."""
     for number, descriptor in zip((1, 2, _CONTROL), descriptors):
         os.dup2(descriptor, number)
+
+
+def enter(changes: Mapping[bytes, Optional[bytes]], directory: bytes, descriptors: List[int]) -> None:
+    attach(descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     for name, value in changes.items():
@@ -285,9 +290,9 @@ class Kept:
         self.function, self.parameter = function, parameter_of(function)
         self.restart_after, self.restart_growth = restart_after, restart_growth
         self.attempts, self.memory = 0, 0  # done; after the first one
-        self.outputs = [os.dup(number) for number in (1, 2)]
-        self.nothing = os.open(os.devnull, os.O_RDWR)  # holds the number of the control descriptor
-        os.dup2(self.nothing, _CONTROL)
+        # The last one holds the number of the control descriptor.
+        self.own = [os.dup(1), os.dup(2), os.open(os.devnull, os.O_RDWR)]
+        attach(self.own)
         self.streams = [sys.stdout, sys.stderr]
         self.handlers = [(number, signal.getsignal(number)) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}]
         self.processes, self.threads = processes_of_this_one(), set(threading.enumerate())
@@ -304,7 +309,7 @@ class Kept:
             why = "" if code != 0 else self.leave()
             if why:
                 print(f"ranktune: {why}: the next trial gets a new interpreter", file=sys.stderr)
-            flush(sys.stdout, sys.stderr)
+            flush(sys.stdout, sys.stderr, *self.streams)
             ends = code != 0 or why != ""
             if ends:  # before the worker hears of it: what is printed now belongs to this attempt
                 finish()
@@ -312,8 +317,7 @@ class Kept:
             send(link, {"returned": code, "ends": ends})
             if ends:
                 os._exit(code)
-            for number, descriptor in zip((1, 2, _CONTROL), self.outputs + [self.nothing]):
-                os.dup2(descriptor, number)
+            attach(self.own)
             for i, stream in enumerate(self.streams):
                 if getattr(stream, "closed", False):  # by the function
                     self.streams[i] = open(i + 1, "w", closefd=False)
@@ -330,7 +334,6 @@ class Kept:
         distributed: Any = sys.modules.get("torch.distributed")
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             distributed.destroy_process_group()
-        flush(*self.streams)
         for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
             signal.setitimer(timer, 0)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

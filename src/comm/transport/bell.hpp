@@ -10,8 +10,9 @@
 
 namespace ranktune::comm {
 
-/// Only a hint: a bell that nobody hears costs the rest of a nap. Datagram sockets with abstract names, which nothing
-/// of a process outlives; without them, or in containers with networks of their own, nothing rings.
+/// Only a hint: if a bell is not heard, the message waits for the end of the nap. Each rank binds a datagram socket to
+/// an abstract name, which disappears with its process. Without such sockets, or in containers with networks of their
+/// own, nothing rings.
 class Bell {
   public:
     /// `near`: by rank, the number of its process; 0: another node's, or this rank's own. Never throws.

@@ -305,8 +305,7 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
     const std::uint64_t more = more_trials(spec);
     if (no_trial_succeeded(state)) { // more trials would fail as well
         add_second_chance(steps, tuner, files);
-    } else if (add_beyond_limit(steps, tuner, files.directory)) {
-    } else if (state.best && more > spec.num_trials) {
+    } else if (!add_beyond_limit(steps, tuner, files.directory) && state.best && more > spec.num_trials) {
         steps.push_back(run_step(going_on(files.directory, {fmt::format("study.num_trials={}", more)}),
                                  fmt::format("{} more", more - state.trials.size())));
     }
