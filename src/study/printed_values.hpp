@@ -26,13 +26,15 @@ namespace ranktune::study {
 inline constexpr std::string_view task_metric = "exit_code";
 /// The trainable whose trials are ranges of samples. `ranktune predict` writes it.
 inline constexpr const char* predict_trainable = "predict";
+/// Whether the trials are ranges of samples.
+[[nodiscard]] inline bool predicts(const StudySpec& spec) { return spec.trainable.name == predict_trainable; }
 /// Whether the study starts programs for its trials: they are programs, or ranges that programs predict.
 [[nodiscard]] inline bool runs_programs(const StudySpec& spec) {
-    return spec.trainable.program || (spec.trainable.name == predict_trainable && !spec.predict.command.empty());
+    return spec.trainable.program || (predicts(spec) && !spec.predict.command.empty());
 }
 /// Whether no trial is better than another one.
 [[nodiscard]] inline bool compares_nothing(const StudySpec& spec) {
-    if (!spec.trainable.program) return spec.trainable.name == predict_trainable;
+    if (!spec.trainable.program) return predicts(spec);
     return spec.trainable.program->has_tasks() && spec.objective.metric == task_metric;
 }
 

@@ -54,7 +54,7 @@ bool too_many_failed(const State& state, const study::FailureSpec& limits) {
 }
 
 std::uint64_t ranges_not_begun(const State& state, const study::StudySpec& spec) {
-    if (spec.trainable.name != study::predict_trainable || spec.space.parameters().empty()) return 0;
+    if (!study::predicts(spec) || spec.space.parameters().empty()) return 0;
     const auto ranges = space::cardinality(spec.space.parameters().front().domain).value_or(0);
     return ranges - std::min<std::uint64_t>(ranges, state.trials.size());
 }

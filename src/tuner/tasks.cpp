@@ -28,11 +28,9 @@ study::CheckpointReleased released(TrialId id, const CheckpointRef& checkpoint, 
     return {id, checkpoint.path, stays, static_cast<std::uint32_t>(checkpoint.shards.size())};
 }
 
-bool predicts(const Core& core) { return core.spec.trainable.name == study::predict_trainable; }
-
 /// A range of samples that ends without its predictions has failed, whoever ended it: its rows are missing.
 TrialPhase phase_of_end(const Core& core, TrialPhase phase) {
-    return predicts(core) && phase == TrialPhase::stopped ? TrialPhase::failed : phase;
+    return study::predicts(core.spec) && phase == TrialPhase::stopped ? TrialPhase::failed : phase;
 }
 
 std::size_t longest_row(const Core& core) { return failures_to_drain(core.spec, core.state.placement.alive()); }

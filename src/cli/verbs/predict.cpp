@@ -376,7 +376,7 @@ int predict(const PredictArguments& arguments, const Invocation& invocation) {
 
 void refuse_other_output(const study::StudySpec& spec, const std::string& directory, bool fresh) {
     storage::FileSystem& files = storage::posix_file_system();
-    if (spec.trainable.name != study::predict_trainable || fresh || storage::has_journal(files, directory)) return;
+    if (!study::predicts(spec) || fresh || storage::has_journal(files, directory)) return;
     const PredictPlan plan = trainables::predict_plan_of(spec.trainable.options);
     if (files.exists(plan.output))
         throw base::UsageError("'" + plan.output +
@@ -386,7 +386,7 @@ void refuse_other_output(const study::StudySpec& spec, const std::string& direct
 }
 
 std::string set_output_aside(const study::StudySpec& spec) {
-    if (spec.trainable.name != study::predict_trainable) return {};
+    if (!study::predicts(spec)) return {};
     storage::FileSystem& files = storage::posix_file_system();
     const PredictPlan plan = trainables::predict_plan_of(spec.trainable.options);
     if (!files.exists(plan.output)) return {};
@@ -399,7 +399,7 @@ std::string set_output_aside(const study::StudySpec& spec) {
 }
 
 void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& directory) {
-    if (tuner.spec().trainable.name != study::predict_trainable) return;
+    if (!study::predicts(tuner.spec())) return;
     const std::uint64_t finished = tuner.state().in(study::TrialPhase::finished);
     if (finished == 0) return;
     const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
@@ -424,7 +424,7 @@ void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& direc
 }
 
 std::string predicted_words(const tuner::Tuner& tuner) {
-    if (tuner.spec().trainable.name != study::predict_trainable) return {};
+    if (!study::predicts(tuner.spec())) return {};
     const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
     const auto& state = tuner.state();
     std::vector<PredictedRange> ranges;
