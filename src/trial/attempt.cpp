@@ -105,7 +105,8 @@ RunnerEnded run(const AttemptSetting& setting, const Assignment& assignment, Att
     }
     Looks looks;
     const bool any_option = !spec.trainable.program && setting.trainable->info.any_option;
-    if (any_option && assignment.leads() && assignment.checkpoint() == nullptr) looks.watch(configuration);
+    const bool is_new = assignment.checkpoint() == nullptr && !spare.trainable && !spare.predict; // others have read
+    if (any_option && assignment.leads() && is_new) looks.watch(configuration);
     TrialLoop loop(spec, assignment, port, [&] { group->fail(); });
     const auto body = make_body({setting, assignment, configuration, *group, port, loop}, spare);
     RunnerEnded ended = loop.run(*body);

@@ -60,6 +60,17 @@ TEST_CASE("the object of the previous trial is reused by the next one on as many
     CHECK(logs[0].reports[0].metrics[0] == study::NamedMetric{"n", 1.0});
 }
 
+TEST_CASE("what the object of an earlier trial read before is no option that nobody reads", "[trial]") {
+    Counts counts;
+    TrialCluster cluster(1, reusable(counts));
+    cluster.spec().trainable.options.set("data", "digits.h5");
+    cluster.prepare(1, 1);
+    CHECK((cluster.run_until(1)[0].ended->unread == std::vector<std::string>{"data"}));
+    cluster.prepare(1, 1);
+    CHECK(cluster.run_until(1)[0].ended->unread.empty());
+    CHECK(counts.resets == 1);
+}
+
 TEST_CASE("one unwilling rank, or another number of ranks, makes all ranks set up a new object", "[trial]") {
     Counts counts;
     TrialCluster cluster(2, reusable(counts));
