@@ -33,6 +33,10 @@ std::vector<std::uint32_t> levels_of(const space::SearchSpace& space) {
     return levels;
 }
 
+std::size_t least_points(const space::SearchSpace& space, const BohbModel::Options& options) {
+    return std::max(options.min_points_in_model, space.dimensions() + 1);
+}
+
 double level_at(double unit, std::uint32_t levels) { return std::min(std::floor(unit * levels), levels - 1.0); }
 double unit_at(double level, std::uint32_t levels) { return (level + 0.5) / levels; }
 
@@ -69,50 +73,50 @@ void impute(std::vector<double>& rows, std::span<const std::uint32_t> levels, ba
     }
 }
 
-BohbSearcher::BohbSearcher(const space::SearchSpace& space, std::uint64_t seed, const Options& options)
-    : space_(space),
-      seed_(seed),
-      options_(options),
-      levels_(levels_of(space)),
-      results_(
-          [min = std::max(options.min_points_in_model, space.dimensions() + 1), d = space.dimensions(),
-           percent = options.top_n_percent](std::size_t points, std::size_t finite) {
-              return split(points, finite, min, d, percent).has_value();
-          },
-          LargestBudget::Violators::ordered) {
-    options_.min_points_in_model = std::max(options.min_points_in_model, space.dimensions() + 1);
+namespace {
+
+/// Whether there are enough for a model.
+LargestBudget::Enough enough_for(const space::SearchSpace& space, const BohbModel::Options& options) {
+    return [least = least_points(space, options), dimensions = space.dimensions(), percent = options.top_n_percent](
+               std::size_t points, std::size_t finite) {
+        return split(points, finite, least, dimensions, percent).has_value();
+    };
 }
 
-std::optional<space::Configuration> BohbSearcher::suggest(std::uint64_t index, const Observations& seen) const {
-    const Drawn how = drawn(index, seen);
-    if (!how.point.empty()) return space_.decode(how.point, index);
-    return space_.sample(seed_, base::TrialId{static_cast<std::uint32_t>(index)});
-}
-
-BohbSearcher::Drawn BohbSearcher::drawn(std::uint64_t index, const Observations& seen) const {
-    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(index));
-    if (random.uniform() < options_.random_fraction) return {.point = {}, .by_chance = true};
-    return space_.dimensions() > 0 ? from_model(seen, random) : Drawn{};
-}
-
-study::SuggestionBasis BohbSearcher::basis(std::uint64_t index, const Observations& seen) const {
-    const Drawn how = drawn(index, seen);
+study::SuggestionBasis without_model() {
     study::SuggestionBasis basis;
-    basis.model = how.point.empty() ? "random" : "bohb";
-    if (how.by_chance) {
-        basis.note = "one of those that are random always (random_fraction)";
-    } else if (how.point.empty()) {
-        basis.note = "too few results at any iteration for a model";
-    } else {
-        basis.results = how.results;
-        basis.gain = how.gain;
-        basis.note = "results at iteration " + std::to_string(results_.iteration());
-    }
+    basis.model = "random";
+    basis.note = "too few results at any iteration for a model";
     return basis;
 }
 
-std::vector<double> BohbSearcher::rows(std::span<const LargestBudget::Point> points, const Observations& seen,
-                                       base::RngStream& random) const {
+} // namespace
+
+BohbModel::BohbModel(space::SearchSpace space, std::uint64_t seed, const Options& options)
+    : space_(std::move(space)),
+      seed_(seed),
+      options_(options),
+      levels_(levels_of(space_)),
+      results_(enough_for(space_, options), LargestBudget::Violators::ordered),
+      tried_(space_) {
+    options_.min_points_in_model = least_points(space_, options);
+}
+
+Suggestion BohbModel::suggest(std::uint64_t ticket, const Observations& seen,
+                              std::span<const space::Configuration> others) {
+    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket));
+    Drawn how = drawn(seen, random);
+    auto wish = how.point.empty() ? space_.sample(seed_, base::TrialId{static_cast<std::uint32_t>(ticket)})
+                                  : space_.decode(how.point, ticket);
+    if (options_.avoid_duplicates) {
+        tried_.read(seen);
+        wish = tried_.or_another(std::move(wish), random, others);
+    }
+    return {std::move(wish), std::move(how.basis)};
+}
+
+std::vector<double> BohbModel::rows(std::span<const LargestBudget::Point> points, const Observations& seen,
+                                    base::RngStream& random) const {
     std::vector<double> rows;
     rows.reserve(points.size() * levels_.size());
     for (const LargestBudget::Point& each : points) {
@@ -126,7 +130,8 @@ std::vector<double> BohbSearcher::rows(std::span<const LargestBudget::Point> poi
 
 namespace {
 
-/// The head's loop waits for a suggestion, so densities have at most so many points: the best ones, and others evenly.
+/// Densities have at most so many points, so that a suggestion takes no longer in a long study: the best ones, and
+/// others evenly.
 constexpr std::size_t most_good_points = 100;
 constexpr std::size_t most_bad = 300;
 
@@ -139,13 +144,20 @@ std::vector<LargestBudget::Point> thinned_out(std::span<const LargestBudget::Poi
 
 } // namespace
 
-BohbSearcher::Drawn BohbSearcher::from_model(const Observations& seen, base::RngStream& random) const {
+BohbModel::Drawn BohbModel::drawn(const Observations& seen, base::RngStream& random) {
+    if (random.uniform() < options_.random_fraction) {
+        Drawn by_chance;
+        by_chance.basis.model = "random";
+        by_chance.basis.note = "one of those that are random always (random_fraction)";
+        return by_chance;
+    }
+    if (levels_.empty()) return {{}, without_model()};
     results_.read(seen);
     const std::vector<LargestBudget::Point> points = results_.points();
     const auto finite = std::ranges::count_if(points, [](const auto& each) { return std::isfinite(each.score); });
     const auto parts = split(points.size(), static_cast<std::size_t>(finite), options_.min_points_in_model,
                              space_.dimensions(), options_.top_n_percent);
-    if (!parts) return {};
+    if (!parts) return {{}, without_model()};
     const auto best =
         std::span(points).first(std::min(parts->good, std::max(most_good_points, options_.min_points_in_model)));
     const auto others = thinned_out(std::span(points).subspan(parts->good, parts->bad), most_bad);
@@ -164,7 +176,21 @@ BohbSearcher::Drawn BohbSearcher::from_model(const Observations& seen, base::Rng
     }
     for (std::size_t j = 0; j < chosen.size(); ++j)
         if (levels_[j] > 0) chosen[j] = unit_at(chosen[j], levels_[j]);
-    return {std::move(chosen), best.size() + others.size(), most};
+    Drawn how{std::move(chosen), {}};
+    how.basis.model = "bohb";
+    how.basis.results = best.size() + others.size();
+    how.basis.gain = most;
+    how.basis.note = "results at iteration " + std::to_string(results_.iteration());
+    return how;
+}
+
+BohbSearcher::BohbSearcher(const space::SearchSpace& space, std::uint64_t seed, const BohbModel::Options& options)
+    : PreparedSearcher(space, seed, std::make_shared<BohbModel>(space, other_seed(seed), options),
+                       Startup(enough_for(space, options), without_model()), std::make_shared<ComputedTickets>(),
+                       options.avoid_duplicates ? Duplicates::avoided : Duplicates::allowed) {}
+
+space::Configuration BohbSearcher::stopgap(std::uint64_t index) const {
+    return space().sample(seed(), base::TrialId{static_cast<std::uint32_t>(index)});
 }
 
 namespace {
@@ -224,15 +250,15 @@ void check_bohb(const study::AlgorithmCheck& check) {
 std::unique_ptr<Searcher> make_bohb(const study::StudySpec& spec) {
     const space::Configuration& options = spec.searcher.options;
     const auto whole = [&](std::string_view name) { return static_cast<std::uint32_t>(options.at(name).as_int()); };
-    auto searcher = std::make_unique<BohbSearcher>(
+    return std::make_unique<BohbSearcher>(
         spec.space, spec.seed,
-        BohbSearcher::Options{.min_points_in_model = whole("min_points_in_model"),
-                              .top_n_percent = whole("top_n_percent"),
-                              .num_samples = whole("num_samples"),
-                              .random_fraction = options.at("random_fraction").as_double(),
-                              .bandwidth_factor = options.at("bandwidth_factor").as_double(),
-                              .min_bandwidth = options.at("min_bandwidth").as_double()});
-    return without_duplicates(std::move(searcher), spec);
+        BohbModel::Options{.min_points_in_model = whole("min_points_in_model"),
+                           .top_n_percent = whole("top_n_percent"),
+                           .num_samples = whole("num_samples"),
+                           .random_fraction = options.at("random_fraction").as_double(),
+                           .bandwidth_factor = options.at("bandwidth_factor").as_double(),
+                           .min_bandwidth = options.at("min_bandwidth").as_double(),
+                           .avoid_duplicates = options.at("avoid_duplicates").as_bool()});
 }
 
 } // namespace

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
-#include "ranktune/searchers/stateless.hpp"
+#include "searchers/prepared.hpp"
 #include "searchers/results/largest_budget.hpp"
 
 namespace ranktune::searchers {
@@ -36,12 +36,11 @@ void impute(std::vector<double>& rows, std::span<const std::uint32_t> levels, ba
 /// ICML 2018, algorithm 2), with the details and defaults of HpBandSter. Any scheduler: HyperBand makes it BOHB.
 ///
 /// A suggestion is random with probability `random_fraction`, or while there is no model: then it is that of random
-/// search. Otherwise `num_samples` points are drawn near good points, and the one with the largest quotient of the
-/// densities of good and of bad points, each at least 1e-32, is suggested.
+/// search with this seed. Otherwise `num_samples` points are drawn near good points, and the one with the largest
+/// quotient of the densities of good and of bad points, each at least 1e-32, is suggested.
 ///
-/// A function of the table, the seed and the index. Cost: O(num_samples x points x dimensions), and O(log points) for
-/// each line of the table. Not for several threads at a time.
-class BohbSearcher final : public StatelessSearcher {
+/// Cost: O(num_samples x points x dimensions), and O(log points) for each line of the table.
+class BohbModel final : public SuggestingModel {
   public:
     struct Options {
         std::size_t min_points_in_model = 0; ///< at least dimensions + 1 are taken
@@ -50,35 +49,42 @@ class BohbSearcher final : public StatelessSearcher {
         double random_fraction = 1.0 / 3.0;
         double bandwidth_factor = 3.0;
         double min_bandwidth = 1e-3;
+        bool avoid_duplicates = false;
     };
-    /// `space` must outlive it.
-    BohbSearcher(const space::SearchSpace& space, std::uint64_t seed, const Options& options);
+    /// Keeps a copy of the space.
+    BohbModel(space::SearchSpace space, std::uint64_t seed, const Options& options);
 
-    [[nodiscard]] std::string_view name() const override { return "bohb"; }
-    [[nodiscard]] bool learns() const override { return true; }
-    [[nodiscard]] std::optional<space::Configuration> suggest(std::uint64_t index,
-                                                              const Observations& seen) const override;
-    [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override;
+    [[nodiscard]] Suggestion suggest(std::uint64_t ticket, const Observations& seen,
+                                     std::span<const space::Configuration> others) override;
 
   private:
     struct Drawn {
         std::vector<double> point; ///< of the unit cube; empty: a random configuration is suggested
-        std::size_t results = 0;   ///< in the two densities; 0: there is no model
-        double gain = 0.0;         ///< logarithm of their ratio at the point
-        bool by_chance = false;    ///< one of the random ones, with or without a model
+        study::SuggestionBasis basis;
     };
-    [[nodiscard]] Drawn drawn(std::uint64_t index, const Observations& seen) const;
-    [[nodiscard]] Drawn from_model(const Observations& seen, base::RngStream& random) const;
+    [[nodiscard]] Drawn drawn(const Observations& seen, base::RngStream& random);
     /// Rows of a density: categories as numbers of their levels.
     [[nodiscard]] std::vector<double> rows(std::span<const LargestBudget::Point> points, const Observations& seen,
                                            base::RngStream& random) const;
 
-    const space::SearchSpace& space_;
+    space::SearchSpace space_;
     std::uint64_t seed_;
     Options options_;
     std::vector<std::uint32_t> levels_; ///< of each coordinate; 0: a number
-    /// What was read of the table, so that each line is read once. No state: it is made anew from any table.
-    mutable LargestBudget results_;
+    LargestBudget results_;
+    TriedConfigurations tried_;
+};
+
+/// Suggestions of BohbModel. A stopgap is that of random search.
+class BohbSearcher final : public PreparedSearcher {
+  public:
+    /// As for PreparedSearcher.
+    BohbSearcher(const space::SearchSpace& space, std::uint64_t seed, const BohbModel::Options& options);
+
+    [[nodiscard]] std::string_view name() const override { return "bohb"; }
+
+  private:
+    [[nodiscard]] space::Configuration stopgap(std::uint64_t index) const override;
 };
 
 } // namespace ranktune::searchers

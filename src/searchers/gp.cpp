@@ -25,67 +25,38 @@ std::size_t dimensions_with_directions(const space::SearchSpace& space) {
     return space.dimensions();
 }
 
-/// The seed of a sequence that has nothing in common with that of `seed`.
-std::uint64_t other_seed(std::uint64_t seed) { return base::RngStream(seed, base::Purpose::suggest, 0, 1)(); }
+/// The model, and what is suggested while there is none.
+class ModelOrSobol final : public SuggestingModel {
+  public:
+    ModelOrSobol(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
+        : first_(dimensions_with_directions(space), seed), model_(space, seed, options), space_(space), seed_(seed) {}
+
+    [[nodiscard]] Suggestion suggest(std::uint64_t ticket, const Observations& seen,
+                                     std::span<const space::Configuration> others) override {
+        if (auto answer = model_.suggest(ticket, seen, others)) return *std::move(answer);
+        base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket), 2);
+        auto point = space_.spread(first_.point(static_cast<std::uint32_t>(ticket)), ticket, other_seed(seed_));
+        return {model_.tried().or_another(std::move(point), random, others), model_.why_none()};
+    }
+
+  private:
+    models::Sobol first_;
+    GpModel model_;
+    space::SearchSpace space_;
+    std::uint64_t seed_;
+};
 
 } // namespace
 
-struct GpSearcher::Shared {
-    Shared(const space::SearchSpace& space, std::uint64_t study_seed, const GpOptions& options,
-           std::shared_ptr<ComputedTickets> tickets)
-        : first(dimensions_with_directions(space), study_seed),
-          model(space, study_seed, options),
-          own(space),
-          seed(study_seed),
-          computed(std::move(tickets)) {}
-
-    Suggestion suggestion(std::uint64_t ticket, const Observations& seen,
-                          const std::vector<SuggestedTickets::Open>& others) {
-        const std::vector<space::Configuration> open = computed->of(others);
-        auto answer = model.suggest(ticket, seen, open);
-        if (!answer) answer = beginning(ticket, open);
-        computed->keep(ticket, answer->configuration);
-        return *std::move(answer);
-    }
-    /// While there is no model.
-    Suggestion beginning(std::uint64_t ticket, std::span<const space::Configuration> open) const {
-        base::RngStream random(seed, base::Purpose::suggest, static_cast<std::uint32_t>(ticket), 2);
-        auto point = own.spread(first.point(static_cast<std::uint32_t>(ticket)), ticket, other_seed(seed));
-        return {model.tried().or_another(std::move(point), random, open), model.why_none()};
-    }
-
-    models::Sobol first;
-    GpModel model;
-    space::SearchSpace own;
-    std::uint64_t seed;
-    std::shared_ptr<ComputedTickets> computed;
-};
-
 GpSearcher::GpSearcher(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options,
                        std::shared_ptr<ComputedTickets> computed)
-    : space_(space),
-      stopgaps_(dimensions_with_directions(space), other_seed(seed)),
-      shared_(std::make_shared<Shared>(space, seed, options, std::move(computed))),
-      tried_(space),
-      seed_(seed),
-      startup_(options.startup) {}
+    : PreparedSearcher(space, seed, std::make_shared<ModelOrSobol>(space, seed, options), Startup(options.startup),
+                       std::move(computed)),
+      stopgaps_(dimensions_with_directions(space), other_seed(seed)) {}
 
-std::optional<space::Configuration> GpSearcher::suggest(std::uint64_t index, const Observations& seen) const {
-    return stopgap(space_.spread(stopgaps_.point(static_cast<std::uint32_t>(index)), index, seed_), seed_, index, seen,
-                   tried_, tickets_);
+space::Configuration GpSearcher::stopgap(std::uint64_t index) const {
+    return space().spread(stopgaps_.point(static_cast<std::uint32_t>(index)), index, seed());
 }
-
-Searcher::Preparation GpSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    return [shared = shared_, ticket, seen = std::move(seen), others = tickets_.others_of(ticket)] {
-        return shared->suggestion(ticket, seen, others);
-    };
-}
-
-void GpSearcher::apply(const study::Record& record) { tickets_.apply(record); }
-
-void GpSearcher::snapshot(study::Encoder& out) const { tickets_.snapshot(out); }
-
-void GpSearcher::restore(study::Decoder& in) { tickets_.restore(in, name()); }
 
 namespace {
 

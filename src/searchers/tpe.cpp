@@ -1,56 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "searchers/tpe.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "ranktune/study/spec.hpp"
 
 namespace ranktune::searchers {
 
-struct TpeSearcher::Shared {
-    TpeModel model;
-    std::shared_ptr<ComputedTickets> computed;
-};
-
 TpeSearcher::TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, const TpeOptions& options,
                          std::shared_ptr<ComputedTickets> computed)
-    : space_(space),
-      seed_(seed),
-      shared_(std::make_shared<Shared>(Shared{TpeModel(space, seed, options), std::move(computed)})),
-      tried_(space),
-      startup_(options.n_startup_trials) {
+    : PreparedSearcher(space, seed, std::make_shared<TpeModel>(space, seed, options), Startup(options.n_startup_trials),
+                       std::move(computed)) {
     if (space.dimensions() <= models::Sobol::max_dimensions) sequence_.emplace(space.dimensions(), seed);
 }
 
-std::optional<space::Configuration> TpeSearcher::suggest(std::uint64_t index, const Observations& seen) const {
+space::Configuration TpeSearcher::stopgap(std::uint64_t index) const {
     const auto number = static_cast<std::uint32_t>(index);
-    auto point =
-        sequence_ ? space_.spread(sequence_->point(number), index, seed_) : space_.sample(seed_, base::TrialId{number});
-    return stopgap(std::move(point), seed_, index, seen, tried_, tickets_);
+    return sequence_ ? space().spread(sequence_->point(number), index, seed())
+                     : space().sample(seed(), base::TrialId{number});
 }
-
-std::uint32_t TpeSearcher::prepares_ahead(std::uint32_t groups, const Observations& seen) const {
-    if (!startup_.is_over(seen)) return 0;
-    constexpr std::uint32_t most = 16;
-    return std::clamp((groups + 7) / 8, 1U, most);
-}
-
-Searcher::Preparation TpeSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    return [shared = shared_, ticket, seen = std::move(seen), others = tickets_.others_of(ticket)] {
-        Suggestion suggestion = shared->model.suggest(ticket, seen, shared->computed->of(others));
-        shared->computed->keep(ticket, suggestion.configuration);
-        return suggestion;
-    };
-}
-
-void TpeSearcher::apply(const study::Record& record) {
-    if (tried_.is_needed()) tickets_.apply(record);
-}
-
-void TpeSearcher::snapshot(study::Encoder& out) const { tickets_.snapshot(out); }
-
-void TpeSearcher::restore(study::Decoder& in) { tickets_.restore(in, name()); }
 
 namespace {
 

@@ -25,23 +25,22 @@ constexpr std::uint64_t seed = 11;
 constexpr std::uint32_t suggestions = 300;
 
 /// How many of the first suggestions are those of random search.
-std::uint32_t random_ones(const BohbSearcher& searcher, const Table& table) {
+std::uint32_t random_ones(BohbModel& model, const Table& table) {
     std::uint32_t count = 0;
     for (std::uint32_t i = 0; i < suggestions; ++i)
-        count += searcher.suggest(i, table.seen) == table.space.sample(seed, TrialId(i)) ? 1 : 0;
+        count += model.suggest(i, table.seen, {}).configuration == table.space.sample(seed, TrialId(i)) ? 1 : 0;
     return count;
 }
 
-bool has_model(const BohbSearcher& searcher, const Table& table) { return random_ones(searcher, table) < suggestions; }
+bool has_model(BohbModel& model, const Table& table) { return random_ones(model, table) < suggestions; }
 
-std::vector<double> unit_of(const Table& table, const std::optional<space::Configuration>& configuration) {
-    REQUIRE(configuration);
-    return table.space.encode(*configuration);
+std::vector<double> unit_of(const Table& table, const Suggestion& suggestion) {
+    return table.space.encode(suggestion.configuration);
 }
 
 /// Only the model suggests.
-BohbSearcher::Options modelled() {
-    BohbSearcher::Options options;
+BohbModel::Options modelled() {
+    BohbModel::Options options;
     options.random_fraction = 0.0;
     return options;
 }
@@ -88,12 +87,12 @@ TEST_CASE("BOHB: the sizes of good and bad", "[searchers][bohb]") {
 TEST_CASE("BOHB: with d = 6 the first model is made of 14 points", "[searchers][bohb]") {
     const auto space = cube(6);
     Table table(space);
-    const BohbSearcher searcher(space, seed, {});
+    BohbModel model(space, seed, {});
     const auto score = [](const std::vector<double>& unit) { return -squared_distance(unit, 0.5); };
     table.add_random(13, score);
-    CHECK(random_ones(searcher, table) == suggestions);
+    CHECK(random_ones(model, table) == suggestions);
     table.add_random(1, score);
-    const std::uint32_t random = random_ones(searcher, table);
+    const std::uint32_t random = random_ones(model, table);
     CHECK(random > suggestions / 3 - 35); // four standard deviations
     CHECK(random < suggestions / 3 + 35);
 }
@@ -101,14 +100,14 @@ TEST_CASE("BOHB: with d = 6 the first model is made of 14 points", "[searchers][
 TEST_CASE("BOHB: a suggestion says whether it is random, and why", "[searchers][bohb]") {
     const auto space = cube(6);
     Table table(space);
-    const BohbSearcher searcher(space, seed, {});
+    BohbModel model(space, seed, {});
     const auto score = [](const std::vector<double>& unit) { return -squared_distance(unit, 0.5); };
     for (const bool enough : {false, true}) {
         table.add_random(enough ? 1 : 13, score);
         std::uint32_t modelled = 0;
         for (std::uint32_t i = 0; i < suggestions; ++i) {
-            const study::SuggestionBasis basis = searcher.basis(i, table.seen);
-            const bool random = searcher.suggest(i, table.seen) == table.space.sample(seed, TrialId(i));
+            const auto [suggested, basis] = model.suggest(i, table.seen, {});
+            const bool random = suggested == table.space.sample(seed, TrialId(i));
             REQUIRE(basis.model == (random ? "random" : "bohb"));
             REQUIRE(basis.results == (random ? 0 : 14));
             REQUIRE(basis.gain.has_value() == !random);
@@ -123,20 +122,20 @@ TEST_CASE("BOHB: a suggestion says whether it is random, and why", "[searchers][
 TEST_CASE("BOHB: min_points_in_model puts the model off", "[searchers][bohb]") {
     const auto space = cube(2);
     Table table(space);
-    BohbSearcher::Options options;
+    BohbModel::Options options;
     options.min_points_in_model = 10;
-    const BohbSearcher searcher(space, seed, options);
+    BohbModel model(space, seed, options);
     table.add_random(12, [](const auto& unit) { return unit[0]; });
-    CHECK_FALSE(has_model(searcher, table));
+    CHECK_FALSE(has_model(model, table));
     table.add_random(1, [](const auto& unit) { return unit[0]; });
-    CHECK(has_model(searcher, table));
+    CHECK(has_model(model, table));
 }
 
 TEST_CASE("BOHB: a suggestion is the best of 64 points by the quotient of the densities", "[searchers][bohb]") {
     const auto space = cube(3);
     Table table(space);
     table.add_random(40, [](const auto& unit) { return -squared_distance(unit, 0.3); });
-    const BohbSearcher searcher(space, seed, modelled());
+    BohbModel model(space, seed, modelled());
     // Without absent values, the stream is used for the first draw and the points.
     LargestBudget budget([](std::size_t, std::size_t) { return true; }, LargestBudget::Violators::ordered);
     budget.read(table.seen);
@@ -163,7 +162,7 @@ TEST_CASE("BOHB: a suggestion is the best of 64 points by the quotient of the de
             least = quotient;
             expected = point;
         }
-        CHECK(searcher.suggest(index, table.seen) == space.decode(expected));
+        CHECK(model.suggest(index, table.seen, {}).configuration == space.decode(expected));
     }
 }
 
@@ -171,20 +170,20 @@ TEST_CASE("BOHB: suggestions gather where the good points are", "[searchers][boh
     const auto space = space_of({{"lr", "loguniform(1e-6, 1)"}, {"n", "randint(0, 100)"}, {"x", "uniform(-5, 5)"}});
     Table table(space);
     table.add_random(100, [](const auto& unit) { return -squared_distance(unit, 0.75); });
-    const BohbSearcher searcher(space, seed, modelled());
+    BohbModel model(space, seed, modelled());
     double distance = 0.0;
     for (std::uint32_t i = 0; i < 100; ++i)
-        distance += squared_distance(unit_of(table, searcher.suggest(i, table.seen)), 0.75) / 100.0;
+        distance += squared_distance(unit_of(table, model.suggest(i, table.seen, {})), 0.75) / 100.0;
     CHECK(distance < 0.1); // of random points: 3 (1/12 + 1/16) = 0.44
 }
 
 TEST_CASE("BOHB: the largest budget with a model counts, smaller ones are forgotten", "[searchers][bohb]") {
     const auto space = cube(2);
     Table table(space);
-    const BohbSearcher searcher(space, seed, modelled());
+    BohbModel model(space, seed, modelled());
     const auto mean = [&] {
         double sum = 0.0;
-        for (std::uint32_t i = 0; i < 100; ++i) sum += unit_of(table, searcher.suggest(i, table.seen))[0] / 100.0;
+        for (std::uint32_t i = 0; i < 100; ++i) sum += unit_of(table, model.suggest(i, table.seen, {}))[0] / 100.0;
         return sum;
     };
     table.add_random(
@@ -204,7 +203,7 @@ TEST_CASE("BOHB: the largest budget with a model counts, smaller ones are forgot
 TEST_CASE("BOHB: failed trials and values that are not finite are bad, minus infinity as a loss, too",
           "[searchers][bohb]") {
     const auto space = cube(2);
-    const BohbSearcher searcher(space, seed, modelled());
+    BohbModel model(space, seed, modelled());
     const auto failing = [&](auto fail) {
         Table table(space);
         for (std::uint32_t i = 0; i < 60; ++i) {
@@ -216,7 +215,7 @@ TEST_CASE("BOHB: failed trials and values that are not finite are bad, minus inf
         }
         std::uint32_t left = 0;
         for (std::uint32_t i = 0; i < 200; ++i)
-            left += unit_of(table, searcher.suggest(i, table.seen))[0] < 0.5 ? 1 : 0;
+            left += unit_of(table, model.suggest(i, table.seen, {}))[0] < 0.5 ? 1 : 0;
         return left;
     };
     const std::uint32_t failed = failing([](Table& table, const auto& unit) { table.add_failed(unit); });
@@ -231,21 +230,21 @@ TEST_CASE("BOHB: a study of failures goes on at random", "[searchers][bohb]") {
     Table table(space);
     for (int i = 0; i < 50; ++i) table.add_failed({0.5});
     table.add({0.5}, 1.0);
-    const BohbSearcher searcher(space, seed, {});
-    CHECK_FALSE(has_model(searcher, table));
+    BohbModel model(space, seed, {});
+    CHECK_FALSE(has_model(model, table));
 }
 
 TEST_CASE("BOHB: three trials of NaN and infinities for 10 steps, then complete [*NanInf]", "[searchers][bohb]") {
     const auto space = cube(1);
     Table table(space);
-    const BohbSearcher searcher(space, seed, {});
+    BohbModel model(space, seed, {});
     const std::array values{std::numeric_limits<double>::quiet_NaN(), infinite, -infinite};
-    for (std::uint32_t i = 0; i < 3; ++i) table.ask(*searcher.suggest(i, table.seen));
+    for (std::uint32_t i = 0; i < 3; ++i) table.ask(model.suggest(i, table.seen, {}).configuration);
     for (base::Iteration step = 1; step <= 10; ++step)
         for (std::uint32_t i = 0; i < 3; ++i)
             table.seen.reported(TrialId(i), step, study::score(values[i], study::Mode::max));
     for (std::uint32_t i = 0; i < 3; ++i) table.seen.over(TrialId(i), 10, study::TrialPhase::finished);
-    CHECK(random_ones(searcher, table) == suggestions);
+    CHECK(random_ones(model, table) == suggestions);
 }
 
 TEST_CASE("BOHB: an absent value comes from a row that has one, with all else that is absent", "[searchers][bohb]") {
@@ -287,21 +286,20 @@ TEST_CASE("BOHB: in a conditional space it finds the branch and its optimum", "[
                                     when("a.x", "uniform(0, 1)", "kind == 'a'"),
                                     when("b.x", "uniform(0, 1)", "kind == 'b'")});
     Table table(space);
-    const BohbSearcher searcher(space, seed, {});
+    BohbModel model(space, seed, {});
     std::map<std::string, int> count;
     double distance = 0.0;
     for (std::uint32_t i = 0; i < 150; ++i) {
-        const auto suggestion = searcher.suggest(i, table.seen);
-        REQUIRE(suggestion);
-        const std::string kind = suggestion->at("kind").as_string();
-        CHECK(suggestion->contains("a.x") == (kind == "a"));
-        CHECK(suggestion->contains("b.x") == (kind == "b"));
-        const double off = kind == "b" ? std::abs(suggestion->at("b.x").as_double() - 0.8) : 2.0;
+        const auto suggestion = model.suggest(i, table.seen, {}).configuration;
+        const std::string kind = suggestion.at("kind").as_string();
+        CHECK(suggestion.contains("a.x") == (kind == "a"));
+        CHECK(suggestion.contains("b.x") == (kind == "b"));
+        const double off = kind == "b" ? std::abs(suggestion.at("b.x").as_double() - 0.8) : 2.0;
         if (i >= 50) {
             ++count[kind];
             if (kind == "b") distance += off;
         }
-        table.seen.reported(table.ask(*suggestion), 1, -off);
+        table.seen.reported(table.ask(suggestion), 1, -off);
     }
     CHECK(count["b"] > 60); // at random: 33
     CHECK(distance / count["b"] < 0.2);
@@ -316,14 +314,14 @@ TEST_CASE("BOHB: ordered choices and integers are numbers; grids are cycled thro
     Table table(space);
     // Points of a grid have no coordinate; d = 2.
     table.add_random(30, [](const auto& unit) { return -std::abs(unit[0] - 0.9) - std::abs(unit[1] - 0.1); });
-    const BohbSearcher searcher(space, seed, modelled());
+    BohbModel model(space, seed, modelled());
     double size = 0.0;
     double n = 0.0;
     for (std::uint32_t i = 0; i < 100; ++i) {
-        const auto suggestion = searcher.suggest(i, table.seen);
-        CHECK(suggestion->at("g") == space::Value(i % 2 == 0 ? "p" : "q"));
-        size += suggestion->at("size").as_double() / 100.0;
-        n += suggestion->at("n").as_double() / 100.0;
+        const auto suggestion = model.suggest(i, table.seen, {}).configuration;
+        CHECK(suggestion.at("g") == space::Value(i % 2 == 0 ? "p" : "q"));
+        size += suggestion.at("size").as_double() / 100.0;
+        n += suggestion.at("n").as_double() / 100.0;
     }
     CHECK(size > 6.0);
     CHECK(n < 2.0);
@@ -332,14 +330,13 @@ TEST_CASE("BOHB: ordered choices and integers are numbers; grids are cycled thro
 TEST_CASE("BOHB: a suggestion is a function of the table, the seed and its number", "[searchers][bohb]") {
     const auto space = cube(2);
     Table table(space);
-    const BohbSearcher searcher(space, seed, {});
+    BohbModel model(space, seed, {});
     std::vector<std::size_t> lines;
-    std::vector<std::optional<space::Configuration>> answers;
+    std::vector<space::Configuration> answers;
     for (std::uint32_t i = 0; i < 60; ++i) {
         lines.push_back(table.seen.size());
-        answers.push_back(searcher.suggest(i, table.seen));
-        table.seen.reported(table.ask(*answers.back()), 1 + i % 3,
-                            -squared_distance(space.encode(*answers.back()), 0.4));
+        answers.push_back(model.suggest(i, table.seen, {}).configuration);
+        table.seen.reported(table.ask(answers.back()), 1 + i % 3, -squared_distance(space.encode(answers.back()), 0.4));
     }
     // Asked again in another order, by another searcher, of views and of a table that was restored.
     study::Bytes bytes;
@@ -348,15 +345,36 @@ TEST_CASE("BOHB: a suggestion is a function of the table, the seed and its numbe
     Observations restored(space.dimensions());
     study::Decoder in(bytes);
     restored.restore(in);
-    const BohbSearcher other(space, seed, {});
-    const BohbSearcher another_seed(space, seed + 1, {});
+    BohbModel other(space, seed, {});
+    BohbModel another_seed(space, seed + 1, {});
     std::uint32_t same = 0;
     for (std::uint32_t i = 60; i-- > 0;) {
-        CHECK(searcher.suggest(i, table.seen.first(lines[i])) == answers[i]);
-        CHECK(other.suggest(i, restored.first(lines[i])) == answers[i]);
-        same += another_seed.suggest(i, table.seen.first(lines[i])) == answers[i] ? 1 : 0;
+        CHECK(model.suggest(i, table.seen.first(lines[i]), {}).configuration == answers[i]);
+        CHECK(other.suggest(i, restored.first(lines[i]), {}).configuration == answers[i]);
+        same += another_seed.suggest(i, table.seen.first(lines[i]), {}).configuration == answers[i] ? 1 : 0;
     }
     CHECK(same == 0);
+}
+
+TEST_CASE("BOHB: suggestions are those of random search until there is a model, which prepares a few ahead",
+          "[searchers][bohb]") {
+    const auto space = cube(2);
+    Table table(space);
+    const BohbSearcher searcher(space, seed, {});
+    for (const bool enough : {false, true}) {
+        table.add_random(enough ? 1 : 5, [](const auto& unit) { return unit[0]; });
+        CHECK(searcher.prepares_ahead(16, table.seen) == (enough ? 2 : 0));
+        CHECK(searcher.prepares_ahead(4000, table.seen) == (enough ? 16 : 0));
+        CHECK(searcher.basis(0, table.seen).note.empty() == enough);
+        for (std::uint32_t i = 0; i < 20; ++i)
+            CHECK(searcher.suggest(i, table.seen) == table.space.sample(seed, TrialId(i)));
+    }
+    // What the model draws at random is not what trials without a ticket take.
+    for (std::uint64_t ticket = 0; ticket < 20; ++ticket) {
+        const Suggestion prepared = searcher.prepare(ticket, table.seen)();
+        CHECK(prepared.configuration != *searcher.suggest(ticket, table.seen));
+        CHECK(prepared == searcher.prepare(ticket, table.seen)());
+    }
 }
 
 TEST_CASE("BOHB: too few points for a density are a mistake in a study file", "[searchers][bohb]") {

@@ -67,8 +67,7 @@ TEST_CASE("searchers find the best result that keeps the constraints", "[searche
         std::vector<double> last;
         double best = 1.0;
         for (int i = 0; i < (learner.searcher->name() == "gp" ? 40 : 80); ++i) {
-            const TrialId trial =
-                learner.searcher->prepares_ahead(1, learner.seen) > 0 ? learner.create_prepared() : learner.create();
+            const TrialId trial = learner.create_next();
             const auto& configuration = learner.trials[trial.value()];
             const study::Score score = limited_score(configuration);
             learner.seen.reported(trial, 1, score, std::vector{0.6 - configuration.at("x0").as_double()});
@@ -147,8 +146,7 @@ TEST_CASE("tpe, cmaes and evolution approach the feasible region while nothing i
         Learner learner(study_with(searcher, cube(3), 5));
         double least = 3.0;
         for (int i = 0; i < 150; ++i) {
-            const TrialId trial =
-                learner.searcher->prepares_ahead(1, learner.seen) > 0 ? learner.create_prepared() : learner.create();
+            const TrialId trial = learner.create_next();
             const study::Score score = corner_score(learner.trials[trial.value()]);
             learner.seen.reported(trial, 1, score);
             learner.seen.over(trial, 1, study::TrialPhase::finished);

@@ -46,6 +46,8 @@ class Learner {
         const auto work = searcher->prepare(tickets, seen.first(seen.size()));
         return create(work().configuration, {study::Origin::Kind::ticket, tickets++, 0});
     }
+    /// As in a study with one group.
+    TrialId create_next() { return searcher->prepares_ahead(1, seen) > 0 ? create_prepared() : create(); }
     /// The ticket is asked for.
     void open(std::uint64_t ticket) {
         study::TicketOpened record;
@@ -104,8 +106,7 @@ inline double search(Learner& learner, std::uint32_t trials, std::uint32_t worke
     std::vector<TrialId> running;
     for (std::uint32_t i = 0; i < trials; ++i) {
         while (running.size() < workers) {
-            const TrialId trial =
-                learner.searcher->prepares_ahead(1, learner.seen) > 0 ? learner.create_prepared() : learner.create();
+            const TrialId trial = learner.create_next();
             if (!std::isnan(loss(learner.trials[trial.value()]))) running.push_back(trial);
         }
         base::RngStream random(77, base::user_purpose(0), i);

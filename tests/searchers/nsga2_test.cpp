@@ -52,9 +52,7 @@ double volume_on_zdt1(const std::string& searcher, std::uint64_t seed, std::uint
     std::vector<std::vector<double>> points;
     std::vector<TrialId> running;
     for (std::uint32_t i = 0; i < trials; ++i) {
-        while (running.size() < workers)
-            running.push_back(learner.searcher->prepares_ahead(1, learner.seen) > 0 ? learner.create_prepared()
-                                                                                    : learner.create());
+        while (running.size() < workers) running.push_back(learner.create_next());
         const TrialId trial = running[i % running.size()];
         std::erase(running, trial);
         const Losses loss = zdt1(learner.trials[trial.value()], dimensions);

@@ -17,7 +17,7 @@ std::size_t different(const std::string& searcher, const space::SearchSpace& spa
     Learner learner(study_with(searcher, space, 1, {{"avoid_duplicates", avoid}}));
     std::set<std::string> seen;
     for (int i = 0; i < suggestions; ++i) {
-        const TrialId trial = learner.create();
+        const TrialId trial = learner.create_next();
         seen.insert(learner.trials[trial.value()].text());
         learner.finish(trial, -learner.unit(trial)[0]);
     }

@@ -39,8 +39,7 @@ Learner warm(const std::string& searcher, std::uint32_t count, std::size_t dimen
 double first_distance(Learner learner) {
     std::vector<double> distances;
     for (int i = 0; i < 10; ++i) {
-        const TrialId trial =
-            learner.searcher->prepares_ahead(1, learner.seen) > 0 ? learner.create_prepared() : learner.create();
+        const TrialId trial = learner.create_next();
         distances.push_back(far_from_optimum(learner.trials[trial.value()]));
         learner.finish(trial, -distances.back());
     }

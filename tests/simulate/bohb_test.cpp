@@ -28,7 +28,7 @@ Figures with_hyperband(const std::string& searcher, std::uint64_t seed) {
 } // namespace
 
 TEST_CASE("with HyperBand, BOHB finds better values than random search", "[simulate][bohb]") {
-    constexpr std::uint64_t seeds = 20;
+    constexpr std::uint64_t seeds = 60;
     std::uint64_t better = 0;
     std::uint64_t worse = 0;
     double random_regret = 0.0;

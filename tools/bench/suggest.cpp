@@ -2,9 +2,8 @@
 // CPU time of a suggestion: 8 parameters, with results of 100 to 3,000 trials, or RESULTS.
 //
 // Usage: bench_suggest [SEARCHER [REPETITIONS [RESULTS]]]
-// bohb: suggestions from one table. cmaes, evolution, tpe, tpe-independent (multivariate = false): each suggestion with
-// one more result. gp: the same, over a tenth more results, so that one of the suggestions fits the kernel anew, as in
-// a study.
+// Each suggestion comes with one more result; tpe-independent: multivariate = false. gp: over a tenth more results, so
+// that one of the suggestions fits the kernel anew, as in a study.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -78,7 +77,6 @@ class Study {
 
 void measure(const std::string& searcher, std::size_t results, std::size_t repetitions) {
     Study study(searcher);
-    const bool learns_each = searcher != "bohb";
     while (study.trials() < results) study.add(study.random());
     (void)study.suggestion(); // reads the table
     if (searcher == "gp") repetitions = results / 10;
@@ -87,7 +85,7 @@ void measure(const std::string& searcher, std::size_t results, std::size_t repet
         const double before = bench::cpu_seconds();
         const space::Configuration next = study.suggestion();
         seconds.push_back(bench::cpu_seconds() - before);
-        if (learns_each) study.add(next);
+        study.add(next);
     }
     std::ranges::sort(seconds);
     const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());

@@ -15,10 +15,6 @@ namespace {
 /// In spaces that are not small, so many random configurations are tried.
 constexpr int most_draws = 8;
 
-base::RngStream draws_for(std::uint64_t seed, std::uint64_t index) {
-    return {seed, base::Purpose::suggest, static_cast<std::uint32_t>(index), std::numeric_limits<std::uint32_t>::max()};
-}
-
 class Unrepeated final : public Searcher {
   public:
     Unrepeated(std::unique_ptr<Searcher> inner, const study::StudySpec& spec)
@@ -32,7 +28,7 @@ class Unrepeated final : public Searcher {
         auto suggested = inner_->suggest(index, seen);
         if (!suggested) return suggested;
         tried_.read(seen);
-        base::RngStream random = draws_for(spec_.seed, index);
+        base::RngStream random = draws_for_another(spec_.seed, index);
         return tried_.or_another(*std::move(suggested), random);
     }
     [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override {
@@ -130,13 +126,8 @@ std::optional<space::Configuration> TriedConfigurations::free_one(std::uint64_t 
     return search(0, begin, small_->size());
 }
 
-space::Configuration stopgap(space::Configuration wish, std::uint64_t seed, std::uint64_t index,
-                             const Observations& seen, TriedConfigurations& tried, const SuggestedTickets& tickets) {
-    if (!tried.is_needed()) return wish;
-    tried.read(seen);
-    base::RngStream random = draws_for(seed, index);
-    const auto waiting = tickets.waiting();
-    return tried.or_another(std::move(wish), random, waiting);
+base::RngStream draws_for_another(std::uint64_t seed, std::uint64_t index) {
+    return {seed, base::Purpose::suggest, static_cast<std::uint32_t>(index), std::numeric_limits<std::uint32_t>::max()};
 }
 
 study::AlgorithmOption avoid_duplicates_option() {

@@ -13,8 +13,7 @@
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
-#include "searchers/small_space.hpp"
-#include "searchers/suggested_tickets.hpp"
+#include "searchers/coordinates/small_space.hpp"
 
 namespace ranktune::searchers {
 
@@ -59,11 +58,8 @@ class TriedConfigurations {
         known_; ///< of a space that is not small: coordinates, absent ones as -1, and the grid point
 };
 
-/// The suggestion for a trial whose ticket is not ready: `wish`, or in a finite space another configuration if `wish`
-/// was tried or waits in another ticket.
-[[nodiscard]] space::Configuration stopgap(space::Configuration wish, std::uint64_t seed, std::uint64_t index,
-                                           const Observations& seen, TriedConfigurations& tried,
-                                           const SuggestedTickets& tickets);
+/// For TriedConfigurations::or_another, of suggestion `index` that nobody prepares.
+[[nodiscard]] base::RngStream draws_for_another(std::uint64_t seed, std::uint64_t index);
 
 /// The option `avoid_duplicates`.
 [[nodiscard]] study::AlgorithmOption avoid_duplicates_option();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "ranktune/study/record.hpp"
 #include "searchers/results/largest_budget.hpp"
@@ -27,8 +28,10 @@ namespace ranktune::searchers {
 /// Whether a table has had enough of them. Follows the table until then.
 class Startup {
   public:
-    explicit Startup(std::size_t startup)
-        : startup_(startup), results_(enough_to_start(startup), LargestBudget::Violators::as_reported) {}
+    explicit Startup(std::size_t startup) : Startup(enough_to_start(startup), before_a_model(startup)) {}
+    /// `before`: what suggestions rest on until then.
+    Startup(LargestBudget::Enough enough, study::SuggestionBasis before)
+        : results_(std::move(enough), LargestBudget::Violators::as_reported), before_(std::move(before)) {}
 
     [[nodiscard]] bool is_over(const Observations& seen) {
         if (!over_) results_.read(seen);
@@ -38,12 +41,12 @@ class Startup {
 
     /// What a suggestion rests on that nobody has prepared; empty where there is a model.
     [[nodiscard]] study::SuggestionBasis basis(const Observations& seen) {
-        return is_over(seen) ? study::SuggestionBasis{} : before_a_model(startup_);
+        return is_over(seen) ? study::SuggestionBasis{} : before_;
     }
 
   private:
-    std::size_t startup_;
     LargestBudget results_;
+    study::SuggestionBasis before_;
     bool over_ = false;
 };
 

@@ -17,6 +17,7 @@
 #include "ranktune/searchers/searcher.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "searchers/coordinates/tried.hpp"
+#include "searchers/prepared.hpp"
 #include "searchers/results/largest_budget.hpp"
 #include "searchers/tpe/tpe_densities.hpp"
 
@@ -36,7 +37,7 @@ namespace ranktune::searchers {
 /// - **Finite spaces**: what was tried (TriedConfigurations) is not suggested while there is another configuration.
 ///
 /// Cost of a suggestion: O(n_ei_candidates x points x parameters), with a small factor.
-class TpeModel {
+class TpeModel final : public SuggestingModel {
   public:
     static constexpr std::size_t least_results = 4;
 
@@ -45,7 +46,7 @@ class TpeModel {
 
     /// `others`: suggestions that no trial has taken yet; in a finite space none of them is suggested again.
     [[nodiscard]] Suggestion suggest(std::uint64_t ticket, const Observations& seen,
-                                     std::span<const space::Configuration> others = {});
+                                     std::span<const space::Configuration> others) override;
 
   private:
     using Point = std::vector<double>; ///< a coordinate for each parameter that has one, NaN: absent

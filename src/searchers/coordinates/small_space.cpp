@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "searchers/small_space.hpp"
+#include "searchers/coordinates/small_space.hpp"
 
 #include <algorithm>
 #include <cmath>
