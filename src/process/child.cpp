@@ -110,14 +110,14 @@ Child::~Child() {
     while (!exit_) wait(std::chrono::milliseconds(20));
 }
 
-bool Child::wait(Clock::duration patience) {
+bool Child::wait(Clock::duration patience, int other) {
     if (exit_) return false;
     if (kill_at_) patience = std::min(patience, std::max(*kill_at_ - Clock::now(), Clock::duration::zero()));
     // Without a pidfd the end is only found by polling.
     if (!pidfd_) patience = std::min<Clock::duration>(patience, std::chrono::milliseconds(5));
-    pollfd fds[4];
+    pollfd fds[5];
     nfds_t count = 0;
-    for (const int fd : {control_.get(), out_.fd.get(), error_.fd.get(), pidfd_.get()})
+    for (const int fd : {control_.get(), out_.fd.get(), error_.fd.get(), pidfd_.get(), other})
         if (fd >= 0) fds[count++] = {fd, POLLIN, 0};
     if (!unsent_.empty() && control_) fds[0].events |= POLLOUT;
     const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count();

@@ -55,9 +55,9 @@ class Child {
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    /// Waits until the program sends a message, prints something or ends, at most `patience`; reads everything
-    /// available. Returns whether there was anything.
-    bool wait(Clock::duration patience);
+    /// Waits until the program sends a message, prints something or ends, or `other` can be read (-1: none), at most
+    /// `patience`; reads everything available of the program. Returns whether there was anything.
+    bool wait(Clock::duration patience, int other = -1);
     /// The next message line. Throws base::FormatError when it is too long.
     [[nodiscard]] std::optional<std::string> next_line() { return messages_.next(); }
     /// The same, waited for; nullopt: none within `patience`, or the program has closed its end. Whether it has ended

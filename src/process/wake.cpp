@@ -15,6 +15,14 @@
 
 namespace ranktune::process {
 
+namespace {
+
+timespec as_timespec(std::chrono::nanoseconds time) {
+    return {static_cast<time_t>(time.count() / 1'000'000'000), static_cast<long>(time.count() % 1'000'000'000)};
+}
+
+} // namespace
+
 Waker::Waker() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (event_ < 0) throw base::IoError("cannot create", "eventfd", std::error_code(errno, std::generic_category()));
 }
@@ -27,10 +35,14 @@ void Waker::wake() noexcept {
     [[maybe_unused]] const auto written = write(event_, &one, sizeof one);
 }
 
+void Waker::clear() noexcept {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto had = read(event_, &count, sizeof count); // fails when there was nothing
+}
+
 bool Waker::nap(std::chrono::microseconds time, int signal_fd, int bell) noexcept {
     pollfd files[3] = {{event_, POLLIN, 0}, {signal_fd, POLLIN, 0}, {bell, POLLIN, 0}}; // those below 0 are ignored
-    const timespec limit{static_cast<time_t>(time.count() / 1'000'000),
-                         static_cast<long>(time.count() % 1'000'000) * 1000};
+    const timespec limit = as_timespec(time);
     if (ppoll(files, std::size(files), &limit, nullptr) <= 0) return false;
     std::uint64_t count = 0;
     const bool woken = (files[0].revents & POLLIN) != 0 && read(event_, &count, sizeof count) > 0;
@@ -38,6 +50,12 @@ bool Waker::nap(std::chrono::microseconds time, int signal_fd, int bell) noexcep
     if ((files[2].revents & POLLIN) != 0)
         while (recv(bell, &count, sizeof count, MSG_DONTWAIT) > 0) rung = true;
     return woken || rung;
+}
+
+void await_readable(int fd, std::chrono::nanoseconds time) noexcept {
+    pollfd file{fd, POLLIN, 0}; // one below 0 is ignored
+    const timespec limit = as_timespec(time);
+    ppoll(&file, 1, &limit, nullptr);
 }
 
 std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now, std::chrono::microseconds nap) {

@@ -22,10 +22,16 @@ class Waker {
     /// Returns after `time`, earlier when woken or by a datagram to `bell` (true; read here), or when `signal_fd` has
     /// something to read; -1: none.
     bool nap(std::chrono::microseconds time, int signal_fd = -1, int bell = -1) noexcept;
+    /// Readable from `wake` until `clear`, for another kind of wait.
+    [[nodiscard]] int fd() const { return event_; }
+    void clear() noexcept;
 
   private:
     int event_ = -1;
 };
+
+/// Returns when the descriptor has something to read, after `time` at the latest; -1: then.
+void await_readable(int fd, std::chrono::nanoseconds time) noexcept;
 
 /// The time until `wake_at`, at most `nap`.
 [[nodiscard]] std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now,

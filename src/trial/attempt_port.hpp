@@ -33,6 +33,10 @@ class AttemptPort {
     /// The same, but waits at most `patience`; nothing when the head has not answered by then.
     [[nodiscard]] virtual std::optional<study::Verdict> verdict_within(base::Iteration iteration,
                                                                        std::chrono::milliseconds patience) = 0;
+    /// Readable when the head has said something, or the trial has to give up; -1: nothing tells, so look often.
+    [[nodiscard]] virtual int news() const { return -1; }
+    /// After a wait for news, before looking what it is.
+    virtual void heard() noexcept {}
     /// User code made progress: feeds the hang watchdog.
     virtual void progressed() noexcept = 0;
     /// Whether user code waits for the head from now on, directly or through its leader.

@@ -41,6 +41,18 @@ void TrialThread::start(const Assignment& assignment) {
     changed_.notify_all();
 }
 
+/// Something has come for the attempt under way.
+void TrialThread::tell() {
+    changed_.notify_all();
+    if (!is_news_.exchange(true)) news_.wake();
+}
+
+void TrialThread::heard() noexcept {
+    if (!is_news_.load()) return;
+    news_.clear();
+    is_news_.store(false); // in this order: what comes in between is seen by whoever looks next
+}
+
 void TrialThread::decide(const study::Decide& decide) {
     {
         const std::lock_guard lock(mutex_);
@@ -51,7 +63,7 @@ void TrialThread::decide(const study::Decide& decide) {
             last_go_on_ = decide;
         }
     }
-    changed_.notify_all();
+    tell();
 }
 
 void TrialThread::interrupt(const study::Verdict& verdict) {
@@ -59,7 +71,7 @@ void TrialThread::interrupt(const study::Verdict& verdict) {
         const std::lock_guard lock(mutex_);
         if (!order_) order_ = verdict;
     }
-    changed_.notify_all();
+    tell();
 }
 
 void TrialThread::abandon() {
@@ -67,7 +79,7 @@ void TrialThread::abandon() {
         const std::lock_guard lock(mutex_);
         if (assignment_) abort_.store(true);
     }
-    changed_.notify_all();
+    tell();
 }
 
 std::optional<RunnerEvent> TrialThread::poll() {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "process/wake.hpp"
 #include "trial/attempt.hpp"
 #include "trial/runner.hpp"
 
@@ -49,6 +50,7 @@ class TrialThread final : public Runner, private AttemptPort {
     void main();
     void await_assignment(std::unique_lock<std::mutex>& lock, Spare& spare);
     void push(RunnerEvent event);
+    void tell();
     [[nodiscard]] study::Verdict verdict_on(base::Iteration iteration) const;
 
     // AttemptPort: called on the trial thread
@@ -60,6 +62,8 @@ class TrialThread final : public Runner, private AttemptPort {
     [[nodiscard]] study::Verdict verdict_after(base::Iteration iteration) override;
     [[nodiscard]] std::optional<study::Verdict> verdict_within(base::Iteration iteration,
                                                                std::chrono::milliseconds patience) override;
+    [[nodiscard]] int news() const override { return news_.fd(); }
+    void heard() noexcept override;
     void progressed() noexcept override { progress_.fetch_add(1, std::memory_order_relaxed); }
     void waits(bool waits) noexcept override { waits_.store(waits, std::memory_order_relaxed); }
     [[nodiscard]] const std::atomic<bool>& abort_flag() const override { return abort_; }
@@ -76,6 +80,8 @@ class TrialThread final : public Runner, private AttemptPort {
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
+    process::Waker news_; ///< for waits of the attempt that are not for `changed_` alone
+    std::atomic<bool> is_news_{false};
     std::optional<Assignment> assignment_; ///< set from start until RunnerEnded is queued
     bool taken_ = false;                   ///< the trial thread works on the assignment
     bool quit_ = false;

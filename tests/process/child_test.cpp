@@ -18,6 +18,7 @@
 #include "process/child.hpp"
 #include "process/descendants.hpp"
 #include "process/guard.hpp"
+#include "process/wake.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
@@ -142,6 +143,15 @@ TEST_CASE("messages go both ways", "[process]") {
     CHECK(run.wait_for_line() == "hello");
     run.child.send("an answer\n");
     CHECK(run.wait_for_line() == "got an answer");
+    CHECK(run.wait_for_end().clean());
+}
+
+TEST_CASE("a wait for a child ends when another descriptor can be read", "[process]") {
+    Run run(Run::shell("read answer <&3"));
+    Waker waker;
+    waker.wake();
+    CHECK_FALSE(run.child.wait(std::chrono::hours(1), waker.fd()));
+    run.child.send("an answer\n");
     CHECK(run.wait_for_end().clean());
 }
 

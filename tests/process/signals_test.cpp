@@ -139,4 +139,16 @@ TEST_CASE("a nap ends when it is woken", "[process]") {
     CHECK_FALSE(waker.nap(std::chrono::microseconds(1)));
 }
 
+TEST_CASE("other waits end when a waker is woken, until it is cleared", "[process]") {
+    Waker waker;
+    std::thread other([&] { waker.wake(); });
+    await_readable(waker.fd(), std::chrono::hours(1));
+    await_readable(waker.fd(), std::chrono::hours(1)); // still
+    other.join();
+    waker.clear();
+    waker.clear();
+    CHECK_FALSE(waker.nap(std::chrono::microseconds(1)));
+    await_readable(-1, std::chrono::microseconds(1));
+}
+
 } // namespace ranktune::testing

@@ -25,6 +25,7 @@ namespace {
 constexpr std::chrono::microseconds shortest_turn{100};
 constexpr std::chrono::milliseconds longest_turn{50};
 constexpr int idle_share = 32; // a turn lasts this fraction of the quiet time
+constexpr std::chrono::microseconds shortest_alone{500};
 constexpr std::chrono::milliseconds verdict_turn{1};
 
 std::string rounded(std::chrono::nanoseconds time) {
@@ -99,9 +100,13 @@ void ProgramBody::exchange() {
     rank_->obey();
 }
 
+/// What happens to a rank alone ends its wait at once: a turn is for limits of time, and for files that are written.
+bool ProgramBody::is_told_all() const { return parts_.group.size() == 1 && parts_.port.news() >= 0; }
+
 ProgramBody::Clock::duration ProgramBody::until_next_turn() const {
-    const auto quiet = (Clock::now() - news_) / idle_share;
-    return std::clamp<Clock::duration>(quiet, shortest_turn, longest_turn);
+    const auto quiet = Clock::now() - news_;
+    if (is_told_all()) return std::clamp<Clock::duration>(quiet / 2, shortest_alone, longest_turn);
+    return std::clamp<Clock::duration>(quiet / idle_share, shortest_turn, longest_turn);
 }
 
 // ---- the leader, between the two halves
@@ -241,11 +246,13 @@ void ProgramBody::keep_process() {
 
 // ---- the leader, after a report
 
-std::optional<std::chrono::milliseconds> ProgramBody::patience() const { return verdict_turn; }
+std::optional<std::chrono::milliseconds> ProgramBody::patience() const {
+    return is_told_all() ? std::chrono::milliseconds::zero() : verdict_turn;
+}
 
 void ProgramBody::idle() {
     leader_->undecided(Clock::now());
-    turn(Clock::duration::zero());
+    turn(is_told_all() ? until_next_turn() : Clock::duration::zero());
 }
 
 /// A path counts if it is taken over before its report is answered. A program that continues without the answer may be

@@ -61,6 +61,7 @@ class ProgramBody final : public TrialBody {
     void listen(Clock::duration patience);
     void exchange();
     void tell_others();
+    [[nodiscard]] bool is_told_all() const;
     [[nodiscard]] Clock::duration until_next_turn() const;
     // The leader, between the two halves; it waits by taking turns
     void lead(const Report& report);

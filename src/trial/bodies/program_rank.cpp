@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "process/pages.hpp"
+#include "process/wake.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
 #include "storage/error_kinds.hpp"
@@ -31,9 +31,10 @@ ProgramRank::ProgramRank(const AttemptParts& parts, StartedProgram started, cons
 
 void ProgramRank::listen(Clock::duration patience) {
     if (child().exited())
-        std::this_thread::sleep_for(patience);
+        process::await_readable(parts_.port.news(), patience);
     else
-        child().wait(patience);
+        child().wait(patience, parts_.port.news());
+    parts_.port.heard();
     while (const auto line = child().next_line()) take_line(*line);
     if (started_.printed) take_printed();
 }
