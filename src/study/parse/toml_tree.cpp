@@ -28,16 +28,25 @@ class Source {
   private:
     [[nodiscard]] std::size_t byte(const toml::source_position& position) const {
         if (position.line == 0 || position.line > lines_.size()) return text_.size();
-        std::size_t at = lines_[position.line - 1];
-        for (std::uint32_t column = 1; column < position.column && at < text_.size(); ++column) {
-            ++at;
-            while (at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xC0U) == 0x80U) ++at;
+        if (position.line != last_.line || position.column < last_.column)
+            last_ = {position.line, 1, lines_[position.line - 1]};
+        for (; last_.column < position.column && last_.byte < text_.size(); ++last_.column) {
+            ++last_.byte;
+            while (last_.byte < text_.size() && (static_cast<unsigned char>(text_[last_.byte]) & 0xC0U) == 0x80U)
+                ++last_.byte;
         }
-        return at;
+        return last_.byte;
     }
 
     std::string_view text_;
     std::vector<std::size_t> lines_{0};
+    /// Where it looked last: the values of a long list are asked for in their order.
+    struct Place {
+        std::uint32_t line = 0;
+        std::uint32_t column = 0;
+        std::size_t byte = 0;
+    };
+    mutable Place last_;
 };
 
 /// The code below and the library are recursive; the library limits the depth of values only.
