@@ -2,7 +2,9 @@
 // Real processes: /bin/sh.
 #include "launch/step.hpp"
 
+#include <poll.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -148,16 +150,21 @@ TEST_CASE("A step ends with its own code, or 128 and the signal that killed it",
 TEST_CASE("A launcher that has nothing left to do gets TERM, and then KILL", "[launch]") {
     SignalRelay relay;
     int readings = 0;
-    StepOptions options = shell("trap 'exit 6' TERM; while :; do sleep 0.01; done");
+    int ready[2]; // readable once the shell has set its trap
+    REQUIRE(pipe(ready) == 0);
+    StepOptions options =
+        shell("trap 'exit 6' TERM; echo >&" + std::to_string(ready[1]) + "; while :; do sleep 0.01; done");
     options.look = 1ms;
     options.overdue = [&](pid_t launcher) {
         CHECK(launcher > 0);
-        return ++readings == 3;
+        pollfd file{ready[0], POLLIN, 0};
+        return poll(&file, 1, 0) == 1 && ++readings == 3;
     };
     const auto told = run_step(options, relay);
     CHECK(told.code == 6);
     CHECK_FALSE(told.asked);
     CHECK(readings == 3);
+    for (const int fd : ready) close(fd);
 
     options.words = shell("trap '' TERM; while :; do sleep 0.01; done").words;
     options.grace = 1ms;
@@ -172,7 +179,7 @@ TEST_CASE("A launcher that has lost all its ranks before there was a head is end
     REQUIRE(pipe(told) == 0);
     // One child, which lives until a reading has seen it, and then none; the launcher itself never ends.
     const std::string heard = "read line <&" + std::to_string(told[0]);
-    StepOptions options = shell("(" + heard + "); trap 'exit 6' TERM; while :; do " + heard + "; done");
+    StepOptions options = shell("trap 'exit 6' TERM; (" + heard + "); while :; do " + heard + "; done");
     options.look = 1ms;
     options.overdue = [&,
                        overdue = Overdue(2 * ranktune::storage::lease_period, std::nullopt)](pid_t launcher) mutable {
