@@ -394,7 +394,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
             head.on_deadline(news->end ? std::optional(now + (*news->end - JobWatch::Clock::now())) : std::nullopt,
                              now);
         });
-    if (is_over(tuner().state())) desk.close("the study is over");
+    desk.close(is_over(tuner().state()) ? "the study is over" : "");
     if (const auto late = keeper.asked(); late && is_person(late->by)) late_stop_ = late->by;
     head.set_head_cpu(process::process_cpu_seconds());
     figures = head.figures(clock_->now());

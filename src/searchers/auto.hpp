@@ -44,6 +44,7 @@ class AutoSearcher final : public Searcher {
                                                               const Observations& seen) const override;
     [[nodiscard]] study::SuggestionBasis basis(std::uint64_t index, const Observations& seen) const override;
     [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& seen) const override;
+    [[nodiscard]] bool takes_stopgaps() const override { return tpe_.takes_stopgaps(); }
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const override;
 
     void apply(const study::Record& record) override;

@@ -102,12 +102,11 @@ BohbModel::BohbModel(space::SearchSpace space, std::uint64_t seed, const Options
     options_.min_points_in_model = least_points(space_, options);
 }
 
-Suggestion BohbModel::suggest(std::uint64_t ticket, const Observations& seen,
-                              std::span<const space::Configuration> others) {
-    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket));
+Suggestion BohbModel::suggest(Turn turn, const Observations& seen, std::span<const space::Configuration> others) {
+    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(turn.ticket));
     Drawn how = drawn(seen, random);
-    auto wish = how.point.empty() ? space_.sample(seed_, base::TrialId{static_cast<std::uint32_t>(ticket)})
-                                  : space_.decode(how.point, ticket);
+    auto wish = how.point.empty() ? space_.sample(seed_, base::TrialId{static_cast<std::uint32_t>(turn.place)})
+                                  : space_.decode(how.point, turn.place);
     if (options_.avoid_duplicates) {
         tried_.read(seen);
         wish = tried_.or_another(std::move(wish), random, others);
@@ -189,8 +188,8 @@ BohbSearcher::BohbSearcher(const space::SearchSpace& space, std::uint64_t seed, 
                        Startup(enough_for(space, options), without_model()), std::make_shared<ComputedTickets>(),
                        options.avoid_duplicates ? Duplicates::avoided : Duplicates::allowed) {}
 
-space::Configuration BohbSearcher::stopgap(std::uint64_t index) const {
-    return space().sample(seed(), base::TrialId{static_cast<std::uint32_t>(index)});
+space::Configuration BohbSearcher::stopgap(std::uint64_t place) const {
+    return space().sample(seed(), base::TrialId{static_cast<std::uint32_t>(place)});
 }
 
 namespace {

@@ -54,7 +54,7 @@ class BohbModel final : public SuggestingModel {
     /// Keeps a copy of the space.
     BohbModel(space::SearchSpace space, std::uint64_t seed, const Options& options);
 
-    [[nodiscard]] Suggestion suggest(std::uint64_t ticket, const Observations& seen,
+    [[nodiscard]] Suggestion suggest(Turn turn, const Observations& seen,
                                      std::span<const space::Configuration> others) override;
 
   private:
@@ -84,7 +84,7 @@ class BohbSearcher final : public PreparedSearcher {
     [[nodiscard]] std::string_view name() const override { return "bohb"; }
 
   private:
-    [[nodiscard]] space::Configuration stopgap(std::uint64_t index) const override;
+    [[nodiscard]] space::Configuration stopgap(std::uint64_t place) const override;
 };
 
 } // namespace ranktune::searchers

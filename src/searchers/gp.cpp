@@ -31,11 +31,11 @@ class ModelOrSobol final : public SuggestingModel {
     ModelOrSobol(const space::SearchSpace& space, std::uint64_t seed, const GpOptions& options)
         : first_(dimensions_with_directions(space), seed), model_(space, seed, options), space_(space), seed_(seed) {}
 
-    [[nodiscard]] Suggestion suggest(std::uint64_t ticket, const Observations& seen,
+    [[nodiscard]] Suggestion suggest(Turn turn, const Observations& seen,
                                      std::span<const space::Configuration> others) override {
-        if (auto answer = model_.suggest(ticket, seen, others)) return *std::move(answer);
-        base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket), 2);
-        auto point = space_.spread(first_.point(static_cast<std::uint32_t>(ticket)), ticket, other_seed(seed_));
+        if (auto answer = model_.suggest(turn, seen, others)) return *std::move(answer);
+        base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(turn.ticket), 2);
+        auto point = space_.spread(first_.point(static_cast<std::uint32_t>(turn.place)), turn.place, other_seed(seed_));
         return {model_.tried().or_another(std::move(point), random, others), model_.why_none()};
     }
 
@@ -54,8 +54,8 @@ GpSearcher::GpSearcher(const space::SearchSpace& space, std::uint64_t seed, cons
                        std::move(computed)),
       stopgaps_(dimensions_with_directions(space), other_seed(seed)) {}
 
-space::Configuration GpSearcher::stopgap(std::uint64_t index) const {
-    return space().spread(stopgaps_.point(static_cast<std::uint32_t>(index)), index, seed());
+space::Configuration GpSearcher::stopgap(std::uint64_t place) const {
+    return space().spread(stopgaps_.point(static_cast<std::uint32_t>(place)), place, seed());
 }
 
 namespace {

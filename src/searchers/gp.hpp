@@ -28,7 +28,7 @@ class GpSearcher final : public PreparedSearcher {
     }
 
   private:
-    [[nodiscard]] space::Configuration stopgap(std::uint64_t index) const override;
+    [[nodiscard]] space::Configuration stopgap(std::uint64_t place) const override;
 
     models::Sobol stopgaps_;
 };

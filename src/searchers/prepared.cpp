@@ -20,7 +20,7 @@ PreparedSearcher::PreparedSearcher(const space::SearchSpace& space, std::uint64_
 }
 
 std::optional<space::Configuration> PreparedSearcher::suggest(std::uint64_t index, const Observations& seen) const {
-    space::Configuration wish = stopgap(index);
+    space::Configuration wish = stopgap(tickets_.place_after(index));
     if (!tried_) return wish;
     tried_->read(seen);
     base::RngStream random = draws_for_another(seed_, index);
@@ -33,9 +33,10 @@ std::uint32_t PreparedSearcher::prepares_ahead(std::uint32_t groups, const Obser
 }
 
 Searcher::Preparation PreparedSearcher::prepare(std::uint64_t ticket, Observations seen) const {
-    return [model = model_, computed = computed_, ticket, seen = std::move(seen), others = tickets_.others_of(ticket)] {
-        Suggestion suggestion = model->suggest(ticket, seen, computed->of(others));
-        computed->keep(ticket, suggestion.configuration);
+    return [model = model_, computed = computed_, turn = tickets_.turn_of(ticket), seen = std::move(seen),
+            others = tickets_.others_of(ticket)] {
+        Suggestion suggestion = model->suggest(turn, seen, computed->of(others));
+        computed->keep(turn.ticket, suggestion.configuration);
         return suggestion;
     };
 }

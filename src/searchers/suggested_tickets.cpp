@@ -14,7 +14,7 @@ namespace ranktune::searchers {
 
 void SuggestedTickets::apply(const study::Record& record) {
     if (const auto* opened = std::get_if<study::TicketOpened>(&record)) {
-        Open open{opened->ticket, {}, {}, true};
+        Open open{opened->ticket, without_ticket_ + opened_++, {}, {}, true};
         for (const Open& each : open_)
             if (each.waits) open.others.push_back(each.number);
         open_.push_back(std::move(open));
@@ -25,7 +25,9 @@ void SuggestedTickets::apply(const study::Record& record) {
         open->waits = prepared->configuration.has_value();
         forget();
     } else if (const auto* created = std::get_if<study::TrialCreated>(&record)) {
-        if (created->origin.kind != study::Origin::Kind::ticket) return;
+        using Kind = study::Origin::Kind;
+        if (created->origin.kind == Kind::searcher || created->origin.kind == Kind::stopgap) ++without_ticket_;
+        if (created->origin.kind != Kind::ticket) return;
         const auto open = std::ranges::find(open_, created->origin.index, &Open::number);
         if (open == open_.end()) return;
         open->waits = false;
@@ -53,6 +55,11 @@ std::vector<SuggestedTickets::Open> SuggestedTickets::others_of(std::uint64_t ti
     return others;
 }
 
+Turn SuggestedTickets::turn_of(std::uint64_t ticket) const {
+    const auto opened = std::ranges::find(open_, ticket, &Open::number);
+    return opened == open_.end() ? Turn(ticket) : Turn(ticket, opened->place);
+}
+
 std::vector<space::Configuration> SuggestedTickets::waiting() const {
     std::vector<space::Configuration> all;
     for (const Open& each : open_)
@@ -61,12 +68,16 @@ std::vector<space::Configuration> SuggestedTickets::waiting() const {
 }
 
 void SuggestedTickets::snapshot(study::Encoder& out) const {
-    out.u8(1);
+    out.u8(2);
+    out.varint(opened_);
+    out.varint(without_ticket_);
     study::put(out, open_);
 }
 
 void SuggestedTickets::restore(study::Decoder& in, std::string_view searcher) {
-    if (in.u8() != 1) throw base::FormatError("a snapshot of \"" + std::string(searcher) + "\" has an unknown version");
+    if (in.u8() != 2) throw base::FormatError("a snapshot of \"" + std::string(searcher) + "\" has an unknown version");
+    opened_ = in.varint();
+    without_ticket_ = in.varint();
     study::get(in, open_);
 }
 

@@ -14,9 +14,9 @@ TpeSearcher::TpeSearcher(const space::SearchSpace& space, std::uint64_t seed, co
     if (space.dimensions() <= models::Sobol::max_dimensions) sequence_.emplace(space.dimensions(), seed);
 }
 
-space::Configuration TpeSearcher::stopgap(std::uint64_t index) const {
-    const auto number = static_cast<std::uint32_t>(index);
-    return sequence_ ? space().spread(sequence_->point(number), index, seed())
+space::Configuration TpeSearcher::stopgap(std::uint64_t place) const {
+    const auto number = static_cast<std::uint32_t>(place);
+    return sequence_ ? space().spread(sequence_->point(number), place, seed())
                      : space().sample(seed(), base::TrialId{number});
 }
 

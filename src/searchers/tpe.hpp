@@ -20,7 +20,7 @@ class TpeSearcher final : public PreparedSearcher {
     [[nodiscard]] std::string_view name() const override { return "tpe"; }
 
   private:
-    [[nodiscard]] space::Configuration stopgap(std::uint64_t index) const override;
+    [[nodiscard]] space::Configuration stopgap(std::uint64_t place) const override;
 
     std::optional<models::Sobol> sequence_;
 };

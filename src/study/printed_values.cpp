@@ -99,10 +99,10 @@ struct PrintedValues::Pattern {
         if (objective.several())
             throw base::UsageError("'" + base::printable(text) +
                                    "' does not say of which metric its values are: name its groups, as in (?P<" +
-                                   objective.metric + ">[-+.0-9eE]+)");
+                                   objective.metric + ">[-+.0-9a-zA-Z]+)");
         if (fact(PCRE2_INFO_CAPTURECOUNT) == 0)
             throw base::UsageError("'" + base::printable(text) +
-                                   "' has no group: put the value into parentheses, as in 'loss: ([-+.0-9eE]+)'");
+                                   "' has no group: put the value into parentheses, as in 'loss: ([-+.0-9a-zA-Z]+)'");
         groups.push_back({1, objective.metric});
     }
 };
@@ -122,7 +122,7 @@ PrintedValues::PrintedValues(std::span<const std::string> patterns, const Object
         throw base::UsageError(
             "no group finds '" + base::printable(metric) + "', a metric of the study" +
             (may_name
-                 ? ": name one, as in (?P<" + metric + ">[-+.0-9eE]+)"
+                 ? ": name one, as in (?P<" + metric + ">[-+.0-9a-zA-Z]+)"
                  : ", which is no name of a group: only a pattern without named groups can find it, as study.metric"));
     }
 }

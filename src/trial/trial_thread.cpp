@@ -44,13 +44,7 @@ void TrialThread::start(const Assignment& assignment) {
 /// Something has come for the attempt under way.
 void TrialThread::tell() {
     changed_.notify_all();
-    if (!is_news_.exchange(true)) news_.wake();
-}
-
-void TrialThread::heard() noexcept {
-    if (!is_news_.load()) return;
-    news_.clear();
-    is_news_.store(false); // in this order: what comes in between is seen by whoever looks next
+    news_.wake();
 }
 
 void TrialThread::decide(const study::Decide& decide) {

@@ -63,7 +63,7 @@ class TrialThread final : public Runner, private AttemptPort {
     [[nodiscard]] std::optional<study::Verdict> verdict_within(base::Iteration iteration,
                                                                std::chrono::milliseconds patience) override;
     [[nodiscard]] int news() const override { return news_.fd(); }
-    void heard() noexcept override;
+    void heard() noexcept override { news_.clear(); }
     void progressed() noexcept override { progress_.fetch_add(1, std::memory_order_relaxed); }
     void waits(bool waits) noexcept override { waits_.store(waits, std::memory_order_relaxed); }
     [[nodiscard]] const std::atomic<bool>& abort_flag() const override { return abort_; }
@@ -80,8 +80,7 @@ class TrialThread final : public Runner, private AttemptPort {
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    process::Waker news_; ///< for waits of the attempt that are not for `changed_` alone
-    std::atomic<bool> is_news_{false};
+    process::Waker news_;                  ///< for waits of the attempt that are not for `changed_` alone
     std::optional<Assignment> assignment_; ///< set from start until RunnerEnded is queued
     bool taken_ = false;                   ///< the trial thread works on the assignment
     bool quit_ = false;

@@ -81,6 +81,9 @@ Next decide(const Core& core, End& task, Round& round);
 Next decide(const Core& core, Fill& task, Round& round);
 
 // ---- fill.cpp: new work, ranks and time.
+/// The next trial waits for its ticket, and takes no stopgap.
+[[nodiscard]] bool new_trial_waits(const Core& core);
+/// Deterministic study: so it is, and everything else waits for that trial.
 [[nodiscard]] bool waits_for_ticket(const Core& core);
 [[nodiscard]] std::span<const WorkerKind> kinds_of_workers(const Core& core);
 /// After a change of its configuration.

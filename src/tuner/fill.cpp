@@ -75,6 +75,17 @@ std::size_t tickets_wanted(const Core& core) {
                                          core.state.observations);
 }
 
+/// A new trial waits for its ticket.
+bool takes_no_stopgap(const Core& core) {
+    return core.admission->waits_for_tickets() ||
+           (!core.searcher->takes_stopgaps() && core.state.tickets.failures() == 0);
+}
+
+/// The one that the next trial takes once it is answered; null: none is open, or where order does not matter, ready.
+const Ticket* next_ticket(const Core& core) {
+    return core.admission->waits_for_tickets() ? core.state.tickets.oldest() : core.state.tickets.oldest_ready();
+}
+
 /// Repeats the configuration of the last one, or takes the next point to try first, one that a user added, the oldest
 /// ticket that is ready, or a suggestion of the searcher.
 Next new_trial(const Core& core, const schedulers::Create& create, StudyTime now) {
@@ -100,8 +111,8 @@ Next new_trial(const Core& core, const schedulers::Create& create, StudyTime now
     }
     const bool prepares = tickets_wanted(core) > 0;
     const bool in_order = core.admission->waits_for_tickets();
-    const Ticket* ticket = in_order ? core.state.tickets.oldest() : core.state.tickets.oldest_ready();
-    if (prepares && in_order && (ticket == nullptr || !ticket->answered)) return {};
+    const Ticket* ticket = next_ticket(core);
+    if (prepares && takes_no_stopgap(core) && (ticket == nullptr || !ticket->answered)) return {};
     if (ticket != nullptr && ticket->configuration) {
         record.origin = {Origin::Kind::ticket, ticket->number, 0};
         record.configuration = *ticket->configuration;
@@ -315,17 +326,17 @@ study::SuggestionBasis basis_of(const Core& core, const Origin& origin) {
     return core.searcher->basis(origin.index, core.state.observations);
 }
 
-/// Deterministic study: the next trial waits for its suggestion, and everything else waits for that trial.
-bool waits_for_ticket(const Core& core) {
-    if (!core.admission->waits_for_tickets() || core.state.draining || !core.state.side.is_prepared() ||
-        to_repeat(core) || has_starting_point(core) || !core.state.requests.points().empty() ||
-        tickets_wanted(core) == 0)
+bool new_trial_waits(const Core& core) {
+    if (!takes_no_stopgap(core) || core.state.draining || !core.state.side.is_prepared() || to_repeat(core) ||
+        has_starting_point(core) || !core.state.requests.points().empty() || tickets_wanted(core) == 0)
         return false;
     if (core.admission->room() == Admission::Room::none || !can_create(core)) return false;
-    const Ticket* ticket = core.state.tickets.oldest();
+    const Ticket* ticket = next_ticket(core);
     const bool ready = ticket != nullptr && ticket->answered;
     return !ready && std::holds_alternative<schedulers::Create>(core.scheduler->next(pool(core)));
 }
+
+bool waits_for_ticket(const Core& core) { return core.admission->waits_for_tickets() && new_trial_waits(core); }
 
 std::span<const WorkerKind> kinds_of_workers(const Core& core) {
     static constexpr WorkerKind all[] = {WorkerKind::any, WorkerKind::with_gpu, WorkerKind::without_gpu};

@@ -254,7 +254,7 @@ Next decide(const Core& core, Convict& task, Round& round) {
 /// Paused and waiting trials will never run again once the study is over: they are stopped, and only the best trial and
 /// the finished ones keep a checkpoint.
 Next decide(const Core& core, End& task, Round& round) {
-    if (core.state.ended || core.state.trials.live_attempts() > 0 || waits_for_ticket(core)) return {};
+    if (core.state.ended || core.state.trials.live_attempts() > 0 || new_trial_waits(core)) return {};
     if (!core.state.side.running().empty()) return {};
     if (const auto until = held_until(core.state); until && !core.state.draining && round.now < *until) return {};
     if (!task.closing) {

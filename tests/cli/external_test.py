@@ -122,7 +122,7 @@ class External(Case):
         self.study(command="echo no such module >&2; exit 3", trainable=CURVE)
         out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
         self.assertIn("8 trials, 8 ok", out)
-        self.assertIn("0 suggestions by external, 8 Sobol points", out)
+        self.assertIn("0 suggestions by external, 8 stopgaps", out)
         log = self.log()
         self.assertEqual(log.count("no-suggestion"), 3, log)
         self.assertIn("ended (exit code 3) instead of answering; it said: no such module", log)
@@ -144,7 +144,7 @@ class External(Case):
         self.write("search.py", BAD)
         self.study(trainable=TRIAL.replace("{lr}", "{lr} 3"), trials=16)
         out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
-        self.assertRegex(out, r"0 suggestions by external, 16 Sobol points: \d+ because it failed")
+        self.assertRegex(out, r"0 suggestions by external, 16 stopgaps: \d+ because it failed")
         why = ("failed 3 times in a row, at last: the program 'python3 search.py' ended (exit code 1) instead of answering; it "
                "said: ValueError: no such sampler")
         self.assertIn(f"searcher {why}. See `no-suggestion` in ext/logs/start-1.log; mend the program", " ".join(out.split()))

@@ -402,6 +402,21 @@ class Printed(Case):
         best = json.loads(self.ranktune("best", "mine", "--json")[0])["best"]
         self.assertLess(best["value"], 0.01, out)
 
+    def test_it_is_written_for_any_scheduler_that_needs_no_checkpoints(self):
+        for scheduler in ("asha", "hyperband", "topk", "median", "fifo"):
+            self.ranktune("init", scheduler, "--template", "printed", "--scheduler", scheduler, "--searcher", "cmaes")
+            self.ranktune("validate", f"{scheduler}.toml")
+        err = self.ranktune("init", "p", "--template", "printed", "--scheduler", "pbt", code=2)[1]
+        self.assertIn("goes on from checkpoints, and a program that prints has none", in_one_line(err))
+
+    def test_a_value_that_is_no_number_counts_as_a_result(self):
+        program = "echo score: 2.5; echo score: nan; echo score: -inf"
+        text = COMMAND.format(command=program, more="shell = true\nreport = 'score: ([-+.0-9a-zA-Z]+)'")
+        self.write("p.toml", text.replace("max_iterations = 1", "max_iterations = 3") + '[scheduler]\ntype = "fifo"\n')
+        self.ranktune("run", "p.toml", "--local", "2", "-q")
+        reports = [report["iteration"] for report in self.exported("tiny")["reports"] if report["trial"] == 0]
+        self.assertEqual(reports, [1, 2, 3])
+
     def test_results_that_a_program_prints_or_ends_with(self):
         for command, more, value in (("echo the result is 7.5", "result = 'last-number'", 7.5),
                                      ("exit 3", "result = 'exit-code'", 3.0),
@@ -414,7 +429,7 @@ class Printed(Case):
     def test_a_program_that_says_nothing_is_told_how(self):
         self.write("p.toml", COMMAND.format(command="echo accuracy 0.5", more="shell = true"))
         out = self.ranktune("run", "p.toml", "--local", "2", code=4)[0]
-        self.assertIn("report = 'score: ([-+.0-9eE]+)'", in_one_line(out))
+        self.assertIn("report = 'score: ([-+.0-9a-zA-Z]+)'", in_one_line(out))
         self.assertIn("accuracy 0.5", out)
 
     def test_a_study_that_has_done_enough_ends_and_goes_on_with_another_limit(self):

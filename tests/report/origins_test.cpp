@@ -169,7 +169,7 @@ TEST_CASE("a trial whose searcher was given up is a stopgap that says why, also 
     files.verbose = true;
     files.log = "small/logs/start-1.log";
     CHECK_THAT(end_screen(study.tuner, {}, files, style),
-               Contains("search    0 suggestions by external, 6 Sobol points: 5 because it failed, 1 because none was "
+               Contains("search    0 suggestions by external, 6 stopgaps: 5 because it failed, 1 because none was "
                         "ready\n") &&
                    Contains("searcher  failed 3 times in a row, at last: it ended. See `no-suggestion` in "
                             "small/logs/start-1.log; mend the program: the next start of the study asks it again\n"));

@@ -138,6 +138,50 @@ TEST_CASE("Suggestions of TPE that were prepared follow from what their tickets 
     CHECK(modelled > 60); // of about 230
 }
 
+TEST_CASE("All points of a grid come equally often, whoever suggests and whatever is killed", "[sim][searchers]") {
+    const std::string name = GENERATE("bohb", "tpe", "gp", "auto");
+    INFO(name);
+    study::StudySpec spec = study_of(name, "fifo", false);
+    spec.space = space::SearchSpace({{"lr", space::FloatRange{0.01, 1.0, true, 0.0}, {}},
+                                     {"g", space::Grid{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, {}}});
+    spec.num_trials = 48;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        INFO("seed " << seed);
+        const Lives lives = killed_lives(spec, learning_cluster(5, seed));
+        std::map<std::int64_t, int> count;
+        std::size_t tickets = 0;
+        lives.journal.for_each([&](const study::Record& record) {
+            const auto* created = std::get_if<study::TrialCreated>(&record);
+            if (created == nullptr) return;
+            ++count[created->configuration.at("g").as_int()];
+            tickets += created->origin.kind == study::Origin::Kind::ticket ? 1 : 0;
+        });
+        CHECK(tickets > 10);
+        CHECK(count.size() == 12);
+        for (const auto& [value, times] : count) CHECK(times == 4);
+    }
+}
+
+TEST_CASE("In a finite space nothing comes twice while there is another configuration, whatever is killed",
+          "[sim][searchers]") {
+    const std::string name = GENERATE("bohb", "tpe", "gp", "auto");
+    INFO(name);
+    study::StudySpec spec = study_of(name, "fifo", false);
+    if (name == "bohb") spec.searcher = searchers::chosen(name, {{"avoid_duplicates", true}});
+    spec.space = space::SearchSpace(
+        {{"width", space::IntRange{1, 7, false, 1}, {}}, {"kind", space::Choice{{"a", "b", "c"}}, {}}});
+    spec.num_trials = 18;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        INFO("seed " << seed);
+        const Lives lives = killed_lives(spec, learning_cluster(5, seed));
+        std::map<std::string, int> count;
+        lives.journal.for_each([&](const study::Record& record) {
+            if (const auto* created = std::get_if<study::TrialCreated>(&record)) ++count[created->configuration.text()];
+        });
+        CHECK(count.size() == 18);
+    }
+}
+
 TEST_CASE("Prepared suggestions follow from the records before their tickets, whatever is killed", "[sim][searchers]") {
     const std::string name = GENERATE("gp", "tpe", "auto", "bohb");
     const std::string scheduler = GENERATE("hyperband", "fifo", "pbt");

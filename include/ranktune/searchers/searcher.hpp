@@ -34,7 +34,7 @@ struct Suggestion {
 ///
 /// A slow searcher prepares suggestions ahead, on a thread beside the head's loop: the core opens tickets, and the next
 /// trial takes the oldest one that is ready. If none is ready, it takes `suggest` as a stopgap; in a deterministic
-/// study it waits for its ticket instead.
+/// study, or if `takes_stopgaps` is false, it waits for its ticket instead.
 class Searcher {
   public:
     virtual ~Searcher() = default;
@@ -56,6 +56,10 @@ class Searcher {
     [[nodiscard]] virtual std::uint32_t prepares_ahead(std::uint32_t /*groups*/, const Observations& /*seen*/) const {
         return 0;
     }
+    /// Whether a trial whose ticket is not ready takes `suggest` as a stopgap. Otherwise it waits for the ticket,
+    /// unless the last one failed: for searchers that suggest nothing twice, since a stopgap does not know what is
+    /// prepared.
+    [[nodiscard]] virtual bool takes_stopgaps() const { return true; }
     /// Computes a suggestion on any thread, while the searcher is in use elsewhere. Depends only on what it was made
     /// from. Those of one searcher run one at a time, so that they may share what they have read of a table. If it
     /// throws, the message is shown to the user.

@@ -2,6 +2,7 @@
 // extend: longer training for some trials, as a study of their own.
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <iostream>
 
@@ -20,16 +21,25 @@
 namespace ranktune::cli {
 namespace {
 
+std::size_t how_many(const std::string& word) {
+    std::size_t count = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
+    if (error != std::errc() || end != word.data() + word.size() || count == 0)
+        throw base::UsageError("best " + word + ": give how many of the best trials, as in: best 3");
+    return count;
+}
+
 /// `best`, `best 3`, or numbers.
 std::vector<base::TrialId> wanted_trials(const tuner::Tuner& tuner, const ExtendArguments& arguments) {
     const auto& words = arguments.trials;
     if (words[0] == "best" && words.size() <= 2)
-        return report::best_trials(tuner, words.size() == 2 ? std::stoul(words[1]) : 1);
+        return report::best_trials(tuner, words.size() == 2 ? how_many(words[1]) : 1);
     std::vector<base::TrialId> ids;
     for (const std::string& word : words) {
         if (word == "best") throw base::UsageError("give numbers of trials, or best, or best and how many of the best");
         const base::TrialId id = report::trial_named(tuner.state(), word, arguments.directory);
-        if (std::ranges::find(ids, id) != ids.end()) throw base::UsageError("trial #" + word + " is given twice");
+        if (std::ranges::find(ids, id) != ids.end())
+            throw base::UsageError("trial #" + std::to_string(id.value()) + " is given twice");
         ids.push_back(id);
     }
     return ids;

@@ -96,7 +96,7 @@ std::string searcher_of(const InitArguments& arguments, const study::Algorithms&
         throw base::UsageError("the searcher '" + searcher.name +
                                "' needs a finite space, and the template has continuous parameters; write the study "
                                "with another searcher, change its [space], then its [searcher]");
-    if (searcher.only_numbers && arguments.kind != "program")
+    if (searcher.only_numbers && arguments.kind == "digits")
         throw base::UsageError(
             "the searcher '" + searcher.name +
             "' needs a number for every parameter, and the template has lists without an order and a "
@@ -105,7 +105,18 @@ std::string searcher_of(const InitArguments& arguments, const study::Algorithms&
 }
 std::string scheduler_of(const InitArguments& arguments, const study::Algorithms& known) {
     if (arguments.scheduler.empty()) return "";
-    return report::commented_table(named(known.schedulers, arguments.scheduler, "scheduler"));
+    const study::SchedulerInfo& scheduler = named(known.schedulers, arguments.scheduler, "scheduler");
+    std::string table = report::commented_table(scheduler);
+    if (arguments.kind != "printed") return table;
+    // A program that prints saves no checkpoints.
+    if (scheduler.explores)
+        throw base::UsageError("the scheduler '" + scheduler.name +
+                               "' goes on from checkpoints, and a program that prints has none; use asha or fifo");
+    for (const auto& [usual, needed] : {std::pair("# variant = \"promote\"", "variant = \"stop\""),
+                                        std::pair("# restart_paused = false", "restart_paused = true")})
+        if (const auto at = table.find(usual); at != std::string::npos)
+            return table.replace(at, std::string_view(usual).size(), needed);
+    return table;
 }
 
 /// Writes the study file of a template under the name of the new study.

@@ -133,6 +133,7 @@ void SteeringDesk::settle_when_synced(std::string name, std::string words, std::
 void SteeringDesk::close(const std::string& why) {
     thread_.stop();
     answer();
+    if (why.empty()) return;                        // the next start answers what is still open
     errors_.attempt("the folder of requests", [&] { // whoever asks learns from `status` that the study is over
         for (const std::string& name : studydir::requests_in(files_, directory_))
             errors_.attempt(name, [&] { studydir::answer_request(files_, directory_, name, {false, why}); });

@@ -349,7 +349,7 @@ namespace {
 struct Suggestions {
     std::uint64_t prepared = 0;
     std::uint64_t failed = 0;  ///< a stopgap, because the searcher failed
-    std::uint64_t unready = 0; ///< another point, because none was ready
+    std::uint64_t unready = 0; ///< another one, because none was ready
 };
 
 Suggestions suggestions_of(const tuner::State& state) {
@@ -358,8 +358,7 @@ Suggestions suggestions_of(const tuner::State& state) {
     for (const Trial& trial : state.trials) {
         const study::Origin& origin = trial.origin;
         if (origin.kind == From::ticket) ++all.prepared;
-        if (origin.kind == From::stopgap || origin.kind == From::searcher)
-            ++(origin.kind == From::stopgap && origin.count > 0 ? all.failed : all.unready);
+        if (origin.kind == From::stopgap) ++(origin.count > 0 ? all.failed : all.unready);
     }
     return all;
 }
@@ -376,7 +375,7 @@ std::string suggestions_text(const tuner::Tuner& tuner) {
         if (all.unready > 0) why += fmt::format(", {} because none was ready", all.unready);
     }
     return fmt::format("{} by {}, {}{}", counted(all.prepared, "suggestion"), tuner.spec().searcher.algorithm->name,
-                       counted(all.failed + all.unready, "Sobol point"), why);
+                       counted(all.failed + all.unready, "stopgap"), why);
 }
 
 std::string searcher_failure_text(const tuner::Tuner& tuner, const std::string& log) {

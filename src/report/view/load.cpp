@@ -94,7 +94,7 @@ base::TrialId trial_named(const tuner::State& state, const std::string& word, co
                            "` shows what there is");
         return *state.best;
     }
-    const auto number = static_cast<std::uint32_t>(std::stoul(word));
+    const auto number = static_cast<std::uint32_t>(std::stoul(word.starts_with('#') ? word.substr(1) : word));
     if (number < state.trials.size()) return base::TrialId{number};
     const std::string there = state.trials.empty()
                                   ? "; it has none yet"

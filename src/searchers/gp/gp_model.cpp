@@ -106,24 +106,24 @@ std::vector<double> GpModel::varying(const Point& point, base::Iteration at) con
     return some;
 }
 
-GpModel::Point GpModel::canonical(Point point, std::uint64_t ticket) const {
+GpModel::Point GpModel::canonical(Point point, std::uint64_t place) const {
     if (plain_) return point;
-    return coordinates(configuration_at(space_, std::move(point), ticket));
+    return coordinates(configuration_at(space_, std::move(point), place));
 }
 
-std::optional<Suggestion> GpModel::suggest(std::uint64_t ticket, const Observations& seen,
+std::optional<Suggestion> GpModel::suggest(Turn turn, const Observations& seen,
                                            std::span<const space::Configuration> others) {
     data_.read(seen);
     tried_.read(seen);
     if (active_.empty() || data_.results().empty()) return {};
     learn(seen, others);
-    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket));
-    std::vector<Candidate> all = candidates(ticket, random);
+    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(turn.ticket));
+    std::vector<Candidate> all = candidates(turn.place, random);
     evaluate(all);
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
     const std::size_t count = std::min(climbs, all.size());
-    for (std::size_t i = 0; i < count; ++i) all.push_back(climbed(all[i], ticket));
-    Chosen best = chosen(std::move(all), ticket, others, random);
+    for (std::size_t i = 0; i < count; ++i) all.push_back(climbed(all[i], turn.place));
+    Chosen best = chosen(std::move(all), turn.place, others, random);
     study::SuggestionBasis basis = basis_of(best);
     return Suggestion(std::move(best.configuration), std::move(basis));
 }
@@ -438,35 +438,35 @@ GpModel::Point GpModel::near(const Point& point, double width, base::RngStream& 
     return moved;
 }
 
-std::vector<GpModel::Candidate> GpModel::candidates(std::uint64_t ticket, base::RngStream& random) const {
+std::vector<GpModel::Candidate> GpModel::candidates(std::uint64_t place, base::RngStream& random) const {
     std::vector<Candidate> all;
     const std::size_t count = candidates_for(outcomes_.front().surface.process.size());
     for (std::size_t i = 0; i < count; ++i) {
         Point point(axes_.size());
-        for (int tries = 0; tries == 0 || (tries < 4 && !space_.allows(point, ticket)); ++tries)
+        for (int tries = 0; tries == 0 || (tries < 4 && !space_.allows(point, place)); ++tries)
             for (double& each : point) each = random.uniform();
-        all.push_back({canonical(std::move(point), ticket)});
+        all.push_back({canonical(std::move(point), place)});
     }
     for (std::size_t i = 0; i < count / 4; ++i) {
         const Point& centre = best_points_[i % best_points_.size()];
         const double width = std::pow(10.0, -1.0 - 2.0 * random.uniform());
-        all.push_back({canonical(near(centre, width, random), ticket)});
+        all.push_back({canonical(near(centre, width, random), place)});
     }
     if (noisy_)
         for (const Point& each : best_points_) all.push_back({each});
     return all;
 }
 
-GpModel::Candidate GpModel::climbed(Candidate from, std::uint64_t ticket) const {
+GpModel::Candidate GpModel::climbed(Candidate from, std::uint64_t place) const {
     for (int round = 0; round < 3; ++round) {
         const double before = from.acquisition;
-        from = along_lists(along_numbers(from, ticket), ticket);
+        from = along_lists(along_numbers(from, place), place);
         if (finite_ || plain_ || !(from.acquisition > before + 1e-6)) break;
     }
     return from;
 }
 
-GpModel::Candidate GpModel::along_numbers(const Candidate& from, std::uint64_t ticket) const {
+GpModel::Candidate GpModel::along_numbers(const Candidate& from, std::uint64_t place) const {
     std::vector<std::size_t> moving; // positions in active_
     for (std::size_t i = 0; i < active_.size(); ++i) {
         const Axis& axis = axes_[active_[i]];
@@ -490,20 +490,20 @@ GpModel::Candidate GpModel::along_numbers(const Candidate& from, std::uint64_t t
     const models::Minimum top = models::minimise(loss, std::move(start), low, high, climb_evaluations, 1e-4);
     Candidate to = from;
     for (std::size_t i = 0; i < moving.size(); ++i) to.point[active_[moving[i]]] = top.point[i];
-    to.point = canonical(std::move(to.point), ticket);
+    to.point = canonical(std::move(to.point), place);
     to.acquisition = acquisition(to.point);
     return to.acquisition > from.acquisition ? to : from;
 }
 
 /// Tries all values of one list after the other.
-GpModel::Candidate GpModel::along_lists(Candidate from, std::uint64_t ticket) const {
+GpModel::Candidate GpModel::along_lists(Candidate from, std::uint64_t place) const {
     for (const std::size_t j : active_) {
         if (axes_[j].values == 0 || axes_[j].values > short_list || std::isnan(from.point[j])) continue;
         std::vector<Candidate> others;
         for (std::uint64_t value = 0; value < axes_[j].values; ++value) {
             Point point = from.point;
             point[j] = middle(axes_[j], value);
-            others.push_back({canonical(std::move(point), ticket)});
+            others.push_back({canonical(std::move(point), place)});
         }
         evaluate(others);
         const auto best = std::ranges::max_element(others, {}, &Candidate::acquisition);
@@ -517,16 +517,16 @@ bool GpModel::may_repeat(const Point& point) const {
     return std::ranges::none_of(training_, [&](const Point& each) { return same_point(each, varying(point)); });
 }
 
-GpModel::Chosen GpModel::chosen(std::vector<Candidate> all, std::uint64_t ticket,
+GpModel::Chosen GpModel::chosen(std::vector<Candidate> all, std::uint64_t place,
                                 std::span<const space::Configuration> others, base::RngStream& random) const {
     std::ranges::stable_sort(all, std::ranges::greater{}, &Candidate::acquisition);
     for (const Candidate& each : all) {
-        auto configuration = configuration_at(space_, each.point, ticket);
+        auto configuration = configuration_at(space_, each.point, place);
         if (std::ranges::find(others, configuration) != others.end()) continue;
         const bool repeats = tried_.has(configuration);
         if (!repeats || may_repeat(each.point)) return {std::move(configuration), repeats};
     }
-    return {tried_.or_another(configuration_at(space_, std::move(all.front().point), ticket), random, others), false};
+    return {tried_.or_another(configuration_at(space_, std::move(all.front().point), place), random, others), false};
 }
 
 } // namespace ranktune::searchers

@@ -19,6 +19,7 @@
 #include "searchers/coordinates/tried.hpp"
 #include "searchers/gp/gp_data.hpp"
 #include "searchers/gp/gp_limits.hpp"
+#include "searchers/suggested_tickets.hpp"
 
 namespace ranktune::searchers {
 
@@ -63,7 +64,7 @@ struct GpOptions {
 /// where the optimum is in a corner, the best candidate is the same again and again. But where results are noisy
 /// (are_noisy), the best ones are candidates, too, and may come again unless they are being trained.
 ///
-/// A suggestion is a function of ticket, table and `others`. Keeps what it computed for the last one. One at a time.
+/// A suggestion is a function of turn, table and `others`. Keeps what it computed for the last one. One at a time.
 class GpModel {
   public:
     static constexpr std::size_t most_fitted = 250;
@@ -76,7 +77,7 @@ class GpModel {
     GpModel& operator=(const GpModel&) = delete;
 
     /// `others`: suggestions that no trial has taken yet. nullopt: too few results for a model.
-    [[nodiscard]] std::optional<Suggestion> suggest(std::uint64_t ticket, const Observations& seen,
+    [[nodiscard]] std::optional<Suggestion> suggest(Turn turn, const Observations& seen,
                                                     std::span<const space::Configuration> others);
     /// The best result by the model's mean.
     struct Best {
@@ -151,7 +152,7 @@ class GpModel {
     [[nodiscard]] std::vector<double> worth(const Observations& seen, std::span<const GpData::Result> all) const;
     /// The point that the configuration of `point` has: values in the middle of their intervals, absent parameters
     /// absent.
-    [[nodiscard]] Point canonical(Point point, std::uint64_t ticket) const;
+    [[nodiscard]] Point canonical(Point point, std::uint64_t place) const;
     [[nodiscard]] Point near(const Point& point, double width, base::RngStream& random) const;
     /// Logarithm of the expected improvement, from the posteriors of all objectives; -infinity where nothing is
     /// unknown.
@@ -160,11 +161,11 @@ class GpModel {
     double gain(std::span<const double> point, std::span<double> slopes) const;
     [[nodiscard]] double acquisition(const Point& point) const;
     void evaluate(std::vector<Candidate>& candidates) const;
-    [[nodiscard]] std::vector<Candidate> candidates(std::uint64_t ticket, base::RngStream& random) const;
-    [[nodiscard]] Candidate climbed(Candidate from, std::uint64_t ticket) const;
-    [[nodiscard]] Candidate along_numbers(const Candidate& from, std::uint64_t ticket) const;
-    [[nodiscard]] Candidate along_lists(Candidate from, std::uint64_t ticket) const;
-    [[nodiscard]] Chosen chosen(std::vector<Candidate> all, std::uint64_t ticket,
+    [[nodiscard]] std::vector<Candidate> candidates(std::uint64_t place, base::RngStream& random) const;
+    [[nodiscard]] Candidate climbed(Candidate from, std::uint64_t place) const;
+    [[nodiscard]] Candidate along_numbers(const Candidate& from, std::uint64_t place) const;
+    [[nodiscard]] Candidate along_lists(Candidate from, std::uint64_t place) const;
+    [[nodiscard]] Chosen chosen(std::vector<Candidate> all, std::uint64_t place,
                                 std::span<const space::Configuration> others, base::RngStream& random) const;
     /// Results are noisy, and none of this point is to come.
     [[nodiscard]] bool may_repeat(const Point& point) const;

@@ -78,12 +78,12 @@ TpeModel::TpeModel(space::SearchSpace space, std::uint64_t seed, const TpeOption
 
 // ---- points
 
-TpeModel::Point TpeModel::whole(std::span<const double> columns, std::uint64_t ticket) const {
+TpeModel::Point TpeModel::whole(std::span<const double> columns, std::uint64_t place) const {
     Point point(depth_.size(), 0.5);
     for (std::size_t j = 0; j < columns.size(); ++j) point[coordinate_of_[j]] = columns[j];
-    if (!space_.rules().empty()) return coordinates_of(space_, space_.decode(point, ticket));
+    if (!space_.rules().empty()) return coordinates_of(space_, space_.decode(point, place));
     if (levels_ == 0) return point;
-    const space::Configuration configuration = space_.decode(point, ticket);
+    const space::Configuration configuration = space_.decode(point, place);
     const auto entries = configuration.entries();
     std::size_t entry = 0;
     std::size_t at = 0;
@@ -112,7 +112,7 @@ std::string TpeModel::branch_of(std::span<const double> point, std::size_t level
 
 bool TpeModel::is_new(const Point& point, const Asked& asked) const {
     if (!tried_.is_needed()) return true;
-    const space::Configuration configuration = configuration_at(space_, point, asked.ticket);
+    const space::Configuration configuration = configuration_at(space_, point, asked.place);
     return !tried_.has(configuration) && std::ranges::find(asked.others, configuration) == asked.others.end();
 }
 
@@ -171,40 +171,39 @@ void TpeModel::set(base::TrialId trial, const Observations& seen, std::optional<
 
 // ---- suggestions
 
-Suggestion TpeModel::suggest(std::uint64_t ticket, const Observations& seen,
-                             std::span<const space::Configuration> others) {
-    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(ticket));
+Suggestion TpeModel::suggest(Turn turn, const Observations& seen, std::span<const space::Configuration> others) {
+    base::RngStream random(seed_, base::Purpose::suggest, static_cast<std::uint32_t>(turn.ticket));
     read(seen);
-    Pick picked = pick({ticket, others}, random);
-    return {tried_.or_another(configuration_at(space_, std::move(picked.point), ticket), random, others),
+    Pick picked = pick({turn.place, others}, random);
+    return {tried_.or_another(configuration_at(space_, std::move(picked.point), turn.place), random, others),
             std::move(picked.basis)};
 }
 
 TpeModel::Pick TpeModel::pick(const Asked& asked, base::RngStream& random) {
     if (columns_.empty())
         return {Point(depth_.size(), 0.5), {.model = "sobol", .note = "every parameter has one value"}};
-    if (results_.iteration() == 0) return {startup(asked.ticket, random), before_a_model(options_.n_startup_trials)};
+    if (results_.iteration() == 0) return {startup(asked.place, random), before_a_model(options_.n_startup_trials)};
     if (levels_ > 0 && random.uniform() < options_.branch_fraction) return from_branch(asked, random);
     TpeDensities& all = branches_.at(branch_of({}, 0));
     all.settle(gamma());
     return from_densities(all, branch_of({}, 0), asked, random);
 }
 
-TpeModel::Point TpeModel::startup(std::uint64_t ticket, base::RngStream& random) const {
-    if (!sequence_) return random_point(ticket, random);
-    const std::vector<double> point = sequence_->point(static_cast<std::uint32_t>(ticket));
-    if (!uneven_) return whole(columns_of(point), ticket);
-    return coordinates_of(space_, space_.spread(point, ticket, startup_seed(seed_)));
+TpeModel::Point TpeModel::startup(std::uint64_t place, base::RngStream& random) const {
+    if (!sequence_) return random_point(place, random);
+    const std::vector<double> point = sequence_->point(static_cast<std::uint32_t>(place));
+    if (!uneven_) return whole(columns_of(point), place);
+    return coordinates_of(space_, space_.spread(point, place, startup_seed(seed_)));
 }
 
-TpeModel::Point TpeModel::random_point(std::uint64_t ticket, base::RngStream& random) const {
+TpeModel::Point TpeModel::random_point(std::uint64_t place, base::RngStream& random) const {
     Point columns(columns_.size());
     for (double& x : columns) x = random.uniform();
-    return whole(columns, ticket);
+    return whole(columns, place);
 }
 
 TpeModel::Pick TpeModel::from_branch(const Asked& asked, base::RngStream& random) {
-    Point point = random_point(asked.ticket, random);
+    Point point = random_point(asked.place, random);
     const std::string name = branch_of(point, 1 + random.below(levels_));
     const auto branch = branches_.find(name);
     study::SuggestionBasis chance{.model = "random", .note = "its branch of the space has too few results for a model"};
@@ -225,7 +224,7 @@ TpeModel::Pick TpeModel::from_densities(const TpeDensities& densities, const std
     if (!options_.multivariate) {
         Point point;
         for (int tries = 0; tries < most_tries; ++tries) {
-            point = whole(densities.draw_best(options_.n_ei_candidates, random), asked.ticket);
+            point = whole(densities.draw_best(options_.n_ei_candidates, random), asked.place);
             if (lies_in_branch(point) && is_new(point, asked)) break;
         }
         if (!lies_in_branch(point)) return {};
@@ -233,7 +232,7 @@ TpeModel::Pick TpeModel::from_densities(const TpeDensities& densities, const std
     }
     std::vector<Point> candidates;
     for (std::uint32_t i = 0; i < options_.n_ei_candidates; ++i) {
-        Point point = whole(densities.draw(random), asked.ticket);
+        Point point = whole(densities.draw(random), asked.place);
         if (lies_in_branch(point)) candidates.push_back(std::move(point));
     }
     return candidates.empty() ? Pick() : best_candidate(std::move(candidates), densities, asked);

@@ -23,7 +23,7 @@
 
 namespace ranktune::searchers {
 
-/// Suggestion `ticket` from a table is a function of the seed, the ticket and the table. What was read is kept, so that
+/// A suggestion from a table is a function of the seed, the turn and the table. What was read is kept, so that
 /// a line is read once; any other table is read from its beginning. Not for several threads at a time.
 ///
 /// - **Which results**: those at the largest iteration with `n_startup_trials` finite ones (LargestBudget); before
@@ -45,7 +45,7 @@ class TpeModel final : public SuggestingModel {
     TpeModel(space::SearchSpace space, std::uint64_t seed, const TpeOptions& options);
 
     /// `others`: suggestions that no trial has taken yet; in a finite space none of them is suggested again.
-    [[nodiscard]] Suggestion suggest(std::uint64_t ticket, const Observations& seen,
+    [[nodiscard]] Suggestion suggest(Turn turn, const Observations& seen,
                                      std::span<const space::Configuration> others) override;
 
   private:
@@ -57,7 +57,7 @@ class TpeModel final : public SuggestingModel {
     };
 
     struct Asked {
-        std::uint64_t ticket = 0;
+        std::uint64_t place = 0;
         std::span<const space::Configuration> others;
     };
     struct Pick {
@@ -75,10 +75,10 @@ class TpeModel final : public SuggestingModel {
     [[nodiscard]] Pick from_branch(const Asked& asked, base::RngStream& random);
     [[nodiscard]] Pick best_candidate(std::vector<Point> candidates, const TpeDensities& densities,
                                       const Asked& asked) const;
-    [[nodiscard]] Point startup(std::uint64_t ticket, base::RngStream& random) const;
-    [[nodiscard]] Point random_point(std::uint64_t ticket, base::RngStream& random) const;
+    [[nodiscard]] Point startup(std::uint64_t place, base::RngStream& random) const;
+    [[nodiscard]] Point random_point(std::uint64_t place, base::RngStream& random) const;
     /// Coordinates of what has no column get 0.5, and those that do not exist NaN.
-    [[nodiscard]] Point whole(std::span<const double> columns, std::uint64_t ticket) const;
+    [[nodiscard]] Point whole(std::span<const double> columns, std::uint64_t place) const;
     [[nodiscard]] Point columns_of(std::span<const double> whole) const;
     /// The branch of a point among those of depth `level` and less; level 0: one branch.
     [[nodiscard]] std::string branch_of(std::span<const double> point, std::size_t level) const;

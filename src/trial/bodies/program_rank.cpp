@@ -211,7 +211,7 @@ void ProgramRank::need_a_report() const {
             ? "no line that it printed matches '" + program().report.front() + "' (report in [trainable])"
             : "each iteration ends with report(" + metric +
                   "=...), or, if it prints its values, [trainable] says how to find them: report = '" + metric +
-                  ": ([-+.0-9eE]+)'; " + process::documentation_page("guides/programs.md") + " shows how";
+                  ": ([-+.0-9a-zA-Z]+)'; " + process::documentation_page("guides/programs.md") + " shows how";
     throw base::Error("the program ended without a single report: " + how +
                       (output.empty() ? "" : "\nlast lines of its standard output:\n" + output));
 }
