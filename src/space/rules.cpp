@@ -45,7 +45,8 @@ bool Rule::is_kept_by(const Configuration& configuration) const {
 std::string Rule::text() const { return std::string(forbids ? "forbid" : "require") + " \"" + condition.text() + "\""; }
 
 const Rule* SearchSpace::broken_by(const Configuration& configuration) const {
-    const bool whole = !conditional_ && configuration.names_ == names_; // value i is that of parameter i
+    const bool whole = !conditional_ && !configuration.empty() &&
+                       configuration.block_->shape == shape_; // value i is that of parameter i
     std::vector<const Value*> room;
     for (std::size_t i = 0; i < rules_.size(); ++i) {
         bool kept = false;

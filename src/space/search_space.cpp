@@ -86,9 +86,9 @@ SearchSpace::SearchSpace(std::vector<Parameter> parameters, std::vector<Rule> ru
     needs_ = needs_of(parameters_, positions_of(parameters_));
     order_ = order_of(parameters_, needs_);
     conditional_ = std::ranges::any_of(parameters_, [](const Parameter& p) { return p.condition.has_value(); });
-    Configuration::Names names;
+    std::vector<std::string> names;
     for (const Parameter& parameter : parameters_) names.push_back(parameter.name);
-    names_ = std::make_shared<const Configuration::Names>(std::move(names));
+    shape_ = Configuration::shape_of(std::move(names));
     if (!rules_.empty()) find_allowed();
 }
 
@@ -114,7 +114,7 @@ std::span<const Value*> SearchSpace::values_at(const std::vector<std::size_t>& p
 Configuration SearchSpace::of_present(std::vector<std::optional<Value>> values) const {
     std::vector<std::pair<std::string, Value>> entries;
     for (std::size_t i = 0; i < values.size(); ++i)
-        if (values[i]) entries.emplace_back((*names_)[i], *std::move(values[i]));
+        if (values[i]) entries.emplace_back(parameters_[i].name, *std::move(values[i]));
     return Configuration(std::move(entries));
 }
 

@@ -2,6 +2,7 @@
 #include "ranktune/space/value.hpp"
 
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -60,35 +61,78 @@ std::string list_text(const Value::List& list, std::string_view separator, Text 
 
 } // namespace
 
+template <class T>
+struct Value::Shared {
+    explicit Shared(T of) : value(std::move(of)) {}
+    std::atomic<std::uint32_t> users = 1;
+    const T value;
+    /// Whether the last user has left.
+    [[nodiscard]] bool left() { return users.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+};
+
+Value::Value(std::string value) : kind_(Kind::string) { data_.string = new Shared<std::string>(std::move(value)); }
+Value::Value(List value) : kind_(Kind::list) { data_.list = new Shared<List>(std::move(value)); }
+
+void Value::share() const {
+    (is_string() ? data_.string->users : data_.list->users).fetch_add(1, std::memory_order_relaxed);
+}
+
+void Value::release() {
+    if (is_string()) {
+        if (data_.string->left()) delete data_.string;
+    } else if (data_.list->left()) {
+        delete data_.list;
+    }
+}
+
+bool operator==(const Value& a, const Value& b) {
+    if (a.kind_ != b.kind_) return false;
+    switch (a.kind_) {
+        case Value::Kind::boolean:
+            return a.data_.boolean == b.data_.boolean;
+        case Value::Kind::integer:
+            return a.data_.integer == b.data_.integer;
+        case Value::Kind::real:
+            return a.data_.real == b.data_.real;
+        case Value::Kind::string:
+            return a.data_.string->value == b.data_.string->value;
+        case Value::Kind::list:
+            return a.data_.list->value == b.data_.list->value;
+        case Value::Kind::none:
+            break;
+    }
+    return true;
+}
+
 bool Value::as_bool() const {
     if (!is_bool()) wrong_kind("a bool", *this);
-    return std::get<bool>(data_);
+    return data_.boolean;
 }
 
 std::int64_t Value::as_int() const {
     if (!is_int()) wrong_kind("an integer", *this);
-    return std::get<std::int64_t>(data_);
+    return data_.integer;
 }
 
 double Value::as_double() const {
-    if (is_int()) return static_cast<double>(std::get<std::int64_t>(data_));
+    if (is_int()) return static_cast<double>(data_.integer);
     if (!is_double()) wrong_kind("a number", *this);
-    return std::get<double>(data_);
+    return data_.real;
 }
 
 const std::string& Value::as_string() const {
     if (!is_string()) wrong_kind("a string", *this);
-    return *std::get<Shared<std::string>>(data_).at;
+    return data_.string->value;
 }
 
 const Value::List& Value::as_list() const {
     if (!is_list()) wrong_kind("a list", *this);
-    return *std::get<Shared<List>>(data_).at;
+    return data_.list->value;
 }
 
 std::string_view Value::kind() const {
     constexpr std::array<std::string_view, 6> kinds = {"bool", "integer", "float", "string", "list", "none"};
-    return kinds[data_.index()];
+    return kinds[static_cast<std::size_t>(kind_)];
 }
 
 std::string Value::text() const {
@@ -99,9 +143,9 @@ std::string Value::text() const {
 
 std::string Value::literal() const {
     if (is_none()) return "None";
-    if (is_bool()) return std::get<bool>(data_) ? "true" : "false";
-    if (is_int()) return int_text(std::get<std::int64_t>(data_));
-    if (is_double()) return float_text(std::get<double>(data_));
+    if (is_bool()) return data_.boolean ? "true" : "false";
+    if (is_int()) return int_text(data_.integer);
+    if (is_double()) return float_text(data_.real);
     if (is_string()) return quoted(as_string());
     return list_text(as_list(), ", ", [](const Value& v) { return v.literal(); });
 }

@@ -173,7 +173,8 @@ void take_value(Core& core, TrialId id, Iteration iteration, const schedulers::O
     if (core.spec.searcher.repeats > 1) return; // take_mean
     if (study::compares_nothing(core.spec)) return;
     if (several) {
-        t.others.assign(reading.others.begin(), reading.others.begin() + std::ssize(core.spec.objective.others));
+        t.others.clear();
+        for (std::size_t i = 0; i < core.spec.objective.others.size(); ++i) t.others.push_back(reading.others.at(i));
         const std::vector<TrialId> front = core.state.front.trials();
         core.state.front.moved(id, before, core.state.trials, core.spec.objective);
         for (const TrialId each : front)
@@ -233,7 +234,7 @@ void apply_one(Core& core, const study::Reported& r) {
     }
     for (const auto& metric : r.metrics) {
         if (core.spec.stop.plateau && core.state.metrics[metric.id.value()] == core.spec.stop.plateau->metric) {
-            if (t.window.size() == core.spec.stop.plateau->results) t.window.erase(t.window.begin());
+            if (t.window.size() == core.spec.stop.plateau->results) t.window.pop_front();
             t.window.push_back(metric.value);
         }
     }
@@ -529,46 +530,42 @@ void apply_one(Core& core, const study::TicketPrepared& r) {
     core.state.tickets.answer(r.ticket, r.configuration, core.admission->waits_for_tickets(), r.why);
 }
 
-bool is_of_side_task(const study::Record& record) {
-    return std::holds_alternative<study::SideStarted>(record) || std::holds_alternative<study::SideReported>(record) ||
-           std::holds_alternative<study::SideEnded>(record);
+/// The scheduler names the next decision point after it has seen the record.
+template <class T>
+void follow_decision_point(Core& core, const T& r) {
+    if constexpr (std::is_same_v<T, study::Reported>) {
+        const bool waits = r.iteration >= core.state.trials[r.trial].decision_point;
+        const bool trains_on = r.verdict.verb == Verb::go_on || r.verdict.verb == Verb::exploit;
+        if (trains_on && waits) set_decision_point(core, r.trial, r.iteration);
+    } else if constexpr (std::is_same_v<T, study::TrialStarted>) {
+        set_decision_point(core, r.trial, core.admission->admitted(r.trial));
+    } else if constexpr (std::is_same_v<T, study::TrialCreated> || std::is_same_v<T, study::TrialPromoted> ||
+                         std::is_same_v<T, study::TrialReopened>) {
+        set_decision_point(core, r.trial, core.state.trials[r.trial].iteration);
+    }
 }
 
 } // namespace
 
 void apply(Core& core, const study::Record& record) {
-    // A snapshot changes nothing: it is the state that the records before it made.
-    if (std::holds_alternative<study::Snapshot>(record)) return;
-    core.state.retention.begin();
     std::visit(
-        [&core](const auto& r) {
-            constexpr bool begins = std::is_same_v<decltype(r), const study::IncarnationBegan&>;
+        [&]<class T>(const T& r) {
+            // A snapshot changes nothing: it is the state that the records before it made.
+            if constexpr (std::is_same_v<T, study::Snapshot>) return;
+            core.state.retention.begin();
+            constexpr bool begins = std::is_same_v<T, study::IncarnationBegan>;
             if constexpr (requires { r.at; } && !begins) core.state.now = std::max(core.state.now, r.at);
-            if constexpr (!std::is_same_v<decltype(r), const study::Snapshot&>) apply_one(core, r);
-        },
-        record);
-    ++core.state.records;
-    if (is_of_side_task(record)) return; // decides nothing about trials
-    if (core.learns) observe(core, record);
-    core.scheduler->apply(record);
-    core.searcher->apply(record);
-    // The scheduler names the next decision point after it has seen the record.
-    std::visit(
-        [&core](const auto& r) {
-            if constexpr (requires { r.verdict; }) {
-                const bool waits = r.iteration >= core.state.trials[r.trial].decision_point;
-                const bool trains_on = r.verdict.verb == Verb::go_on || r.verdict.verb == Verb::exploit;
-                if (trains_on && waits) set_decision_point(core, r.trial, r.iteration);
-            } else if constexpr (std::is_same_v<decltype(r), const study::TrialStarted&>) {
-                set_decision_point(core, r.trial, core.admission->admitted(r.trial));
-            } else if constexpr (std::is_same_v<decltype(r), const study::TrialCreated&> ||
-                                 std::is_same_v<decltype(r), const study::TrialPromoted&> ||
-                                 std::is_same_v<decltype(r), const study::TrialReopened&>) {
-                set_decision_point(core, r.trial, core.state.trials[r.trial].iteration);
+            if constexpr (!std::is_same_v<T, study::Snapshot>) apply_one(core, r);
+            ++core.state.records;
+            if constexpr (!requires { r.task; }) { // side tasks decide nothing about trials
+                if (core.learns) observe(core, record);
+                core.scheduler->apply(record);
+                core.searcher->apply(record);
+                follow_decision_point(core, r);
+                core.admission->apply(record);
             }
         },
         record);
-    core.admission->apply(record);
 }
 
 void choose_workers(const Core& core, Trial& t) {

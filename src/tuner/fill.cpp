@@ -220,7 +220,7 @@ std::vector<Rank> ranks_for(const Core& core, const Trial& t, const study::Start
     const bool had_them =
         t.attempt.since > core.state.began && t.attempt.ranks.size() == t.wanted_ranks; // in this incarnation
     const bool again = std::holds_alternative<study::Donor>(from) && had_them && placement.are_free(t.attempt.ranks);
-    return again ? t.attempt.ranks
+    return again ? std::vector<Rank>(t.attempt.ranks)
                  : placement.plan(t.wanted_ranks, core.spec.max_ranks_per_trial(t.workers), t.workers);
 }
 

@@ -79,8 +79,6 @@ Core::Core(study::StudySpec study, std::unique_ptr<schedulers::Scheduler> own_sc
         state.placement.keep_kinds_apart();
     }
     state.observations = searchers::Observations(spec.space.dimensions());
-    constexpr std::uint32_t reserved = 1'000'000;
-    state.trials.reserve(std::min(spec.num_trials, reserved));
 }
 
 // ---- snapshot

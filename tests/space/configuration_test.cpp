@@ -55,6 +55,24 @@ TEST_CASE("A copy that is set leaves the configuration that it was made from as 
     CHECK(none.text() == "lr=0.1");
 }
 
+TEST_CASE("A configuration that is watched keeps its names, and its watcher stays with it", "[space]") {
+    Configuration watched = three();
+    const Configuration before = watched;
+    std::size_t looks = 0;
+    watched.watch([&](std::size_t) { ++looks; });
+    CHECK(before.contains("lr"));
+    CHECK(looks == 0);
+    watched.share_names(before);
+    Configuration plain = three();
+    plain.share_names(watched);
+    CHECK(plain.contains("lr"));
+    CHECK(looks == 0);
+    watched.set("kind", "adam");
+    CHECK(watched.at("kind").as_string() == "adam");
+    CHECK(looks == 1);
+    STATIC_REQUIRE(sizeof(Configuration) == sizeof(void*));
+}
+
 TEST_CASE("The entries of a configuration are a range, in order", "[space]") {
     const Configuration configuration({{"a", 1}, {"b", "two"}, {"c", Value::List{3, 4}}});
     STATIC_REQUIRE(std::input_iterator<Configuration::Entries::Iterator>);

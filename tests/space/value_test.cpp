@@ -84,6 +84,29 @@ TEST_CASE("A value that is assigned leaves its copies as they were", "[space]") 
     CHECK(Value(Value::List{1, "a"}) != Value(Value::List{1, "b"}));
 }
 
+TEST_CASE("Copies of a value share its string, and a value that was moved from is false", "[space]") {
+    STATIC_REQUIRE(sizeof(Value) == 16);
+    for (const Value& value : {Value("a string that needs memory of its own"), Value(Value::List{1, "two"})}) {
+        Value copy = value;
+        const auto place = [](const Value& of) -> const void* {
+            return of.is_string() ? static_cast<const void*>(&of.as_string()) : &of.as_list();
+        };
+        CHECK(place(copy) == place(value));
+        Value moved = std::move(copy);
+        CHECK(place(moved) == place(value));
+        CHECK(copy == Value(false)); // NOLINT(bugprone-use-after-move): what this case is about
+        moved = 0.5;
+        CHECK(moved == Value(0.5));
+        moved = value;
+        Value& itself = moved;
+        moved = std::move(itself);
+        CHECK(moved == value);
+    }
+    CHECK_FALSE(Value(1) == Value(1.0));
+    CHECK(Value::none() == Value::none());
+    CHECK_FALSE(Value::none() == Value(false));
+}
+
 TEST_CASE("Configuration keeps its order, replaces in place and names what it has", "[space]") {
     Configuration configuration;
     configuration.set("lr", 0.1);

@@ -263,7 +263,9 @@ TEST_CASE("Invariants detect damage at a barrier", "[tuner]") {
     s.damage(0, TrialPhase::running);
     CHECK(broken(s.admission()).empty());
     s.ask_to_yield(1);
-    s.trial(1).attempt.ranks.push_back(Rank{2});
+    std::vector<Rank> more = s.trial(1).attempt.ranks;
+    more.push_back(Rank{2});
+    s.trial(1).attempt.ranks = more;
     CHECK(broken(s.admission()) == "the number of ranks that come back is off");
 }
 

@@ -489,8 +489,9 @@ TEST_CASE("Trials and slots that disagree are found by the invariants", "[tuner]
     }
     SECTION("another number of ranks that come back") {
         turns.apply(study::YieldAsked{TrialId{1}, {}});
-        CHECK(damaged([&] { turns.trial(1).attempt.ranks.push_back(Rank{9}); }) ==
-              "the number of ranks that come back is off");
+        std::vector<Rank> more = turns.trial(1).attempt.ranks;
+        more.push_back(Rank{9});
+        CHECK(damaged([&] { turns.trial(1).attempt.ranks = more; }) == "the number of ranks that come back is off");
     }
     SECTION("a phase that has no slot") {
         CHECK(damaged([&] {

@@ -287,9 +287,9 @@ TEST_CASE("After random changes the counts equal those of a plain list, before a
             const std::uint64_t what = random.below(100);
             if (what < 60 && serves(i) && !holder[i]) {
                 holder[i] = TrialId{static_cast<std::uint32_t>(step)};
-                placement.take(*holder[i], {rank});
+                placement.take(*holder[i], std::span(&rank, 1));
             } else if (what < 95 && holder[i]) {
-                placement.release(*holder[i], {rank});
+                placement.release(*holder[i], std::span(&rank, 1));
                 holder[i].reset();
             } else if (what < 97 && alive[i]) {
                 CHECK(placement.lose({rank, {}, "gone"}) == holder[i]);
@@ -323,7 +323,7 @@ TEST_CASE("spares get no trial until others are lost, and take their places one 
     CHECK(placement.alive() == 2);
     CHECK(placement.plan(2, 2) == std::vector<Rank>{Rank{1}, Rank{2}});
     CHECK(placement.plan(3, 3).empty());
-    placement.take(TrialId{7}, {Rank{1}, Rank{2}});
+    placement.take(TrialId{7}, ranks({1, 2}));
     CHECK(placement.lose({Rank{2}, {}, "gone"}) == TrialId{7});
     CHECK(placement.alive() == 2);
     CHECK(placement.plan(1, 1) == std::vector<Rank>{Rank{3}});

@@ -40,7 +40,6 @@ Trials restored(const study::Bytes& bytes) {
 TEST_CASE("A trial is found by its number, which is its place in the table", "[tuner]") {
     Trials trials;
     CHECK(trials.empty());
-    trials.reserve(2);
     CHECK(trials.empty());
     for (const std::uint32_t ranks : {3U, 5U}) {
         Trial t;

@@ -76,6 +76,11 @@ class ObjectiveReader {
     /// All objectives, with the violation of constraints. Worst, without values, when the reading is not complete.
     [[nodiscard]] study::Score score(const Reading& reading) const {
         if (!reading.complete) return {};
+        if (others_.empty()) {
+            study::Score only(study::score(reading.value, objective_.mode), reading.feasible());
+            only.violation = reading.violation;
+            return only;
+        }
         std::array<double, study::Score::max_objectives> values{study::score(reading.value, objective_.mode)};
         for (std::size_t i = 0; i < others_.size(); ++i)
             values.at(i + 1) = study::score(reading.others.at(i), objective_.others[i].mode);

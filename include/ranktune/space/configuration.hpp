@@ -2,7 +2,9 @@
 #pragma once
 // A configuration: the hyper-parameters of one trial. Parameters whose condition does not hold are absent.
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,7 +21,6 @@ namespace ranktune::space {
 /// without conditions share their names.
 class Configuration {
   public:
-    using Names = std::vector<std::string>;
     /// Refers into its configuration.
     struct Entry {
         const std::string& name;
@@ -29,6 +30,17 @@ class Configuration {
     class Entries;
 
     Configuration() = default;
+    Configuration(const Configuration& other) : block_(other.block_) {
+        if (block_ != nullptr) block_->users.fetch_add(1, std::memory_order_relaxed);
+    }
+    Configuration(Configuration&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+    Configuration& operator=(Configuration other) noexcept {
+        std::swap(block_, other.block_);
+        return *this;
+    }
+    ~Configuration() {
+        if (block_ != nullptr) leave();
+    }
     /// Requires distinct names.
     explicit Configuration(std::vector<std::pair<std::string, Value>> entries);
 
@@ -44,15 +56,13 @@ class Configuration {
     [[nodiscard]] Entries entries() const&;
     [[nodiscard]] Entries entries() const&& = delete;
     [[nodiscard]] bool empty() const { return size() == 0; }
-    [[nodiscard]] std::size_t size() const { return names_ ? names_->size() : 0; }
+    [[nodiscard]] std::size_t size() const { return block_ == nullptr ? 0 : block_->size; }
     /// `lr=0.0312 batch_size=32 hidden=[128,64]`
     [[nodiscard]] std::string text() const;
 
     /// From now on `on_look` is called with the position of every entry that is looked up, in this object and in every
     /// copy made of it, on the thread that looks.
-    void watch(std::function<void(std::size_t)> on_look) {
-        on_look_ = std::make_shared<const std::function<void(std::size_t)>>(std::move(on_look));
-    }
+    void watch(std::function<void(std::size_t)> on_look);
 
     /// Shares the names of `other`, if they are equal, to save memory.
     void share_names(const Configuration& other);
@@ -62,23 +72,33 @@ class Configuration {
 
   private:
     friend class SearchSpace;
-    /// One value for each name.
-    Configuration(std::shared_ptr<const Names> names, std::shared_ptr<const Value[]> values)
-        : names_(std::move(names)), values_(std::move(values)) {}
+    using OnLook = std::function<void(std::size_t)>;
+    /// What many configurations share; never modified.
+    struct Shape {
+        std::vector<std::string> names; ///< never empty
+        OnLook on_look = {};            ///< see watch; empty: not watched
+    };
+    /// The head of one piece of memory; `size` values follow. Shared by copies, so never modified but by its maker.
+    struct Block {
+        explicit Block(std::shared_ptr<const Shape> of)
+            : size(static_cast<std::uint32_t>(of->names.size())), shape(std::move(of)) {}
+        std::atomic<std::uint32_t> users = 1;
+        const std::uint32_t size;
+        std::shared_ptr<const Shape> shape;
+    };
+    static_assert(sizeof(Block) % alignof(Value) == 0);
 
-    [[nodiscard]] static std::shared_ptr<Value[]> make_values(std::size_t size) {
-#if __cpp_lib_shared_ptr_arrays >= 201707L
-        return std::make_shared<Value[]>(size);
-#else // GCC 11
-        return std::shared_ptr<Value[]>(new Value[size]);
-#endif
-    }
-    [[nodiscard]] const Value& value(std::size_t position) const { return values_.get()[position]; }
+    /// To be filled: one value for each name. Requires names.
+    [[nodiscard]] static Configuration of_shape(std::shared_ptr<const Shape> shape);
+    [[nodiscard]] static std::shared_ptr<const Shape> shape_of(std::vector<std::string> names);
+    void leave();
+    [[nodiscard]] Value* values() const { return reinterpret_cast<Value*>(block_ + 1); }
+    [[nodiscard]] const Value& value(std::size_t position) const { return values()[position]; }
+    [[nodiscard]] const std::vector<std::string>& names() const { return block_->shape->names; }
+    /// The same values with another shape, of at least as many names.
+    void reshape(std::shared_ptr<const Shape> shape);
 
-    // One value for each name; null without parameters. Shared, so never modified.
-    std::shared_ptr<const Names> names_;
-    std::shared_ptr<const Value[]> values_;
-    std::shared_ptr<const std::function<void(std::size_t)>> on_look_; ///< null: not watched
+    Block* block_ = nullptr; ///< null without parameters
 };
 
 class Configuration::Entries {
@@ -89,7 +109,7 @@ class Configuration::Entries {
         using difference_type = std::ptrdiff_t;
         Iterator() = default;
         Iterator(const Configuration& of, std::size_t at) : of_(&of), at_(at) {}
-        [[nodiscard]] Entry operator*() const { return {(*of_->names_)[at_], of_->value(at_)}; }
+        [[nodiscard]] Entry operator*() const { return {of_->names()[at_], of_->value(at_)}; }
         Iterator& operator++() {
             ++at_;
             return *this;

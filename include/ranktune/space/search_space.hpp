@@ -143,7 +143,7 @@ class SearchSpace {
     std::vector<Parameter> parameters_;
     std::vector<Rule> rules_;
     std::shared_ptr<const Ruled> ruled_;                ///< null: no rules
-    std::shared_ptr<const Configuration::Names> names_; ///< of all parameters, for the configurations to share
+    std::shared_ptr<const Configuration::Shape> shape_; ///< of all parameters; null: there are none
     std::vector<std::vector<std::size_t>> needs_;       ///< positions of what each parameter's condition mentions
     bool conditional_ = false;                          ///< some parameter has a condition
     std::vector<std::size_t> coordinate_;               ///< of each parameter that has one
@@ -154,10 +154,11 @@ class SearchSpace {
 
 template <class ValueOf>
 Configuration SearchSpace::assemble(ValueOf value) const {
+    if (!shape_) return {};
     if (!conditional_) {
-        auto values = Configuration::make_values(parameters_.size());
-        for (std::size_t i = 0; i < parameters_.size(); ++i) values.get()[i] = value(i);
-        return Configuration(names_, std::move(values));
+        Configuration all = Configuration::of_shape(shape_);
+        for (std::size_t i = 0; i < parameters_.size(); ++i) all.values()[i] = value(i);
+        return all;
     }
     std::vector<std::optional<Value>> values(parameters_.size());
     for (const std::size_t i : order_)

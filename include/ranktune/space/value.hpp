@@ -3,45 +3,62 @@
 // The value of a hyper-parameter: bool, integer, float, string, a list of these, or none.
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace ranktune::space {
 
-/// Changes only by assignment, so that copies share strings and lists: 24 bytes, cheap to copy.
+/// Changes only by assignment, so that copies share strings and lists: 16 bytes, cheap to copy.
 class Value {
   public:
     using List = std::vector<Value>;
 
-    Value() : data_(false) {}
-    Value(bool value) : data_(value) {}                           // NOLINT(google-explicit-constructor)
-    Value(int value) : data_(static_cast<std::int64_t>(value)) {} // NOLINT(google-explicit-constructor)
-    Value(std::int64_t value) : data_(value) {}                   // NOLINT(google-explicit-constructor)
-    Value(double value) : data_(value) {}                         // NOLINT(google-explicit-constructor)
-    Value(const char* value) : Value(std::string(value)) {}       // NOLINT(google-explicit-constructor)
-    Value(std::string value)                                      // NOLINT(google-explicit-constructor)
-        : data_(Shared<std::string>(std::move(value))) {}
-    Value(List value) // NOLINT(google-explicit-constructor)
-        : data_(Shared<List>(std::move(value))) {}
+    Value() : Value(false) {}
+    // NOLINTBEGIN(google-explicit-constructor)
+    Value(bool value) : kind_(Kind::boolean), data_{} { data_.boolean = value; }
+    Value(int value) : Value(static_cast<std::int64_t>(value)) {}
+    Value(std::int64_t value) : kind_(Kind::integer), data_{value} {}
+    Value(double value) : kind_(Kind::real), data_{} { data_.real = value; }
+    Value(const char* value) : Value(std::string(value)) {}
+    Value(std::string value);
+    Value(List value);
+    // NOLINTEND(google-explicit-constructor)
+    Value(const Value& other) : kind_(other.kind_), data_(other.data_) {
+        if (is_shared()) share();
+    }
+    /// Leaves `false`.
+    Value(Value&& other) noexcept : kind_(std::exchange(other.kind_, Kind::boolean)), data_(other.data_) {
+        other.data_.boolean = false;
+    }
+    Value& operator=(const Value& other) {
+        Value copy(other);
+        swap(copy);
+        return *this;
+    }
+    Value& operator=(Value&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~Value() {
+        if (is_shared()) release();
+    }
 
     /// Nothing: a trainable or program that gets it goes on as if the parameter were not there, Python gets None.
     [[nodiscard]] static Value none() {
         Value value;
-        value.data_ = std::monostate();
+        value.kind_ = Kind::none;
         return value;
     }
 
-    [[nodiscard]] bool is_none() const { return std::holds_alternative<std::monostate>(data_); }
-    [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
-    [[nodiscard]] bool is_int() const { return std::holds_alternative<std::int64_t>(data_); }
-    [[nodiscard]] bool is_double() const { return std::holds_alternative<double>(data_); }
+    [[nodiscard]] bool is_none() const { return kind_ == Kind::none; }
+    [[nodiscard]] bool is_bool() const { return kind_ == Kind::boolean; }
+    [[nodiscard]] bool is_int() const { return kind_ == Kind::integer; }
+    [[nodiscard]] bool is_double() const { return kind_ == Kind::real; }
     [[nodiscard]] bool is_number() const { return is_int() || is_double(); }
-    [[nodiscard]] bool is_string() const { return std::holds_alternative<Shared<std::string>>(data_); }
-    [[nodiscard]] bool is_list() const { return std::holds_alternative<Shared<List>>(data_); }
+    [[nodiscard]] bool is_string() const { return kind_ == Kind::string; }
+    [[nodiscard]] bool is_list() const { return kind_ == Kind::list; }
 
     /// Exact accessors: throw base::UsageError naming the wanted and the actual kind. `as_double` also takes an
     /// integer.
@@ -61,20 +78,30 @@ class Value {
     [[nodiscard]] std::string literal() const;
 
     /// Same kind and same value: 1 and 1.0 differ.
-    friend bool operator==(const Value&, const Value&) = default;
+    friend bool operator==(const Value& a, const Value& b);
 
   private:
-    /// Has no move constructor: a moved-from value still holds something.
+    enum class Kind : std::uint8_t { boolean, integer, real, string, list, none };
+    /// Never modified; the last value that refers to it frees it.
     template <class T>
-    struct Shared {
-        explicit Shared(T value) : at(std::make_shared<const T>(std::move(value))) {}
-        Shared(const Shared&) = default;
-        Shared& operator=(const Shared&) = default;
-        ~Shared() = default;
-        friend bool operator==(const Shared& a, const Shared& b) { return *a.at == *b.at; }
-        std::shared_ptr<const T> at;
+    struct Shared;
+    union Data {
+        std::int64_t integer; ///< the first, so that `{}` makes all bytes zero
+        bool boolean;
+        double real;
+        Shared<std::string>* string;
+        Shared<List>* list;
     };
-    std::variant<bool, std::int64_t, double, Shared<std::string>, Shared<List>, std::monostate> data_;
+    [[nodiscard]] bool is_shared() const { return is_string() || is_list(); }
+    void share() const;
+    void release();
+    void swap(Value& other) noexcept {
+        std::swap(kind_, other.kind_);
+        std::swap(data_, other.data_);
+    }
+
+    Kind kind_;
+    Data data_;
 };
 
 /// Shortest decimal text that reads back as `value`, with a decimal point or an exponent (outside 1e-4 <= |value| <

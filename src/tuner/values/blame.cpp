@@ -141,7 +141,7 @@ void Blame::attempt_ended(TrialId id, Trial& t, AttemptOutcome outcome, const Fa
 
 /// Bad configurations fail everywhere with the same message; a bad host, or GPU, has messages of its own. (Every
 /// attempt that cannot be set up counts, also of the same trial.)
-void Blame::note(TrialId id, AttemptOutcome outcome, const Failure& failure, const std::vector<Rank>& ranks,
+void Blame::note(TrialId id, AttemptOutcome outcome, const Failure& failure, std::span<const Rank> ranks,
                  const Placement& placement) {
     const auto host = placement.only_host_of(ranks);
     const auto device = placement.device_of(ranks, failure.rank);

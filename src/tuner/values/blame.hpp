@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -114,7 +115,7 @@ class Blame {
 
   private:
     void clear_of_suspicion(TrialId id, Trial& t);
-    void note(TrialId id, AttemptOutcome outcome, const Failure& failure, const std::vector<Rank>& ranks,
+    void note(TrialId id, AttemptOutcome outcome, const Failure& failure, std::span<const Rank> ranks,
               const Placement& placement);
 
     std::vector<PlaceRecord> hosts_;

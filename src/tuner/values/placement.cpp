@@ -10,24 +10,24 @@
 
 namespace ranktune::tuner {
 
-bool Placement::are_free(const std::vector<Rank>& ranks) const {
+bool Placement::are_free(std::span<const Rank> ranks) const {
     return std::ranges::all_of(ranks,
                                [this](Rank rank) { return knows(rank) && ledger_of(worker(rank)).is_free(rank); });
 }
 
-std::vector<Rank> Placement::living(const std::vector<Rank>& ranks) const {
+std::vector<Rank> Placement::living(std::span<const Rank> ranks) const {
     std::vector<Rank> alive;
     std::ranges::copy_if(ranks, std::back_inserter(alive), [&](Rank rank) { return worker(rank).alive; });
     return alive;
 }
 
-std::optional<std::uint32_t> Placement::only_host_of(const std::vector<Rank>& ranks) const {
+std::optional<std::uint32_t> Placement::only_host_of(std::span<const Rank> ranks) const {
     const std::uint32_t host = worker(ranks.front()).host;
     const bool alone = std::ranges::all_of(ranks, [&](Rank rank) { return worker(rank).host == host; });
     return alone ? std::optional(host) : std::nullopt;
 }
 
-std::optional<std::uint32_t> Placement::device_of(const std::vector<Rank>& ranks,
+std::optional<std::uint32_t> Placement::device_of(std::span<const Rank> ranks,
                                                   std::optional<std::uint32_t> failing) const {
     const bool named = failing && *failing < ranks.size();
     const std::uint32_t device = worker(named ? ranks[*failing] : ranks.front()).device;
@@ -93,7 +93,7 @@ void Placement::begin(const std::vector<RankInfo>& workers, std::uint32_t spares
     rebuild();
 }
 
-void Placement::take(TrialId trial, const std::vector<Rank>& ranks) {
+void Placement::take(TrialId trial, std::span<const Rank> ranks) {
     for (const Rank rank : ranks) {
         if (!knows(rank) || !ledger_of(worker(rank)).is_free(rank))
             impossible("rank " + std::to_string(rank.value()) + " is given away but not free");
@@ -103,7 +103,7 @@ void Placement::take(TrialId trial, const std::vector<Rank>& ranks) {
     }
 }
 
-void Placement::release(TrialId trial, const std::vector<Rank>& ranks) {
+void Placement::release(TrialId trial, std::span<const Rank> ranks) {
     for (const Rank rank : ranks) {
         WorkerState& worker = workers_[rank.value() - 1];
         if (!worker.alive || worker.trial != trial) continue;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,13 +75,13 @@ class Placement {
     /// The rank for a side task: a helper, else a free one, those without GPUs and the highest first. nullopt: none.
     [[nodiscard]] std::optional<Rank> place_aside() const;
     /// All of `ranks` are free.
-    [[nodiscard]] bool are_free(const std::vector<Rank>& ranks) const;
+    [[nodiscard]] bool are_free(std::span<const Rank> ranks) const;
     /// Those of `ranks` that are alive.
-    [[nodiscard]] std::vector<Rank> living(const std::vector<Rank>& ranks) const;
+    [[nodiscard]] std::vector<Rank> living(std::span<const Rank> ranks) const;
     /// The host of all `ranks`; nullopt: several hosts.
-    [[nodiscard]] std::optional<std::uint32_t> only_host_of(const std::vector<Rank>& ranks) const;
+    [[nodiscard]] std::optional<std::uint32_t> only_host_of(std::span<const Rank> ranks) const;
     /// The GPU of the rank that failed (`failing`: position in `ranks`), or of all `ranks`; nullopt: none, or several.
-    [[nodiscard]] std::optional<std::uint32_t> device_of(const std::vector<Rank>& ranks,
+    [[nodiscard]] std::optional<std::uint32_t> device_of(std::span<const Rank> ranks,
                                                          std::optional<std::uint32_t> failing) const;
     /// Ranks in service on other hosts.
     [[nodiscard]] std::uint32_t ranks_beside(std::uint32_t host, WorkerKind kind = WorkerKind::any) const;
@@ -95,8 +96,8 @@ class Placement {
     /// The last `spares` workers get no trial before others are lost. `helpers` others, the last ones, those without
     /// GPUs first, get side tasks alone.
     void begin(const std::vector<RankInfo>& workers, std::uint32_t spares = 0, std::uint32_t helpers = 0);
-    void take(TrialId trial, const std::vector<Rank>& ranks);
-    void release(TrialId trial, const std::vector<Rank>& ranks);
+    void take(TrialId trial, std::span<const Rank> ranks);
+    void release(TrialId trial, std::span<const Rank> ranks);
     void take_aside(TrialId unit, Rank rank);
     /// Also of a rank that is lost.
     void release_aside(Rank rank);

@@ -11,6 +11,8 @@
 #include "ranktune/space/configuration.hpp"
 #include "ranktune/study/objective.hpp"
 #include "ranktune/study/vocabulary.hpp"
+#include "tuner/values/rank_list.hpp"
+#include "tuner/values/rare_list.hpp"
 
 namespace ranktune::tuner {
 
@@ -57,8 +59,8 @@ struct Attempt {
     Iteration decided = 0;   ///< newest report that it waited for a verdict on, and has one
     StudyTime since;         ///< its start, then its last report
     // Kept after its end, for views:
-    std::vector<Rank> ranks;
-    std::vector<Role> roles; ///< as in TrialStarted
+    RankList ranks;
+    RareList<Role> roles; ///< as in TrialStarted
     static void fields(auto&& each, auto& r) {
         each(r.id, r.live, r.abandoned, r.at_fault, r.silent, r.iteration, r.decided, r.since, r.ranks, r.roles);
     }
@@ -108,16 +110,16 @@ struct Trial {
     StudyTime started; ///< first attempt
     StudyTime ended;   ///< when it reached a final phase
     Origin origin;
-    std::vector<Takeover> takeovers;        ///< that its next state rests on, the oldest first
-    std::vector<UndoneTakeover> undone;     ///< in the order in which they were undone
-    std::vector<ChangeOfState> changes;     ///< oldest first
+    RareList<Takeover> takeovers;           ///< that its next state rests on, the oldest first
+    RareList<UndoneTakeover> undone;        ///< in the order in which they were undone
+    RareList<ChangeOfState> changes;        ///< oldest first
     std::vector<CheckpointRef> checkpoints; ///< committed, not released, in the order of their commits
     /// So many of `checkpoints`, the first ones, are from before the trial began anew: it goes on from none of them.
     std::uint32_t of_earlier_life = 0;
     /// The further objectives of a study with several, at `best_iteration`; empty where `best` is NaN. That is the
     /// newest report that is finite and keeps the constraints, unless the one before it was better in every way.
-    std::vector<double> others;
-    std::vector<double> window;         ///< last results of the plateau stopper's metric, oldest first
+    RareList<double> others;
+    RareList<double> window;            ///< last results of the plateau stopper's metric, oldest first
     Failure failure;                    ///< the newest; empty: none
     space::Configuration configuration; ///< now; see configuration_at
 

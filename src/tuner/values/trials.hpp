@@ -5,24 +5,21 @@
 #include <set>
 #include <utility>
 
-#include "ranktune/base/huge_pages.hpp"
 #include "ranktune/study/record.hpp"
+#include "tuner/values/chunked_vector.hpp"
 #include "tuner/values/trial.hpp"
 
 namespace ranktune::tuner {
 
-/// By TrialId. Access is random; huge pages save TLB misses.
+/// By TrialId. A row never moves.
 class Trials {
   public:
-    using Table = std::vector<Trial, base::LargeAllocator<Trial>>;
-
-    /// Reserves memory: moving all trials while the table grows would cost more than deciding about them.
-    void reserve(std::size_t count) { table_.reserve(count); }
+    using Table = ChunkedVector<Trial>;
 
     [[nodiscard]] std::size_t size() const { return table_.size(); }
     [[nodiscard]] bool empty() const { return table_.empty(); }
-    [[nodiscard]] Table::const_iterator begin() const { return table_.begin(); }
-    [[nodiscard]] Table::const_iterator end() const { return table_.end(); }
+    [[nodiscard]] Table::ConstIterator begin() const { return table_.begin(); }
+    [[nodiscard]] Table::ConstIterator end() const { return table_.end(); }
     [[nodiscard]] const Trial& back() const { return table_.back(); }
     [[nodiscard]] const Trial& operator[](std::size_t position) const { return table_[position]; }
     [[nodiscard]] const Trial& operator[](TrialId id) const { return table_[id.value()]; }
@@ -53,19 +50,24 @@ class Trials {
     /// Restores the table and derives the rest.
     template <class Archive>
     void restore(Archive& archive) {
-        archive(table_);
-        const Trial* before = table_.empty() ? nullptr : &table_.front();
-        for (Trial& trial : table_) { // mostly the same parameters
-            trial.configuration.share_names(before->configuration);
+        table_.clear();
+        std::size_t size = 0;
+        archive(size);
+        while (table_.size() < size) {
+            Trial trial;
+            archive(trial);
+            // Mostly the same parameters.
+            if (!table_.empty()) trial.configuration.share_names(table_.back().configuration);
             for (Takeover& each : trial.takeovers) each.before.share_names(trial.configuration);
             for (UndoneTakeover& each : trial.undone) each.after.share_names(trial.configuration);
-            before = &trial;
+            table_.push_back(std::move(trial));
         }
         recount();
     }
     template <class Archive>
     void snapshot(Archive& archive) const {
-        archive(table_);
+        archive(table_.size());
+        for (const Trial& trial : table_) archive(trial);
     }
     /// Throws std::logic_error naming what does not hold.
     void check_invariants() const;
