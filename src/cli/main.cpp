@@ -256,10 +256,14 @@ class App {
         verb->add_option("--combine", predict_.combine, "How: mean (default); vote, of classifiers; all, side by side")
             ->type_name("HOW")
             ->check(CLI::IsMember({"mean", "vote", "all"}));
-        verb->add_option("--command", predict_.command,
-                         "The program in which models predict (default: predict.command of the study): "
-                         "\"python3 predict.py {checkpoint}\"")
-            ->type_name("COMMAND");
+        auto* command =
+            verb->add_option("--command", predict_.command,
+                             "The program in which models predict (default: that of [predict] in the study file): "
+                             "\"python3 predict.py {checkpoint}\"")
+                ->type_name("COMMAND");
+        verb->add_option("--python", predict_.python, "A class or function of Python in its place: predict.py:predict")
+            ->type_name("FILE:NAME")
+            ->excludes(command);
         verb->add_option("--batch", predict_.batch, "Samples that a model gets at once (default 256)")
             ->type_name("N")
             ->transform(whole_number(1, "a number of samples, 1 at least"));

@@ -11,6 +11,8 @@
 #include <span>
 #include <utility>
 
+#include "data/column_sums.hpp"
+#include "data/file_version.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/hdf5/hdf5.hpp"
 #include "storage/hdf5/thread.hpp"
@@ -21,12 +23,18 @@ namespace {
 
 namespace hdf5 = storage::hdf5;
 
+/// What is read of a dataset; its shapes always are.
+enum class Reads : std::uint8_t {
+    shapes,
+    classes, ///< are counted, and not kept
+    everything,
+};
+
 /// Reads one file; every error names the dataset. Used on the HDF5 thread only.
 class Reader {
   public:
-    /// `shapes_only`: reading values gives an empty array.
-    explicit Reader(std::string path, bool shapes_only = false)
-        : path_(std::move(path)), shapes_only_(shapes_only), file_(open(path_)) {}
+    Reader(std::string path, Reads reads) : path_(std::move(path)), reads_(reads), file_(open(path_)) {}
+    [[nodiscard]] Reads reads() const { return reads_; }
 
     struct Array {
         std::vector<std::size_t> shape;
@@ -51,15 +59,33 @@ class Reader {
         return {{extent.begin(), extent.end()}, kind == H5T_FLOAT, std::move(dataset)};
     }
 
-    template <class T>
-    [[nodiscard]] std::vector<T> values(const Array& array, const std::string& name, hid_t memory_type) const {
-        if (shapes_only_) return {};
+    /// All numbers; none unless everything is read.
+    [[nodiscard]] std::vector<float> values(const Array& array, const std::string& name) const {
+        if (reads_ != Reads::everything) return {};
         std::size_t count = 1;
         for (const std::size_t n : array.shape) count *= n;
-        std::vector<T> result(count);
-        if (count > 0 && H5Dread(array.dataset.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, result.data()) < 0)
-            fail(name, "cannot be read: the file is damaged, or needs a filter that this HDF5 does not have");
+        std::vector<float> result(count);
+        if (count > 0 &&
+            H5Dread(array.dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, result.data()) < 0)
+            fail(name, unreadable);
         return result;
+    }
+
+    /// Calls `use` for each number of an array of one dimension.
+    template <class Use>
+    void each_integer(const Array& array, const std::string& name, Use&& use) const {
+        constexpr hsize_t at_once = 1U << 20U;
+        const hdf5::SpaceHandle file(H5Dget_space(array.dataset.get()));
+        std::vector<std::int64_t> piece;
+        for (hsize_t begin = 0; begin < array.shape[0]; begin += piece.size()) {
+            const hsize_t count = std::min<hsize_t>(at_once, array.shape[0] - begin);
+            piece.resize(count);
+            const hdf5::SpaceHandle memory(H5Screate_simple(1, &count, nullptr));
+            H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, &begin, nullptr, &count, nullptr);
+            if (H5Dread(array.dataset.get(), H5T_NATIVE_INT64, memory.get(), file.get(), H5P_DEFAULT, piece.data()) < 0)
+                fail(name, unreadable);
+            for (const std::int64_t value : piece) use(value);
+        }
     }
 
     /// The integer attribute `name` of the root, if it exists.
@@ -79,9 +105,7 @@ class Reader {
 
   private:
     static hdf5::FileHandle open(const std::string& path) {
-        struct stat status {};
-        if (stat(path.c_str(), &status) != 0)
-            throw base::IoError("dataset file", path, std::error_code(errno, std::generic_category()));
+        static_cast<void>(version_of(path)); // says why a file cannot be found
         const hdf5::PropertiesHandle access(H5Pcreate(H5P_FILE_ACCESS));
 #if H5_VERSION_GE(1, 10, 7)
         // Datasets are not written while they are read, and some parallel file systems refuse locks.
@@ -92,8 +116,10 @@ class Reader {
         return file;
     }
 
+    static constexpr const char* unreadable =
+        "cannot be read: the file is damaged, or needs a filter that this HDF5 does not have";
     std::string path_;
-    bool shapes_only_;
+    Reads reads_;
     hdf5::QuietErrors quiet_;
     hdf5::FileHandle file_;
 };
@@ -114,15 +140,17 @@ void read_targets(const Reader& reader, const std::string& name, Split& split, D
     if (y.is_float) {
         if (!first && width != dataset.outputs) reader.fail(name, "and train/y differ in their width");
         dataset.outputs = width;
-        split.targets = reader.values<float>(y, name, H5T_NATIVE_FLOAT);
+        split.targets = reader.values(y, name);
         check_finite(reader, split.targets, name);
         return;
     }
     if (y.shape.size() != 1) reader.fail(name, "holds integers, so it has to be [n]: one class per sample");
-    for (const std::int64_t value : reader.values<std::int64_t>(y, name, H5T_NATIVE_INT64)) {
+    if (reader.reads() == Reads::shapes) return;
+    reader.each_integer(y, name, [&](std::int64_t value) {
         if (value < 0 || value > 10'000'000) reader.fail(name, "holds class " + std::to_string(value));
-        split.classes.push_back(static_cast<std::int32_t>(value));
-    }
+        dataset.outputs = std::max(dataset.outputs, static_cast<std::size_t>(value) + 1);
+        if (reader.reads() == Reads::everything) split.classes.push_back(static_cast<std::int32_t>(value));
+    });
 }
 
 void read_split(const Reader& reader, const std::string& group, Split& split, Dataset& dataset, bool first) {
@@ -135,23 +163,22 @@ void read_split(const Reader& reader, const std::string& group, Split& split, Da
     if (split.count > (std::size_t{1} << 31)) reader.fail(name, "has more than 2^31 samples");
     if (!first && features != dataset.features) reader.fail(name, "and train/x differ in their number of features");
     dataset.features = features;
-    split.x = reader.values<float>(x, name, H5T_NATIVE_FLOAT);
+    split.x = reader.values(x, name);
     check_finite(reader, split.x, name);
     read_targets(reader, group + "/y", split, dataset, first);
 }
 
+/// The attribute counts classes that no sample has.
 void count_classes(const Reader& reader, Dataset& dataset) {
-    std::int32_t largest = 0;
-    for (const Split* split : {&dataset.train, &dataset.val})
-        for (const std::int32_t c : split->classes) largest = std::max(largest, c);
-    const std::int64_t classes = reader.attribute("classes").value_or(std::int64_t{largest} + 1);
-    if (classes <= largest) reader.fail("attribute classes", "is smaller than the largest class of y plus one");
+    const auto seen = static_cast<std::int64_t>(dataset.outputs);
+    const std::int64_t classes = reader.attribute("classes").value_or(seen);
+    if (classes < seen) reader.fail("attribute classes", "is smaller than the largest class of y plus one");
     dataset.outputs = static_cast<std::size_t>(classes);
 }
 
 /// Shift and factor of one column of [count, width] values.
-std::pair<float, float> column_scale(std::span<const float> values, std::size_t width, std::size_t column,
-                                     Scaling scaling) {
+std::pair<float, float> scale_of(std::span<const float> values, std::size_t width, std::size_t column,
+                                 Scaling scaling) {
     const std::size_t count = values.size() / width;
     double sum = 0.0;
     double largest = 0.0;
@@ -159,24 +186,19 @@ std::pair<float, float> column_scale(std::span<const float> values, std::size_t 
         sum += static_cast<double>(values[i * width + column]);
         largest = std::max(largest, std::abs(static_cast<double>(values[i * width + column])));
     }
-    if (scaling == Scaling::none) return {0.0F, 1.0F};
-    if (scaling == Scaling::unit) return {0.0F, largest > 0.0 ? static_cast<float>(1.0 / largest) : 1.0F};
     const double mean = sum / static_cast<double>(count);
     double squares = 0.0;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count && scaling == Scaling::standard; ++i) {
         const double difference = static_cast<double>(values[i * width + column]) - mean;
         squares += difference * difference;
     }
-    const double deviation = std::sqrt(squares / static_cast<double>(count));
-    // A constant column may have a deviation of rounding errors.
-    const bool constant = deviation <= 1e-7 * std::max(largest, 1e-30);
-    return {static_cast<float>(mean), constant ? 1.0F : static_cast<float>(1.0 / deviation)};
+    return column_scale(scaling, static_cast<double>(count), mean, squares, largest);
 }
 
 Scale make_scale(std::span<const float> values, std::size_t width, Scaling scaling) {
     Scale scale;
     for (std::size_t column = 0; column < width; ++column) {
-        const auto [shift, factor] = column_scale(values, width, column, scaling);
+        const auto [shift, factor] = scale_of(values, width, column, scaling);
         scale.shift.push_back(shift);
         scale.factor.push_back(factor);
     }
@@ -194,16 +216,25 @@ void read_splits(const Reader& reader, Dataset& dataset) {
     read_split(reader, "val", dataset.val, dataset, false);
 }
 
-Dataset load(const std::string& path, Scaling scaling) {
-    const Reader reader(path);
+Dataset read(const Reader& reader) {
     Dataset dataset;
     read_splits(reader, dataset);
+    if (dataset.classification && reader.reads() != Reads::shapes) count_classes(reader, dataset);
+    return dataset;
+}
+
+/// Bytes of all samples in memory.
+std::uint64_t bytes_of(const Dataset& dataset) {
+    const std::size_t answers = dataset.classification ? 1 : dataset.outputs;
+    return std::uint64_t{dataset.train.count + dataset.val.count} * (dataset.features + answers) * sizeof(float);
+}
+
+Dataset load(const std::string& path, Scaling scaling) {
+    Dataset dataset = read(Reader(path, Reads::everything));
     dataset.x_scale = make_scale(dataset.train.x, dataset.features, scaling);
     rescale(dataset.x_scale, dataset.train.x);
     rescale(dataset.x_scale, dataset.val.x);
-    if (dataset.classification) {
-        count_classes(reader, dataset);
-    } else {
+    if (!dataset.classification) {
         dataset.y_scale = make_scale(dataset.train.targets, dataset.outputs, Scaling::standard);
         rescale(dataset.y_scale, dataset.train.targets);
         rescale(dataset.y_scale, dataset.val.targets);
@@ -214,20 +245,8 @@ Dataset load(const std::string& path, Scaling scaling) {
 } // namespace
 
 DatasetShape read_dataset_shape(const std::string& path) {
-    return storage::hdf5_call([&] {
-        const Reader reader(path);
-        Dataset dataset;
-        const Reader::Array x = reader.array("train/x");
-        dataset.features = 1;
-        for (std::size_t i = 1; i < x.shape.size(); ++i) dataset.features *= x.shape[i];
-        for (Split* split : {&dataset.train, &dataset.val}) {
-            const std::string group = split == &dataset.train ? "train" : "val";
-            split->count = reader.array(group + "/x").shape[0];
-            read_targets(reader, group + "/y", *split, dataset, split == &dataset.train);
-        }
-        if (dataset.classification) count_classes(reader, dataset);
-        return DatasetShape{dataset.features, dataset.outputs, dataset.classification};
-    });
+    const Dataset read_of = storage::hdf5_call([&] { return read(Reader(path, Reads::classes)); });
+    return {read_of.features, read_of.outputs, read_of.classification, read_of.train.count, read_of.val.count};
 }
 
 Dataset load_dataset(const std::string& path, Scaling scaling) {
@@ -237,8 +256,7 @@ Dataset load_dataset(const std::string& path, Scaling scaling) {
 std::string dataset_problem(const std::string& path) {
     return storage::hdf5_call([&]() -> std::string {
         try {
-            Dataset unread;
-            read_splits(Reader(path, true), unread);
+            static_cast<void>(read(Reader(path, Reads::shapes)));
         } catch (const base::Error& error) {
             return error.what();
         }
@@ -246,30 +264,32 @@ std::string dataset_problem(const std::string& path) {
     });
 }
 
-std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling) {
+FileVersion version_of(const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0)
+        throw base::IoError("dataset file", path, std::error_code(errno, std::generic_category()));
+    return {status.st_size, std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling, std::uint64_t limit) {
     struct Kept {
         std::mutex mutex;
         std::string path;
         Scaling scaling = Scaling::none;
-        std::int64_t size = -1;
-        std::int64_t modified_ns = 0;
+        FileVersion version;
         std::shared_ptr<const Dataset> dataset;
     };
     static Kept kept;
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0)
-        throw base::IoError("dataset file", path, std::error_code(errno, std::generic_category()));
-    const std::int64_t modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    const FileVersion version = version_of(path);
     const std::lock_guard lock(kept.mutex);
-    const bool fresh = kept.dataset && kept.path == path && kept.scaling == scaling && kept.size == status.st_size &&
-                       kept.modified_ns == modified_ns;
-    if (!fresh) {
-        kept.dataset = std::make_shared<const Dataset>(load_dataset(path, scaling));
-        kept.path = path;
-        kept.scaling = scaling;
-        kept.size = status.st_size;
-        kept.modified_ns = modified_ns;
-    }
+    const bool fresh = kept.dataset && kept.path == path && kept.scaling == scaling && kept.version == version;
+    const auto unread = [&] { return bytes_of(read(Reader(path, Reads::shapes))); };
+    if ((fresh ? bytes_of(*kept.dataset) : storage::hdf5_call(unread)) > limit) return nullptr;
+    if (fresh) return kept.dataset;
+    kept.dataset = std::make_shared<const Dataset>(load_dataset(path, scaling));
+    kept.path = path;
+    kept.scaling = scaling;
+    kept.version = version;
     return kept.dataset;
 }
 

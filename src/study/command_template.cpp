@@ -334,6 +334,15 @@ void check_predict_command(const StudySpec& spec, const std::string& command) {
                                    "; known: " + base::join(known) + "; a brace is written '{{'");
 }
 
+ProgramSpec program_of(const PredictSpec& predict) {
+    ProgramSpec program;
+    program.command = predict.command;
+    program.function = predict.function;
+    program.interpreter = predict.interpreter;
+    program.directory = predict.directory;
+    return program;
+}
+
 std::string data_placeholder(const DataFile& file) { return "data." + file.name; }
 
 const std::vector<std::string>& CommandTemplate::reserved() {

@@ -202,4 +202,27 @@ space::Domain resolved(const OptionInfo& option, const space::Domain& domain, co
     return out;
 }
 
+bool is_variable_name(std::string_view name) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    return !name.empty() && letter(name[0]) &&
+           std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+std::string python_target(const std::string& given, const std::filesystem::path& directory) {
+    const auto colon = given.rfind(':');
+    const std::string path = given.substr(0, std::min(colon, given.size()));
+    const std::string name = colon == std::string::npos ? "" : given.substr(colon + 1);
+    if (!path.ends_with(".py") || !is_variable_name(name))
+        throw base::UsageError("needs a file and one of its functions, as in \"train.py:train\", not " +
+                               in_quotes(given));
+    const OptionInfo file{.name = "python", .kind = OptionInfo::Kind::path, .description = ""};
+    return resolved(file, space::Value(path), directory).as_string() + ":" + name;
+}
+
+std::string interpreter_path(const std::string& given, const std::filesystem::path& directory) {
+    if (given.find('/') == std::string::npos) return given;
+    const OptionInfo path{.name = "interpreter", .kind = OptionInfo::Kind::path, .description = ""};
+    return resolved(path, space::Value(given), directory).as_string();
+}
+
 } // namespace ranktune::study

@@ -36,4 +36,11 @@ namespace ranktune::study {
 [[nodiscard]] space::Domain resolved(const OptionInfo& option, const space::Domain& domain,
                                      const std::filesystem::path& directory);
 
+/// A variable's name: letters, digits and `_`, no digit first.
+[[nodiscard]] bool is_variable_name(std::string_view name);
+/// "train.py:train" as "/directory/train.py:train". Throws base::UsageError for what is no file and name.
+[[nodiscard]] std::string python_target(const std::string& given, const std::filesystem::path& directory);
+/// The Python of a function: a path made absolute, or a program on PATH as it is.
+[[nodiscard]] std::string interpreter_path(const std::string& given, const std::filesystem::path& directory);
+
 } // namespace ranktune::study

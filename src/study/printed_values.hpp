@@ -30,7 +30,7 @@ inline constexpr const char* predict_trainable = "predict";
 [[nodiscard]] inline bool predicts(const StudySpec& spec) { return spec.trainable.name == predict_trainable; }
 /// Whether the study starts programs for its trials: they are programs, or ranges that programs predict.
 [[nodiscard]] inline bool runs_programs(const StudySpec& spec) {
-    return spec.trainable.program || (predicts(spec) && !spec.predict.command.empty());
+    return spec.trainable.program || (predicts(spec) && spec.predict.by_program());
 }
 /// Whether no trial is better than another one.
 [[nodiscard]] inline bool compares_nothing(const StudySpec& spec) {

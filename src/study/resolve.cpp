@@ -355,7 +355,7 @@ std::string resolved(const StudySpec& spec, bool with_bounds) {
             out.table(table);
         out.members(table, spec);
     }
-    if (!spec.predict.command.empty()) {
+    if (spec.predict.by_program()) {
         out.table("predict");
         out.members("predict", spec);
     }

@@ -41,9 +41,13 @@ with open("started", "a") as started:
 """
 
 
+def examples():
+    """The Python of the guide: a function with its model, and a program."""
+    return re.findall(r"```python\n(.*?)```", (SOURCES / "docs/guides/predict.md").read_text(), re.DOTALL)
+
+
 def example():
-    """The program of the guide."""
-    return re.search(r"```python\n(.*?)```", (SOURCES / "docs/guides/predict.md").read_text(), re.DOTALL).group(1)
+    return examples()[1]
 
 
 def probabilities(x, weights):
@@ -64,6 +68,9 @@ class Programs(predict_test.Predictions):
         super().setUp()
         (self.cwd / "started").unlink(missing_ok=True)
         self.command = ["--command", f"{PYTHON} predict.py"]
+        (self.cwd / "bin").mkdir()
+        (self.cwd / "bin/python3").symlink_to(PYTHON)
+        self.path = {"PATH": f"{self.cwd}/bin:{os.environ['PATH']}"}  # this Python has NumPy
 
     def program(self, changed=("", "")):
         """The example, with a text replaced."""
@@ -114,6 +121,48 @@ class Programs(predict_test.Predictions):
             self.predict("best", "--top", "3", "--combine", how, *line, output=f"{how}.h5")
             said[how], attributes = self.read(f"{how}.h5")
         self.check_ensembles(alone, said, attributes)
+
+    def test_a_function_predicts_with_a_model_that_is_loaded_once(self):
+        """That of the guide, a class, and no classes: one process and one call of `load` per model and rank."""
+        self.many(9000)
+        line = ["--input", "many.npy", "--range", "1024", "--batch", "100"]
+        self.predict("best", *self.command, *line, output="program.h5")
+        program = (self.cwd / "program.h5").read_bytes()
+        (self.cwd / "started").unlink()
+        function = examples()[0]
+        body = "    def __call__(self, batch):\n" + re.search(r"def predict\(model, batch\):[^\n]*\n(.*)", function, re.DOTALL).group(1).replace("    ", "        ")
+        class_ = "import numpy as np\nclass Model:\n    def __init__(self, config, checkpoint):\n        assert set(config) == {'lr'}\n        model = self.model = np.load(checkpoint)\n"
+        for name, text in (("predict", function), ("Model", class_ + body.replace("model[", "self.model["))):
+            with self.subTest(name):
+                self.write("function.py", STARTED + text)
+                self.predict("best", "--python", f"function.py:{name}", *line, "--fresh", **self.path)
+                self.assertEqual((self.cwd / "y.h5").read_bytes(), program)
+                self.assertLessEqual(len(self.started()), 2)
+                (self.cwd / "started").unlink()
+        # In the study file, with an ensemble, and y alone.
+        text = (self.cwd / "digits.toml").read_text()
+        self.write("function.py", STARTED + re.sub(r"return {.*", "return p", function.replace("(checkpoint, config)", "(checkpoint)")))
+        self.write("other.toml", text[:text.index("[predict]")].replace('"digits"', '"other"') + f'[predict]\npython = "function.py:predict"\ninterpreter = "{PYTHON}"\n')
+        self.ranktune("run", "other.toml", "--local", "2")
+        self.ranktune("predict", "other", "best", "--top", "2", "--combine", "all", *line, "-o", "all.h5", "--local", "2")
+        self.assertLessEqual(len(self.started()), 4, "a process for each model and rank")
+        self.assertEqual(self.read("all.h5")[0]["y"].shape, (9000, 2, 10))
+        self.assertNotIn("class", self.read("all.h5")[0])
+
+    def test_what_is_wrong_with_a_function_is_said(self):
+        self.many(2000)
+        line = ["--input", "many.npy", "--python", "function.py:predict"]
+        load, predict = "def load(checkpoint, config):\n    return 1\n", "def predict(model, batch):\n    return "
+        for text, said in ((predict + "0", "has no function load(checkpoint, config) that makes the model for predict(model, batch)"),
+                           (load + predict + "None", "function.py:predict returned None for the samples from 0 on, not y or {'y': ..., 'classes': ...}"),
+                           (load + predict + "{'y': batch['x'], 'class': batch['x']}", "returned a dict of y, class for the samples"),
+                           (load + predict + "batch['x'][1:].astype('f4')", "y has the shape [255, 64], and the batch 256 rows"),
+                           (load.replace("return 1", "raise OSError('no weights')") + predict + "0", "OSError: no weights (function.py:2)"),
+                           (load + predict + "batch['z']", "the samples have no 'z'; they have x")):
+            with self.subTest(text):
+                self.write("function.py", text)
+                self.predict("best", *line, "--fresh", code=4, **self.path)
+                self.assertIn(said, self.failures()[0])
 
     def test_mlp_says_the_same_in_a_program(self):
         self.write("mlp.toml", predict_test.STUDY.replace('"digits"', '"mlp"'))
@@ -207,6 +256,10 @@ for batch in ranktune.predict():
         self.assertIn("--command: unknown placeholder {lrr}; did you mean 'lr'?; known: checkpoint, args,", message("--command", "python3 predict.py {lrr}"))
         self.assertIn("--command: '|' means something to a shell", message("--command", "python3 predict.py | cat"))
         self.assertIn("none.py", message("--command", f"{PYTHON} none.py {{checkpoint}}"))
+        self.assertIn("--python: needs a file and one of its functions, as in \"train.py:train\", not \"predict\"", message("--python", "predict"))
+        self.assertIn("--python: there is no file '", message("--python", "none.py:predict"))
+        self.assertIn("predict.py' has no function 'prodict'", message("--python", "predict.py:prodict"))
+        self.assertIn("--command excludes --python", message("--python", "predict.py:predict", "--command", "p"))
         text = (self.cwd / "digits.toml").read_text()
         self.write("plain.toml", text[:text.index("[predict]")].replace('"digits"', '"plain"'))
         self.ranktune("run", "plain.toml", "--local", "2")

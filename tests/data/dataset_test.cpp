@@ -1,91 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/data/dataset.hpp"
 
-#include <hdf5.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
+#include "data/column_sums.hpp"
+#include "data/dataset_rows.hpp"
 #include "ranktune/base/error.hpp"
-#include "storage/hdf5/thread.hpp"
+#include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
+#include "support/hdf5_file.hpp"
 
 namespace dataset_test {
 
 using namespace ranktune;
 using namespace ranktune::data;
+using testing::TemporaryHdf5;
+using Writer = testing::Hdf5Writer;
 
 namespace {
-
-/// A file in the temporary directory, removed at the end of the test.
-class TemporaryFile {
-  public:
-    TemporaryFile() {
-        static int number = 0;
-        path_ = std::filesystem::temp_directory_path() /
-                ("ranktune-dataset-" + std::to_string(getpid()) + "-" + std::to_string(++number) + ".h5");
-    }
-    ~TemporaryFile() { std::filesystem::remove(path_); }
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
-    [[nodiscard]] std::string path() const { return path_.string(); }
-
-  private:
-    std::filesystem::path path_;
-};
-
-/// Writes data sets one by one; creates intermediate groups.
-class Writer {
-  public:
-    explicit Writer(const std::string& path) {
-        storage::on_hdf5_thread([&] { file_ = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT); });
-    }
-    ~Writer() {
-        storage::on_hdf5_thread([&] { H5Fclose(file_); });
-    }
-    Writer(const Writer&) = delete;
-    Writer& operator=(const Writer&) = delete;
-
-    template <class T>
-    Writer& put(const char* name, hid_t stored, hid_t memory, std::vector<hsize_t> shape, std::vector<T> values) {
-        storage::on_hdf5_thread([&] {
-            const hid_t space = H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr);
-            const hid_t links = H5Pcreate(H5P_LINK_CREATE);
-            H5Pset_create_intermediate_group(links, 1);
-            const hid_t dataset = H5Dcreate2(file_, name, stored, space, links, H5P_DEFAULT, H5P_DEFAULT);
-            H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
-            H5Dclose(dataset);
-            H5Pclose(links);
-            H5Sclose(space);
-        });
-        return *this;
-    }
-    Writer& floats(const char* name, std::vector<hsize_t> shape, std::vector<float> values) {
-        return put(name, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, std::move(shape), std::move(values));
-    }
-    Writer& bytes(const char* name, std::vector<hsize_t> shape, std::vector<int> values) {
-        return put(name, H5T_STD_U8LE, H5T_NATIVE_INT, std::move(shape), std::move(values));
-    }
-    Writer& integers(const char* name, std::vector<hsize_t> shape, std::vector<int> values) {
-        return put(name, H5T_STD_I64LE, H5T_NATIVE_INT, std::move(shape), std::move(values));
-    }
-    Writer& classes(std::int64_t count) {
-        storage::on_hdf5_thread([&] {
-            const hid_t space = H5Screate(H5S_SCALAR);
-            const hid_t attribute = H5Acreate2(file_, "classes", H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT);
-            H5Awrite(attribute, H5T_NATIVE_INT64, &count);
-            H5Aclose(attribute);
-            H5Sclose(space);
-        });
-        return *this;
-    }
-
-  private:
-    hid_t file_ = H5I_INVALID_HID;
-};
 
 std::string message_of(const std::string& path) {
     try {
@@ -99,7 +35,7 @@ std::string message_of(const std::string& path) {
 } // namespace
 
 TEST_CASE("a classification file of bytes is read as floats and classes, images flattened", "[data]") {
-    const TemporaryFile file;
+    const TemporaryHdf5 file;
     Writer(file.path())
         .bytes("train/x", {3, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 255})
         .integers("train/y", {3}, {0, 2, 1})
@@ -116,7 +52,7 @@ TEST_CASE("a classification file of bytes is read as floats and classes, images 
 }
 
 TEST_CASE("the attribute classes counts classes that no sample has", "[data]") {
-    const TemporaryFile file;
+    const TemporaryHdf5 file;
     Writer(file.path())
         .classes(10)
         .bytes("train/x", {1, 1}, {0})
@@ -127,7 +63,7 @@ TEST_CASE("the attribute classes counts classes that no sample has", "[data]") {
 }
 
 TEST_CASE("standard scaling takes its constants from the training samples alone", "[data]") {
-    const TemporaryFile file;
+    const TemporaryHdf5 file;
     Writer(file.path())
         .floats("train/x", {4, 2}, {1, 7, 3, 7, 5, 7, 7, 7})
         .floats("train/y", {4}, {10, 20, 30, 40})
@@ -148,7 +84,7 @@ TEST_CASE("standard scaling takes its constants from the training samples alone"
 }
 
 TEST_CASE("unit scaling divides by the largest magnitude", "[data]") {
-    const TemporaryFile file;
+    const TemporaryHdf5 file;
     Writer(file.path())
         .floats("train/x", {2, 2}, {-8, 0, 4, 0})
         .integers("train/y", {2}, {0, 1})
@@ -160,7 +96,7 @@ TEST_CASE("unit scaling divides by the largest magnitude", "[data]") {
 }
 
 TEST_CASE("targets of several values per sample are kept as columns", "[data]") {
-    const TemporaryFile file;
+    const TemporaryHdf5 file;
     Writer(file.path())
         .floats("train/x", {2, 1}, {0, 1})
         .floats("train/y", {2, 2}, {0, 100, 2, 300})
@@ -173,7 +109,7 @@ TEST_CASE("targets of several values per sample are kept as columns", "[data]") 
 }
 
 TEST_CASE("errors in a dataset name the part", "[data]") {
-    const TemporaryFile file;
+    const TemporaryHdf5 file;
     SECTION("no such file") { CHECK_THROWS_AS(load_dataset("/nowhere/at/all.h5", Scaling::none), base::IoError); }
     SECTION("not HDF5") {
         std::ofstream(file.path()) << "no HDF5 here";
@@ -227,7 +163,7 @@ TEST_CASE("errors in a dataset name the part", "[data]") {
 }
 
 TEST_CASE("wrong shapes of a dataset are found without reading its values", "[data]") {
-    const TemporaryFile file;
+    const TemporaryHdf5 file;
     CHECK(dataset_problem(file.path()) != "");
     {
         Writer(file.path())
@@ -247,7 +183,7 @@ TEST_CASE("wrong shapes of a dataset are found without reading its values", "[da
 }
 
 TEST_CASE("trials of one process share a dataset until its file changes", "[data]") {
-    const TemporaryFile file;
+    const TemporaryHdf5 file;
     const auto write = [&](int value) {
         Writer(file.path())
             .bytes("train/x", {1, 1}, {value})
@@ -265,6 +201,88 @@ TEST_CASE("trials of one process share a dataset until its file changes", "[data
                                      std::filesystem::last_write_time(file.path()) + std::chrono::seconds(5));
     CHECK(shared_dataset(file.path(), Scaling::none)->train.x[0] == 2.0F);
     CHECK(first->train.x[0] == 1.0F);
+}
+
+TEST_CASE("a dataset that would take more than a limit is not read", "[data]") {
+    const TemporaryHdf5 file;
+    Writer(file.path())
+        .bytes("train/x", {3, 2}, {0, 1, 2, 3, 4, 5})
+        .integers("train/y", {3}, {0, 2, 1})
+        .floats("val/x", {1, 2}, {1, NAN})
+        .integers("val/y", {1}, {4});
+    CHECK(shared_dataset(file.path(), Scaling::none, 47) == nullptr);             // 4 samples of 12 bytes
+    CHECK_THROWS_AS(shared_dataset(file.path(), Scaling::none, 48), base::Error); // is read, and has a NaN
+    const DatasetShape shape = read_dataset_shape(file.path());
+    CHECK(shape.features == 2);
+    CHECK(shape.outputs == 5);
+    CHECK(shape.train == 3);
+    CHECK(shape.val == 1);
+}
+
+TEST_CASE("sums of pieces scale columns as the whole dataset does", "[data]") {
+    base::RngStream random(3, base::Purpose::initialise);
+    std::vector<float> rows;
+    for (int i = 0; i < 300; ++i)
+        for (const double shift : {0.0, 1e4, -3.0}) rows.push_back(static_cast<float>(shift + random.normal()));
+    for (std::size_t i = 2; i < rows.size(); i += 3) rows[i] = 7.5F; // a column that never varies
+    const TemporaryHdf5 file;
+    Writer(file.path())
+        .floats("train/x", {300, 3}, rows)
+        .floats("train/y", {300}, std::vector<float>(300, 1.0F))
+        .floats("val/x", {1, 3}, {1, 2, 3})
+        .floats("val/y", {1}, {0});
+    for (const Scaling scaling : {Scaling::none, Scaling::unit, Scaling::standard}) {
+        const Scale whole = load_dataset(file.path(), scaling).x_scale;
+        for (const std::size_t piece : {1U, 7U, 300U}) {
+            ColumnSums sums(3);
+            for (std::size_t begin = 0; begin < 300; begin += piece) {
+                ColumnSums some(3);
+                some.add(std::span(rows).subspan(begin * 3, std::min<std::size_t>(piece, 300 - begin) * 3));
+                sums.merge(some);
+            }
+            REQUIRE(sums.finite());
+            const Scale scale = sums.scale(scaling);
+            for (std::size_t column = 0; column < 3; ++column) {
+                CHECK(scale.shift[column] == Approx(whole.shift[column]).epsilon(1e-6));
+                CHECK(scale.factor[column] == Approx(whole.factor[column]).epsilon(1e-6));
+            }
+        }
+    }
+    ColumnSums sums(3);
+    sums.add(std::vector<float>{1, 2, 3, 4, std::numeric_limits<float>::infinity(), 6});
+    CHECK_FALSE(sums.finite());
+}
+
+TEST_CASE("rows of a file are those that a dataset in memory has", "[data]") {
+    const TemporaryHdf5 file;
+    Writer(file.path())
+        .bytes("train/x", {4, 2, 1}, {0, 1, 2, 3, 4, 5, 200, 7})
+        .integers("train/y", {4}, {0, 2, 1, 3})
+        .floats("val/x", {1, 2}, {1, 2})
+        .integers("val/y", {1}, {0});
+    const Dataset whole = load_dataset(file.path(), Scaling::standard);
+    const DatasetShape shape = read_dataset_shape(file.path());
+    const DatasetRows rows(DatasetRows(file.path(), "train", shape, 1U << 20U), whole.x_scale, {});
+    const std::vector<std::uint64_t> samples{3, 0, 2};
+    std::vector<float> x(6);
+    std::vector<std::int32_t> y(3);
+    rows.gather(0, samples, std::as_writable_bytes(std::span(x)));
+    rows.gather(1, samples, std::as_writable_bytes(std::span(y)));
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(x[2 * i] == whole.train.x[2 * samples[i]]);
+        CHECK(x[2 * i + 1] == whole.train.x[2 * samples[i] + 1]);
+        CHECK(y[i] == whole.train.classes[samples[i]]);
+    }
+    DatasetShape fewer = shape;
+    fewer.outputs = 3; // as if sample 3 had been written since
+    const DatasetRows changed(file.path(), "train", fewer, 1U << 20U);
+    std::string message;
+    try {
+        changed.gather(1, samples, std::as_writable_bytes(std::span(y)));
+    } catch (const base::FormatError& error) {
+        message = error.what();
+    }
+    CHECK(message.find("train/y: the class of sample 3 is not one of 0 to 2") != std::string::npos);
 }
 
 } // namespace dataset_test

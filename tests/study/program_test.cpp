@@ -390,7 +390,8 @@ TEST_CASE("the program that predicts is checked like one that trains", "[study]"
         return parts.text();
     };
     CHECK(mistake(with("directory = \"d\"\n")) ==
-          "11:1 predict.command: missing; a program that predicts, as in \"python3 predict.py {checkpoint}\"");
+          "11:1 predict.command: missing; a program that predicts, as in \"python3 predict.py {checkpoint}\", or a "
+          "class or function: python = \"predict.py:predict\"");
     CHECK(mistake(with("command = 3\n")) ==
           "12:11 predict.command: needs a string, not an integer (3); put it in quotes: \"3\"");
     CHECK(mistake(with("command = \"\"\n")) == "12:11 predict.command: the command is empty");
@@ -410,6 +411,18 @@ TEST_CASE("the program that predicts is checked like one that trains", "[study]"
     CHECK(elsewhere.predict.directory == "/studies/d");
     CHECK(resolved_toml(elsewhere).find("[predict]\ncommand = \"p\"\ndirectory = \"/studies/d\"\n") !=
           std::string::npos);
+    CHECK(mistake(with("command = \"p\"\npython = \"p.py:f\"\n")) ==
+          "12:1 predict.command: does not go with python, which names a class or function; give one of them");
+    CHECK(mistake(with("python = \"p.py\"\n")) ==
+          "12:10 predict.python: needs a file and one of its functions, as in \"train.py:train\", not \"p.py\"");
+    CHECK(mistake(with("command = \"p\"\ninterpreter = \"python3.12\"\n")) ==
+          "13:1 predict.interpreter: is for python = \"FILE:FUNCTION\"");
+    const StudySpec function = parse(with("python = \"d/p.py:f\"\ninterpreter = \"venv/bin/python\"\n"));
+    CHECK(function.predict.function == "/studies/d/p.py:f");
+    CHECK(function.predict.interpreter == "/studies/venv/bin/python");
+    CHECK(resolved_toml(function).find(
+              "[predict]\npython = \"/studies/d/p.py:f\"\ninterpreter = \"/studies/venv/bin/python\"\n"
+              "directory = \"/studies\"\n") != std::string::npos);
     const space::Configuration configuration({{"lr", 0.5}});
     CHECK(CommandTemplate(beside.predict.command, false)
               .expand({.configuration = configuration, .config_path = {}, .checkpoint = "/c"}) ==

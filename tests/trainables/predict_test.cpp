@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What models predict, what ensembles make of it, and how a study file names it.
 
+#include <condition_variable>
 #include <limits>
+#include <mutex>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/data/source.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "support/catch.hpp"
+#include "support/files.hpp"
+#include "support/hooked_file_system.hpp"
 #include "support/known.hpp"
 #include "trainables/predict/plan.hpp"
-#include "trainables/predict/prediction.hpp"
+#include "trainables/predict/prediction_writer.hpp"
 
 namespace predict_test {
 
@@ -42,7 +47,96 @@ std::string refusal(const study::MemoryState& put, std::size_t samples = 2) {
 using Doubles = std::vector<double>;
 using Classes = std::vector<std::int32_t>;
 
+/// Of a study of predictions for six samples.
+struct Output {
+    testing::TemporaryDirectory folder;
+    PredictPlan plan;
+    Output() {
+        plan.output = folder.path() + "/y.h5";
+        plan.samples = 6;
+        plan.combine = "mean";
+    }
+    /// That of two samples of a model, from `first` on.
+    static std::vector<Prediction> of(float first) { return {prediction_of(put_of({first, first + 1}, {2}), 2, 2, 0)}; }
+    [[nodiscard]] std::vector<float> written() const {
+        const auto source = data::Source::open(plan.output);
+        std::vector<float> y(plan.samples);
+        const std::vector<std::uint64_t> all{0, 1, 2, 3, 4, 5};
+        source->gather(source->field("y"), all, std::as_writable_bytes(std::span(y)));
+        return y;
+    }
+};
+
+/// Opened once.
+class Gate {
+  public:
+    void open() {
+        const std::lock_guard lock(mutex_);
+        open_ = true;
+        changed_.notify_all();
+    }
+    void wait() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return open_; });
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool open_ = false;
+};
+
+using test::HookedFileSystem;
+
 } // namespace
+
+TEST_CASE("predictions are written while models predict the next ones, in order", "[trainables]") {
+    const Output output;
+    Gate begun;
+    Gate go_on;
+    HookedFileSystem files(storage::posix_file_system(), [&](HookedFileSystem::Call call, const std::string& path) {
+        if (call != HookedFileSystem::Call::write || path != output.plan.output) return;
+        begun.open();
+        go_on.wait();
+    });
+    PredictionWriter writer(files, output.plan);
+    writer.put(Output::of(1.0F), 0, base::TrialId(0));
+    begun.wait();
+    // The first ones are not written yet: the models need not wait for them.
+    writer.put(Output::of(3.0F), 2, base::TrialId(0));
+    writer.put(Output::of(5.0F), 4, base::TrialId(0));
+    go_on.open();
+    const std::vector<float> all{1, 2, 3, 4, 5, 6};
+    base::Digest of_y;
+    of_y.add(std::as_bytes(std::span(all)));
+    CHECK(writer.finish_range() == digest_of_range(of_y, base::Digest()));
+    CHECK(output.written() == all);
+    // The next range has a digest of its own.
+    writer.put(Output::of(1.0F), 0, base::TrialId(1));
+    base::Digest of_two;
+    of_two.add(std::as_bytes(std::span(all).first(2)));
+    CHECK(writer.finish_range() == digest_of_range(of_two, base::Digest()));
+}
+
+TEST_CASE("what goes wrong in writing fails the range", "[trainables]") {
+    const Output output;
+    {
+        HookedFileSystem files(storage::posix_file_system(), [&](HookedFileSystem::Call call, const std::string& path) {
+            if (call == HookedFileSystem::Call::write && path == output.plan.output)
+                throw base::IoError("output", path, std::make_error_code(std::errc::no_space_on_device));
+        });
+        PredictionWriter writer(files, output.plan);
+        writer.put(Output::of(1.0F), 0, base::TrialId(0));
+        CHECK_THROWS_AS(writer.finish_range(), base::IoError);
+        CHECK_THROWS_AS(writer.put(Output::of(3.0F), 2, base::TrialId(0)), base::IoError);
+    }
+    PredictionWriter writer(storage::posix_file_system(), output.plan);
+    writer.put(Output::of(1.0F), 0, base::TrialId(0));
+    writer.put({classifier({1, 0, 0, 1, 0, 0}, {0, 0})}, 2, base::TrialId(0));
+    CHECK_THROWS_WITH(writer.finish_range(),
+                      "from sample 2 on predictions are float32 [3], with a class, others are "
+                      "float32 []: a model has to predict one form");
+}
 
 TEST_CASE("an ensemble is the mean of its members, their vote, or all of them", "[trainables]") {
     const std::vector<Prediction> members{classifier({0.5F, 0.25F, 0.25F, 0.0F, 0.25F, 0.75F}, {0, 2}),
@@ -68,13 +162,13 @@ TEST_CASE("how members are combined is one of three words", "[trainables]") {
 TEST_CASE("a model alone says exactly what it put, but for samples that nobody wants", "[trainables]") {
     const auto put = put_of({0.1F, 0.2F, 0.3F}, {3, 1});
     const Prediction two = prediction_of(put, 3, 2, 0);
-    CHECK(combined(std::span(&two, 1), Combine::mean).y == Doubles{0.1F, 0.2F});
+    CHECK(combined({two}, Combine::mean).y == Doubles{0.1F, 0.2F});
     study::MemoryState wide;
     const std::vector<double> y{1.0 / 3.0};
     wide.put<double>("y", y);
     const Prediction number = prediction_of(wide, 1, 1, 0);
     CHECK(number.form() == "float64 []");
-    CHECK(combined(std::span(&number, 1), Combine::mean).y == y);
+    CHECK(combined({number}, Combine::mean).y == y);
 }
 
 TEST_CASE("predictions that are not as the interface wants them are refused", "[trainables]") {

@@ -251,7 +251,7 @@ def __getattr__(name: str) -> Any:
     """These names come from other files, which most trials do not need."""
     file = {"data": "ranktune_data", "dataset": "ranktune_data"}.get(name, "ranktune_tasks" if name in ("tasks", "result", "predict") else None)
     if file is not None:
-        return getattr(importlib.import_module(file), name)
+        return globals().setdefault(name, getattr(importlib.import_module(file), name))  # once: it may be asked for each row
     if name not in ("Study", "Trial", "RanktuneError", "create", "open_study", "run", "write_study"):
         raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
     try:
@@ -486,9 +486,9 @@ def _limit_device_memory() -> None:
     """Trials share the GPU: PyTorch may take this trial's share of its memory. Called whenever the program may have
     imported PyTorch since."""
     global _limited
-    share = os.environ.get("RANKTUNE_GPU_SHARE")
     cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-    if _limited or not share or not hasattr(cuda, "_lazy_call"):
+    share = os.environ.get("RANKTUNE_GPU_SHARE") if not _limited and hasattr(cuda, "_lazy_call") else None
+    if not share:
         return
     _limited = True
 
@@ -602,9 +602,9 @@ def _merged(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> Config:
     merged = Config()
     for name in [*defaults, *(name for name in values if name not in defaults)]:
         value = values.get(name, defaults.get(name))
-        if isinstance(value, Mapping):
+        if hasattr(value, "keys"):
             default = defaults.get(name)
-            value = _merged(default if isinstance(default, Mapping) else {}, value)
+            value = _merged(default if hasattr(default, "keys") else {}, value)
         merged[name] = value
     return merged
 
@@ -640,8 +640,11 @@ def _nameless(value: Any) -> str:
     return f"ranktune.report() takes a metric with its name, {call}, and was given {_short(value)} alone"
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make one for each line
+
+
 def _line(message: Mapping[str, Any]) -> bytes:
-    line = json.dumps(message, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    line = _encode(message).encode("utf-8", "backslashreplace") + b"\n"
     if len(line) > _LONGEST:
         raise ValueError(f"a report of {len(line)} bytes is too long: at most {_LONGEST}; report fewer metrics")
     return line

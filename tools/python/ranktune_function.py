@@ -4,6 +4,7 @@
     python3 ranktune_function.py /path/train.py:train           serves: forks a process for each attempt
     python3 ranktune_function.py /path/train.py:train --kept    serves: attempts in this process, one after the other
     python3 ranktune_function.py /path/train.py:train --fresh   one attempt, in this process
+    python3 ranktune_function.py /path/predict.py:predict --predict   all batches of `ranktune predict` ([predict] python)
 
 Serving, it imports the file once. An attempt begins with all imports done: in a forked process, which may raise, exit, leak
 or crash as any program may; or in this one, where GPUs, caches and compiled code of the attempts before are at hand. Each
@@ -16,7 +17,9 @@ Standard library only, Python 3.9 or newer.
 
 import argparse
 import atexit
+import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import importlib.util
@@ -73,7 +76,7 @@ def load_for_all(target: str) -> Callable[..., Any]:
     return function
 
 
-def load(target: str) -> Callable[..., Any]:
+def load(target: str, table: str = "trainable") -> Callable[..., Any]:
     """The function `train` of "/path/train.py:train"."""
     path, _, name = target.rpartition(":")
     folder, module_name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
@@ -86,7 +89,7 @@ def load(target: str) -> Callable[..., Any]:
     spec.loader.exec_module(module)
     function = getattr(module, name, None)
     if not callable(function):
-        sys.exit(f"ranktune: '{path}' has no function '{name}' ([trainable] python)")
+        sys.exit(f"ranktune: '{path}' has no function '{name}' ([{table}] python)")
     return function
 
 
@@ -126,6 +129,41 @@ def call(function: Callable[..., Any], parameter: Optional[str]) -> None:
     if result is None or ranktune.has_reported():
         return
     ranktune.report(result if isinstance(result, Mapping) else {ranktune.context().metric: result}, exit=False)
+
+
+def predict(target: str) -> None:
+    """Has a class, or a function with a function `load` beside it, predict for all batches. The model is loaded once. Both
+    give y, or {"y": ..., "classes": ...}, as batch.write() takes them."""
+    answer = predicting(target)
+    torch: Any = sys.modules.get("torch")
+    for batch in ranktune.predict():
+        with torch.no_grad() if torch is not None else contextlib.nullcontext():
+            said = answer(batch)
+        parts = said if isinstance(said, Mapping) else {"y": said}
+        if said is None or "y" not in parts or not set(parts) <= {"y", "classes"}:
+            given = f"a dict of {', '.join(map(str, parts))}" if isinstance(said, Mapping) else "None"
+            raise TypeError(f"{os.path.basename(target)} returned {given} for the samples from {batch.first} on, "
+                            "not y or {'y': ..., 'classes': ...}")
+        batch.write(**parts)
+
+
+def predicting(target: str) -> Callable[[Any], Any]:
+    """What is called with each batch: an object of the class, or the function with the model that `load` made."""
+    path, name = target.rsplit(":", 1)
+    found = load(target, "predict")
+    if inspect.isclass(found):
+        return made_of_checkpoint(found)
+    loads = getattr(sys.modules[os.path.splitext(os.path.basename(path))[0]], "load", None)
+    if not callable(loads):
+        sys.exit(f"ranktune: '{path}' has no function load(checkpoint, config) that makes the model for {name}(model, batch); "
+                 "write one, or a class ([predict] python)")
+    return functools.partial(found, made_of_checkpoint(loads))
+
+
+def made_of_checkpoint(make: Callable[..., Any]) -> Any:
+    """Calls it with those of its parameters that are called `checkpoint` and `config`."""
+    known = {"checkpoint": ranktune.checkpoint, "config": ranktune.config}
+    return make(**{name: known[name]() for name in inspect.signature(make).parameters if name in known})
 
 
 def run(function: Callable[..., Any], parameter: Optional[str]) -> int:
@@ -406,14 +444,15 @@ def main() -> None:
     arguments.add_argument("target")
     arguments.add_argument("--fresh", action="store_true")
     arguments.add_argument("--kept", action="store_true")
+    arguments.add_argument("--predict", action="store_true")
     arguments.add_argument("--restart-after", type=int, default=0)
     arguments.add_argument("--restart-growth", type=int, default=0)
     given = arguments.parse_args()
-    if given.fresh:
+    if given.fresh or given.predict:
         os.environ["RANKTUNE_FD"] = str(_CONTROL)
         begin_attempt()
-        function = load(given.target)
-        end(run(function, parameter_of(function)))
+        function = functools.partial(predict, given.target) if given.predict else load(given.target)
+        end(run(function, None if given.predict else parameter_of(function)))
     function = load_for_all(given.target)
     # A forked process has its own descriptor of that number; here it is that of the present attempt.
     link = socket.socket(fileno=os.dup(_CONTROL) if given.kept else _CONTROL)

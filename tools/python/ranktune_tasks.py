@@ -43,13 +43,16 @@ def tasks(**defaults: Any) -> Iterator[ranktune.Config]:
     link = ranktune._the_link()
     try:
         link.tell({"ready": True})
+        told: Mapping[str, Any] = {}
         while True:
             row = _next_row(link)
             if row is None:
                 return
             ranktune._config = row["config"]
             for variable, name in (("TRIAL", "task"), ("ATTEMPT", "attempt"), ("SEED", "seed")):
-                os.environ["RANKTUNE_" + variable] = str(row[name])
+                if told.get(name) != row[name]:
+                    os.environ["RANKTUNE_" + variable] = str(row[name])
+            told = row
             _values, _open = {}, row["task"]
             ranktune._limit_device_memory()
             yield ranktune._merged(defaults, row["config"])
@@ -190,20 +193,23 @@ def _array(name: str, values: Any) -> Any:
     return array
 
 
-def _next_message(link: "ranktune._Link", memories: "List[_Memory]") -> Optional[Mapping[str, Any]]:
-    """Waits for it. None: the worker is gone. Memories come with the first batch."""
+def _next_message(link: "ranktune._Link", memories: "Optional[List[_Memory]]" = None) -> Optional[Mapping[str, Any]]:
+    """Waits for it. None: the worker is gone. Memories come with the first batch; rows bring none."""
     while b"\n" not in link.received:
-        part, descriptors, _, _ = socket.recv_fds(link.socket, 1 << 16, 8)
-        memories += [_Memory(descriptor) for descriptor in descriptors]
+        if memories is None:
+            part = link.socket.recv(1 << 16)
+        else:
+            part, descriptors, _, _ = socket.recv_fds(link.socket, 1 << 16, 8)
+            memories += [_Memory(descriptor) for descriptor in descriptors]
         if not part:
             return None
         link.received += part
     line, _, link.received = link.received.partition(b"\n")
-    message: Mapping[str, Any] = json.loads(line)
+    message: Mapping[str, Any] = json.loads(line.decode("utf-8", "surrogatepass"))
     return message
 
 
 def _next_row(link: "ranktune._Link") -> Optional[Mapping[str, Any]]:
     """Waits for it. None: there is none, and the program is to end."""
-    message = _next_message(link, [])
+    message = _next_message(link)
     return message if message is not None and "task" in message else None

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,16 +57,20 @@ struct Dataset {
 [[nodiscard]] std::string dataset_problem(const std::string& path);
 
 /// The same as load_dataset, with a cache of one dataset per process, because trials of a study read the same file. A
-/// file with another size or modification time is read again. Thread-safe.
-[[nodiscard]] std::shared_ptr<const Dataset> shared_dataset(const std::string& path, Scaling scaling);
+/// file with another size or modification time is read again. Null: its samples would take more than `limit` bytes.
+/// Thread-safe.
+[[nodiscard]] std::shared_ptr<const Dataset> shared_dataset(
+    const std::string& path, Scaling scaling, std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
-/// The shape that a model for the file needs.
+/// What is known of a dataset whose samples stay in the file.
 struct DatasetShape {
     std::size_t features = 0;
     std::size_t outputs = 0; ///< classes, or targets per sample
     bool classification = true;
+    std::size_t train = 0; ///< samples
+    std::size_t val = 0;
 };
-/// Reads no samples, but the classes of a classification. Throws as load_dataset.
+/// Reads no samples, but the classes of a classification, in pieces. Throws as load_dataset.
 [[nodiscard]] DatasetShape read_dataset_shape(const std::string& path);
 
 } // namespace ranktune::data

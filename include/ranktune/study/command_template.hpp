@@ -93,6 +93,9 @@ class CommandTemplate {
 /// CommandTemplate, and for a placeholder that is neither {checkpoint} nor filled in by trials of the study.
 void check_predict_command(const StudySpec& spec, const std::string& command);
 
+/// The program of [predict].
+[[nodiscard]] ProgramSpec program_of(const PredictSpec& predict);
+
 /// `data.NAME`: the placeholder that stands for the path of the file.
 [[nodiscard]] std::string data_placeholder(const DataFile& file);
 

@@ -232,8 +232,12 @@ struct SlurmSpec {
 
 /// [predict]: the program in which models of this study predict for `ranktune predict`, one process for each model.
 struct PredictSpec {
-    std::string command;   ///< study::CommandTemplate, with {checkpoint}; empty: the trainable itself predicts
-    std::string directory; ///< working directory, absolute
+    std::string command;     ///< study::CommandTemplate, with {checkpoint}
+    std::string directory;   ///< working directory, absolute
+    std::string function;    ///< "/path/predict.py:predict": a class or function of Python in place of a command
+    std::string interpreter; ///< of the function; empty: python3
+    /// False: the trainable itself predicts.
+    [[nodiscard]] bool by_program() const { return !command.empty() || !function.empty(); }
 };
 
 /// [hooks]: commands that the head runs, by `sh -c`; empty: none. They never affect the study.

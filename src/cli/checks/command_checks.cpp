@@ -164,7 +164,7 @@ std::string missing_function(const ProgramSpec& program) {
     if (is_path ? access(interpreter.c_str(), X_OK) == 0
                 : !process::find_program(interpreter, search_path(program)).empty())
         return "";
-    return fmt::format("there is no Python '{}' {} (trainable.interpreter)", interpreter, on_this_machine);
+    return fmt::format("there is no Python '{}' {} (interpreter)", interpreter, on_this_machine);
 }
 
 } // namespace

@@ -43,7 +43,7 @@ inline constexpr const char* predict_footer = R"(Examples:
   ranktune predict digits best --input new.h5 -o y.h5
   ranktune predict digits 17 --input digits.h5:val/x -o y.h5
   ranktune predict digits best --top 5 --combine vote -i x.npy -o y.h5
-  ranktune predict digits best --command "python3 predict.py" -i x.npy -o y.h5
+  ranktune predict digits best --python predict.py:predict -i x.npy -o y.h5
   srun --mpi=pmix ranktune predict digits best -i new.h5 -o y.h5
 
 The same line goes on after a kill. -o is an HDF5 file: `y`, of classifiers also

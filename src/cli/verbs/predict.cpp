@@ -26,6 +26,7 @@
 #include "report/screens/screens.hpp"
 #include "report/view/load.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/options.hpp"
 #include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
 #include "studydir/study_directory.hpp"
@@ -105,27 +106,33 @@ PredictingTrial trial_of_study(const tuner::Tuner& tuner, base::TrialId id, cons
 study::PredictSpec predicting_program(const PredictArguments& arguments, const study::StudySpec& spec,
                                       const std::string& directory) {
     study::PredictSpec predict = spec.predict;
-    if (!arguments.command.empty()) predict = {arguments.command, fs::current_path().string()};
-    if (!predict.command.empty()) {
-        const std::string key = arguments.command.empty() ? "predict.command of '" + directory + "': " : "--command: ";
-        study::ProgramSpec program;
-        program.command = predict.command;
-        program.directory = predict.directory;
+    const std::string here = fs::current_path().string();
+    const bool given = !arguments.command.empty() || !arguments.python.empty();
+    if (!arguments.command.empty()) predict = {arguments.command, here, {}, {}};
+    if (!arguments.python.empty()) {
+        predict = {{}, here, {}, predict.interpreter};
+        if (predict.interpreter.empty() && spec.trainable.program)
+            predict.interpreter = spec.trainable.program->interpreter;
+    }
+    if (given || predict.by_program()) {
+        const std::string key = predict.command.empty() ? "python" : "command";
         try {
-            study::check_predict_command(spec, predict.command);
+            if (!arguments.python.empty()) predict.function = study::python_target(arguments.python, here);
+            if (!predict.command.empty()) study::check_predict_command(spec, predict.command);
+            if (const std::string missing = missing_in_command(program_of(predict)); !missing.empty())
+                throw base::UsageError(missing);
         } catch (const base::UsageError& error) {
-            throw base::UsageError(key + error.what());
+            throw base::UsageError((given ? "--" + key : "predict." + key + " of '" + directory + "'") + ": " +
+                                   error.what());
         }
-        if (const std::string missing = missing_in_command(program); !missing.empty())
-            throw base::UsageError(key + missing);
     } else if (spec.trainable.program) {
         throw base::UsageError("the trials of '" + directory +
-                               "' are programs: give one that predicts, --command \"python3 predict.py {checkpoint}\"; "
-                               "it loops over ranktune.predict()");
+                               "' are programs: give one that predicts, --command \"python3 predict.py {checkpoint}\", "
+                               "which loops over ranktune.predict(), or --python predict.py:predict, a function");
     } else if (!trainables::find_trainable(spec.trainable.name).factory) {
         throw base::UsageError("the trials of '" + directory + "' run the function '" + spec.trainable.name +
                                "'; to predict, make it a class with predict() (ranktune/trainables/trainable.hpp), or "
-                               "give a program by --command");
+                               "give a program by --command or --python");
     }
     return predict;
 }
@@ -210,9 +217,11 @@ std::string predict_study(const PredictArguments& arguments, const std::string& 
     for (const study::DataFile& each : data) text += each.name + " = " + study::text_of(each) + "\n";
     if (staging.stage) text += fmt::format("stage = true\nmust_fit = {}\n", staging.must_fit);
     if (!staging.directory.empty()) text += "directory = " + study::text_of(staging.directory) + "\n";
-    if (!predict.command.empty())
-        text += fmt::format("\n[predict]\ncommand = {}\ndirectory = {}\n", study::text_of(predict.command),
-                            study::text_of(predict.directory));
+    if (predict.by_program()) text += "\n[predict]\n";
+    for (const auto& [key, value] :
+         {std::pair("command", predict.command), std::pair("python", predict.function),
+          std::pair("interpreter", predict.interpreter), std::pair("directory", predict.directory)})
+        if (predict.by_program() && !value.empty()) text += fmt::format("{} = {}\n", key, study::text_of(value));
     text += fmt::format("\n[resources]\ncpus_per_rank = {}\n", resources.cpus_per_rank);
     if (resources.gpus == study::GpuUse::one_per_rank) text += "gpus = 1\n";
     text += fmt::format(

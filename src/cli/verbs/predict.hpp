@@ -15,7 +15,8 @@ struct PredictArguments {
     std::string trial;            ///< digits, or "best"
     std::uint32_t top = 1;        ///< with "best": so many of the best predict together
     std::string combine = "mean"; ///< see trainables::Combine
-    std::string command;          ///< of the program that predicts; empty: predict.command of the study
+    std::string command;          ///< of the program that predicts
+    std::string python;           ///< or FILE:FUNCTION; both empty: [predict] of the study
     std::string input;            ///< `x.h5`, `x.h5:images`, `x.h5:val/x`
     std::uint64_t range = 0;      ///< samples of a range; 0: by their number and size
     std::uint64_t batch = 256;    ///< samples that a model gets at once

@@ -270,6 +270,12 @@ constexpr KeyRow all_keys[] = {
         "predict.command", aside, {},
         "A program for `ranktune predict`, started once for each model and rank, that gets samples "
         "by `ranktune.predict()`. Placeholders as in `trainable.command`, and `{checkpoint}`."),
+    of<&PredictSpec::function>(
+        "predict.python", aside, {},
+        "Or a class or function of Python, `\"predict.py:predict\"`, called for each batch with a model that is loaded "
+        "once."),
+    of<&PredictSpec::interpreter>("predict.interpreter", aside, {}, "The Python of `python`.",
+                                  "as `trainable.interpreter`"),
     of<&PredictSpec::directory>("predict.directory", aside, {}, "Working directory of the program.",
                                 "as `trainable.directory`"),
     in<&StudySpec::before, &SideSpec::command>(

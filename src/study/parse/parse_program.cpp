@@ -14,12 +14,6 @@
 namespace ranktune::study {
 namespace {
 
-bool is_variable_name(std::string_view name) {
-    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-    return !name.empty() && letter(name[0]) &&
-           std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
-
 /// The text of a variable: a string, or anything else but tables and lists as it is written (3.10 stays 3.10).
 std::optional<std::string> variable_text(const Node& node, const std::string& key, Mistakes& mistakes) {
     if (node.is(Node::Kind::table) || node.is(Node::Kind::array)) {
@@ -94,19 +88,12 @@ void parse_function(const ParseContext& context, TableReader& table, ProgramSpec
     for (const char* other : {"command", "flags"})
         table.refuse(other, "does not go with python, which names a function; give one of them");
     if (program.shell) table.refuse("shell", "does not go with python, which names a function");
-    const std::string given = table.string("python").value_or("");
-    const auto colon = given.rfind(':');
-    const std::string path = given.substr(0, std::min(colon, given.size()));
-    const std::string name = colon == std::string::npos ? "" : given.substr(colon + 1);
-    if (!path.ends_with(".py") || !is_variable_name(name))
-        return table.complain(
-            "python", "needs a file and one of its functions, as in \"train.py:train\", not " + in_quotes(given));
-    const OptionInfo file{.name = "python", .kind = OptionInfo::Kind::path, .description = ""};
-    const auto absolute = [&](const std::string& given_path) {
-        return resolved(file, space::Value(given_path), context.directory).as_string();
-    };
-    program.function = absolute(path) + ":" + name;
-    if (program.interpreter.find('/') != std::string::npos) program.interpreter = absolute(program.interpreter);
+    try {
+        program.function = python_target(table.string("python").value_or(""), context.directory);
+    } catch (const base::UsageError& error) {
+        return table.complain("python", error.what());
+    }
+    program.interpreter = interpreter_path(program.interpreter, context.directory);
     if (program.fresh && program.kept)
         table.complain("kept", "keeps the interpreter, and fresh = true starts one for each attempt; give one of them");
 }

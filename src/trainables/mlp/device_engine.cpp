@@ -107,7 +107,7 @@ class DeviceEngine final : public Engine {
     }
 
     double compute(const Batch& batch, const Hooks& hooks) override {
-        const std::size_t count = batch.samples.size();
+        const std::size_t count = batch.rows.places.size();
         gather(batch);
         const StepMarks marks{[&] {
                                   if (count > 0) stream_.record(*loss_known_);
@@ -147,11 +147,11 @@ class DeviceEngine final : public Engine {
 
     [[nodiscard]] std::size_t rows() const override { return options_.rows; }
 
-    [[nodiscard]] std::span<float> outputs(const data::Split& split, std::size_t begin, std::size_t count) override {
-        const std::size_t features = options_.shape.features;
+    [[nodiscard]] std::span<float> outputs(std::span<const float> inputs) override {
+        const std::size_t count = inputs.size() / options_.shape.features;
         await([&] { return loss_known_->reached(); });
-        std::memcpy(rows_pinned_.data(), split.x.data() + begin * features, count * features * sizeof(float));
-        stream_.upload(outputs_[0].wide.data(), rows_pinned_.data(), count * features * sizeof(float));
+        std::memcpy(rows_pinned_.data(), inputs.data(), inputs.size_bytes());
+        stream_.upload(outputs_[0].wide.data(), rows_pinned_.data(), inputs.size_bytes());
         forward(count, false);
         const std::size_t numbers = count * options_.shape.outputs;
         stream_.download(outputs_pinned_.data(), outputs_.back().wide.data(), numbers * sizeof(float));
@@ -213,15 +213,15 @@ class DeviceEngine final : public Engine {
         const std::size_t features = options_.shape.features;
         const std::size_t width = options_.shape.outputs;
         await([&] { return loss_known_->reached(); }); // the last copies have read the pinned memory
-        for (std::size_t i = 0; i < batch.samples.size(); ++i) {
-            const std::size_t sample = batch.samples[i];
-            samples_pinned_.data()[i] = batch.samples[i];
-            std::memcpy(rows_pinned_.data() + i * features, batch.split.x.data() + sample * features,
-                        features * sizeof(float));
-            if (!batch.split.classes.empty())
-                std::memcpy(answers_pinned_.data() + i, &batch.split.classes[sample], sizeof(std::int32_t));
+        const auto& [from, places, samples] = batch.rows;
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            const std::size_t place = places[i];
+            samples_pinned_.data()[i] = samples[i];
+            std::memcpy(rows_pinned_.data() + i * features, from.x.data() + place * features, features * sizeof(float));
+            if (!from.classes.empty())
+                std::memcpy(answers_pinned_.data() + i, &from.classes[place], sizeof(std::int32_t));
             else
-                std::memcpy(answers_pinned_.data() + i * width, batch.split.targets.data() + sample * width,
+                std::memcpy(answers_pinned_.data() + i * width, from.targets.data() + place * width,
                             width * sizeof(float));
         }
         for (std::size_t layer = 0; layer < batch.masks.size(); ++layer) {
@@ -232,9 +232,9 @@ class DeviceEngine final : public Engine {
 
     /// Both passes over what was gathered; nothing else.
     void issue_passes(const Batch& batch, const StepMarks& at) {
-        const std::size_t count = batch.samples.size();
+        const std::size_t count = batch.rows.places.size();
         if (count > 0) {
-            const std::size_t answers = batch.split.classes.empty() ? options_.shape.outputs : 1;
+            const std::size_t answers = batch.rows.from.classes.empty() ? options_.shape.outputs : 1;
             stream_.upload(outputs_[0].wide.data(), rows_pinned_.data(),
                            count * options_.shape.features * sizeof(float));
             stream_.upload(samples_.data(), samples_pinned_.data(), count * sizeof(std::uint32_t));
@@ -279,9 +279,9 @@ class DeviceEngine final : public Engine {
     }
 
     void issue_loss(const Batch& batch) {
-        const std::size_t count = batch.samples.size();
+        const std::size_t count = batch.rows.places.size();
         const std::size_t width = options_.shape.outputs;
-        if (!batch.split.classes.empty())
+        if (!batch.rows.from.classes.empty())
             compute_->cross_entropy(outputs_.back().wide.data(), reinterpret_cast<const std::int32_t*>(answers_.data()),
                                     count, width, batch.factor, losses_.data());
         else

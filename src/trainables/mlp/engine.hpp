@@ -13,7 +13,6 @@
 
 #include "device/compute.hpp"
 #include "ranktune/base/buffer.hpp"
-#include "ranktune/data/dataset.hpp"
 #include "ranktune/ddp/gradient_reducer.hpp"
 #include "trainables/mlp/network.hpp"
 #include "trainables/mlp/optimizer.hpp"
@@ -36,12 +35,25 @@ struct EngineOptions {
     bool graphs = false; ///< a device records the passes of a batch, and replays them: the same bits
 };
 
+/// Samples in memory, row-major, as data::Split has them. Of classes and targets one is empty.
+struct Samples {
+    std::span<const float> x;
+    std::span<const std::int32_t> classes;
+    std::span<const float> targets;
+};
+
+/// Some of them.
+struct Rows {
+    Samples from;
+    std::span<const std::uint32_t> places;  ///< in `from`
+    std::span<const std::uint32_t> numbers; ///< of the same samples in the dataset: dropout depends on them
+};
+
 /// This rank's part of a global batch.
 struct Batch {
-    const data::Split& split;
-    std::span<const std::uint32_t> samples; ///< their numbers in the split
-    std::span<const DropoutMask> masks;     ///< one per hidden layer, or none
-    float factor = 0.0F;                    ///< of the gradient: 1 / size of the global batch
+    Rows rows;
+    std::span<const DropoutMask> masks; ///< one per hidden layer, or none
+    float factor = 0.0F;                ///< of the gradient: 1 / size of the global batch
 };
 
 /// The parameters, the optimizer, and the two passes of one rank. Parameters lie one after the other ("flat"), in the
@@ -75,8 +87,8 @@ class Engine {
     virtual void update(double lr) = 0;
 
     [[nodiscard]] virtual std::size_t rows() const = 0;
-    /// The outputs of samples [begin, begin + count) of a split, count <= rows(): valid until the next call.
-    [[nodiscard]] virtual std::span<float> outputs(const data::Split& split, std::size_t begin, std::size_t count) = 0;
+    /// The outputs for inputs [count, features], count <= rows(): valid until the next call.
+    [[nodiscard]] virtual std::span<float> outputs(std::span<const float> inputs) = 0;
     /// What became of EngineOptions::graphs.
     struct Replays {
         std::uint64_t batches = 0; ///< that were replayed

@@ -33,12 +33,13 @@ class HostEngine final : public Engine {
     }
 
     double compute(const Batch& batch, const Hooks& hooks) override {
-        gather(batch.split, batch.samples);
-        const std::span<float> z = network_.forward(batch.samples.size(), batch.masks, batch.samples);
+        const std::size_t count = batch.rows.places.size();
+        gather(batch.rows);
+        const std::span<float> z = network_.forward(count, batch.masks, batch.rows.numbers);
         hooks.end_phase("forward");
         const double loss = loss_of(z, batch);
         hooks.check(loss);
-        network_.backward(batch.samples.size(), batch.masks, {hooks.ready, hooks.poll});
+        network_.backward(count, batch.masks, {hooks.ready, hooks.poll});
         hooks.end_phase("backward");
         return loss;
     }
@@ -46,10 +47,9 @@ class HostEngine final : public Engine {
     void update(double lr) override { optimizer_.update(flat_, gradients_, lr); }
 
     [[nodiscard]] std::size_t rows() const override { return network_.rows(); }
-    [[nodiscard]] std::span<float> outputs(const data::Split& split, std::size_t begin, std::size_t count) override {
-        const std::size_t features = options_.shape.features;
-        std::memcpy(network_.inputs().data(), split.x.data() + begin * features, count * features * sizeof(float));
-        return network_.forward(count, {}, {});
+    [[nodiscard]] std::span<float> outputs(std::span<const float> inputs) override {
+        std::memcpy(network_.inputs().data(), inputs.data(), inputs.size_bytes());
+        return network_.forward(inputs.size() / options_.shape.features, {}, {});
     }
     void settle() override {}
 
@@ -62,27 +62,27 @@ class HostEngine final : public Engine {
         return result;
     }
 
-    void gather(const data::Split& split, std::span<const std::uint32_t> samples) {
+    void gather(const Rows& rows) {
         const std::size_t features = options_.shape.features;
         float* row = network_.inputs().data();
-        for (const std::uint32_t sample : samples) {
-            std::memcpy(row, split.x.data() + sample * features, features * sizeof(float));
+        for (const std::uint32_t place : rows.places) {
+            std::memcpy(row, rows.from.x.data() + place * features, features * sizeof(float));
             row += features;
         }
     }
 
     double loss_of(std::span<float> z, const Batch& batch) {
         const std::size_t width = options_.shape.outputs;
-        if (!batch.split.classes.empty()) {
-            classes_.resize(batch.samples.size());
-            for (std::size_t i = 0; i < classes_.size(); ++i) classes_[i] = batch.split.classes[batch.samples[i]];
+        const auto& [from, places, numbers] = batch.rows;
+        if (!from.classes.empty()) {
+            classes_.resize(places.size());
+            for (std::size_t i = 0; i < classes_.size(); ++i) classes_[i] = from.classes[places[i]];
             return cross_entropy(z.data(), classes_, width, true, batch.factor).loss;
         }
-        targets_.resize(batch.samples.size() * width);
-        for (std::size_t i = 0; i < batch.samples.size(); ++i)
-            std::memcpy(targets_.data() + i * width, batch.split.targets.data() + batch.samples[i] * width,
-                        width * sizeof(float));
-        return squared_error(z.data(), targets_.data(), batch.samples.size(), width, true, batch.factor).loss;
+        targets_.resize(places.size() * width);
+        for (std::size_t i = 0; i < places.size(); ++i)
+            std::memcpy(targets_.data() + i * width, from.targets.data() + places[i] * width, width * sizeof(float));
+        return squared_error(z.data(), targets_.data(), places.size(), width, true, batch.factor).loss;
     }
 
     EngineOptions options_;

@@ -7,10 +7,12 @@
 #include <span>
 #include <string_view>
 
+#include "data/numbers.hpp"
 #include "device/module.hpp"
 #include "ranktune/base/error.hpp"
-#include "ranktune/base/half.hpp"
 #include "ranktune/data/loader.hpp"
+#include "ranktune/study/event.hpp"
+#include "ranktune/trainables/data.hpp"
 #include "ranktune/trainables/gradient_options.hpp"
 #include "trainables/blas.hpp"
 #include "trainables/builtin.hpp"
@@ -23,6 +25,29 @@ namespace {
 
 using Kind = study::OptionInfo::Kind;
 
+std::vector<study::OptionInfo> data_options() {
+    return {
+        {.name = "data",
+         .kind = Kind::path,
+         .required = true,
+         .description = "HDF5 file with train/x, train/y, val/x, val/y",
+         .check = data::dataset_problem},
+        {"in_memory_gb",
+         Kind::number,
+         false,
+         "samples of up to so many GiB, as float32, stay in memory; larger data are streamed (16)",
+         {},
+         0.0,
+         1e6},
+        {"scaling",
+         Kind::string,
+         false,
+         "of the inputs, by the training samples (standard)",
+         {"none", "unit", "standard"}},
+    };
+}
+
+/// All but those of data and gradients.
 study::TrainableInfo described() {
     return {
         .name = "mlp",
@@ -31,16 +56,6 @@ study::TrainableInfo described() {
             "one iteration is one epoch",
         .options =
             {
-                {.name = "data",
-                 .kind = Kind::path,
-                 .required = true,
-                 .description = "HDF5 file with train/x, train/y, val/x, val/y",
-                 .check = data::dataset_problem},
-                {"scaling",
-                 Kind::string,
-                 false,
-                 "of the inputs, by the training samples (standard)",
-                 {"none", "unit", "standard"}},
                 {"hidden", Kind::integer_list, false, "sizes of the hidden layers ([128])", {}, 1.0, 65536.0},
                 {"activation", Kind::string, false, "of the hidden layers (relu)", {"relu", "tanh"}},
                 {"dropout", Kind::number, false, "probability that a hidden unit is dropped (0.0)", {}, 0.0, 0.95},
@@ -79,19 +94,21 @@ study::TrainableInfo described() {
             },
         .can_checkpoint = true,
         .any_option = false,
-        .metrics = {"train_loss", "val_loss", "val_accuracy", "val_rmse", "val_r2"},
+        .metrics = {"train_loss", "val_loss", "val_accuracy", "val_rmse", "val_r2",
+                    std::string(study::data_wait_metric)},
         .may_use_gpus = true,
     };
 }
 
 /// The state depends on all other options: sizes, inputs, or what the optimizer keeps.
-constexpr std::string_view changeable[] = {"activation",   "dropout",  "batch_size", "lr",         "lr_schedule",
-                                           "weight_decay", "momentum", "nesterov",   "beta1",      "beta2",
-                                           "epsilon",      "device",   "precision",  "cuda_graphs"};
+constexpr std::string_view changeable[] = {"in_memory_gb", "activation",   "dropout",  "batch_size", "lr",
+                                           "lr_schedule",  "weight_decay", "momentum", "nesterov",   "beta1",
+                                           "beta2",        "epsilon",      "device",   "precision",  "cuda_graphs"};
 
 const study::TrainableInfo& mlp_info() {
     static const study::TrainableInfo info = [] {
         study::TrainableInfo all = described();
+        std::ranges::move(data_options(), std::inserter(all.options, all.options.begin()));
         for (study::OptionInfo& option : all.options)
             option.may_change = std::ranges::find(changeable, option.name) != std::end(changeable);
         std::ranges::move(gradient_options(), std::back_inserter(all.options));
@@ -200,48 +217,7 @@ const data::Column& inputs_of(const data::Batch& batch) {
 std::vector<float> floats_of(const data::Column& column) {
     const std::size_t size = data::size_of(column.field.type);
     std::vector<float> values(column.bytes().size() / size);
-    const auto take = [&](auto type) {
-        const auto from = column.as<const decltype(type)>();
-        std::ranges::transform(from, values.begin(), [](auto value) { return static_cast<float>(value); });
-    };
-    switch (column.field.type) {
-        case data::ElementType::int8:
-            take(std::int8_t());
-            break;
-        case data::ElementType::uint8:
-            take(std::uint8_t());
-            break;
-        case data::ElementType::int16:
-            take(std::int16_t());
-            break;
-        case data::ElementType::uint16:
-            take(std::uint16_t());
-            break;
-        case data::ElementType::int32:
-            take(std::int32_t());
-            break;
-        case data::ElementType::uint32:
-            take(std::uint32_t());
-            break;
-        case data::ElementType::int64:
-            take(std::int64_t());
-            break;
-        case data::ElementType::uint64:
-            take(std::uint64_t());
-            break;
-        case data::ElementType::float16:
-            take(base::Float16());
-            break;
-        case data::ElementType::bfloat16:
-            take(base::BFloat16());
-            break;
-        case data::ElementType::float32:
-            take(float());
-            break;
-        case data::ElementType::float64:
-            take(double());
-            break;
-    }
+    data::to_floats(column.field.type, column.bytes(), values);
     return values;
 }
 
@@ -252,8 +228,19 @@ class Mlp final : public Trainable {
         const Options options(context.configuration(), mlp_info());
         const std::string path = options.text("data", "");
         if (path.empty()) throw base::UsageError("mlp.data: the path of a dataset is required");
-        dataset_ = data::shared_dataset(path, scaling_of(options.text("scaling", "standard")));
-        trainer_.emplace(dataset_, trainer_options(options, context), context.group());
+        const data::Scaling scaling = scaling_of(options.text("scaling", "standard"));
+        const double limit = options.number("in_memory_gb", 16.0) * static_cast<double>(std::uint64_t{1} << 30U);
+        const mlp::TrainerOptions chosen = trainer_options(options, context);
+        std::unique_ptr<mlp::TrainingData> data;
+        if (auto dataset = data::shared_dataset(path, scaling, static_cast<std::uint64_t>(limit))) {
+            data = mlp::in_memory(std::move(dataset), chosen.seed, chosen.trial, context.group());
+        } else {
+            data::LoaderOptions loading = loading_in(context, {});
+            loading.batch = chosen.batch;
+            data = mlp::streamed(path, scaling, std::move(loading));
+        }
+        shape_ = data->shape();
+        trainer_.emplace(std::move(data), chosen, context.group());
     }
 
     Metrics step(TrialContext& context) override {
@@ -264,12 +251,15 @@ class Mlp final : public Trainable {
         }
         const mlp::Validation validation = trainer_->validate();
         Metrics metrics{{"train_loss", train_loss}, {"val_loss", validation.loss}};
-        if (dataset_->classification) {
+        if (shape_.classification) {
             metrics.emplace_back("val_accuracy", validation.accuracy);
         } else {
             metrics.emplace_back("val_rmse", validation.rmse);
             metrics.emplace_back("val_r2", validation.r2);
         }
+        if (const double waited = trainer_->take_waited(); waited >= 0.0)
+            metrics.emplace_back(std::string(study::data_wait_metric),
+                                 context.group().reduced(waited) / context.size());
         std::ranges::move(trainer_->take_comm_metrics(), std::back_inserter(metrics));
         return metrics;
     }
@@ -280,15 +270,15 @@ class Mlp final : public Trainable {
     void predict(TrialContext& /*context*/, const data::Batch& batch, study::StateSink& out) override {
         const data::Column& column = inputs_of(batch);
         const std::vector<float> inputs = floats_of(column);
-        const std::size_t width = dataset_->outputs;
-        if (inputs.size() != column.count * dataset_->features)
+        const std::size_t width = shape_.outputs;
+        if (inputs.size() != column.count * shape_.features)
             throw base::UsageError("a sample of the input '" + column.field.name + "' has " +
                                    std::to_string(inputs.size() / std::max<std::size_t>(column.count, 1)) +
-                                   " numbers, and the network was trained on " + std::to_string(dataset_->features));
+                                   " numbers, and the network was trained on " + std::to_string(shape_.features));
         std::vector<float> outputs(column.count * width);
         trainer_->predict(inputs, outputs);
         out.put<float>("y", outputs, {column.count, width});
-        if (!dataset_->classification) return;
+        if (!shape_.classification) return;
         std::vector<std::int32_t> classes;
         for (std::size_t row = 0; row < column.count; ++row) {
             const auto values = std::span(outputs).subspan(row * width, width);
@@ -298,7 +288,7 @@ class Mlp final : public Trainable {
     }
 
   private:
-    std::shared_ptr<const data::Dataset> dataset_;
+    data::DatasetShape shape_;
     std::optional<mlp::Trainer> trainer_;
     bool told_ = false; ///< of a refusal
 };

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/huge_pages.hpp"
 #include "ranktune/ddp/parameters.hpp"
@@ -31,37 +30,17 @@ std::vector<std::size_t> places(const std::vector<TensorShape>& tensors) {
     return result;
 }
 
-std::uint64_t dataset_digest(const data::Dataset& dataset) {
-    base::Digest digest;
-    for (const data::Split* split : {&dataset.train, &dataset.val}) {
-        digest.add(std::as_bytes(std::span(split->x)));
-        digest.add(std::as_bytes(std::span(split->classes))).add(std::as_bytes(std::span(split->targets)));
-    }
-    return digest.value();
-}
-
-/// Sum over samples and targets of the squared distance from the target's mean.
-double squared_deviation(std::span<const float> targets, std::size_t width) {
-    const std::size_t samples = targets.size() / width;
-    double total = 0.0;
-    for (std::size_t column = 0; column < width; ++column) {
-        double sum = 0.0;
-        for (std::size_t i = column; i < targets.size(); i += width) sum += static_cast<double>(targets[i]);
-        const double mean = sum / static_cast<double>(samples);
-        for (std::size_t i = column; i < targets.size(); i += width) {
-            const double difference = static_cast<double>(targets[i]) - mean;
-            total += difference * difference;
-        }
-    }
-    return total;
-}
-
 /// In place: from outputs of the network to probabilities.
 void softmax(std::span<float> row) {
     const float largest = *std::ranges::max_element(row);
     float sum = 0.0F;
     for (float& value : row) sum += value = std::exp(value - largest);
     for (float& value : row) value /= sum;
+}
+
+/// Until a state is loaded.
+data::Scale unknown_scale(std::size_t width) {
+    return {std::vector<float>(width, 0.0F), std::vector<float>(width, 1.0F)};
 }
 
 std::size_t shard_limit(std::size_t count, int ranks) {
@@ -72,21 +51,23 @@ std::size_t shard_limit(std::size_t count, int ranks) {
 } // namespace
 
 Trainer::Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions options, ddp::Group& group)
-    : dataset_(std::move(dataset)),
+    : Trainer(in_memory(std::move(dataset), options.seed, options.trial, group), options, group) {}
+
+Trainer::Trainer(std::unique_ptr<TrainingData> data, TrainerOptions options, ddp::Group& group)
+    : data_(std::move(data)),
       options_(std::move(options)),
       group_(group),
       tensors_(tensors_of(shape())),
       place_(places(tensors_)),
-      input_scale_(dataset_->x_scale),
-      output_scale_(dataset_->y_scale) {
-    ddp::check_agreement(group_, dataset_digest(*dataset_), "the datasets");
+      input_scale_(unknown_scale(data_->shape().features)),
+      output_scale_(unknown_scale(data_->shape().classification ? 0 : data_->shape().outputs)) {
+    ddp::check_agreement(group_, data_->digest(), "the datasets");
     EngineOptions engine{shape(), options_.optimizer, 0, place_, work_rows(), options_.precision, options_.graphs};
     for (const TensorShape& tensor : tensors_) engine.size += tensor.padded;
     engine_ = options_.device != nullptr ? make_device_engine(std::move(engine), *options_.device)
                                          : make_host_engine(std::move(engine));
     initialise_parameters();
     if (options_.dropout > 0.0) masks_.resize(options_.hidden.size());
-    if (!dataset_->classification) target_deviation_ = squared_deviation(dataset_->val.targets, dataset_->outputs);
 }
 
 /// Made on the host, wherever the network is computed: all forms begin with the same numbers.
@@ -100,13 +81,15 @@ void Trainer::initialise_parameters() {
     ddp::share_parameters(group_, std::span(&parameters, 1));
 }
 
-Shape Trainer::shape() const { return {dataset_->features, options_.hidden, dataset_->outputs, options_.activation}; }
+Shape Trainer::shape() const {
+    return {data_->shape().features, options_.hidden, data_->shape().outputs, options_.activation};
+}
 
 std::size_t Trainer::work_rows() const {
     constexpr std::size_t evaluated_at_once = 512;
-    const std::size_t share = shard_limit(std::min(options_.batch, dataset_->train.count), group_.size());
+    const std::size_t share = shard_limit(std::min(options_.batch, data_->shape().train), group_.size());
     const std::size_t trained = (share + options_.gradients.accumulate - 1) / options_.gradients.accumulate;
-    return std::max(trained, std::min(evaluated_at_once, shard_limit(dataset_->val.count, group_.size())));
+    return std::max(trained, std::min(evaluated_at_once, shard_limit(data_->shape().val, group_.size())));
 }
 
 void Trainer::make_reducer() {
@@ -128,12 +111,11 @@ void Trainer::make_reducer() {
 }
 
 void Trainer::start_epoch() {
-    if (order_epoch_ == position_.epoch) return;
-    data::shuffle_epoch(order_, dataset_->train.count, options_.seed, options_.trial, position_.epoch);
+    if (masks_epoch_ == position_.epoch) return;
     for (std::size_t layer = 0; layer < masks_.size(); ++layer)
         masks_[layer] = dropout_mask(options_.dropout, options_.seed, options_.trial, static_cast<std::uint32_t>(layer),
                                      position_.epoch);
-    order_epoch_ = position_.epoch;
+    masks_epoch_ = position_.epoch;
 }
 
 double Trainer::learning_rate() const {
@@ -144,10 +126,11 @@ double Trainer::learning_rate() const {
 }
 
 double Trainer::compute_part(data::Range range, std::size_t part) {
-    const data::Range share = data::shard(range, group_.rank(), group_.size());
+    if (part == 0) share_ = data_->share(position_.epoch, range);
     const data::Range mine =
-        data::shard(share, static_cast<int>(part), static_cast<int>(options_.gradients.accumulate));
-    const std::span<const std::uint32_t> samples = std::span(order_).subspan(mine.begin, mine.size());
+        data::shard({0, share_.places.size()}, static_cast<int>(part), static_cast<int>(options_.gradients.accumulate));
+    const Rows rows{share_.from, share_.places.subspan(mine.begin, mine.size()),
+                    share_.numbers.subspan(mine.begin, mine.size())};
     const Engine::Hooks hooks{[&](std::size_t tensor) { reducer_->ready(tensor); }, [&] { reducer_->poll(); },
                               [&](double loss) {
                                   if (!std::isfinite(loss))
@@ -157,10 +140,11 @@ double Trainer::compute_part(data::Range range, std::size_t part) {
                               },
                               [&](const char* phase) { end_phase(phase); }};
     begin_phase();
-    return engine_->compute({dataset_->train, samples, masks_, 1.0F / static_cast<float>(range.size())}, hooks);
+    return engine_->compute({rows, masks_, 1.0F / static_cast<float>(range.size())}, hooks);
 }
 
 double Trainer::train_batch(data::Range range) {
+    data_->prepare(group_);
     if (!reducer_) make_reducer();
     start_epoch();
     double loss = 0.0;
@@ -178,71 +162,69 @@ double Trainer::train_batch(data::Range range) {
 }
 
 double Trainer::train_epoch() {
-    const data::Batches batches(dataset_->train.count, options_.batch);
+    const data::Batches batches(data_->shape().train, options_.batch);
     double loss = 0.0;
     for (std::size_t i = 0; i < batches.size(); ++i) loss += train_batch(batches[i]);
     position_ = {position_.epoch + 1, 0};
     reducer_->settle(); // a checkpoint may follow
-    return group_.reduced(loss) / static_cast<double>(dataset_->train.count);
+    return group_.reduced(loss) / static_cast<double>(data_->shape().train);
 }
 
 Validation Trainer::validate() {
-    const data::Range mine = data::shard({0, dataset_->val.count}, group_.rank(), group_.size());
-    return dataset_->classification ? validate_classes(mine) : validate_targets(mine);
+    data_->prepare(group_);
+    const data::Range mine = data::shard({0, data_->shape().val}, group_.rank(), group_.size());
+    return data_->shape().classification ? validate_classes(mine) : validate_targets(mine);
 }
 
 Validation Trainer::validate_classes(data::Range mine) {
-    const data::Split& val = dataset_->val;
     double sums[2] = {0.0, 0.0};
-    for (std::size_t begin = mine.begin; begin < mine.end; begin += engine_->rows()) {
-        const std::size_t count = std::min(engine_->rows(), mine.end - begin);
-        const std::span<float> outputs = engine_->outputs(val, begin, count);
-        const LossSums part =
-            cross_entropy(outputs.data(), std::span(val.classes).subspan(begin, count), dataset_->outputs, false, 0.0F);
+    data_->validate(mine, engine_->rows(), [&](const Samples& some) {
+        const std::span<float> outputs = engine_->outputs(some.x);
+        const LossSums part = cross_entropy(outputs.data(), some.classes, data_->shape().outputs, false, 0.0F);
         sums[0] += part.loss;
         sums[1] += static_cast<double>(part.correct);
-    }
+    });
     group_.all_reduce(sums);
-    const double count = static_cast<double>(val.count);
+    const double count = static_cast<double>(data_->shape().val);
     return {.loss = sums[0] / count, .accuracy = sums[1] / count};
 }
 
 Validation Trainer::validate_targets(data::Range mine) {
-    const data::Split& val = dataset_->val;
-    const std::size_t width = dataset_->outputs;
+    const std::size_t width = data_->shape().outputs;
     std::vector<double> squares(width, 0.0); // per target
-    for (std::size_t begin = mine.begin; begin < mine.end; begin += engine_->rows()) {
-        const std::size_t count = std::min(engine_->rows(), mine.end - begin);
-        const std::span<float> outputs = engine_->outputs(val, begin, count);
-        for (std::size_t i = 0; i < count * width; ++i) {
-            const double difference =
-                static_cast<double>(outputs[i]) - static_cast<double>(val.targets[begin * width + i]);
+    data_->validate(mine, engine_->rows(), [&](const Samples& some) {
+        const std::span<float> outputs = engine_->outputs(some.x);
+        for (std::size_t i = 0; i < some.targets.size(); ++i) {
+            const double difference = static_cast<double>(outputs[i]) - static_cast<double>(some.targets[i]);
             squares[i % width] += difference * difference;
         }
-    }
+    });
     group_.all_reduce(squares);
-    const double values = static_cast<double>(val.count * width);
+    const double values = static_cast<double>(data_->shape().val * width);
     double in_file_units = 0.0;
     for (std::size_t column = 0; column < width; ++column) {
-        const double factor = static_cast<double>(dataset_->y_scale.factor[column]);
+        const double factor = static_cast<double>(data_->y_scale().factor[column]);
         in_file_units += squares[column] / (factor * factor);
     }
     const double total = std::accumulate(squares.begin(), squares.end(), 0.0);
-    return {.loss = total / values, .rmse = std::sqrt(in_file_units / values), .r2 = 1.0 - total / target_deviation_};
+    return {
+        .loss = total / values, .rmse = std::sqrt(in_file_units / values), .r2 = 1.0 - total / data_->val_deviation()};
 }
 
 void Trainer::predict(std::span<const float> inputs, std::span<float> outputs) {
-    const std::size_t features = dataset_->features;
-    const std::size_t width = dataset_->outputs;
-    data::Split rows{inputs.size() / features, {inputs.begin(), inputs.end()}, {}, {}};
-    for (std::size_t i = 0; i < rows.x.size(); ++i)
-        rows.x[i] = (rows.x[i] - input_scale_.shift[i % features]) * input_scale_.factor[i % features];
-    for (std::size_t begin = 0; begin < rows.count; begin += engine_->rows()) {
-        const std::size_t count = std::min(engine_->rows(), rows.count - begin);
-        std::ranges::copy(engine_->outputs(rows, begin, count), outputs.subspan(begin * width).begin());
+    const std::size_t features = data_->shape().features;
+    const std::size_t width = data_->shape().outputs;
+    const std::size_t rows = inputs.size() / features;
+    std::vector<float> scaled(inputs.begin(), inputs.end());
+    for (std::size_t i = 0; i < scaled.size(); ++i)
+        scaled[i] = (scaled[i] - input_scale_.shift[i % features]) * input_scale_.factor[i % features];
+    for (std::size_t begin = 0; begin < rows; begin += engine_->rows()) {
+        const std::size_t count = std::min(engine_->rows(), rows - begin);
+        std::ranges::copy(engine_->outputs(std::span(scaled).subspan(begin * features, count * features)),
+                          outputs.subspan(begin * width).begin());
     }
-    if (dataset_->classification) {
-        for (std::size_t row = 0; row < rows.count; ++row) softmax(outputs.subspan(row * width, width));
+    if (data_->shape().classification) {
+        for (std::size_t row = 0; row < rows; ++row) softmax(outputs.subspan(row * width, width));
         return;
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -256,12 +238,13 @@ void Trainer::save(study::StateSink& sink) const {
     for (const Engine::Moment& moment : engine_->moments())
         for (std::size_t i = 0; i < tensors_.size(); ++i)
             sink.put("optimizer." + moment.name + "." + tensors_[i].name, part(moment.values, i), tensors_[i].shape);
-    sink.put<float>("input.shift", dataset_->x_scale.shift);
-    sink.put<float>("input.factor", dataset_->x_scale.factor);
-    if (!dataset_->classification) {
-        sink.put<float>("output.shift", dataset_->y_scale.shift);
-        sink.put<float>("output.factor", dataset_->y_scale.factor);
-    }
+    const auto put_scale = [&](const std::string& name, const data::Scale& own, const data::Scale& loaded) {
+        const data::Scale& scale = own.shift.empty() ? loaded : own; // none of its own: no step since `load`
+        sink.put<float>(name + ".shift", scale.shift);
+        sink.put<float>(name + ".factor", scale.factor);
+    };
+    put_scale("input", data_->x_scale(), input_scale_);
+    if (!data_->shape().classification) put_scale("output", data_->y_scale(), output_scale_);
     const std::uint64_t counters[] = {engine_->steps(), position_.epoch, position_.sample, options_.bucket_floats,
                                       options_.first_bucket_floats};
     sink.put<std::uint64_t>("trainer.counters", counters);
@@ -287,7 +270,7 @@ void Trainer::load(study::StateSource& source) {
         source.get<float>(name + ".factor", scale.factor);
     };
     load_scale("input", input_scale_);
-    if (!dataset_->classification) load_scale("output", output_scale_);
+    if (!data_->shape().classification) load_scale("output", output_scale_);
     reducer_.reset();
     feedback_ = {};
     for (const study::TensorInfo& info : saved)

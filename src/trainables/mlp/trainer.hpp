@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Trainer: data-parallel training of a network on a Dataset, on cores or GPUs. All random streams are keyed by the
+// Trainer: data-parallel training of a network on a dataset, on cores or GPUs. All random streams are keyed by the
 // seed, the trial and global numbers, so k ranks compute what one rank computes, except for rounding.
 
 #include <cstddef>
@@ -16,6 +16,7 @@
 #include "ranktune/study/state.hpp"
 #include "ranktune/trainables/gradient_options.hpp"
 #include "trainables/mlp/engine.hpp"
+#include "trainables/mlp/training_data.hpp"
 
 namespace ranktune::trainables::mlp {
 
@@ -50,6 +51,8 @@ class Trainer {
   public:
     /// Collective: rank 0 broadcasts the initial parameters, and all ranks check that plan and dataset agree. `group`
     /// must outlive this object.
+    Trainer(std::unique_ptr<TrainingData> data, TrainerOptions options, ddp::Group& group);
+    /// The same on a dataset in memory.
     Trainer(std::shared_ptr<const data::Dataset> dataset, TrainerOptions options, ddp::Group& group);
 
     /// Trains one epoch and returns the mean loss of its samples, as seen by the steps (dropout on). Collective. Throws
@@ -63,7 +66,8 @@ class Trainer {
     [[nodiscard]] Validation validate();
 
     /// From inputs in units of the file, [rows, features], to probabilities of the classes, or targets in units of the
-    /// file, [rows, outputs]. Scales as the state that was loaded, whatever the dataset is by now. Not collective.
+    /// file, [rows, outputs]. Scales as the state that was loaded, whatever the dataset is by now. Requires `load`. Not
+    /// collective.
     void predict(std::span<const float> inputs, std::span<float> outputs);
 
     /// Parameters, moments of the optimizer, counters and position, with PyTorch's names and layouts, and the scaling
@@ -84,6 +88,8 @@ class Trainer {
     [[nodiscard]] std::span<const float> gradient(std::size_t i) {
         return reducer_->gradient(i).first(tensors_[i].size);
     }
+    /// Seconds that this rank waited for its data since the last call; negative: they are in memory.
+    [[nodiscard]] double take_waited() { return data_->take_waited(); }
     /// See ddp::GradientReducer::set_timeline; records the phases of the computation too.
     void set_timeline(ddp::Timeline* timeline);
 
@@ -106,7 +112,7 @@ class Trainer {
     void begin_phase();
     void end_phase(const char* name);
 
-    std::shared_ptr<const data::Dataset> dataset_;
+    std::unique_ptr<TrainingData> data_;
     TrainerOptions options_;
     ddp::Group& group_;
     std::vector<TensorShape> tensors_;
@@ -116,12 +122,11 @@ class Trainer {
     ddp::CommMeter meter_;
     std::unique_ptr<Engine> engine_;
     std::vector<DropoutMask> masks_; ///< of this epoch, one per hidden layer; empty without dropout
-    std::vector<std::uint32_t> order_;
-    std::uint64_t order_epoch_ = ~std::uint64_t{0};
+    std::uint64_t masks_epoch_ = ~std::uint64_t{0};
+    Rows share_; ///< this rank's, of the batch that is trained
     data::Position position_;
-    data::Scale input_scale_;       ///< for `predict`
-    data::Scale output_scale_;      ///< likewise; empty for a classification
-    double target_deviation_ = 0.0; ///< squared, of the val targets from their mean
+    data::Scale input_scale_;  ///< for `predict`
+    data::Scale output_scale_; ///< likewise; empty for a classification
     ddp::Timeline* timeline_ = nullptr;
     double phase_begin_ = 0.0;
 };

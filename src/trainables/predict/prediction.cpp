@@ -5,7 +5,9 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "ranktune/base/error.hpp"
 
@@ -42,12 +44,13 @@ std::vector<std::int32_t> largest_of_rows(std::span<const double> y, std::size_t
     return classes;
 }
 
-Prediction mean_of(std::span<const Prediction> members) {
-    Prediction mean = members.front();
-    for (const Prediction& member : members.subspan(1))
+Prediction mean_of(std::vector<Prediction> members) {
+    Prediction mean = std::move(members.front());
+    if (members.size() == 1) return mean;
+    for (const Prediction& member : std::span(members).subspan(1))
         std::ranges::transform(mean.y, member.y, mean.y.begin(), std::plus<>());
     for (double& value : mean.y) value /= static_cast<double>(members.size());
-    if (mean.classifies && members.size() > 1) mean.classes = largest_of_rows(mean.y, numbers_in(mean.row));
+    if (mean.classifies) mean.classes = largest_of_rows(mean.y, numbers_in(mean.row));
     return mean;
 }
 
@@ -130,7 +133,7 @@ Combine combine_of(std::string_view name) {
     throw base::UsageError("trainable.combine is '" + std::string(name) + "', not one of mean, vote, all");
 }
 
-Prediction combined(std::span<const Prediction> members, Combine how) {
+Prediction combined(std::vector<Prediction> members, Combine how) {
     const Prediction& first = members.front();
     for (const Prediction& member : members)
         if (member.form() != first.form())
@@ -138,7 +141,7 @@ Prediction combined(std::span<const Prediction> members, Combine how) {
                                    ": an ensemble needs one form");
     if (how == Combine::vote && !first.classifies)
         throw base::UsageError("only classifiers vote, and these trials predict numbers: use --combine mean");
-    if (how == Combine::mean) return mean_of(members);
+    if (how == Combine::mean) return mean_of(std::move(members));
     return how == Combine::vote ? vote_of(members) : side_by_side(members);
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +40,6 @@ enum class Combine : std::uint8_t {
 [[nodiscard]] Combine combine_of(std::string_view name);
 /// What the members predict together. A tie goes to the lower class. Requires one member at least. Throws
 /// base::UsageError for members of different forms, and for a vote of others than classifiers.
-[[nodiscard]] Prediction combined(std::span<const Prediction> members, Combine how);
+[[nodiscard]] Prediction combined(std::vector<Prediction> members, Combine how);
 
 } // namespace ranktune::trainables

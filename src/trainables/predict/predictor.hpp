@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/output_file.hpp"
 #include "trainables/predict/model.hpp"
+#include "trainables/predict/prediction_writer.hpp"
 
 namespace ranktune::trainables {
 
@@ -38,17 +38,11 @@ class Predictor {
         std::size_t wanted = 0; ///< samples of it in the range
     };
     [[nodiscard]] data::LoaderOptions loader_options(const TrialContext& context) const;
-    [[nodiscard]] Prediction predict(const Begun& begun, TrialContext& context);
-    void write(const Prediction& prediction, std::uint64_t first, base::TrialId trial);
 
     PredictPlan plan_;
-    Combine combine_;
     std::shared_ptr<const data::Source> source_;
     std::vector<std::unique_ptr<PredictingModel>> models_; ///< of the trials of plan_
-    std::string form_;                                     ///< of the first batch; later ones have the same
-    std::optional<storage::OutputFile> output_;            ///< made with the shape of the first prediction
-    base::Digest of_y_;                                    ///< of the range so far
-    base::Digest of_classes_;
+    PredictionWriter writer_;
 };
 
 } // namespace ranktune::trainables

@@ -16,6 +16,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "storage/unique_handle.hpp"
+#include "studydir/study_directory.hpp"
 #include "trial/attempt_errors.hpp"
 #include "trial/bodies/task_process.hpp"
 #include "trial/checkpoints/store_io.hpp"
@@ -114,6 +115,8 @@ class PredictPrograms::Program final : public trainables::PredictingModel {
 
   private:
     void start_process();
+    [[nodiscard]] std::vector<std::string> words_of(const study::ProgramSpec& program,
+                                                    const std::string& checkpoint) const;
     [[nodiscard]] trainables::ProgramPredicted answer();
     void read(const trainables::ProgramPredicted& said, std::size_t rows);
 
@@ -131,9 +134,7 @@ class PredictPrograms::Program final : public trainables::PredictingModel {
 
 void PredictPrograms::Program::start_process() {
     const study::StudySpec& spec = *setting_.spec;
-    study::ProgramSpec program;
-    program.command = spec.predict.command;
-    program.directory = spec.predict.directory;
+    study::ProgramSpec program = program_of(spec.predict);
     program.kept = true;
     program.env = {{"RANKTUNE_KEPT", "predict"}};
     program.launcher_variables = false;
@@ -145,21 +146,29 @@ void PredictPrograms::Program::start_process() {
     const std::string checkpoint = checkpoint_path(plan_, trial_);
     if (!checkpoint.empty()) facts.checkpoint = checkpoint;
     facts.config_path = trainables::configuration_json(trial_.configuration);
-    const study::CommandTemplate command(program);
-    const auto names = command.placeholders();
-    if (checkpoint.empty() && std::ranges::find(names, "checkpoint") != names.end())
-        throw base::UsageError(name_of(plan_, trial_) +
-                               "{checkpoint} is in parts, which no program reads: `ranktune "
-                               "checkpoint` makes one file of them; write its name into the command");
-    const auto words = command.expand({.configuration = trial_.configuration,
-                                       .config_path = {},
-                                       .iterations = plan_.max_iterations,
-                                       .trial = trial_.trial,
-                                       .data = spec.data,
-                                       .checkpoint = checkpoint});
-    process_->start(program, words, facts);
+    process_->start(program, words_of(program, checkpoint), facts);
     memories_ = std::vector<SharedMemory>(most_begun);
     begun_ = predicted_ = 0;
+}
+
+std::vector<std::string> PredictPrograms::Program::words_of(const study::ProgramSpec& program,
+                                                            const std::string& checkpoint) const {
+    const study::CommandTemplate command(program);
+    const auto names = command.placeholders();
+    const bool calls = !program.function.empty();
+    if (checkpoint.empty() && (calls || std::ranges::find(names, "checkpoint") != names.end()))
+        throw base::UsageError(name_of(plan_, trial_) +
+                               "its checkpoint is in parts, which no program reads: `ranktune checkpoint` makes one "
+                               "file of them; give its name to a command (predict.command, --command)");
+    if (calls)
+        return {study::interpreter_of(program), studydir::StudyDirectory{setting_.program->directory}.python_function(),
+                program.function, "--predict"};
+    return command.expand({.configuration = trial_.configuration,
+                           .config_path = {},
+                           .iterations = plan_.max_iterations,
+                           .trial = trial_.trial,
+                           .data = setting_.spec->data,
+                           .checkpoint = checkpoint});
 }
 
 void PredictPrograms::Program::begin(const data::Batch& batch, std::size_t wanted) {
