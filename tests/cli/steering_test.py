@@ -132,7 +132,7 @@ class Steering(Long):
     def test_a_study_whose_last_trials_are_paused_ends_and_says_what_to_do(self):
         self.study(seconds=0.3, more="")
         process = self.start("study.num_trials=1", reports=1)
-        self.steer("pause", "long", "0")
+        self.assertIn("accepted", self.steer("pause", "long", "0")[0])
         out, _ = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, 75, out)
         self.assertIn("users have paused the trial that is left: ranktune resume", out)
