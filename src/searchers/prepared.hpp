@@ -53,8 +53,8 @@ class PreparedSearcher : public Searcher {
     /// a thread about a millisecond to make another one. With HyperBand, where suggestions may wait for the next
     /// bracket, one for each of 4 groups left a sixth more regret (200 simulated studies with `bohb`).
     [[nodiscard]] std::uint32_t prepares_ahead(std::uint32_t groups, const Observations& seen) const override;
-    /// In a finite space of which nothing is to come twice it takes none.
-    [[nodiscard]] bool takes_stopgaps() const final { return !tried_; }
+    /// None where nothing is to come twice, and with a grid, whose points are to come equally often.
+    [[nodiscard]] bool takes_stopgaps() const final { return !tried_ && space_.grid_size() <= 1; }
     [[nodiscard]] Preparation prepare(std::uint64_t ticket, Observations seen) const final;
     void apply(const study::Record& record) final { tickets_.apply(record); }
     void begin_after(std::uint64_t suggested) final { tickets_.begin_after(suggested); }
