@@ -98,7 +98,8 @@ struct RecordLogger {
     }
     void operator()(const study::StudyEnded& ended) const {
         log.write(LogLevel::info, "ended",
-                  {{"exit", std::to_string(static_cast<int>(ended.outcome))}, {"message", ended.message}});
+                  {{"exit", std::to_string(static_cast<int>(ended.outcome))},
+                   {"why", ended.message.empty() ? study::describe(ended.reason, 0, 0) : ended.message}});
     }
     template <class Other>
     void operator()(const Other&) const {}

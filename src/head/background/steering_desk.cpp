@@ -133,8 +133,9 @@ void SteeringDesk::settle_when_synced(std::string name, std::string words, std::
 void SteeringDesk::close(const std::string& why) {
     thread_.stop();
     answer();
-    if (why.empty()) return;                        // the next start answers what is still open
-    errors_.attempt("the folder of requests", [&] { // whoever asks learns from `status` that the study is over
+    if (why.empty()) return;
+    // Whoever asks learns from `status` that the study is over.
+    errors_.attempt("the folder of requests", [&] {
         for (const std::string& name : studydir::requests_in(files_, directory_))
             errors_.attempt(name, [&] { studydir::answer_request(files_, directory_, name, {false, why}); });
     });

@@ -36,7 +36,8 @@ class SteeringDesk final : public Observer {
     void attend(HeadMachine& head, const tuner::Tuner& tuner, base::StudyTime now);
     /// The newest answers of this start, oldest first.
     [[nodiscard]] std::vector<studydir::AnsweredRequest> recent() const;
-    /// Refuses all requests that are left, because the study is over for good. Waits for the disk.
+    /// Answers what has taken effect, and refuses all requests that are left, because the study is over for good
+    /// (`why`); empty: the next start answers those. Waits for the disk.
     void close(const std::string& why);
 
     void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,

@@ -42,27 +42,23 @@ struct GpOptions {
 /// trials have
 ///   the worst finite score.
 /// - The kernel is fitted anew when the results have grown by a tenth since the last time, and stays in between, while
-/// results
-///   are appended. It is fitted to at most `most_fitted` results: the best half, and the others evenly.
+///   results are appended. It is fitted to at most `most_fitted` results: the best half, and the others evenly.
 /// - At most `max_results` are in the process. When it is full, the next fit keeps nine tenths: the best half, and the
-/// newest
-///   others.
+///   newest others.
 /// - Points that are being trained count as if their predicted means had been observed: they lower the variance, and
 ///   may be the best result (Kriging believer; Ginsbourger et al., "Kriging is well-suited to parallelize
 ///   optimization", 2010).
 /// - With constraints, log EI is that over the best result that keeps them, plus the logarithm of the probability that
-/// the point keeps them (GpLimits); while no result keeps them, that probability alone.
+///   the point keeps them (GpLimits); while no result keeps them, that probability alone.
 /// - With several objectives there is a process for each, and instead of EI the expected increase of the volume that
-/// the
-///   front of smoothed and predicted results covers (models::HypervolumeGain), above the worst values of all results
-///   less a tenth of their range. (With the front's worst values, as in BoTorch, hardly anything is gained beyond its
-///   ends: on ZDT1 to ZDT3 ten times as much stayed uncovered.)
+///   the front of smoothed and predicted results covers (models::HypervolumeGain), above the worst values of all
+///   results less a tenth of their range. (With the front's worst values, as in BoTorch, hardly anything is gained
+///   beyond its ends: on ZDT1 to ZDT3 ten times as much stayed uncovered.)
 /// - log EI over the best smoothed or predicted result is searched among random points and points near the best
-/// results, then from the best
-///   of these by L-BFGS along numbers, and by trying all values of short lists.
+///   results, then from the best of these by L-BFGS along numbers, and by trying all values of short lists.
 /// - Neither what was tried (TriedConfigurations) nor `others` are suggested while there is another configuration:
-/// where the optimum is in a corner, the best candidate is the same again and again. But where results are noisy
-/// (are_noisy), the best ones are candidates, too, and may come again unless they are being trained.
+///   where the optimum is in a corner, the best candidate is the same again and again. But where results are noisy
+///   (are_noisy), the best ones are candidates, too, and may come again unless they are being trained.
 ///
 /// A suggestion is a function of turn, table and `others`. Keeps what it computed for the last one. One at a time.
 class GpModel {
