@@ -3,15 +3,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace ranktune::data {
 
+namespace {
+
+/// Shift and factor of a column. `squares`: sum of the squared deviations from the mean; of `none` and `unit` mean and
+/// squares do not count.
 std::pair<float, float> column_scale(Scaling scaling, double count, double mean, double squares, double largest) {
     if (scaling == Scaling::none) return {0.0F, 1.0F};
     if (scaling == Scaling::unit) return {0.0F, largest > 0.0 ? static_cast<float>(1.0 / largest) : 1.0F};
     const double deviation = std::sqrt(squares / count);
     const bool constant = deviation <= 1e-7 * std::max(largest, 1e-30);
     return {static_cast<float>(mean), constant ? 1.0F : static_cast<float>(1.0 / deviation)};
+}
+
+} // namespace
+
+void rescale(const Scale& scale, std::span<float> rows) {
+    const std::size_t width = scale.shift.size();
+    for (std::size_t begin = 0; begin < rows.size(); begin += width)
+        for (std::size_t i = 0; i < width; ++i) rows[begin + i] = (rows[begin + i] - scale.shift[i]) * scale.factor[i];
 }
 
 void ColumnSums::add(std::span<const float> rows) {

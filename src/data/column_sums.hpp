@@ -5,17 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "ranktune/data/dataset.hpp"
 
 namespace ranktune::data {
 
-/// Shift and factor of a column. `squares`: sum of the squared deviations from the mean; of `none` and `unit` mean and
-/// squares do not count. A column whose deviation is a rounding error never varied: factor 1.
-[[nodiscard]] std::pair<float, float> column_scale(Scaling scaling, double count, double mean, double squares,
-                                                   double largest);
+/// Rows of as many columns as the scale has, in place.
+void rescale(const Scale& scale, std::span<float> rows);
 
 /// Mean, squared deviations and largest magnitude of columns. Pieces are merged with the pairwise update of Chan, Golub
 /// and LeVeque (1979), "Updating formulae and a pairwise algorithm for computing sample variances": the result depends
@@ -29,6 +26,7 @@ class ColumnSums {
     void merge(const ColumnSums& later);
 
     [[nodiscard]] bool finite() const;
+    /// A column whose deviation is a rounding error never varied: factor 1.
     [[nodiscard]] Scale scale(Scaling scaling) const;
     /// Sum over the columns of the squared deviations, each multiplied by the square of its factor.
     [[nodiscard]] double deviation(std::span<const float> factor) const;

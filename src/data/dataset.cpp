@@ -176,39 +176,11 @@ void count_classes(const Reader& reader, Dataset& dataset) {
     dataset.outputs = static_cast<std::size_t>(classes);
 }
 
-/// Shift and factor of one column of [count, width] values.
-std::pair<float, float> scale_of(std::span<const float> values, std::size_t width, std::size_t column,
-                                 Scaling scaling) {
-    const std::size_t count = values.size() / width;
-    double sum = 0.0;
-    double largest = 0.0;
-    for (std::size_t i = 0; i < count; ++i) {
-        sum += static_cast<double>(values[i * width + column]);
-        largest = std::max(largest, std::abs(static_cast<double>(values[i * width + column])));
-    }
-    const double mean = sum / static_cast<double>(count);
-    double squares = 0.0;
-    for (std::size_t i = 0; i < count && scaling == Scaling::standard; ++i) {
-        const double difference = static_cast<double>(values[i * width + column]) - mean;
-        squares += difference * difference;
-    }
-    return column_scale(scaling, static_cast<double>(count), mean, squares, largest);
-}
-
+/// Of [count, width] values.
 Scale make_scale(std::span<const float> values, std::size_t width, Scaling scaling) {
-    Scale scale;
-    for (std::size_t column = 0; column < width; ++column) {
-        const auto [shift, factor] = scale_of(values, width, column, scaling);
-        scale.shift.push_back(shift);
-        scale.factor.push_back(factor);
-    }
-    return scale;
-}
-
-void rescale(const Scale& scale, std::span<float> values) {
-    const std::size_t width = scale.shift.size();
-    for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = (values[i] - scale.shift[i % width]) * scale.factor[i % width];
+    ColumnSums sums(width);
+    sums.add(values);
+    return sums.scale(scaling);
 }
 
 void read_splits(const Reader& reader, Dataset& dataset) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/column_sums.hpp"
 #include "data/formats.hpp"
 #include "data/numbers.hpp"
 
@@ -31,12 +32,6 @@ std::vector<Field> fields_of(const DatasetShape& shape) {
 Extent extent_of(const Source& x, const Source& y) {
     return {x.samples(), x.extent().sample_bytes + y.extent().sample_bytes,
             std::max(x.extent().chunk_samples, y.extent().chunk_samples)};
-}
-
-void rescale_rows(const Scale& scale, std::span<float> rows) {
-    const std::size_t width = scale.shift.size();
-    for (std::size_t begin = 0; width > 0 && begin < rows.size(); begin += width)
-        for (std::size_t i = 0; i < width; ++i) rows[begin + i] = (rows[begin + i] - scale.shift[i]) * scale.factor[i];
 }
 
 } // namespace
@@ -75,7 +70,7 @@ void DatasetRows::gather_numbers(const Source& from, const Scale& scale, std::sp
         from.gather(0, samples, rows);
         to_floats(field.type, rows, out);
     }
-    rescale_rows(scale, out);
+    if (!scale.shift.empty()) rescale(scale, out);
 }
 
 void DatasetRows::gather_classes(std::span<const std::uint64_t> samples, std::span<std::int32_t> out) const {

@@ -6,21 +6,19 @@
 #include "ranktune/testing/run_trial.hpp"
 #include "ranktune/trainables/gradient_options.hpp"
 #include "support/catch.hpp"
-#include "trainables/builtin.hpp"
+#include "trainables/mlp_examples.hpp"
 
 namespace gradients_test {
 
 using namespace ranktune;
+using testing::digits;
+using testing::mlp;
 using testing::run_trial;
 using testing::TrialOptions;
 using testing::TrialRun;
 using Entries = std::vector<std::pair<std::string, space::Value>>;
 
 namespace {
-
-const std::string digits = RANKTUNE_JOBS "/digits/digits.h5";
-
-const trainables::Registration& mlp() { return trainables::find_trainable("mlp"); }
 
 /// mlp on the digits, with further options.
 TrialOptions trial(Entries more, base::Iteration epochs, int ranks) {

@@ -4,21 +4,19 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/testing/run_trial.hpp"
 #include "support/catch.hpp"
-#include "trainables/builtin.hpp"
+#include "trainables/mlp_examples.hpp"
 
 namespace mlp_test {
 
 using namespace ranktune;
+using testing::diabetes;
+using testing::digits;
+using testing::mlp;
 using testing::run_trial;
 using testing::TrialOptions;
 using testing::TrialRun;
 
 namespace {
-
-const std::string digits = RANKTUNE_JOBS "/digits/digits.h5";
-const std::string diabetes = RANKTUNE_JOBS "/diabetes/diabetes.h5";
-
-const trainables::Registration& mlp() { return trainables::find_trainable("mlp"); }
 
 TrialOptions options(std::vector<std::pair<std::string, space::Value>> entries, base::Iteration epochs = 1,
                      int ranks = 1) {

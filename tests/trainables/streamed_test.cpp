@@ -11,23 +11,22 @@
 #include "support/hdf5_file.hpp"
 #include "support/ranks.hpp"
 #include "trainables/mlp/training_data.hpp"
+#include "trainables/mlp_examples.hpp"
 
 namespace streamed_test {
 
 using namespace ranktune;
 using namespace ranktune::trainables::mlp;
 using testing::all_well;
+using testing::diabetes;
+using testing::digits;
+using testing::mlp;
 using testing::on_ranks;
 using testing::run_trial;
 using testing::TrialOptions;
 using testing::TrialRun;
 
 namespace {
-
-const std::string digits = RANKTUNE_JOBS "/digits/digits.h5";
-const std::string diabetes = RANKTUNE_JOBS "/diabetes/diabetes.h5";
-
-const trainables::Registration& mlp() { return trainables::find_trainable("mlp"); }
 
 /// Every random stream, and gradients of several parts.
 TrialOptions trial(const std::string& data, double in_memory_gb, base::Iteration epochs, int ranks) {
