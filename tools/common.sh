@@ -83,10 +83,29 @@ configure() {
   fi
 }
 
+# Reads ninja's lines: says how far it is, on a terminal in one line that stays, else at each tenth.
+show_progress() {
+  local line ready all left tenth=0 begun=$SECONDS
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    ready=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+    left=$(((SECONDS - begun) * (all - ready) / ready))
+    left="$ready of $all, about $((left / 60)) min $((left % 60)) s left"
+    if [ -t 1 ]; then
+      printf '\r  %s\e[K' "$left"
+    elif [ "$all" -ge 20 ] && [ $((ready * 10 / all)) -gt $tenth ] && [ "$ready" -lt "$all" ]; then
+      tenth=$((ready * 10 / all))
+      say "  $left"
+    fi
+  done
+  if [ -t 1 ]; then printf '\r\e[K'; fi
+}
+
+# build BUILD_DIRECTORY [TARGET...]
 build() {
   local build=$1; shift
   local log="$build.build.log"
-  if ! ninja -C "$build" "$@" >"$log" 2>&1; then
+  if ! NINJA_STATUS='[%f/%t] ' ninja -C "$build" "$@" 2>&1 | tee "$log" | show_progress; then
     grep -E -A5 'error|FAILED' "$log" | head -n 60 >&2
     fail "the build failed (log: $log)"
   fi

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <variant>
 
-#include <ranktune/algorithms/registry.hpp>
 #include <ranktune/base/time.hpp>
 #include <ranktune/schedulers/objective_reader.hpp>
 #include <ranktune/schedulers/scheduler.hpp>
@@ -24,6 +23,7 @@
 #include <ranktune/study/steering.hpp>
 #include <ranktune/study/vocabulary.hpp>
 #include <ranktune/testing/contract.hpp>
+#include <ranktune/trainables/algorithms.hpp>
 
 namespace base = ranktune::base;
 namespace schedulers = ranktune::schedulers;
@@ -136,7 +136,7 @@ study::Verdict third(double first, double second, double value) {
 }
 
 int main() {
-    ranktune::algorithms::register_scheduler(describe_patience()); // a program calls run_program(argc, argv) next
+    ranktune::trainables::register_scheduler(describe_patience()); // a program calls run_program(argc, argv) next
     for (const std::string& rule : ranktune::testing::check_scheduler(describe_patience())) {
         std::fprintf(stderr, "%s\n", rule.c_str());
         return 1;

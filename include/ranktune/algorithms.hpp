@@ -3,7 +3,6 @@
 // Everything that a program with searchers or schedulers of its own needs, by short names. Example:
 // jobs/custom-scheduler.
 
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/run_program.hpp"
@@ -16,6 +15,7 @@
 #include "ranktune/study/record.hpp"
 #include "ranktune/study/schema.hpp"
 #include "ranktune/study/spec.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 
 namespace ranktune {
 
@@ -45,8 +45,6 @@ using space::Configuration;
 using space::SearchSpace;
 
 // Describing it, and making it known
-using algorithms::register_scheduler;
-using algorithms::register_searcher;
 using study::AlgorithmCheck;
 using study::AlgorithmOption;
 using study::CheckpointNeed;
@@ -55,6 +53,8 @@ using study::OptionValue;
 using study::SchedulerInfo;
 using study::SchedulerPlan;
 using study::SearcherInfo;
+using trainables::register_scheduler;
+using trainables::register_searcher;
 using OptionKind = study::OptionInfo::Kind;
 
 // What it is made for

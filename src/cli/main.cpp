@@ -30,9 +30,9 @@
 #include "launch/how_launched.hpp"
 #include "process/background.hpp"
 #include "process/signals.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/view/load.hpp"
 #include "storage/journal/journal.hpp"
@@ -343,7 +343,7 @@ class App {
             for (const auto& info : infos) all.push_back(info->name);
             return all;
         };
-        const study::Algorithms known = ranktune::algorithms::known_algorithms();
+        const study::Algorithms known = ranktune::trainables::known_algorithms();
         verb->add_option("--searcher", init_.searcher, "With this searcher, and its options in comments")
             ->type_name("TYPE")
             ->check(usually(names(known.searchers)));

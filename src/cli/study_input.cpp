@@ -16,17 +16,17 @@
 
 #include "cli/checks/remarks.hpp"
 #include "cli/verbs/predict.hpp"
-#include "earlier/earlier_results.hpp"
 #include "process/environment.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
 #include "ranktune/data/mixture.hpp"
 #include "ranktune/data/source.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
 #include "study/parse/toml_tree.hpp"
+#include "studydir/earlier/earlier_results.hpp"
 #include "studydir/open_study.hpp"
 #include "studydir/study_directory.hpp"
 #include "trainables/builtin.hpp"
@@ -240,7 +240,7 @@ void refuse_to_rename(const std::string& directory, const std::string& study, co
 
 StudyInput parsed(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
                   const study::RankCheck& ranks, const CommandCheck& command) {
-    const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
+    const study::Known known{trainables::known_trainables(), trainables::known_algorithms()};
     return {study::parse_study(text, file, overrides, known, path_checks(command), ranks), text, {}};
 }
 
@@ -250,7 +250,7 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
                       const CommandCheck& command) {
     refuse_other_than_utf8(file, "the study file");
     if (std::error_code error; std::filesystem::is_directory(file, error)) {
-        const study::Known known{trainables::known_trainables(), algorithms::known_algorithms()};
+        const study::Known known{trainables::known_trainables(), trainables::known_algorithms()};
         // Not its study.toml: paths in that copy may be relative to another folder.
         const std::string text = studydir::resolved_file_of(storage::posix_file_system(), file);
         const std::string name = studydir::StudyDirectory{file}.resolved_file();
@@ -327,7 +327,7 @@ std::string directory_of(const std::string& study) {
 
 std::string earlier_text(const study::WarmStarted& earlier, const report::Style& style) {
     std::string text;
-    for (const std::string& line : earlier::earlier_lines(earlier))
+    for (const std::string& line : studydir::earlier_lines(earlier))
         text += report::prose(text.empty() ? "earlier" : "", report::printable(line), style);
     return text;
 }

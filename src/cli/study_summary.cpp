@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/checks/missing_records.hpp"
+#include "process/program/json_input.hpp"
 #include "report/explain/endings.hpp"
 #include "report/export/export.hpp"
 #include "report/screens/front.hpp"
 #include "report/view/side_tasks.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
-#include "trainables/json_input.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -23,9 +23,9 @@ namespace {
 /// unreadable, or from another version.
 nlohmann::json status_of(const std::string& directory) {
     try {
-        auto status = trainables::read_json(storage::read_text(storage::posix_file_system(),
-                                                               studydir::StudyDirectory{directory}.status_file(),
-                                                               studydir::most_status_bytes));
+        auto status = process::read_json(storage::read_text(storage::posix_file_system(),
+                                                            studydir::StudyDirectory{directory}.status_file(),
+                                                            studydir::most_status_bytes));
         if (status.is_object()) return status;
     } catch (const nlohmann::json::exception&) {
     } catch (const base::Error&) {

@@ -28,7 +28,7 @@ bool is_checked([[maybe_unused]] const tuner::State& state, [[maybe_unused]] std
 
 /// The first trial that ends well shows whether the trainable and the study file agree on the parameters. (Later
 /// trials may leave out some of them.)
-std::optional<study::StopRequested> judge_what_was_read(const wire::GroupOver& m, const tuner::State& state) {
+std::optional<study::StopRequested> judge_what_was_read(const comm::GroupOver& m, const tuner::State& state) {
     using study::TrialPhase;
     if (m.unread.empty()) return std::nullopt;
     auto ended = state.in(TrialPhase::paused) + state.in(TrialPhase::finished) + state.in(TrialPhase::stopped);
@@ -50,7 +50,7 @@ std::optional<study::StopRequested> judge_what_was_read(const wire::GroupOver& m
 
 } // namespace
 
-HeadMachine::HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, wire::Outbox& outbox,
+HeadMachine::HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, comm::Outbox& outbox,
                          HeadDuties& duties, Observer& observer, base::LogSink& log, StudyTime now)
     : options_(std::move(options)),
       tuner_(tuner),
@@ -140,7 +140,7 @@ HeadFigures HeadMachine::figures(StudyTime at) const {
     figures.fallbacks = fallbacks_;
     std::set<std::string> hosts;
     for (const Worker& worker : workers_) {
-        const wire::Staging& staging = worker.staging;
+        const comm::Staging& staging = worker.staging;
         if (!worker.alive || staging.bytes == 0) continue;
         hosts.insert(worker.info.host);
         figures.copies.nodes = static_cast<std::uint32_t>(hosts.size());
@@ -195,7 +195,7 @@ void HeadMachine::lose(Rank rank, const std::string& why, bool guilty) {
     Worker& worker = workers_[rank];
     if (!worker.alive) return;
     worker.alive = false;
-    const wire::AttemptKey held = table_.held_by(rank);
+    const comm::AttemptKey held = table_.held_by(rank);
     std::vector<base::LogField> fields{{"rank", std::to_string(rank.value())}, {"host", worker.info.host}};
     if (held.attempt != base::AttemptId{}) fields.push_back({"trial", study::unit_text(held.trial)});
     fields.push_back({"reason", why});
@@ -214,55 +214,55 @@ void HeadMachine::lose_dead(const Workers::Lost& lost) {
     const auto left = duties_.last_words(lost.rank);
     const bool guilty =
         left && left->guilty &&
-        wire::AttemptKey{left->note.trial, left->note.attempt, options_.incarnation} == table_.held_by(lost.rank);
+        comm::AttemptKey{left->note.trial, left->note.attempt, options_.incarnation} == table_.held_by(lost.rank);
     lose(lost.rank, left ? left->note.failure.message : lost.why, guilty);
 }
 
 // --- messages ---
 
-void HeadMachine::on(Rank from, wire::Hello& m) {
+void HeadMachine::on(Rank from, comm::Hello& m) {
     if (workers_[from].hello || phase_ != Phase::joining) return count_stale();
     workers_[from].info = place_of(from, m, options_.places, tuner_.spec().resources.gpus);
-    if (m.protocol != wire::protocol_version || m.version != options_.version)
+    if (m.protocol != comm::protocol_version || m.version != options_.version)
         return finish({StudyOutcome::usage, study::Reason::none,
                        "rank " + std::to_string(from.value()) + " on " + m.host + " runs ranktune " + m.version +
                            " (messages " + std::to_string(m.protocol) + "), the head " + options_.version +
-                           " (messages " + std::to_string(wire::protocol_version) +
+                           " (messages " + std::to_string(comm::protocol_version) +
                            "): start the same program on all ranks"});
     workers_.on_hello(from);
     workers_.send(
         from,
-        wire::Welcome{options_.incarnation, options_.study, options_.study_directory, options_.heartbeat_interval,
+        comm::Welcome{options_.incarnation, options_.study, options_.study_directory, options_.heartbeat_interval,
                       options_.heartbeat_timeout, options_.abort_grace, options_.progress_timeout},
         now_);
     begin_when_ready();
 }
 
-void HeadMachine::on(Rank from, wire::Heartbeat& m) {
+void HeadMachine::on(Rank from, comm::Heartbeat& m) {
     if (m.progress > 0) table_.training(from, m.key, now_);
 }
 
-void HeadMachine::on(Rank, wire::RankEnded& m) { on_rank_ended(m.rank, now_); }
+void HeadMachine::on(Rank, comm::RankEnded& m) { on_rank_ended(m.rank, now_); }
 
-void HeadMachine::on(Rank from, wire::RankWaits& m) {
+void HeadMachine::on(Rank from, comm::RankWaits& m) {
     if (!workers_.has(m.rank)) return count_stale();
     Worker& worker = workers_[m.rank];
     // The answer came so late that the rank was given up: its trial goes on elsewhere, so it must not.
-    if (!worker.alive) return workers_.send(from, wire::EndRank{m.rank, true}, now_);
+    if (!worker.alive) return workers_.send(from, comm::EndRank{m.rank, true}, now_);
     workers_.spare(worker);
 }
 
-void HeadMachine::on(Rank, wire::StopAsked& m) {
+void HeadMachine::on(Rank, comm::StopAsked& m) {
     const study::Asker by = options_.signal_meaning ? options_.signal_meaning(m.by) : m.by;
     stop({std::string(study::name(by)), study::Reason::draining, by});
 }
 
 void HeadMachine::on(Rank from, study::ReportArrived& m) {
-    table_.training(from, wire::key_of(m), now_);
-    workers_.take_note(from, wire::key_of(m), now_);
+    table_.training(from, comm::key_of(m), now_);
+    workers_.take_note(from, comm::key_of(m), now_);
     const auto waited = std::ranges::find(m.metrics, study::data_wait_metric, &study::NamedMetric::name);
     const bool is_trial = !study::side_task_of(m.trial);
-    if (is_trial && waited != m.metrics.end() && waited->value > 0.0 && table_.held_by(from) == wire::key_of(m)) {
+    if (is_trial && waited != m.metrics.end() && waited->value > 0.0 && table_.held_by(from) == comm::key_of(m)) {
         const tuner::Trial& trial = tuner_.state().trial(m.trial);
         data_s_ += std::clamp(waited->value, 0.0, std::max(0.0, m.seconds - trial.seconds)) *
                    static_cast<double>(trial.attempt.ranks.size());
@@ -271,22 +271,22 @@ void HeadMachine::on(Rank from, study::ReportArrived& m) {
 }
 
 void HeadMachine::on(Rank, study::CheckpointSaved& m) {
-    if (places_.may_commit(wire::key_of(m), m.checkpoint.path)) step(m);
+    if (places_.may_commit(comm::key_of(m), m.checkpoint.path)) step(m);
 }
 
 /// Trials that name the same place get each other's state: the study ends before that is used.
-void HeadMachine::on(Rank from, wire::PlaceNamed& m) {
+void HeadMachine::on(Rank from, comm::PlaceNamed& m) {
     if (phase_ != Phase::running || table_.held_by(from) != m.key) return count_stale();
     const NamedPlaces::Clash clash = places_.named(m.key, m.host, m.path);
     if (clash.others.empty()) return;
-    const auto number = [](const wire::AttemptKey& key) { return "#" + std::to_string(key.trial.value()); };
+    const auto number = [](const comm::AttemptKey& key) { return "#" + std::to_string(key.trial.value()); };
     const std::string both = number(clash.others.front()) + " and " + number(m.key);
     for (const std::string& checkpoint : clash.checkpoints)
         duties_.set_aside(checkpoint, "trials " + both + " ran side by side and saved to the same place, " + m.path);
-    workers_.send(from, wire::PlaceContested{m.key}, now_);
-    for (const wire::AttemptKey& other : clash.others)
+    workers_.send(from, comm::PlaceContested{m.key}, now_);
+    for (const comm::AttemptKey& other : clash.others)
         if (const Rank leader = leader_of(other); leader != base::head_rank)
-            workers_.send(leader, wire::PlaceContested{other}, now_);
+            workers_.send(leader, comm::PlaceContested{other}, now_);
     const std::string inside = clash.place == m.path ? "" : " ('" + clash.place + "')";
     stop(
         {"trials " + both + " run side by side and name the same checkpoint, '" + m.path + "'" + inside +
@@ -295,12 +295,12 @@ void HeadMachine::on(Rank from, wire::PlaceNamed& m) {
          study::Reason::stateless});
 }
 
-void HeadMachine::on(Rank from, wire::Staging& m) {
+void HeadMachine::on(Rank from, comm::Staging& m) {
     workers_[from].staging = m;
     if (!m.problem.empty()) finish({StudyOutcome::runtime_error, study::Reason::none, m.problem});
 }
 
-void HeadMachine::on(Rank, wire::CheckpointMissed& m) {
+void HeadMachine::on(Rank, comm::CheckpointMissed& m) {
     missed_why_ = std::move(m.why);
     if (++missed_ < missed_told_) return;
     missed_told_ *= 10;
@@ -311,15 +311,15 @@ void HeadMachine::on(Rank, wire::CheckpointMissed& m) {
                 {"action", "training goes on; tried again when the next is due"}});
 }
 
-void HeadMachine::on(Rank from, wire::GroupOver& m) {
+void HeadMachine::on(Rank from, comm::GroupOver& m) {
     if (m.over.outcome == study::AttemptOutcome::unreadable) ++fallbacks_;
-    if (table_.finish(from, wire::key_of(m.over), m.starting_s, m.training_s, now_)) places_.over(wire::key_of(m.over));
+    if (table_.finish(from, comm::key_of(m.over), m.starting_s, m.training_s, now_)) places_.over(comm::key_of(m.over));
     if (phase_ == Phase::running)
         if (auto stop = judge_what_was_read(m, tuner_.state())) step(*stop);
     step(m.over);
 }
 
-void HeadMachine::on(Rank from, wire::Bye& m) {
+void HeadMachine::on(Rank from, comm::Bye& m) {
     Worker& worker = workers_[from];
     if (worker.bye) return count_stale();
     if (worker.told_to_leave && m.why.empty()) {
@@ -343,7 +343,7 @@ void HeadMachine::receive(Rank from, std::span<const std::byte> bytes) {
     }
     worker.heard = now_;
     try {
-        wire::decode_message(bytes, message_);
+        comm::decode_message(bytes, message_);
     } catch (const base::FormatError& error) {
         return lose(from, std::string("it sent a message that cannot be read: ") + error.what());
     }
@@ -380,14 +380,14 @@ void HeadMachine::carry_out(const study::StartTrial& c) {
         if (workers_[rank].alive) living_.push_back(rank);
     // If the leader was lost in the same round, the core has sent Abandon too: the attempt never starts.
     if (!living_.empty() && living_.front() == c.ranks.front()) {
-        table_.start(wire::key_of(c), living_, now_);
-        places_.began(wire::key_of(c));
+        table_.start(comm::key_of(c), living_, now_);
+        places_.began(comm::key_of(c));
     }
     workers_.send(living_, c, now_);
 }
 
 /// The leader of an attempt that still holds its ranks; otherwise the head's own rank.
-Rank HeadMachine::leader_of(const wire::AttemptKey& key) const {
+Rank HeadMachine::leader_of(const comm::AttemptKey& key) const {
     Rank leader = base::head_rank;
     if (study::side_task_of(key.trial)) {
         if (const auto* work = tuner_.state().side.current(key.trial, key.attempt)) leader = work->rank;
@@ -398,7 +398,7 @@ Rank HeadMachine::leader_of(const wire::AttemptKey& key) const {
 }
 template <class T>
 void HeadMachine::to_leader(const T& c) {
-    if (const Rank leader = leader_of(wire::key_of(c)); leader != base::head_rank) workers_.send(leader, c, now_);
+    if (const Rank leader = leader_of(comm::key_of(c)); leader != base::head_rank) workers_.send(leader, c, now_);
 }
 void HeadMachine::carry_out(const study::Decide& c) { to_leader(c); }
 void HeadMachine::carry_out(const study::Interrupt& c) { to_leader(c); }
@@ -437,7 +437,7 @@ void HeadMachine::finish(study::EndStudy how, HeadEnd::Whose end_of) {
 
 void HeadMachine::tell_to_leave(Rank rank, bool clean) {
     workers_[rank].told_to_leave = true;
-    workers_.send(rank, wire::Leave{result_.outcome, clean, result_.message}, now_);
+    workers_.send(rank, comm::Leave{result_.outcome, clean, result_.message}, now_);
 }
 
 void HeadMachine::leave(bool clean) {

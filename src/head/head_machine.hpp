@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/wire/protocol.hpp"
 #include "head/named_places.hpp"
 #include "head/observer.hpp"
 #include "head/rank_table.hpp"
@@ -28,7 +29,6 @@
 #include "ranktune/base/log.hpp"
 #include "ranktune/study/record.hpp"
 #include "tuner/tuner.hpp"
-#include "wire/protocol.hpp"
 
 namespace ranktune::head {
 
@@ -107,7 +107,7 @@ struct HeadEnd {
 class HeadMachine {
   public:
     /// `tuner` holds a created or replayed study.
-    HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, wire::Outbox& outbox,
+    HeadMachine(HeadOptions options, tuner::Tuner& tuner, study::RecordSink& sink, comm::Outbox& outbox,
                 HeadDuties& duties, Observer& observer, base::LogSink& log, base::StudyTime now);
     HeadMachine(const HeadMachine&) = delete;
     HeadMachine& operator=(const HeadMachine&) = delete;
@@ -161,24 +161,24 @@ class HeadMachine {
     void lose_dead(const Workers::Lost& lost);
 
     // messages
-    void on(base::Rank from, wire::Hello& m);
-    void on(base::Rank from, wire::Heartbeat& m);
-    void on(base::Rank, wire::StopAsked& m);
+    void on(base::Rank from, comm::Hello& m);
+    void on(base::Rank from, comm::Heartbeat& m);
+    void on(base::Rank, comm::StopAsked& m);
     void on(base::Rank from, study::ReportArrived& m);
-    void on(base::Rank, wire::RankEnded& m);
-    void on(base::Rank from, wire::RankWaits& m);
+    void on(base::Rank, comm::RankEnded& m);
+    void on(base::Rank from, comm::RankWaits& m);
     void on(base::Rank, study::CheckpointSaved& m);
-    void on(base::Rank from, wire::PlaceNamed& m);
-    void on(base::Rank, wire::CheckpointMissed& m);
-    void on(base::Rank from, wire::Staging& m);
-    void on(base::Rank from, wire::GroupOver& m);
-    void on(base::Rank from, wire::Bye& m);
+    void on(base::Rank from, comm::PlaceNamed& m);
+    void on(base::Rank, comm::CheckpointMissed& m);
+    void on(base::Rank from, comm::Staging& m);
+    void on(base::Rank from, comm::GroupOver& m);
+    void on(base::Rank from, comm::Bye& m);
     void receive(base::Rank from, std::span<const std::byte> bytes);
 
     // records, then commands
     void flush();
     void carry_out(const study::StartTrial& c);
-    [[nodiscard]] base::Rank leader_of(const wire::AttemptKey& key) const;
+    [[nodiscard]] base::Rank leader_of(const comm::AttemptKey& key) const;
     template <class T>
     void to_leader(const T& c);
     void carry_out(const study::Decide& c);
@@ -202,7 +202,7 @@ class HeadMachine {
     HeadOptions options_;
     tuner::Tuner& tuner_;
     study::RecordSink& sink_;
-    wire::Outbox& outbox_;
+    comm::Outbox& outbox_;
     HeadDuties& duties_;
     Observer& observer_;
     base::LogSink& log_;
@@ -234,7 +234,7 @@ class HeadMachine {
     base::StudyTime next_view_;
 
     // Reused between calls.
-    wire::Message message_;
+    comm::Message message_;
     study::Event event_;
     tuner::Output output_;
     std::vector<base::Rank> living_;

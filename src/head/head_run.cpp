@@ -10,7 +10,10 @@
 #include <optional>
 #include <utility>
 
+#include "comm/layout/binding.hpp"
 #include "comm/transport/shared.hpp"
+#include "comm/wire/keep_alive.hpp"
+#include "comm/wire/outbox.hpp"
 #include "head/background/head_services.hpp"
 #include "head/background/hooks.hpp"
 #include "head/background/job_watch.hpp"
@@ -20,7 +23,6 @@
 #include "head/head_observer.hpp"
 #include "head/requeue.hpp"
 #include "head/serve_head.hpp"
-#include "layout/binding.hpp"
 #include "process/background.hpp"
 #include "process/environment.hpp"
 #include "process/wake.hpp"
@@ -41,8 +43,6 @@
 #include "studydir/publisher.hpp"
 #include "studydir/results.hpp"
 #include "studydir/study_directory.hpp"
-#include "wire/keep_alive.hpp"
-#include "wire/outbox.hpp"
 
 namespace ranktune::head {
 namespace {
@@ -76,7 +76,7 @@ bool trials_started(const tuner::State& state) {
 /// One start of the head. Members are in order of dependency; destroyed in the opposite order.
 class HeadRun {
   public:
-    HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const RunOptions& options, const std::string& mpi,
+    HeadRun(comm::Transport& transport, comm::KeepAlive& keep_alive, const RunOptions& options, const std::string& mpi,
             studydir::Entered entered);
 
     HeadRunEnd run(process::SignalReader* signals);
@@ -102,20 +102,20 @@ class HeadRun {
     [[nodiscard]] tuner::Tuner& tuner() { return *opened_.tuner; }
 
     comm::Transport& transport_;
-    wire::KeepAlive& keep_alive_;
+    comm::KeepAlive& keep_alive_;
     std::chrono::steady_clock::time_point next_peers_;
     const RunOptions& options_;
     study::StudySpec spec_; ///< that of the options, with the searcher of the study
     storage::FileSystem& files_;
     studydir::StudyDirectory directory_;
-    const layout::Binding binding_;
+    const comm::Binding binding_;
     studydir::HeldLease lease_;
     studydir::OpenedStudy opened_;
     std::optional<storage::FileIdentity> place_; ///< of the study directory
     std::string start_;
     std::unique_ptr<studydir::LogFile> log_;
     process::Waker waker_;
-    wire::TransportOutbox outbox_;
+    comm::TransportOutbox outbox_;
     std::unique_ptr<storage::Journal> journal_;
     std::uint64_t progress_before_ = 0;
     std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
@@ -130,7 +130,7 @@ class HeadRun {
     std::optional<process::ProcessClock> clock_;
 };
 
-HeadRun::HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const RunOptions& options,
+HeadRun::HeadRun(comm::Transport& transport, comm::KeepAlive& keep_alive, const RunOptions& options,
                  const std::string& mpi, studydir::Entered entered)
     : transport_(transport),
       keep_alive_(keep_alive),
@@ -138,7 +138,7 @@ HeadRun::HeadRun(comm::Transport& transport, wire::KeepAlive& keep_alive, const 
       spec_(options.spec),
       files_(*options.files),
       directory_{options.directory},
-      binding_(layout::plan_binding(options.layout, options.spec.resources)),
+      binding_(comm::plan_binding(options.layout, options.spec.resources)),
       lease_(std::move(entered.lease)),
       opened_(std::move(entered.opened)),
       start_(studydir::start_name(process::slurm_job(), opened_.incarnation.value())),
@@ -172,7 +172,7 @@ void HeadRun::open_log(const std::string& mpi) {
                                            mpi,
                                            storage::hdf5_version(),
                                            studydir::wall_time_now(),
-                                           layout::layout_json(options_.layout, binding_),
+                                           comm::layout_json(options_.layout, binding_),
                                            options_.build_type};
     studydir::publish_text(files_, directory_.environment_file(start_), studydir::environment_json(facts), true);
     const studydir::FileSystemFacts disk = studydir::file_system_facts(directory_.path);
@@ -201,7 +201,7 @@ void HeadRun::bind() {
                     {{"bound", std::to_string(binding_.bound())},
                      {"ranks", std::to_string(transport_.size())},
                      {"how", binding_.words}});
-    for (const std::string& problem : {binding_.warning, layout::bind_as_planned(binding_, base::head_rank)}) {
+    for (const std::string& problem : {binding_.warning, comm::bind_as_planned(binding_, base::head_rank)}) {
         if (problem.empty()) continue;
         log_->write(base::LogLevel::warning, "bind", {{"problem", problem}});
         if (options_.on_note) options_.on_note(problem);
@@ -300,7 +300,7 @@ HeadOptions HeadRun::head_options() const {
     head.wall_time = studydir::wall_time_now();
     head.study = opened_.resolved;
     head.study_directory = directory_.path;
-    head.places = layout::places_of(options_.layout, binding_);
+    head.places = comm::places_of(options_.layout, binding_);
     if (job_) head.deadline_timeout = std::chrono::seconds(10);
     head.heartbeat_timeout = options_.spec.output.heartbeat_timeout;
     head.abort_grace = options_.spec.output.abort_grace;
@@ -350,7 +350,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     HeadObserver observer(&desk, *log_, status, *journal_, [&desk] { return desk.recent(); });
     process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(); }),
                                process::Background::Clock::now() + tables_interval);
-    layout::Listening neighbours(options_.neighbours, waker_);
+    comm::Listening neighbours(options_.neighbours, waker_);
     HeadServices services(
         files_, *journal_, directory_.path, opened_.incarnation, waker_, *log_,
         [&neighbours](base::Rank rank, bool at_once) { return neighbours.kill_silent(rank, at_once); },
@@ -412,7 +412,7 @@ void HeadRun::be_alive(const HeadMachine& head) {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_peers_) return;
     next_peers_ = now + std::chrono::seconds(1);
-    auto peers = wire::worker_ranks(transport_.size());
+    auto peers = comm::worker_ranks(transport_.size());
     const auto gone = head.gone();
     std::erase_if(peers, [&](base::Rank rank) { return std::binary_search(gone.begin(), gone.end(), rank); });
     keep_alive_.set_peers(std::move(peers));
@@ -558,7 +558,7 @@ HeadRunEnd run_head(comm::Transport& wire, process::SignalReader* signals, const
                     const std::string& mpi) {
     comm::SharedTransport transport(wire);
     // From the very beginning: reading a large journal, waiting for a lease or a hanging disk takes time.
-    wire::KeepAlive keep_alive(transport, wire::Alive{}, wire::worker_ranks(transport.size()));
+    comm::KeepAlive keep_alive(transport, comm::Alive{}, comm::worker_ranks(transport.size()));
     const auto end_early = [&](study::StudyOutcome outcome, const std::string& message, bool clean) {
         keep_alive.stop();
         return end_before_the_beginning(transport, options, outcome, message, clean);
@@ -590,10 +590,10 @@ HeadRunEnd run_head(comm::Transport& wire, process::SignalReader* signals, const
 
 void send_all_away(comm::Transport& transport, study::StudyOutcome outcome, const std::string& message, bool clean) {
     study::Bytes bytes;
-    wire::encode_message(wire::Leave{outcome, clean, message}, bytes);
+    comm::encode_message(comm::Leave{outcome, clean, message}, bytes);
     for (std::uint32_t rank = 1; rank < transport.size(); ++rank) transport.send(base::Rank{rank}, bytes);
     process::Waker waker;
-    wire::flush_transport(transport, waker);
+    comm::flush_transport(transport, waker);
 }
 
 } // namespace ranktune::head

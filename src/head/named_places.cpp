@@ -5,13 +5,13 @@
 
 namespace ranktune::head {
 
-void NamedPlaces::began(const wire::AttemptKey& key) {
+void NamedPlaces::began(const comm::AttemptKey& key) {
     Attempt& attempt = attempts_[key];
     attempt.began = ++time_;
     running_.insert(attempt.began);
 }
 
-void NamedPlaces::over(const wire::AttemptKey& key) {
+void NamedPlaces::over(const comm::AttemptKey& key) {
     const auto found = attempts_.find(key);
     if (found == attempts_.end() || found->second.over) return;
     found->second.over = ++time_;
@@ -31,13 +31,13 @@ void NamedPlaces::forget_old() {
     }
 }
 
-void NamedPlaces::forget_path(const wire::AttemptKey& key, const std::string& path) {
+void NamedPlaces::forget_path(const comm::AttemptKey& key, const std::string& path) {
     const auto found = names_.find(path);
     std::erase_if(found->second, [&](const Name& name) { return name.key == key; });
     if (found->second.empty()) names_.erase(found);
 }
 
-bool NamedPlaces::may_commit(const wire::AttemptKey& key, const std::string& checkpoint) {
+bool NamedPlaces::may_commit(const comm::AttemptKey& key, const std::string& checkpoint) {
     const auto found = attempts_.find(key);
     if (found == attempts_.end() || found->second.paths.empty()) return true;
     if (found->second.contested) return false;
@@ -45,7 +45,7 @@ bool NamedPlaces::may_commit(const wire::AttemptKey& key, const std::string& che
     return true;
 }
 
-NamedPlaces::Clash NamedPlaces::named(const wire::AttemptKey& key, const std::string& host, const std::string& path) {
+NamedPlaces::Clash NamedPlaces::named(const comm::AttemptKey& key, const std::string& host, const std::string& path) {
     Clash clash;
     const auto own = attempts_.find(key);
     if (own == attempts_.end() || own->second.over) return clash; // its messages are late
@@ -69,7 +69,7 @@ NamedPlaces::Clash NamedPlaces::named(const wire::AttemptKey& key, const std::st
     return clash;
 }
 
-void NamedPlaces::look_at(const std::string& path, const wire::AttemptKey& key, const std::string& host, Clash& clash) {
+void NamedPlaces::look_at(const std::string& path, const comm::AttemptKey& key, const std::string& host, Clash& clash) {
     const auto found = names_.find(path);
     if (found == names_.end()) return;
     Attempt& own = attempts_.at(key);

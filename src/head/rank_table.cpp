@@ -23,7 +23,7 @@ RankSeconds RankTable::seconds(StudyTime now) const {
     return sums;
 }
 
-void RankTable::start(const wire::AttemptKey& key, const std::vector<base::Rank>& ranks, StudyTime now) {
+void RankTable::start(const comm::AttemptKey& key, const std::vector<base::Rank>& ranks, StudyTime now) {
     advance(now);
     for (const base::Rank rank : ranks)
         if (const base::Rank leader = entry(rank).leader; leader != base::head_rank) release(entry(leader));
@@ -38,7 +38,7 @@ void RankTable::start(const wire::AttemptKey& key, const std::vector<base::Rank>
     starting_ += ranks.size();
 }
 
-void RankTable::training(base::Rank leader, const wire::AttemptKey& key, StudyTime now) {
+void RankTable::training(base::Rank leader, const comm::AttemptKey& key, StudyTime now) {
     Entry& held = entry(leader);
     if (held.leader != leader || held.key != key || held.trains) return;
     advance(now);
@@ -48,7 +48,7 @@ void RankTable::training(base::Rank leader, const wire::AttemptKey& key, StudyTi
     training_ += held.ranks.size();
 }
 
-bool RankTable::finish(base::Rank leader, const wire::AttemptKey& key, double starting_s, double training_s,
+bool RankTable::finish(base::Rank leader, const comm::AttemptKey& key, double starting_s, double training_s,
                        StudyTime now) {
     Entry& held = entry(leader);
     if (held.leader != leader || held.key != key) return false;
@@ -119,7 +119,7 @@ constexpr std::uint32_t nvlink_domains = 1000;
 
 } // namespace
 
-study::RankInfo place_of(base::Rank rank, const wire::Hello& hello, const std::vector<study::RankInfo>& places,
+study::RankInfo place_of(base::Rank rank, const comm::Hello& hello, const std::vector<study::RankInfo>& places,
                          study::GpuUse gpus) {
     study::RankInfo info;
     if (rank.value() < places.size()) info = places[rank.value()];

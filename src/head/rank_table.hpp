@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/wire/protocol.hpp"
 #include "ranktune/study/spec.hpp"
 #include "ranktune/study/vocabulary.hpp"
-#include "wire/protocol.hpp"
 
 namespace ranktune::head {
 
@@ -25,24 +25,24 @@ class RankTable {
     RankTable(std::uint32_t workers, base::StudyTime now);
 
     /// The living `ranks`, the leader among them, start an attempt. They leave whatever attempt they held before.
-    void start(const wire::AttemptKey& key, const std::vector<base::Rank>& ranks, base::StudyTime now);
+    void start(const comm::AttemptKey& key, const std::vector<base::Rank>& ranks, base::StudyTime now);
     /// First sign of user code from the leader. Repeated calls and other attempts are ignored.
-    void training(base::Rank leader, const wire::AttemptKey& key, base::StudyTime now);
+    void training(base::Rank leader, const comm::AttemptKey& key, base::StudyTime now);
     /// The leader reports the end of the attempt and its times. False: it holds no such attempt.
-    bool finish(base::Rank leader, const wire::AttemptKey& key, double starting_s, double training_s,
+    bool finish(base::Rank leader, const comm::AttemptKey& key, double starting_s, double training_s,
                 base::StudyTime now);
     /// A rank is gone; if it led an attempt, the other members become idle.
     void lose(base::Rank rank, base::StudyTime now);
 
     /// The attempt that holds a rank; attempt zero: idle.
-    [[nodiscard]] wire::AttemptKey held_by(base::Rank rank) const { return entry(rank).key; }
+    [[nodiscard]] comm::AttemptKey held_by(base::Rank rank) const { return entry(rank).key; }
     /// The leader of the attempt that holds a rank; 0 (the head's rank): none.
     [[nodiscard]] base::Rank leader_of(base::Rank rank) const { return entry(rank).leader; }
     [[nodiscard]] RankSeconds seconds(base::StudyTime now) const;
 
   private:
     struct Entry {
-        wire::AttemptKey key;
+        comm::AttemptKey key;
         base::Rank leader;
         bool alive = true;
         // Leader only:
@@ -72,7 +72,7 @@ class RankTable {
 // ---- Where a worker is, for the core: what the launcher says about its rank, and what the worker says about itself.
 
 /// Pure. `places`: by rank, as the launcher says; no entry: unknown. The driver's word on GPUs goes first.
-[[nodiscard]] study::RankInfo place_of(base::Rank rank, const wire::Hello& hello,
+[[nodiscard]] study::RankInfo place_of(base::Rank rank, const comm::Hello& hello,
                                        const std::vector<study::RankInfo>& places, study::GpuUse gpus);
 
 } // namespace ranktune::head

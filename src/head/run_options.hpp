@@ -7,12 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "comm/layout/layout.hpp"
+#include "comm/layout/neighbours.hpp"
 #include "comm/transport/transport.hpp"
 #include "head/head_machine.hpp"
 #include "head/observer.hpp"
 #include "head/serve_head.hpp"
-#include "layout/layout.hpp"
-#include "layout/neighbours.hpp"
 #include "process/signal_note.hpp"
 #include "ranktune/study/spec.hpp"
 #include "storage/file_system.hpp"
@@ -37,11 +37,11 @@ struct RunEnd {
 
 /// Rank 0 fills in everything; the other ranks only `version`, `layout`, `neighbours`, `dies_after` and `wrap`.
 struct RunOptions {
-    std::string version;                      ///< of this program
-    std::string build_type;                   ///< of this program: "release"
-    layout::Layout layout;                    ///< empty: unknown, no rank has a GPU
-    layout::Neighbours* neighbours = nullptr; ///< of this rank; null: nobody watches anybody
-    process::SignalMeanings signal_meanings;  ///< for signals that the launcher passes on
+    std::string version;                     ///< of this program
+    std::string build_type;                  ///< of this program: "release"
+    comm::Layout layout;                     ///< empty: unknown, no rank has a GPU
+    comm::Neighbours* neighbours = nullptr;  ///< of this rank; null: nobody watches anybody
+    process::SignalMeanings signal_meanings; ///< for signals that the launcher passes on
     /// After this time (of a worker: since its first trial began) this rank kills itself on purpose (`run --faults`);
     /// nothing: never.
     std::optional<base::Duration> dies_after = {};

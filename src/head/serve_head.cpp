@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "wire/outbox.hpp"
+#include "comm/wire/outbox.hpp"
 
 namespace ranktune::head {
 namespace {
@@ -51,7 +51,7 @@ process::StopStep step_of(const EndAsked& stop, process::StopSequence& stops) {
 /// Takes what has arrived, but not more than a round's share. Returns whether there was a message.
 bool take_messages(comm::Transport& transport, HeadMachine& head, const process::ProcessClock& clock) {
     bool busy = false;
-    for (int n = 0; n < wire::messages_per_round; ++n) {
+    for (int n = 0; n < comm::messages_per_round; ++n) {
         const auto message = transport.poll();
         if (!message) break;
         head.on_message(message->from, message->bytes, clock.now());
@@ -138,7 +138,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
             waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now)),
                       signals != nullptr ? signals->fd() : -1, transport.bell());
     }
-    wire::flush_transport(transport, waker);
+    comm::flush_transport(transport, waker);
     return *head.end();
 }
 

@@ -20,7 +20,7 @@ constexpr base::Duration fence_patience = std::chrono::seconds(5);
 
 } // namespace
 
-Workers::Workers(std::uint32_t count, Limits limits, wire::Outbox& outbox, Kill kill, base::LogSink& log, StudyTime now)
+Workers::Workers(std::uint32_t count, Limits limits, comm::Outbox& outbox, Kill kill, base::LogSink& log, StudyTime now)
     : limits_(limits),
       outbox_(outbox),
       kill_(std::move(kill)),
@@ -53,11 +53,11 @@ void Workers::send_buffer(Rank to, StudyTime now) {
     outbox_.send(to, buffer_);
 }
 
-void Workers::take_note(Rank leader, const wire::AttemptKey& key, StudyTime now) {
+void Workers::take_note(Rank leader, const comm::AttemptKey& key, StudyTime now) {
     Worker& worker = all_[leader.value()];
     if (worker.reporting != key) worker.reports = 0;
     worker.reporting = key;
-    if (++worker.reports % wire::report_window_step == 0) send(leader, wire::ReportsTaken{key, worker.reports}, now);
+    if (++worker.reports % comm::report_window_step == 0) send(leader, comm::ReportsTaken{key, worker.reports}, now);
 }
 
 // ---- processes that end
@@ -96,7 +96,7 @@ void Workers::fence(Worker& worker, StudyTime now) {
     for (const Worker& mate : *this)
         if (mate.alive && mate.hello && mate.info.rank != worker.info.rank && mate.info.host == worker.info.host &&
             now - mate.heard < limits_.silence)
-            return send(mate.info.rank, wire::EndRank{worker.info.rank, worker.spared}, now);
+            return send(mate.info.rank, comm::EndRank{worker.info.rank, worker.spared}, now);
     worker.fenced = now - fence_patience; // nobody is there to do it
 }
 
@@ -156,7 +156,7 @@ std::vector<Workers::Lost> Workers::scan(StudyTime now) {
         // Each message to a node that is gone makes Open MPI try, and complain, again. Who lives speaks first.
         const bool speaks = !worker.hello || now - worker.heard < 4 * limits_.interval;
         if (!worker.bye && speaks && now - worker.spoken_to >= limits_.interval)
-            send(worker.info.rank, wire::Alive{}, now);
+            send(worker.info.rank, comm::Alive{}, now);
     }
     return lost;
 }

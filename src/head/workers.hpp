@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "comm/wire/protocol.hpp"
 #include "process/process_watch.hpp"
 #include "ranktune/base/log.hpp"
 #include "ranktune/study/codec.hpp"
-#include "wire/protocol.hpp"
 
 namespace ranktune::head {
 
@@ -26,9 +26,9 @@ struct Worker {
     bool spared = false;                   ///< silent, but it may only be slow: it has another time-out
     base::StudyTime heard;
     base::StudyTime spoken_to;
-    wire::AttemptKey reporting; ///< the attempt of its last report
+    comm::AttemptKey reporting; ///< the attempt of its last report
     std::uint64_t reports = 0;  ///< taken from that attempt
-    wire::Staging staging;
+    comm::Staging staging;
 };
 
 /// Part of HeadMachine, which owns it and tells the core who is gone. `now` never decreases. References must outlive
@@ -48,7 +48,7 @@ class Workers {
     };
 
     /// Ranks 1 .. `count`.
-    Workers(std::uint32_t count, Limits limits, wire::Outbox& outbox, Kill kill, base::LogSink& log,
+    Workers(std::uint32_t count, Limits limits, comm::Outbox& outbox, Kill kill, base::LogSink& log,
             base::StudyTime now);
 
     [[nodiscard]] bool has(base::Rank rank) const { return rank.value() > 0 && rank.value() < all_.size(); }
@@ -64,18 +64,18 @@ class Workers {
 
     template <class T>
     void send(base::Rank to, const T& what, base::StudyTime now) {
-        wire::encode_message(what, buffer_);
+        comm::encode_message(what, buffer_);
         send_buffer(to, now);
     }
     /// To those that are not given up.
     template <class T>
     void send(const std::vector<base::Rank>& to, const T& what, base::StudyTime now) {
-        wire::encode_message(what, buffer_);
+        comm::encode_message(what, buffer_);
         for (const base::Rank rank : to)
             if (all_[rank.value()].alive) send_buffer(rank, now);
     }
     /// Counts a report, whatever becomes of it: its leader may send another one.
-    void take_note(base::Rank leader, const wire::AttemptKey& key, base::StudyTime now);
+    void take_note(base::Rank leader, const comm::AttemptKey& key, base::StudyTime now);
 
     /// The process of a rank has ended.
     void on_ended(base::Rank rank, base::StudyTime now);
@@ -108,7 +108,7 @@ class Workers {
     [[nodiscard]] bool is_lost(Worker& worker, base::StudyTime now);
 
     Limits limits_;
-    wire::Outbox& outbox_;
+    comm::Outbox& outbox_;
     Kill kill_;
     base::LogSink& log_;
     std::vector<Worker> all_;       ///< position is the rank; 0 unused

@@ -13,6 +13,7 @@
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "comm/mpi/launcher_words.hpp"
+#include "comm/wire/protocol.hpp"
 #include "launch/overdue.hpp"
 #include "launch/shared_memory.hpp"
 #include "launch/step.hpp"
@@ -27,7 +28,6 @@
 #include "storage/file_system.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
-#include "wire/protocol.hpp"
 
 namespace ranktune::launch {
 namespace {
@@ -145,14 +145,14 @@ MpirunEnd end_of(const StepEnded& ended, const Left& left, const std::string& di
     const bool stopped_others = told ? outcome == resumable && code != resumable && !outlives : code > 128;
     const bool killed = left.died || stopped_others;
     if (!killed || ended.asked) return {outcome, outcome, ""};
-    const std::string how = code == wire::head_lost_code
+    const std::string how = code == comm::head_lost_code
                                 ? "the workers heard nothing of the head for run.heartbeat_timeout, and left"
                             : left.died ? "the head died before the study ended"
                                         : "a rank ended before the study did";
     const std::string again = "the same command goes on from there; output: " + directory + "/logs/";
     const bool supervised =
         !process::environment_variable(supervised_variable).empty(); // `supervise` needs the launcher's code
-    if (left.died) return {supervised ? wire::head_lost_code : resumable, resumable, how + "; " + again};
+    if (left.died) return {supervised ? comm::head_lost_code : resumable, resumable, how + "; " + again};
     return {supervised ? std::max(code, 1) : outcome, outcome,
             how + " (mpirun: exit code " + std::to_string(code) + "); " + again};
 }

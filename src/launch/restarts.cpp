@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "wire/protocol.hpp"
+#include "comm/wire/protocol.hpp"
 
 namespace ranktune::launch {
 namespace {
@@ -70,7 +70,7 @@ std::optional<RestartDecision> settled(const StepFacts& facts) {
 
 /// The head was held up by a disk, a signal or the machine, or has died, which is the fault of no trial.
 bool by_the_head(const StepFacts& facts) {
-    return facts.code == wire::head_lost_code || (facts.outlives && facts.head_died) ||
+    return facts.code == comm::head_lost_code || (facts.outlives && facts.head_died) ||
            (facts.outcome && facts.outcome->cause == studydir::EndCause::stalled);
 }
 
@@ -78,7 +78,7 @@ std::string how_it_ended(const StepFacts& facts) {
     if (facts.outcome && facts.outcome->cause != studydir::EndCause::asked && !facts.outcome->reason.empty())
         return facts.outcome->reason;
     if (facts.head_died && facts.outlives) return "its head has died, and the workers left";
-    if (facts.code == wire::head_lost_code)
+    if (facts.code == comm::head_lost_code)
         return "the workers heard nothing of the head for run.heartbeat_timeout, and left (exit code " +
                std::to_string(facts.code) + ")";
     if (facts.code == 0) return "its launcher ended with exit code 0 before the study had ended";

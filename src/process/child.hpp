@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "process/program/messages.hpp"
 #include "storage/unique_handle.hpp"
-#include "trainables/program/messages.hpp"
 
 namespace ranktune::process {
 
@@ -129,7 +129,7 @@ class Child {
     std::shared_ptr<Interpreter> host_; ///< which calls the function itself; null: it is a process of its own
     storage::FileDescriptor pidfd_;     ///< empty on kernels without pidfd
     pid_t pid_ = -1;
-    trainables::LineBuffer messages_;
+    process::LineBuffer messages_;
     std::string unsent_;
     std::optional<Clock::time_point> kill_at_;
     std::optional<ChildExit> exit_;

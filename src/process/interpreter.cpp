@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "process/program/messages.hpp"
 #include "ranktune/base/error.hpp"
-#include "trainables/program/messages.hpp"
 
 namespace ranktune::process {
 namespace {
@@ -41,7 +41,7 @@ void Interpreter::wait_until_ready(const std::function<void()>& each_turn) {
     while (!ready_) {
         each_turn();
         interpreter_.wait(turn);
-        while (const auto line = interpreter_.next_line()) ready_ = ready_ || trainables::is_ready_message(*line);
+        while (const auto line = interpreter_.next_line()) ready_ = ready_ || process::is_ready_message(*line);
         if (!interpreter_.exited()) continue;
         const std::string words = interpreter_.last_words();
         const auto last = words.rfind('\n');
@@ -60,11 +60,11 @@ pid_t Interpreter::begin(const std::vector<std::string>& environment, const std:
                          const SpawnDescriptors& descriptors) {
     broken_ = true;
     const int handed[] = {descriptors.out, descriptors.error, descriptors.control};
-    interpreter_.send_with(trainables::start_request(environment, directory), handed);
+    interpreter_.send_with(process::start_request(environment, directory), handed);
     // Called while no other program of this process can begin or end: the interpreter's end is noticed later.
     const auto line = interpreter_.line_within(longest_start);
     if (!line) throw SetUpError("the interpreter that runs the function has ended, or hangs");
-    const auto answer = trainables::parse_started(*line);
+    const auto answer = process::parse_started(*line);
     broken_ = false;
     if (answer.pid <= 0) throw SetUpError("the interpreter cannot start the function's process: " + answer.error);
     return static_cast<pid_t>(answer.pid);
@@ -73,7 +73,7 @@ pid_t Interpreter::begin(const std::vector<std::string>& environment, const std:
 std::optional<ChildExit> Interpreter::returned() {
     interpreter_.wait(std::chrono::nanoseconds(0));
     if (const auto line = interpreter_.next_line()) {
-        const auto said = trainables::parse_returned(*line);
+        const auto said = process::parse_returned(*line);
         if (!said.ends) return ChildExit{said.code, 0};
         broken_ = true;
         last_ = ChildExit{said.code, 0};

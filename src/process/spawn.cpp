@@ -13,9 +13,9 @@
 #include <csignal>
 #include <cstring>
 
+#include "process/program/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/unique_handle.hpp"
-#include "trainables/program/environment.hpp"
 
 namespace ranktune::process {
 namespace {
@@ -59,8 +59,8 @@ void close_all_from(int first, int last) {
     dup2(plan.descriptors.in, STDIN_FILENO);
     dup2(plan.descriptors.out, STDOUT_FILENO);
     dup2(plan.descriptors.error, STDERR_FILENO);
-    dup2(plan.descriptors.control, trainables::control_descriptor);
-    close_all_from(trainables::control_descriptor + 1, plan.highest_descriptor);
+    dup2(plan.descriptors.control, process::control_descriptor);
+    close_all_from(process::control_descriptor + 1, plan.highest_descriptor);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -43,7 +43,7 @@ struct SpawnDescriptors {
     int in = -1; ///< 0
     int out = -1;
     int error = -1;
-    int control = -1; ///< trainables::control_descriptor
+    int control = -1; ///< process::control_descriptor
 };
 
 /// Starts `words` (the program and its arguments) and returns its process id, which is also that of its new process

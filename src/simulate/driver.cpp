@@ -19,8 +19,8 @@
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/parse.hpp"
 #include "simulate/curves.hpp"
-#include "trial/checkpoints/checkpoint_clock.hpp"
 #include "tuner/tuner.hpp"
+#include "worker/checkpoints/checkpoint_clock.hpp"
 
 namespace ranktune::simulate {
 namespace {
@@ -82,7 +82,7 @@ struct Running {
     std::uint32_t ranks = 1;
     base::Rank leader;
     std::shared_ptr<const Curve> curve; ///< of `generation`
-    std::optional<trial::CheckpointClock> clock;
+    std::optional<worker::CheckpointClock> clock;
     Progress progress;
     double shift = 0.0; ///< of `generation`: how far progress.iterations is ahead of `iteration`
     base::Iteration iteration = 0;

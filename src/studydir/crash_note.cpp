@@ -61,7 +61,7 @@ void prepare_crash_note(const std::string& study_directory, base::Incarnation in
     prepared.store(true);
 }
 
-void note_attempt(const wire::AttemptKey& key) {
+void note_attempt(const comm::AttemptKey& key) {
     if (key.attempt == base::AttemptId{}) {
         attempt.store(0);
         return;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/wire/protocol.hpp"
 #include "storage/file_system.hpp"
-#include "wire/protocol.hpp"
 
 namespace ranktune::studydir {
 
@@ -24,7 +24,7 @@ enum class CrashCause : std::uint8_t {
 void prepare_crash_note(const std::string& study_directory, base::Incarnation incarnation, base::Rank rank);
 
 /// Sets the attempt that this rank works on. Attempt zero means none: then no note is written.
-void note_attempt(const wire::AttemptKey& key);
+void note_attempt(const comm::AttemptKey& key);
 
 /// Writes the note. Async-signal-safe; only the first call writes. `message` is one line.
 void leave_crash_note(CrashCause cause, const char* message) noexcept;

@@ -18,7 +18,7 @@ struct EnvironmentFacts {
     std::string mpi; ///< "Open MPI 4.1.4"
     std::string hdf5;
     std::string wall_time;
-    std::string layout = "[]";          ///< JSON: layout::layout_json
+    std::string layout = "[]";          ///< JSON: comm::layout_json
     std::string build_type = "unknown"; ///< Meson's: "release"
 };
 

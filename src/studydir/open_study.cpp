@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "study/start.hpp"
 #include "studydir/journal_extent.hpp"
@@ -24,7 +24,7 @@ using study::StudyOutcome;
 using study::TrialPhase;
 
 std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const std::string& directory) {
-    tuner::Regrown grown(directory, algorithms::known_algorithms());
+    tuner::Regrown grown(directory, trainables::known_algorithms());
     storage::read_journal(files, directory, [&](study::Record&& record) { grown.apply(record); });
     return grown.take();
 }
@@ -32,7 +32,7 @@ std::unique_ptr<tuner::Tuner> from_record_0(storage::FileSystem& files, const st
 /// Null: the previous start was killed before its first record.
 std::unique_ptr<tuner::Tuner> replay(storage::FileSystem& files, const std::string& directory,
                                      const storage::JournalTail& tail, bool& used_snapshot) {
-    auto tuner = tuner::resumed(directory, algorithms::known_algorithms(), tail.snapshot, tail.records);
+    auto tuner = tuner::resumed(directory, trainables::known_algorithms(), tail.snapshot, tail.records);
     used_snapshot = tail.snapshot && tuner;
     return tuner || !tail.snapshot ? std::move(tuner) : from_record_0(files, directory);
 }

@@ -6,12 +6,12 @@
 #include <mutex>
 #include <string>
 
-#include "trial/checkpoints/checkpoint_io.hpp"
+#include "worker/checkpoints/checkpoint_io.hpp"
 
 namespace ranktune::testing {
 
 /// The checkpoints of all ranks, by path. Thread-safe. Programs cannot save here.
-class MemoryIo final : public trial::CheckpointIo {
+class MemoryIo final : public worker::CheckpointIo {
   public:
     [[nodiscard]] study::CheckpointRef save(const storage::CheckpointKey& key, const State& state) override;
     /// Throws base::Error when there is none.

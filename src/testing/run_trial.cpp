@@ -13,7 +13,7 @@
 #include "ranktune/base/text.hpp"
 #include "schedulers/built_in.hpp"
 #include "testing/memory_io.hpp"
-#include "trial/attempt.hpp"
+#include "worker/trial/attempt.hpp"
 
 namespace ranktune::testing {
 namespace {
@@ -35,7 +35,7 @@ class Trial {
 
     void run_rank(int rank);
     [[nodiscard]] study::Verdict verdict_after(Iteration iteration) const;
-    [[nodiscard]] trial::AttemptSetting setting_of(int rank, trial::CheckpointWriter& writer);
+    [[nodiscard]] worker::AttemptSetting setting_of(int rank, worker::CheckpointWriter& writer);
     [[nodiscard]] TrialRun result();
 
     const TrialOptions& options_;
@@ -50,16 +50,16 @@ class Trial {
     std::condition_variable changed_;
     int over_ = 0; ///< ranks that have ended
     bool late_ = false;
-    std::vector<trial::RunnerEnded> ended_; ///< by rank
+    std::vector<worker::RunnerEnded> ended_; ///< by rank
     std::vector<study::CheckpointRef> saved_;
     TrialRun run_;
 };
 
 /// The head as a rank sees it: always present, answers at once.
-class Trial::Port final : public trial::AttemptPort {
+class Trial::Port final : public worker::AttemptPort {
   public:
     explicit Port(Trial& trial) : trial_(trial) {}
-    void reported(trial::RunnerReported report) override {
+    void reported(worker::RunnerReported report) override {
         Report told{report.iteration, {}};
         for (auto& metric : report.metrics) told.metrics.emplace_back(std::move(metric.name), metric.value);
         const std::lock_guard lock(trial_.mutex_);
@@ -135,17 +135,17 @@ TrialRun Trial::run() {
 /// Runs on the rank's thread.
 void Trial::run_rank(int rank) {
     Port port(*this);
-    trial::Spare spare;
-    trial::CheckpointWriter writer([this](const auto& key, const auto& state) { return io_.save(key, state); });
-    trial::RunnerEnded ended = run_attempt(setting_of(rank, writer), {start_, rank}, port, spare);
+    worker::Spare spare;
+    worker::CheckpointWriter writer([this](const auto& key, const auto& state) { return io_.save(key, state); });
+    worker::RunnerEnded ended = run_attempt(setting_of(rank, writer), {start_, rank}, port, spare);
     const std::lock_guard lock(mutex_);
     ended_[static_cast<std::size_t>(rank)] = std::move(ended);
     ++over_;
     changed_.notify_all();
 }
 
-trial::AttemptSetting Trial::setting_of(int rank, trial::CheckpointWriter& writer) {
-    const auto form = [this, rank](const trial::Assignment&, const std::atomic<bool>& abort) {
+worker::AttemptSetting Trial::setting_of(int rank, worker::CheckpointWriter& writer) {
+    const auto form = [this, rank](const worker::Assignment&, const std::atomic<bool>& abort) {
         return meeting_.form(start_.ranks, start_.ranks[static_cast<std::size_t>(rank)], 1, abort);
     };
     return {&spec_, &trainable_, form, &io_, {options_.devices, false}, nullptr, &writer};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <variant>
 
+#include "comm/wire/protocol.hpp"
 #include "fuzz/input.hpp"
 #include "fuzz/targets.hpp"
 #include "ranktune/study/codec.hpp"
-#include "wire/protocol.hpp"
 
 namespace ranktune::fuzz {
 namespace {
@@ -22,24 +22,24 @@ void records(study::Decoder in) {
     }
 }
 
-void encode_any(const wire::Message& message, study::Bytes& out) {
-    std::visit([&](const auto& one) { wire::encode_message(one, out); }, message);
+void encode_any(const comm::Message& message, study::Bytes& out) {
+    std::visit([&](const auto& one) { comm::encode_message(one, out); }, message);
 }
 
 void messages(Input in) {
-    wire::Message message; // reused, as in the service loops
+    comm::Message message; // reused, as in the service loops
     while (!in.empty()) {
         const auto bytes = in.take(in.number<std::uint16_t>() % 512 + 1);
         try {
-            wire::decode_message(bytes, message);
+            comm::decode_message(bytes, message);
         } catch (const base::FormatError&) {
             continue;
         }
         study::Bytes once;
         study::Bytes again;
         encode_any(message, once);
-        wire::Message read;
-        wire::decode_message(once, read);
+        comm::Message read;
+        comm::decode_message(once, read);
         encode_any(read, again);
         require(once == again, "a message that was written reads back as itself");
     }

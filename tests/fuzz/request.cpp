@@ -3,13 +3,13 @@
 
 #include "fuzz/input.hpp"
 #include "fuzz/targets.hpp"
-#include "serve/http.hpp"
+#include "report/serve/http.hpp"
 
 namespace ranktune::fuzz {
 
 int request(const std::uint8_t* data, std::size_t size) {
     const std::string_view text = text_of(data, size);
-    const serve::ReadHead read = serve::read_head(text);
+    const report::ReadHead read = report::read_head(text);
     if (read.refusal) {
         const int why = read.refusal->status;
         require(why == 400 || why == 405 || why == 411 || why == 413, "a refusal says why");

@@ -8,19 +8,19 @@
 #include <mutex>
 
 #include "comm/transport/shared.hpp"
+#include "comm/wire/keep_alive.hpp"
 #include "head/local_study.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 #include "support/catch.hpp"
 #include "support/hooked_file_system.hpp"
-#include "wire/keep_alive.hpp"
 
 namespace ranktune::testing {
 
-using namespace ranktune::group;
+using namespace ranktune::worker;
 using namespace ranktune::head;
 using namespace ranktune::studydir;
-using namespace ranktune::wire;
+using namespace ranktune::comm;
 namespace {
 
 using test::HookedFileSystem;
@@ -208,7 +208,7 @@ TEST_CASE("An exception that leaves the head's loop is written to the file outco
 
 TEST_CASE("A keep-alive thread sends while the loop is away, and is silent while it runs", "[head]") {
     using namespace std::chrono_literals;
-    sim::LoopbackHub hub(3);
+    simulate::LoopbackHub hub(3);
     const auto wire = hub.endpoint(base::head_rank);
     const auto peer = hub.endpoint(base::Rank{2});
     comm::SharedTransport transport(*wire);

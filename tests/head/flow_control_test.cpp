@@ -3,15 +3,15 @@
 
 #include <chrono>
 
-#include "group/worker_fixture.hpp"
 #include "head/head_fixture.hpp"
 #include "support/catch.hpp"
+#include "worker/worker_fixture.hpp"
 
 namespace flow_control_test {
 
 using namespace ranktune;
-using namespace ranktune::trial;
-using namespace ranktune::wire;
+using namespace ranktune::worker;
+using namespace ranktune::comm;
 using namespace ranktune::testing;
 
 namespace {

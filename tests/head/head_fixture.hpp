@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/wire/recorder.hpp"
 #include "head/head_machine.hpp"
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"
-#include "wire/recorder.hpp"
 
 namespace ranktune::testing {
 
@@ -129,20 +129,20 @@ class HeadFixture {
     }
     void tick(base::Duration now) {
         machine->on_tick(at(now));
-        out.drop<wire::Alive>();
+        out.drop<comm::Alive>();
     }
     /// In each second one worker sends a heartbeat, and the others are silent.
     void only(Rank speaks, base::Duration first, base::Duration last) {
         for (base::Duration second = first; second <= last; second += 1s) {
-            from(speaks, wire::Heartbeat{}, second);
+            from(speaks, comm::Heartbeat{}, second);
             tick(second);
         }
     }
     /// All workers say Hello at 0 s; drops the head's answers up to the first commands.
     void join(std::uint32_t workers) {
         for (std::uint32_t r = 1; r <= workers; ++r)
-            from(Rank(r), wire::Hello{wire::protocol_version, "0.1.0", "node", 1}, 0s);
-        for (std::uint32_t r = 1; r <= workers; ++r) out.take<wire::Welcome>(Rank(r));
+            from(Rank(r), comm::Hello{comm::protocol_version, "0.1.0", "node", 1}, 0s);
+        for (std::uint32_t r = 1; r <= workers; ++r) out.take<comm::Welcome>(Rank(r));
         tick(0s);
     }
     /// The leader reports the only iteration of its trial, then its end.
@@ -152,12 +152,12 @@ class HeadFixture {
     static study::ReportArrived report_of(const study::StartTrial& start) {
         return {start.trial, start.attempt, start.incarnation, 1, 0.5, {{"score", 1.0}}};
     }
-    static wire::GroupOver over_of(const study::StartTrial& start, AttemptOutcome outcome) {
+    static comm::GroupOver over_of(const study::StartTrial& start, AttemptOutcome outcome) {
         return {{start.trial, start.attempt, start.incarnation, outcome, ""}, 0.0, 0.5};
     }
     void expect_leave(std::uint32_t workers, StudyOutcome outcome, bool clean) {
         for (std::uint32_t r = 1; r <= workers; ++r) {
-            const auto leave = out.take<wire::Leave>(Rank(r));
+            const auto leave = out.take<comm::Leave>(Rank(r));
             CHECK(leave.outcome == outcome);
             CHECK(leave.clean == clean);
         }

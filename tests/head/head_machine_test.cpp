@@ -7,7 +7,7 @@ namespace head_machine_test {
 
 using namespace ranktune;
 using namespace ranktune::head;
-using namespace ranktune::wire;
+using namespace ranktune::comm;
 using namespace ranktune::testing;
 
 namespace {

@@ -6,7 +6,7 @@ namespace head_ranks_test {
 
 using namespace ranktune;
 using namespace ranktune::head;
-using namespace ranktune::wire;
+using namespace ranktune::comm;
 using namespace ranktune::testing;
 
 TEST_CASE("A silent rank is killed by one of its node, counts as gone, and its group is told to give up", "[head]") {

@@ -11,18 +11,18 @@
 #include <thread>
 #include <vector>
 
+#include "comm/wire/outbox.hpp"
 #include "ddp/collective/thread_collective.hpp"
-#include "group/serve_worker.hpp"
-#include "group/worker_runner.hpp"
 #include "head/head_run.hpp"
 #include "process/wake.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "sim/transport/loopback.hpp"
+#include "simulate/transport/loopback.hpp"
 #include "storage/journal/journal.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"
-#include "wire/outbox.hpp"
+#include "worker/serve_worker.hpp"
+#include "worker/worker_runner.hpp"
 
 namespace ranktune::testing {
 
@@ -33,30 +33,31 @@ inline study::StudySpec spec_from(const std::string& toml) {
 }
 
 /// Runs worker `rank` of a loopback study once.
-inline group::WorkerEnd run_local_worker(sim::LoopbackHub& hub, ddp::ThreadMeeting& meeting, std::uint32_t rank) {
+inline worker::WorkerEnd run_local_worker(simulate::LoopbackHub& hub, ddp::ThreadMeeting& meeting, std::uint32_t rank) {
     const auto transport = hub.endpoint(base::Rank{rank});
     const base::Rank me{rank};
-    group::WorkerOptions options;
+    worker::WorkerOptions options;
     options.rank = me;
     options.version = "test";
     options.host = "here";
     process::Waker waker;
-    group::WorkerLog log(me);
-    wire::TransportOutbox outbox(*transport);
+    worker::WorkerLog log(me);
+    comm::TransportOutbox outbox(*transport);
     const process::ProcessClock clock;
-    const trial::FormGroup form = [&meeting, me](const trial::Assignment& assignment, const std::atomic<bool>& abort) {
+    const worker::FormGroup form = [&meeting, me](const worker::Assignment& assignment,
+                                                  const std::atomic<bool>& abort) {
         const auto& start = assignment.start;
         return meeting.form(start.ranks, me, start.trial.value() * 1000ULL + start.attempt.value(), abort);
     };
-    group::WorkerMachine worker(options, outbox,
-                                group::make_trial_runner(storage::posix_file_system(), form, options.host, log, waker),
-                                log, clock.now());
-    return group::serve_worker(*transport, worker, clock, waker, nullptr);
+    worker::WorkerMachine worker(
+        options, outbox, worker::make_trial_runner(storage::posix_file_system(), form, options.host, log, waker), log,
+        clock.now());
+    return worker::serve_worker(*transport, worker, clock, waker, nullptr);
 }
 
 struct LocalStudy {
     head::HeadRunEnd head;
-    std::vector<group::WorkerEnd> workers;
+    std::vector<worker::WorkerEnd> workers;
     std::string message;
     std::string directory;
 };
@@ -75,7 +76,7 @@ inline LocalStudy run_local_study(head::RunOptions options, std::uint32_t worker
     LocalStudy study;
     study.directory = options.directory;
     options.on_end = [&](const head::RunEnd& end) { study.message = end.message; };
-    sim::LoopbackHub hub(workers + 1);
+    simulate::LoopbackHub hub(workers + 1);
     ddp::ThreadMeeting meeting;
     study.workers.resize(workers);
     std::vector<std::thread> threads;

@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "external/question.hpp"
+#include "head/external/question.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
@@ -30,9 +30,9 @@ TEST_CASE("a program that has not answered is ended, and gone before its prepare
     const ranktune::testing::TemporaryDirectory folder;
     const std::string note = folder.path() + "/pid";
     const std::string waits = GENERATE("sleep 1000", R"(printf '{"ask": 0'; sleep 1000)", "exec sleep 1000");
-    const external::testing::Study study(external::testing::conditional_space(),
-                                         "echo $$ > '" + note + "'.new; mv '" + note + "'.new '" + note + "'; " + waits,
-                                         std::chrono::hours(1));
+    const head::testing::Study study(head::testing::conditional_space(),
+                                     "echo $$ > '" + note + "'.new; mv '" + note + "'.new '" + note + "'; " + waits,
+                                     std::chrono::hours(1));
     std::optional<Preparer> preparer(
         std::in_place, [] {}, folder.path(), silent);
     preparer->prepare(0, study.question(0));

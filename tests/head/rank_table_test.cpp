@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "head/rank_table.hpp"
-#include "wire/recorder.hpp"
+#include "comm/wire/recorder.hpp"
 
 namespace rank_table_test {
 
 using namespace ranktune;
 using namespace ranktune::head;
-using namespace ranktune::wire;
+using namespace ranktune::comm;
 using namespace ranktune::testing;
 
 namespace {

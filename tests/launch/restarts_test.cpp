@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/restarts.hpp"
 
+#include "comm/wire/protocol.hpp"
 #include "support/catch.hpp"
-#include "wire/protocol.hpp"
 
 namespace restarts_test {
 
 using namespace ranktune::launch;
 using namespace ranktune::studydir;
-using namespace ranktune::wire;
+using namespace ranktune::comm;
 using ranktune::study::StudyOutcome;
 
 namespace {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "comm/mpi/communicator.hpp"
-#include "group/peer_io.hpp"
 #include "mpi_world.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
-#include "trial/checkpoints/store_io.hpp"
+#include "worker/checkpoints/store_io.hpp"
+#include "worker/peer_io.hpp"
 
 namespace peer_io_test {
 
@@ -80,10 +80,10 @@ class Node {
   private:
     comm::mpi::Communicator world_;
     comm::BlockExchange exchange_;
-    trial::StoreIo disk_;
+    worker::StoreIo disk_;
 
   public:
-    group::PeerIo io;
+    worker::PeerIo io;
     std::vector<std::string> lines;
 
   private:

@@ -21,8 +21,8 @@ namespace {
 int rank() { return test::world().rank(); }
 int size() { return test::world().size(); }
 
-staging::Nodes nodes() {
-    staging::Nodes nodes;
+data::Nodes nodes() {
+    data::Nodes nodes;
     for (int r = 0; r < size(); ++r) nodes.ranks.push_back({base::Rank{static_cast<std::uint32_t>(r)}});
     nodes.own = static_cast<std::size_t>(rank());
     return nodes;
@@ -112,14 +112,14 @@ TEST_CASE("a piece that comes damaged twice is read from the file", "[staging][m
     if (liar) // says that it has everything, and sends other bytes
         scene.exchange.offer([&](std::string_view name) -> std::optional<comm::BlockExchange::Offer> {
             auto news = std::make_shared<std::vector<std::byte>>(sizeof(std::uint64_t));
-            const auto key = staging::list_files(scene.spec.data[0]).key;
-            if (name.starts_with(staging::name_of_bytes(key) + "0/")) {
+            const auto key = data::list_files(scene.spec.data[0]).key;
+            if (name.starts_with(data::name_of_bytes(key) + "0/")) {
                 const std::uint64_t count = 20;
-                news->resize(sizeof count + count * sizeof(staging::Present));
+                news->resize(sizeof count + count * sizeof(data::Present));
                 std::memcpy(news->data(), &count, sizeof count);
                 for (std::uint64_t i = 0; i < count; ++i) {
                     const auto piece = std::as_bytes(std::span(text).subspan(i * 1000, 1000));
-                    const staging::Present present{i, base::Digest().add(piece).value()};
+                    const data::Present present{i, base::Digest().add(piece).value()};
                     std::memcpy(news->data() + sizeof count + i * sizeof present, &present, sizeof present);
                 }
             }

@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
+#include "launch/run_study.hpp"
 #include "process/signals.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "run/run.hpp"
 #include "storage/journal/journal.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"
@@ -122,8 +122,8 @@ int main(int argc, char** argv) {
     const comm::mpi::Environment environment;
     head::RunOptions options;
     options.version = "test";
-    options.layout = layout::survey(environment);
-    layout::Neighbours neighbours(options.layout, base::Rank(static_cast<std::uint32_t>(environment.rank())));
+    options.layout = comm::survey(environment);
+    comm::Neighbours neighbours(options.layout, base::Rank(static_cast<std::uint32_t>(environment.rank())));
     options.neighbours = &neighbours;
     if (environment.rank() == 0) {
         options.study_text = read_file(argv[2]);
@@ -134,5 +134,5 @@ int main(int argc, char** argv) {
             std::cout << "end " << static_cast<int>(end.outcome) << " " << end.message << std::endl;
         };
     }
-    return run::run_study(environment, options);
+    return launch::run_study(environment, options);
 }

@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
+#include "launch/run_study.hpp"
 #include "mpi_world.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "run/run.hpp"
 #include "storage/journal/journal.hpp"
 #include "support/files.hpp"
 #include "support/known.hpp"
@@ -44,7 +44,7 @@ inline StudyResult run_study(const std::string& toml) {
         options.directory = directory;
         options.on_end = [&](const head::RunEnd& end) { result.figures = end.figures; };
     }
-    result.code = run::run_study(world(), options);
+    result.code = launch::run_study(world(), options);
     int low = 0;
     int high = 0;
     MPI_Allreduce(&result.code, &low, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);

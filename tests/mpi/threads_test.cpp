@@ -16,7 +16,7 @@ namespace {
 const std::atomic<bool> never{false};
 constexpr std::uint32_t beats = 300;
 
-std::uint32_t value_of(const comm::Message& message) {
+std::uint32_t value_of(const comm::Packet& message) {
     std::uint32_t value = 0;
     if (message.bytes.size() == sizeof value) std::memcpy(&value, message.bytes.data(), sizeof value);
     return value;

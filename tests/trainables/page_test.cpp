@@ -5,9 +5,9 @@
 #include <set>
 #include <sstream>
 
+#include "process/program/environment.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
-#include "trainables/program/environment.hpp"
 
 namespace page_test {
 
@@ -56,7 +56,7 @@ std::string protocol_page() {
 
 TEST_CASE("the protocol page names the variables that are taken out, and no other", "[trainables]") {
     const Names named = quoted_in_column(section_of(protocol_page(), "### Variables that are taken out"), 1, 1);
-    const std::vector<std::string> taken = trainables::launcher_variables();
+    const std::vector<std::string> taken = process::launcher_variables();
     CHECK(taken.size() > 20);
     for (const std::string& pattern : taken) {
         INFO(pattern);
@@ -66,13 +66,13 @@ TEST_CASE("the protocol page names the variables that are taken out, and no othe
         INFO(name);
         const std::string base = name.substr(0, name.find('='));
         const std::string value = base.size() == name.size() ? "" : name.substr(base.size() + 1);
-        CHECK(trainables::is_launcher_variable(base, value));
+        CHECK(process::is_launcher_variable(base, value));
         if (name.ends_with('*')) CHECK(std::ranges::find(taken, name) != taken.end());
     }
 }
 
 TEST_CASE("the protocol page names the variables that are set, and no other", "[trainables]") {
-    trainables::ProgramFacts facts;
+    process::ProgramFacts facts;
     facts.checkpoint = "/c";
     facts.config_path = "/c.json";
     facts.python_path = "/p";
@@ -83,7 +83,7 @@ TEST_CASE("the protocol page names the variables that are set, and no other", "[
     Names set = {"RANKTUNE_GUARD"}; // by the process that starts the program
     for (const char* devices : {"0", ""}) {
         facts.visible_devices = devices;
-        for (const std::string& entry : trainables::program_environment({}, program, facts))
+        for (const std::string& entry : process::program_environment({}, program, facts))
             set.insert(entry.substr(0, entry.find('=')));
     }
     CHECK(quoted_in_column(section_of(protocol_page(), "### Variables that are set"), 0, 100) == set);

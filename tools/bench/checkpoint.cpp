@@ -22,7 +22,7 @@
 #include "ranktune/base/log.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/journal/journal.hpp"
-#include "trial/checkpoints/checkpoint_writer.hpp"
+#include "worker/checkpoints/checkpoint_writer.hpp"
 
 namespace {
 using namespace ranktune;
@@ -125,7 +125,7 @@ void asynchronous(const std::string& directory, int rounds) {
     const std::vector<float> source = numbers(bytes);
     std::vector<float> copy(source.size());
     storage::CheckpointStore store(storage::posix_file_system(), directory);
-    trial::CheckpointWriter writer(
+    worker::CheckpointWriter writer(
         [&](const storage::CheckpointKey& key, const auto& state) { return store.save(key, *state); });
     std::vector<double> stall;
     std::vector<double> plain;

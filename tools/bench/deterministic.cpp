@@ -11,7 +11,7 @@
 
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"
-#include "sim/cluster.hpp"
+#include "simulate/cluster/cluster.hpp"
 
 namespace {
 
@@ -50,7 +50,7 @@ struct Figures {
 
 /// `factor`: duration of the slowest trial divided by that of the fastest.
 Figures run(const Kind& kind, std::uint32_t groups, std::uint32_t trials, std::uint32_t slots, double factor) {
-    sim::ClusterOptions options;
+    simulate::ClusterOptions options;
     options.workers = groups;
     options.wires.max_delay = 1ms;
     options.curve.min_iteration = 9s;
@@ -69,7 +69,7 @@ Figures run(const Kind& kind, std::uint32_t groups, std::uint32_t trials, std::u
     tuner.create("bench", "", "bench", created);
     Nowhere sink;
     std::set<std::string> files;
-    const auto result = sim::run_cluster(options, tuner, sink, files);
+    const auto result = simulate::run_cluster(options, tuner, sink, files);
     for (const auto& problem : result.problems) std::printf("wrong: %s\n", problem.c_str());
     // A group that waits for its turn looks busy from outside, so count the training time that trials report.
     double trained = 0.0;

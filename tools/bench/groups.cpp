@@ -15,7 +15,7 @@
 #include "ranktune/base/rng.hpp"
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"
-#include "sim/cluster.hpp"
+#include "simulate/cluster/cluster.hpp"
 #include "support.hpp"
 
 namespace {
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
             numbers[given++] = static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10));
     }
     const auto [groups, trials, deaths] = numbers;
-    sim::ClusterOptions options;
+    simulate::ClusterOptions options;
     options.workers = groups;
     options.wires.max_delay = 20ms;
     options.curve.min_iteration = 500ms;
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
     tuner.create("bench", "", "bench", created);
     bench::EncodingSink sink;
     std::set<std::string> files;
-    const auto result = sim::run_cluster(options, tuner, sink, files);
+    const auto result = simulate::run_cluster(options, tuner, sink, files);
     for (const auto& problem : result.problems) std::printf("wrong: %s\n", problem.c_str());
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

@@ -24,7 +24,7 @@ namespace {
 
 using namespace ranktune;
 using namespace ranktune::head;
-using namespace ranktune::wire;
+using namespace ranktune::comm;
 
 struct Size {
     std::uint32_t trials = 100000;

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "storage/journal/journal.hpp"
 #include "studydir/open_study.hpp"
 
@@ -20,7 +20,7 @@ inline study::StudySpec spec_of(std::uint32_t trials, std::uint64_t iterations) 
         "\nseed = 1\n[trainable]\nname = \"bench\"\n[searcher]\ntype = \"random\"\n[space]\nlr = \"loguniform(1e-4, "
         "1.0)\"\nn = \"randint(1, "
         "1000)\"\n";
-    return study::parse_resolved_study(text, "bench.toml", algorithms::known_algorithms());
+    return study::parse_resolved_study(text, "bench.toml", trainables::known_algorithms());
 }
 
 inline storage::JournalOptions options_for(const std::string& directory, const tuner::Tuner& tuner,

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "head/head_observer.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "report/replay/replay.hpp"
-#include "sim/campaign.hpp"
+#include "simulate/cluster/campaign.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/journal/journal.hpp"
@@ -32,7 +32,7 @@ namespace {
 
 using namespace ranktune;
 using base::RngStream;
-using sim::Case;
+using simulate::Case;
 using test::CrashFileSystem;
 using Kind = CrashFileSystem::Kind;
 
@@ -171,7 +171,7 @@ class Campaign {
     }
 
     /// Reports and ends of the trials are then the same, however often the study is cut.
-    static void as_in_every_life(sim::ClusterOptions& life, const sim::ClusterOptions& front,
+    static void as_in_every_life(simulate::ClusterOptions& life, const simulate::ClusterOptions& front,
                                  const study::StudySpec& spec, std::uint64_t seed) {
         life.curve.fate = seed;
         life.curve.throw_rate = front.curve.throw_rate;
@@ -188,14 +188,14 @@ class Campaign {
     }
 
     void run_case(std::uint64_t seed) {
-        Case drawn = sim::draw_case(seed);
+        Case drawn = simulate::draw_case(seed);
         drawn.spec.num_trials = std::min(drawn.spec.num_trials, 12U);
         drawn.spec.time_budget.reset();
         if (seed % 2 == 1) make_deterministic(drawn.spec, seed);
         drawn.spec.seed >>= 1U; // a study file holds signed integers
         try {                   // round trip through a study file: rounds durations, refuses invalid cases
             drawn.spec =
-                study::parse_resolved_study(study::resolved_toml(drawn.spec), "case", algorithms::known_algorithms());
+                study::parse_resolved_study(study::resolved_toml(drawn.spec), "case", trainables::known_algorithms());
         } catch (const study::StudyFileError&) {
             return;
         }
@@ -257,14 +257,14 @@ class Campaign {
         RecordedLife sink(files, journal, *opened.tuner, journal.first_record() + journal.statistics().records, rng);
         Lived lived;
         lived.began_at = before;
-        sim::ClusterOptions cluster = drawn.lives[std::min<std::size_t>(number, drawn.lives.size()) - 1];
+        simulate::ClusterOptions cluster = drawn.lives[std::min<std::size_t>(number, drawn.lives.size()) - 1];
         if (number > 1) cluster = drawn.lives.back();
         cluster.incarnation = opened.incarnation;
         std::set<std::string> there;
         for (const std::string& name : files.list_below(home + "/checkpoints"))
             there.insert(name.substr(home.size() + 1));
         if (!opened.finished) {
-            const auto result = sim::run_cluster(cluster, *opened.tuner, sink, there);
+            const auto result = simulate::run_cluster(cluster, *opened.tuner, sink, there);
             for (const auto& problem : result.problems) throw std::runtime_error(problem);
         }
         journal.close();

@@ -16,11 +16,11 @@
 #include <thread>
 #include <vector>
 
-#include "sim/campaign.hpp"
+#include "simulate/cluster/campaign.hpp"
 
 namespace {
 
-using ranktune::sim::CaseResult;
+using ranktune::simulate::CaseResult;
 
 struct Totals {
     std::uint64_t lives = 0, trials = 0, failed_trials = 0, records = 0, messages = 0, faults = 0, attempts = 0,
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
     std::atomic<std::uint64_t> next{0};
     const auto work = [&] {
         for (std::uint64_t i = next++; i < runs; i = next++) {
-            const CaseResult result = ranktune::sim::run_case(from + i);
+            const CaseResult result = ranktune::simulate::run_case(from + i);
             const std::lock_guard lock(mutex);
             print_wrong(from + i, result);
             totals.add(result);

@@ -12,14 +12,14 @@
 #include <string>
 
 #include "comm/mpi/environment.hpp"
+#include "launch/run_study.hpp"
 #include "process/signals.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "ranktune/trainables/trainable.hpp"
-#include "run/run.hpp"
-#include "sim/transport/fault.hpp"
-#include "sim/transport/session.hpp"
+#include "simulate/transport/fault.hpp"
+#include "simulate/transport/session.hpp"
 #include "storage/file_system.hpp"
 
 namespace {
@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 /// A fault transport that runs on real time.
 class Links final : public comm::Transport {
   public:
-    Links(std::unique_ptr<comm::Transport> wire, const sim::FaultPlan& plan) : faults_(std::move(wire), plan) {}
+    Links(std::unique_ptr<comm::Transport> wire, const simulate::FaultPlan& plan) : faults_(std::move(wire), plan) {}
     ~Links() override {
         const auto& counts = faults_.counts();
         std::fprintf(stderr, "rank %u sent %llu duplicated %llu overtook %llu%s\n", rank().value(),
@@ -46,7 +46,7 @@ class Links final : public comm::Transport {
         advance();
         faults_.send(to, bytes);
     }
-    [[nodiscard]] std::optional<comm::Message> poll() override {
+    [[nodiscard]] std::optional<comm::Packet> poll() override {
         advance();
         return faults_.poll();
     }
@@ -59,13 +59,13 @@ class Links final : public comm::Transport {
     void advance() { faults_.advance(base::StudyTime{std::chrono::steady_clock::now() - began_}); }
 
     const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-    sim::FaultTransport faults_;
+    simulate::FaultTransport faults_;
 };
 
 /// The same faults on all ranks, except for the death.
-sim::FaultPlan plan_for(std::uint64_t seed, base::Rank self, std::uint32_t size) {
+simulate::FaultPlan plan_for(std::uint64_t seed, base::Rank self, std::uint32_t size) {
     base::RngStream random(seed, base::Purpose::fault, 0);
-    sim::FaultPlan plan;
+    simulate::FaultPlan plan;
     plan.seed = seed;
     plan.max_delay = std::chrono::microseconds(random.below(5000));
     plan.reorder = 0.3 * random.uniform();
@@ -91,17 +91,17 @@ int main(int argc, char** argv) {
     options.version = "campaign";
     if (seed > 0)
         options.wrap = [seed](std::unique_ptr<comm::Transport> wire) -> std::unique_ptr<comm::Transport> {
-            const sim::FaultPlan plan = plan_for(seed, wire->rank(), wire->size());
-            return std::make_unique<sim::Session>(std::make_unique<Links>(std::move(wire), plan));
+            const simulate::FaultPlan plan = plan_for(seed, wire->rank(), wire->size());
+            return std::make_unique<simulate::Session>(std::make_unique<Links>(std::move(wire), plan));
         };
     if (mpi.rank() == 0) {
         options.study_text = storage::read_text(storage::posix_file_system(), argv[1]);
         options.spec = study::parse_study(options.study_text, argv[1], {},
-                                          {trainables::known_trainables(), algorithms::known_algorithms()});
+                                          {trainables::known_trainables(), trainables::known_algorithms()});
         options.directory = argv[2];
         options.on_end = [](const head::RunEnd& end) {
             std::fprintf(stderr, "the study ended with %d: %s\n", static_cast<int>(end.outcome), end.message.c_str());
         };
     }
-    return run::run_study(mpi, options);
+    return launch::run_study(mpi, options);
 }

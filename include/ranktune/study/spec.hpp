@@ -105,7 +105,7 @@ struct DataFile {
 /// [data] but for the files: whether trials read copies that lie on their node.
 struct StagingSpec {
     bool stage = false;
-    std::string directory; ///< for copies, absolute; empty: $TMPDIR or memory (staging::find_places)
+    std::string directory; ///< for copies, absolute; empty: $TMPDIR or memory (data::find_places)
     bool must_fit = false; ///< without room for a copy the study ends; otherwise the original is read
 };
 

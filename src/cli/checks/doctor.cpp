@@ -22,6 +22,7 @@
 #include "cli/version.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
+#include "data/staging/places.hpp"
 #include "launch/shared_memory.hpp"
 #include "process/command_output.hpp"
 #include "process/environment.hpp"
@@ -29,7 +30,6 @@
 #include "ranktune/base/text.hpp"
 #include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
-#include "staging/places.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/unique_handle.hpp"
 #include "studydir/environment_facts.hpp"
@@ -240,13 +240,12 @@ void file_system(const std::string& directory, std::vector<Check>& checks) {
 /// Where data.stage would put copies, if the study file names no place.
 Check data_copies() {
     constexpr std::uint64_t little = std::uint64_t{1} << 30U;
-    const staging::Places places = staging::look_for_places("");
+    const data::Places places = data::look_for_places("");
     std::vector<std::string> found;
-    for (const staging::Place& place : places.usable)
-        found.push_back(base::bytes_text(place.room) + " " + place.shortage);
+    for (const data::Place& place : places.usable) found.push_back(base::bytes_text(place.room) + " " + place.shortage);
     found.insert(found.end(), places.refused.begin(), places.refused.end());
     Check check{"data copies", State::good, base::join(found, "; ")};
-    if (std::ranges::all_of(places.usable, [](const staging::Place& place) { return place.room < little; })) {
+    if (std::ranges::all_of(places.usable, [](const data::Place& place) { return place.room < little; })) {
         check.state = State::note;
         check.mend = "data.stage copies what fits; data.directory names another disk of the nodes, as in \"/local\"";
     }

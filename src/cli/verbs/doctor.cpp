@@ -15,13 +15,13 @@
 
 #include "cli/checks/doctor.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "data/staging/stager.hpp"
 #include "launch/shared_memory.hpp"
 #include "process/command_output.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/screens/screens.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/load.hpp"
-#include "staging/stager.hpp"
 #include "storage/file_system.hpp"
 #include "storage/journal/journal.hpp"
 #include "studydir/open_study.hpp"
@@ -173,8 +173,8 @@ int doctor(const std::string& directory, Format format, bool clean) {
             std::cerr << fmt::format("left what {} other{} left less than a minute ago: the same command again then\n",
                                      done.young, done.young == 1 ? " has" : "s have");
         std::size_t copies = 0;
-        for (const staging::Place& place : staging::find_places("").usable)
-            copies += staging::sweep(storage::posix_file_system(), place.folder, "");
+        for (const data::Place& place : data::find_places("").usable)
+            copies += data::sweep(storage::posix_file_system(), place.folder, "");
         if (copies > 0)
             std::cerr << fmt::format("removed {} of data that nobody uses\n",
                                      copies == 1 ? "a copy" : fmt::format("{} copies", copies));

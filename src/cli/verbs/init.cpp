@@ -14,10 +14,10 @@
 #include "cli/init_data.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "process/pages.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "report/explain/algorithm_text.hpp"
 #include "trainables/program/python_module.hpp"
 
@@ -155,7 +155,7 @@ int init(const InitArguments& arguments) {
     if (fs::exists(file))
         throw base::UsageError("'" + file.string() + "' exists already; give another name, or run it: ranktune run " +
                                file.string());
-    const study::Algorithms known = ranktune::algorithms::known_algorithms();
+    const study::Algorithms known = ranktune::trainables::known_algorithms();
     const std::string searcher = searcher_of(arguments, known);
     const std::string scheduler = scheduler_of(arguments, known);
     if (arguments.kind == "program") {

@@ -16,6 +16,7 @@
 #include "cli/study_summary.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
+#include "process/program/json_input.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/explain/next_steps.hpp"
@@ -24,7 +25,6 @@
 #include "report/view/wall_time.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
-#include "trainables/json_input.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -39,7 +39,7 @@ std::optional<ListedStudy> from_status(storage::FileSystem& files, const std::st
         const studydir::StudyDirectory place{directory};
         if (!files.exists(place.status_file())) return std::nullopt;
         const auto status =
-            trainables::read_json(storage::read_text(files, place.status_file(), studydir::most_status_bytes));
+            process::read_json(storage::read_text(files, place.status_file(), studydir::most_status_bytes));
         ListedStudy study;
         study.directory = directory;
         study.name = status.at("study").get<std::string>();

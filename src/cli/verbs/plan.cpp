@@ -15,20 +15,20 @@
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
-#include "earlier/earlier_results.hpp"
-#include "ranktune/algorithms/registry.hpp"
+#include "data/staging/file_list.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/explain/plan.hpp"
 #include "report/screens/screens.hpp"
 #include "report/screens/text.hpp"
 #include "searchers/built_in.hpp"
-#include "staging/file_list.hpp"
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
 #include "study/side_tasks.hpp"
+#include "studydir/earlier/earlier_results.hpp"
 #include "trainables/builtin.hpp"
 #include "tuner/tuner.hpp"
 
@@ -104,7 +104,7 @@ std::string copies(const study::StudySpec& spec, const report::Style& style) {
     if (!spec.staging.stage || spec.data.empty()) return "";
     std::uint64_t bytes = 0;
     for (const study::DataFile& file : spec.data)
-        if (!file.is_mixture()) bytes += staging::list_files(file).bytes;
+        if (!file.is_mixture()) bytes += data::list_files(file).bytes;
     const std::string& directory = spec.staging.directory;
     return report::prose("copies",
                          fmt::format("each node copies {} of data to {}{}", base::bytes_text(bytes),
@@ -169,7 +169,7 @@ std::string commented(const std::string& text) {
 
 /// What the study would learn from earlier ones; reads their files.
 std::optional<study::WarmStarted> earlier_of(const study::StudySpec& spec) {
-    return earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
+    return studydir::read_earlier_results(storage::posix_file_system(), spec, trainables::known_algorithms());
 }
 std::string earlier_plan(const std::optional<study::WarmStarted>& earlier, const report::Style& style) {
     return earlier ? earlier_text(*earlier, style) : std::string();

@@ -12,8 +12,8 @@
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "report/explain/algorithm_text.hpp"
 #include "report/explain/reference.hpp"
@@ -27,7 +27,7 @@ using Files = std::vector<std::pair<std::string, std::string>>;
 
 Files reference_pages(const CommandLine& line) {
     return {{"study-keys.md", report::study_keys_page()},
-            {"algorithms.md", report::algorithms_page(ranktune::algorithms::known_algorithms())},
+            {"algorithms.md", report::algorithms_page(ranktune::trainables::known_algorithms())},
             {"trainables.md", report::trainables_page(trainables::known_trainables())},
             {"simulation.md", report::simulation_page()},
             {"command-line.md", command_line_page(line)}};
@@ -35,14 +35,14 @@ Files reference_pages(const CommandLine& line) {
 
 Files manual_pages(const CommandLine& line) {
     Files files{{"man1/ranktune.1", program_manual(line, version())},
-                {"man5/ranktune-study.5", study_manual(ranktune::algorithms::known_algorithms(), version())}};
+                {"man5/ranktune-study.5", study_manual(ranktune::trainables::known_algorithms(), version())}};
     for (const VerbWords& verb : line.verbs)
         files.emplace_back("man1/ranktune-" + verb.name + ".1", verb_manual(verb, version()));
     return files;
 }
 
 Files completion_files(const CommandLine& line) {
-    const std::vector<std::string> keys = study::KeyTable(ranktune::algorithms::known_algorithms()).keys();
+    const std::vector<std::string> keys = study::KeyTable(ranktune::trainables::known_algorithms()).keys();
     return {{"bash/ranktune", bash_completion(line, keys)},
             {"zsh/_ranktune", zsh_completion(line, keys)},
             {"fish/ranktune.fish", fish_completion(line, keys)}};
@@ -56,7 +56,7 @@ int keys(const std::string& name) {
 }
 
 int algorithms(bool markdown) {
-    const study::Algorithms known = ranktune::algorithms::known_algorithms();
+    const study::Algorithms known = ranktune::trainables::known_algorithms();
     std::cout << (markdown ? report::algorithms_page(known)
                            : report::algorithms_text(known, detect_terminal().style.width));
     return 0;

@@ -10,8 +10,8 @@
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "report/replay/replay.hpp"
 #include "report/screens/screens.hpp"
 #include "report/screens/simulated.hpp"
@@ -32,7 +32,7 @@ struct Replayed {
 Replayed replayed(const ReplayArguments& arguments) {
     Replayed study;
     report::require_study(storage::posix_file_system(), arguments.directory);
-    tuner::Regrown grown(arguments.directory, algorithms::known_algorithms());
+    tuner::Regrown grown(arguments.directory, trainables::known_algorithms());
     const MissingRecords missing(arguments.directory);
     const auto found =
         storage::read_journal(storage::posix_file_system(), arguments.directory, [&](study::Record&& record) {

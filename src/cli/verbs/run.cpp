@@ -25,29 +25,29 @@
 #include "cli/verbs/verbs.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "cli/version.hpp"
+#include "comm/layout/layout.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "device/module.hpp"
-#include "earlier/earlier_results.hpp"
 #include "launch/how_launched.hpp"
 #include "launch/job_chain.hpp"
 #include "launch/mpirun.hpp"
-#include "layout/layout.hpp"
+#include "launch/run_study.hpp"
 #include "process/command_output.hpp"
 #include "process/environment.hpp"
 #include "process/signal_note.hpp"
 #include "process/signals.hpp"
 #include "process/start_watch.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/study/command_template.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "report/explain/endings.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/screens/screens.hpp"
 #include "report/screens/text.hpp"
-#include "run/run.hpp"
 #include "simulate/faults.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/journal/journal.hpp"
+#include "studydir/earlier/earlier_results.hpp"
 #include "studydir/finished_study.hpp"
 #include "studydir/last_end.hpp"
 #include "studydir/lone_reports.hpp"
@@ -299,7 +299,7 @@ report::StartInfo start_info(const std::string& directory, const std::string& ho
 }
 
 /// Whether a worker runs on the head's node, so that programs of trials must be there.
-bool trains_here(const layout::Layout& layout) {
+bool trains_here(const comm::Layout& layout) {
     const auto& nodes = layout.nodes;
     return nodes.empty() || std::find(nodes.begin() + 1, nodes.end(), nodes.front()) != nodes.end();
 }
@@ -320,16 +320,16 @@ class RunScreens {
         refuse_directory(directory_, arguments_.study, input, arguments_.fresh);
         view_.set_directory(directory_);
         options.layout.share_gpus(input.spec.resources.ranks_per_gpu());
-        if (const std::string refusal = layout::gpu_refusal(input.spec, options.layout); !refusal.empty())
+        if (const std::string refusal = comm::gpu_refusal(input.spec, options.layout); !refusal.empty())
             throw base::UsageError(refusal);
-        layout_ = layout::layout_words(options.layout, std::string(terminal_.style.dot()),
-                                       input.spec.resources.gpus != study::GpuUse::none);
+        layout_ = comm::layout_words(options.layout, std::string(terminal_.style.dot()),
+                                     input.spec.resources.gpus != study::GpuUse::none);
         const bool is_new = arguments_.fresh || !storage::has_journal(storage::posix_file_system(), directory_);
         if (is_new && trains_here(options.layout))
             input = read_study(arguments_, launched_ranks(workers), {.looks = true, .advice = {}});
         if (is_new) // a study that has begun has its earlier results in the journal
-            options.earlier =
-                earlier::read_earlier_results(storage::posix_file_system(), input.spec, algorithms::known_algorithms());
+            options.earlier = studydir::read_earlier_results(storage::posix_file_system(), input.spec,
+                                                             trainables::known_algorithms());
         options.spec = std::move(input.spec);
         if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
         absolute_ = options.directory = absolute_directory(directory_);
@@ -492,8 +492,8 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
     head::RunOptions options;
     options.version = version();
     options.build_type = build_type();
-    options.layout = layout::survey(mpi);
-    layout::Neighbours neighbours(options.layout, base::Rank(static_cast<std::uint32_t>(mpi.rank())));
+    options.layout = comm::survey(mpi);
+    comm::Neighbours neighbours(options.layout, base::Rank(static_cast<std::uint32_t>(mpi.rank())));
     options.neighbours = &neighbours;
     watch.reset(); // all ranks have answered
     options.signal_meanings = process::SignalMeanings::from(variables);
@@ -517,8 +517,8 @@ int run_as_rank(const RunArguments& arguments, const Invocation& invocation) {
         options.on_end = [&screens](const head::RunEnd& end) { screens.end(end); };
     }
     options.dies_after = time_to_failure(faults, mpi.rank() == 0);
-    layout::share_as_head(options.layout, mpi, options.spec.resources.ranks_per_gpu());
-    return run::run_study(mpi, options);
+    comm::share_as_head(options.layout, mpi, options.spec.resources.ranks_per_gpu());
+    return launch::run_study(mpi, options);
 }
 
 } // namespace

@@ -17,11 +17,11 @@
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "process/environment.hpp"
+#include "process/program/json_input.hpp"
 #include "ranktune/base/error.hpp"
 #include "report/screens/text.hpp"
+#include "report/serve/site.hpp"
 #include "report/view/load.hpp"
-#include "serve/site.hpp"
-#include "trainables/json_input.hpp"
 
 namespace ranktune::cli {
 
@@ -48,7 +48,7 @@ std::vector<std::string> studies_of(const std::vector<std::string>& given) {
 
 /// What a control of a page asks for, as its verb does it.
 std::string steered_by_page(const std::string& directory, const std::string& text) {
-    const nlohmann::ordered_json json = trainables::read_json(text);
+    const nlohmann::ordered_json json = process::read_json(text);
     if (!json.is_object()) no_request();
     SteerArguments arguments;
     arguments.directory = absolute_directory(directory);
@@ -93,7 +93,7 @@ report::Standing standing_for_page(const tuner::State& state, const std::string&
 
 int serve_pages(const ServeArguments& arguments) {
     auto& files = storage::posix_file_system();
-    serve::SiteOptions options;
+    report::SiteOptions options;
     std::vector<std::string> all;
     for (const std::string& given : arguments.directories) {
         const auto found = studies_in(given);
@@ -103,7 +103,7 @@ int serve_pages(const ServeArguments& arguments) {
     drop_repeated(all);
     const std::size_t count = all.size();
     options.directories = [given = arguments.directories] { return studies_of(given); };
-    options.token = serve::random_token();
+    options.token = report::random_token();
     options.standing = [read_only = arguments.read_only](const tuner::State& state, const std::string& directory) {
         return standing_for_page(state, directory, read_only);
     };
@@ -115,8 +115,8 @@ int serve_pages(const ServeArguments& arguments) {
         };
     };
     const std::string token = options.token;
-    serve::Site site(files, std::move(options));
-    serve::serve_http(site, arguments.port, [&](std::uint16_t port) {
+    report::Site site(files, std::move(options));
+    report::serve_http(site, arguments.port, [&](std::uint16_t port) {
         const report::Style style = detect_terminal().style;
         std::cout << report::prose("page", report::unbroken(fmt::format("http://127.0.0.1:{}/{}/", port, token)), style)
                   << report::prose(

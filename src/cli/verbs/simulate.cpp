@@ -20,14 +20,14 @@
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
-#include "earlier/earlier_results.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/text.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "report/screens/simulated.hpp"
 #include "simulate/directory.hpp"
 #include "simulate/sweep.hpp"
 #include "storage/file_system.hpp"
 #include "study/side_tasks.hpp"
+#include "studydir/earlier/earlier_results.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -93,7 +93,7 @@ simulate::Setup setup_for(const SimulateArguments& arguments, const study::Study
                                spec.searcher.algorithm->name + "\"; try it with another searcher: searcher.type=tpe");
     simulate::Setup setup{study::without_side_tasks(spec), inputs.model, arguments.groups, inputs.faults,
                           std::move(recordings)};
-    setup.earlier = earlier::read_earlier_results(storage::posix_file_system(), spec, algorithms::known_algorithms());
+    setup.earlier = studydir::read_earlier_results(storage::posix_file_system(), spec, trainables::known_algorithms());
     if (arguments.hours > 0.0) {
         const auto budget =
             std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(arguments.hours * 3600.0));

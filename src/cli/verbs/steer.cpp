@@ -11,11 +11,11 @@
 #include "cli/study_input.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "process/environment.hpp"
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/load.hpp"
@@ -35,7 +35,7 @@ constexpr auto answer_pause = 50ms;
 /// The space changes at starts only.
 study::StudySpec spec_of(storage::FileSystem& files, const std::string& directory) {
     return study::parse_resolved_study(studydir::resolved_file_of(files, directory), directory + "/resolved.toml",
-                                       algorithms::known_algorithms());
+                                       trainables::known_algorithms());
 }
 
 /// Empty: it is not finished.
@@ -58,7 +58,7 @@ void refuse_settings(storage::FileSystem& files, const std::string& directory,
                      const std::vector<std::string>& settings) {
     const std::string text = studydir::resolved_file_of(files, directory);
     const study::StudySpec spec =
-        study::parse_resolved_study(text, "the request", algorithms::known_algorithms(), settings);
+        study::parse_resolved_study(text, "the request", trainables::known_algorithms(), settings);
     for (const std::string& setting : settings) {
         const std::string key = study::key_of(setting);
         if (study::may_be_set(key)) continue;

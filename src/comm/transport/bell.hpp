@@ -43,7 +43,7 @@ class RingingTransport final : public Transport {
         wire_.send(to, bytes);
         bell_.ring(to);
     }
-    [[nodiscard]] std::optional<Message> poll() override { return wire_.poll(); }
+    [[nodiscard]] std::optional<Packet> poll() override { return wire_.poll(); }
     [[nodiscard]] bool flushed() override { return wire_.flushed(); }
     [[nodiscard]] int bell() const override { return bell_.fd(); }
 

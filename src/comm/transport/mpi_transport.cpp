@@ -66,7 +66,7 @@ class MpiTransport final : public Transport {
         if (code != MPI_SUCCESS) sending_.pop_back();
     }
 
-    std::optional<Message> poll() override {
+    std::optional<Packet> poll() override {
         drive_sends();
         start_receive();
         return take_received();
@@ -95,7 +95,7 @@ class MpiTransport final : public Transport {
 
     /// The first complete message without an earlier pending one of the same rank. The list is nearly always empty or
     /// has one entry: only a large message of a slow or dead sender stays in it.
-    std::optional<Message> take_received() {
+    std::optional<Packet> take_received() {
         stuck_.clear();
         for (auto it = receiving_.begin(); it != receiving_.end();) {
             if (std::find(stuck_.begin(), stuck_.end(), it->peer) != stuck_.end()) {
@@ -106,7 +106,7 @@ class MpiTransport final : public Transport {
             } else if (it->failed) {
                 it = receiving_.erase(it);
             } else {
-                Message message{base::Rank{static_cast<std::uint32_t>(it->peer)}, std::move(it->bytes)};
+                Packet message{base::Rank{static_cast<std::uint32_t>(it->peer)}, std::move(it->bytes)};
                 receiving_.erase(it);
                 return message;
             }

@@ -21,7 +21,7 @@ class SharedTransport final : public Transport {
         const std::lock_guard lock(mutex_);
         wire_.send(to, bytes);
     }
-    [[nodiscard]] std::optional<Message> poll() override {
+    [[nodiscard]] std::optional<Packet> poll() override {
         const std::lock_guard lock(mutex_);
         return wire_.poll();
     }

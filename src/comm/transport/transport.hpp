@@ -12,7 +12,8 @@
 
 namespace ranktune::comm {
 
-struct Message {
+/// The bytes of one message (wire/protocol.hpp), as they arrive.
+struct Packet {
     base::Rank from;
     std::vector<std::byte> bytes;
 };
@@ -27,7 +28,7 @@ class Transport {
     /// Takes a copy; returns at once.
     virtual void send(base::Rank to, std::span<const std::byte> bytes) = 0;
     /// The next message, if one has arrived. Also drives sends that are under way.
-    [[nodiscard]] virtual std::optional<Message> poll() = 0;
+    [[nodiscard]] virtual std::optional<Packet> poll() = 0;
     /// Whether all sends have completed, so that the process may end.
     [[nodiscard]] virtual bool flushed() = 0;
     /// A socket that gets a datagram when a message may have come; -1: none.

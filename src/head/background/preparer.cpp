@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "external/program.hpp"
+#include "head/external/program.hpp"
 #include "process/background.hpp"
 #include "process/output_limit.hpp"
 #include "searchers/external.hpp"
@@ -53,7 +53,7 @@ struct Preparer::Shared {
 };
 
 Preparer::Preparer(std::function<void()> wake, const std::string& study_directory, Say say)
-    : environment_(external::program_environment(study_directory)),
+    : environment_(head::program_environment(study_directory)),
       shared_(std::make_shared<Shared>(std::move(wake), std::move(say))) {}
 
 Preparer::~Preparer() {
@@ -87,7 +87,7 @@ std::optional<study::Prepared> Preparer::prepared() {
 }
 
 void Preparer::main(const std::shared_ptr<Shared>& shared, const std::vector<std::string>& environment) {
-    external::Program program(
+    head::Program program(
         environment,
         [shared](std::string_view line) {
             const std::lock_guard lock(shared->mutex);

@@ -11,11 +11,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "ranktune/algorithms/registry.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/parse.hpp"
 #include "ranktune/study/schema.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "report/explain/next_steps.hpp"
 #include "tuner/resume.hpp"
 #include "tuner/retell.hpp"
@@ -165,7 +165,7 @@ class Verifier {
         const Record& record = records_[at_];
         if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
             tuner_ = std::make_unique<tuner::Tuner>(
-                study::parse_resolved_study(created->spec, file_, algorithms::known_algorithms()));
+                study::parse_resolved_study(created->spec, file_, trainables::known_algorithms()));
             tuner_->create(created->uuid, created->spec, created->version, out, created->simulation);
             return;
         }

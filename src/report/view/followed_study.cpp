@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "ranktune/algorithms/registry.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 
 namespace ranktune::report {
 
@@ -15,7 +15,7 @@ FollowedStudy::FollowedStudy(storage::FileSystem& files, std::string directory)
 void FollowedStudy::load() {
     LoadedStudy loaded = load_state(files_, directory_);
     follower_ = std::make_unique<storage::JournalFollower>(files_, directory_, loaded.journal);
-    grown_ = std::make_unique<tuner::Regrown>(directory_, algorithms::known_algorithms(), std::move(loaded.tuner));
+    grown_ = std::make_unique<tuner::Regrown>(directory_, trainables::known_algorithms(), std::move(loaded.tuner));
     if (std::exchange(metrics_, nullptr)) (void)metrics();
 }
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "ranktune/algorithms/registry.hpp"
+#include "ranktune/trainables/algorithms.hpp"
 #include "studydir/study_directory.hpp"
 #include "tuner/resume.hpp"
 
@@ -26,7 +26,7 @@ LoadedStudy load_state(storage::FileSystem& files, const std::string& directory)
     const auto tail = storage::read_journal_tail(files, directory, storage::Check::since_snapshot);
     LoadedStudy loaded;
     loaded.journal = tail.summary;
-    loaded.tuner = tuner::resumed(directory, algorithms::known_algorithms(), tail.snapshot, tail.records);
+    loaded.tuner = tuner::resumed(directory, trainables::known_algorithms(), tail.snapshot, tail.records);
     return loaded.tuner ? std::move(loaded) : load_study(files, directory);
 }
 
@@ -49,7 +49,7 @@ void LoadedStudy::add(const study::Record& record, std::uint64_t number) {
 LoadedStudy load_study(storage::FileSystem& files, const std::string& directory, History* history) {
     require_study(files, directory);
     LoadedStudy loaded;
-    tuner::Regrown grown(directory, algorithms::known_algorithms());
+    tuner::Regrown grown(directory, trainables::known_algorithms());
     constexpr auto all = std::numeric_limits<std::uint64_t>::max();
     loaded.journal = storage::read_history(files, directory, all, [&](study::Record&& record, std::uint64_t number) {
         grown.apply(record);
@@ -64,7 +64,7 @@ LoadedStudy load_study(storage::FileSystem& files, const std::string& directory,
 
 study::SuggestionBasis basis_of(storage::FileSystem& files, const std::string& directory, study::TrialId trial) {
     study::SuggestionBasis basis;
-    tuner::Regrown grown(directory, algorithms::known_algorithms());
+    tuner::Regrown grown(directory, trainables::known_algorithms());
     bool found = false;
     constexpr auto all = std::numeric_limits<std::uint64_t>::max();
     static_cast<void>(storage::read_history(files, directory, all, [&](study::Record&& record, std::uint64_t) {

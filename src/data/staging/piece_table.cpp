@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/staging/piece_table.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+namespace ranktune::data {
+namespace {
+
+/// What a receiver reads from.
+struct Shown {
+    std::vector<std::byte> news;
+    std::vector<std::shared_ptr<const data::MappedFile>> files;
+};
+
+std::vector<std::byte> as_block(std::span<const Present> news) {
+    const std::uint64_t count = news.size();
+    std::vector<std::byte> block(sizeof count + news.size_bytes());
+    std::memcpy(block.data(), &count, sizeof count);
+    if (!news.empty()) std::memcpy(block.data() + sizeof count, news.data(), news.size_bytes());
+    return block;
+}
+
+} // namespace
+
+PieceTable::PieceTable(const FileList& list, std::uint64_t piece_bytes, const std::string& folder)
+    : key_(list.key), pieces_(pieces_of(list, piece_bytes)) {
+    for (const FileList::Entry& entry : list.entries) {
+        files_.push_back(nullptr);
+        if (entry.bytes > 0) files_.back() = std::make_shared<data::MappedFile>(folder + "/" + entry.name);
+    }
+}
+
+void PieceTable::add(Present present) {
+    const std::scoped_lock lock(mutex_);
+    present_.push_back(present);
+}
+
+std::vector<Present> PieceTable::present() const {
+    const std::scoped_lock lock(mutex_);
+    return present_;
+}
+
+std::optional<comm::BlockExchange::Offer> PieceTable::offer(std::string_view name) const {
+    const std::string bytes = name_of_bytes(key_);
+    if (!name.starts_with(bytes)) return std::nullopt;
+    std::size_t seen = 0;
+    if (const auto rest = name.substr(bytes.size()); !rest.empty())
+        std::from_chars(rest.data(), rest.data() + rest.size(), seen);
+    auto shown = std::make_shared<Shown>();
+    {
+        const std::scoped_lock lock(mutex_);
+        shown->news = as_block(std::span(present_).subspan(std::min(seen, present_.size())));
+    }
+    shown->files = files_;
+    comm::BlockExchange::Offer offer{shown, {shown->news}};
+    for (const auto& file : shown->files) offer.blocks.push_back(file ? file->bytes() : std::span<const std::byte>());
+    return offer;
+}
+
+std::string name_of_bytes(std::uint64_t key) { return "data/" + std::to_string(key) + "/"; }
+std::string name_of_news(std::uint64_t key, std::size_t seen, std::uint64_t question) {
+    return name_of_bytes(key) + std::to_string(seen) + "/" + std::to_string(question);
+}
+
+std::vector<Present> read_news(std::span<const std::byte> block) {
+    std::uint64_t count = 0;
+    if (block.size() < sizeof count) return {};
+    std::memcpy(&count, block.data(), sizeof count);
+    if ((block.size() - sizeof count) / sizeof(Present) != count) return {};
+    std::vector<Present> news(count);
+    if (count > 0) std::memcpy(news.data(), block.data() + sizeof count, count * sizeof(Present));
+    return news;
+}
+
+} // namespace ranktune::data
