@@ -89,6 +89,7 @@ show_progress() {
   while IFS= read -r line; do
     [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
     ready=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+    [ "$ready" -gt 0 ] || continue # Meson runs again first
     left=$(((SECONDS - begun) * (all - ready) / ready))
     left="$ready of $all, about $((left / 60)) min $((left % 60)) s left"
     if [ -t 1 ]; then

@@ -95,9 +95,11 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
                    const std::function<void(const EndAsked& what)>& stopping,
                    const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
     process::AdaptiveNap naps(50us, 1000us);
+    const bool rings = transport.always_rings();
     process::StopSequence stops;
     auto awaited = study::Asker::none; ///< the signal of a noted stop, which may still arrive
     Steady::time_point next_cpu{};
+    Steady::time_point next_signals{};
     const auto take = [&](study::Asker signal) {
         // However late the launcher delivers the noted signal, it does not count as insisting.
         const bool noted = signal == awaited;
@@ -113,12 +115,13 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
     };
     AfterPause after_pause;
     while (!head.end()) {
-        after_pause.begin_round(Steady::now());
+        const auto begun = Steady::now();
+        after_pause.begin_round(begun);
         const bool busy = take_messages(transport, head, clock);
-        while (signals != nullptr) {
-            const auto signal = signals->poll();
-            if (!signal) break;
-            if (!after_pause.keeps(*signal)) take(*signal);
+        if (signals != nullptr && begun >= next_signals) { // not in each round: it is a call of the kernel
+            next_signals = begun + process::between_signals;
+            while (const auto signal = signals->poll())
+                if (!after_pause.keeps(*signal)) take(*signal);
         }
         if (const auto signal = after_pause.due(!head.desertion().empty())) take(*signal);
         if (const auto stop = asked ? asked() : std::nullopt) {
@@ -132,9 +135,8 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
         }
         head.on_tick(clock.now());
         const auto now = Steady::now();
-        if (busy)
-            naps.busy(now);
-        else
+        if (busy && !rings) naps.busy(now);
+        if (!busy)
             waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now)),
                       signals != nullptr ? signals->fd() : -1, transport.bell());
     }

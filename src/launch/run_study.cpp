@@ -213,7 +213,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
         if (options.dies_after && !dies_at && key.attempt.value() != 0) dies_at = clock.now() + *options.dies_after;
         if (dies_at && clock.now() >= *dies_at) process::die_on_purpose(log, [&] { output.drain(std::nullopt); });
         studydir::note_attempt(key);
-        output.drain(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
+        output.tend(key.attempt.value() == 0 ? std::nullopt : std::optional(key.trial));
         device_groups.tend();
         copies.tell();
         return exchange.serve() == comm::BlockExchange::Served::by_hand;

@@ -33,6 +33,9 @@ void outlive_file_size_limit();
 /// reader's thread.
 void block_stop_signals();
 
+/// How long a loop that has much to do may go on without looking for signals.
+inline constexpr std::chrono::milliseconds between_signals{1};
+
 /// Reads the signals that `block_stop_signals` has blocked. One per process at a time; used by the thread that made it.
 class SignalReader {
   public:

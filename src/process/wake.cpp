@@ -21,6 +21,19 @@ timespec as_timespec(std::chrono::nanoseconds time) {
     return {static_cast<time_t>(time.count() / 1'000'000'000), static_cast<long>(time.count() % 1'000'000'000)};
 }
 
+/// Takes all datagrams. Returns whether there was one.
+bool silence(int bell) noexcept {
+    constexpr unsigned at_once = 16;
+    mmsghdr rings[at_once] = {}; // their bytes do not matter
+    bool rung = false;
+    int taken = 0;
+    do {
+        taken = recvmmsg(bell, rings, at_once, MSG_DONTWAIT, nullptr);
+        rung = rung || taken > 0;
+    } while (taken == static_cast<int>(at_once));
+    return rung;
+}
+
 } // namespace
 
 Waker::Waker() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -46,10 +59,7 @@ bool Waker::nap(std::chrono::microseconds time, int signal_fd, int bell) noexcep
     if (ppoll(files, std::size(files), &limit, nullptr) <= 0) return false;
     std::uint64_t count = 0;
     const bool woken = (files[0].revents & POLLIN) != 0 && read(event_, &count, sizeof count) > 0;
-    bool rung = false;
-    if ((files[2].revents & POLLIN) != 0)
-        while (recv(bell, &count, sizeof count, MSG_DONTWAIT) > 0) rung = true;
-    return woken || rung;
+    return ((files[2].revents & POLLIN) != 0 && silence(bell)) || woken;
 }
 
 void await_readable(int fd, std::chrono::nanoseconds time) noexcept {

@@ -12,13 +12,13 @@ namespace ranktune::trainables {
 namespace {
 
 /// One for this process.
-struct Registry {
+struct KnownAlgorithms {
     std::mutex mutex;
     study::Algorithms known{schedulers::built_in(), searchers::built_in()};
 };
 
-Registry& registry() {
-    static Registry instance;
+KnownAlgorithms& of_process() {
+    static KnownAlgorithms instance;
     return instance;
 }
 
@@ -33,18 +33,18 @@ void add(std::vector<std::shared_ptr<const Info>>& known, Info info, const char*
 } // namespace
 
 void register_scheduler(study::SchedulerInfo info) {
-    const std::lock_guard lock(registry().mutex);
-    add(registry().known.schedulers, std::move(info), "scheduler");
+    const std::lock_guard lock(of_process().mutex);
+    add(of_process().known.schedulers, std::move(info), "scheduler");
 }
 
 void register_searcher(study::SearcherInfo info) {
-    const std::lock_guard lock(registry().mutex);
-    add(registry().known.searchers, std::move(info), "searcher");
+    const std::lock_guard lock(of_process().mutex);
+    add(of_process().known.searchers, std::move(info), "searcher");
 }
 
 study::Algorithms known_algorithms() {
-    const std::lock_guard lock(registry().mutex);
-    return registry().known;
+    const std::lock_guard lock(of_process().mutex);
+    return of_process().known;
 }
 
 } // namespace ranktune::trainables

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The built-in `outside`: trials run in a loop of the user's, which asks for them and tells their results
-// (src/asktell). No rank trains them.
+// (head/asktell). No rank trains them.
 
 #include "study/outside.hpp"
 #include "ranktune/base/error.hpp"

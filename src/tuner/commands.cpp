@@ -112,6 +112,7 @@ void tell(const Core& core, TrialId id, Sent& sent, std::vector<study::Command>&
             commands.emplace_back(study::Abandon{id, attempt.id, core.state.incarnation, std::move(living)});
         return;
     }
+    if (sent.over) return;
     if (attempt.silent && !std::exchange(sent.start, true)) commands.emplace_back(start_command(core, id));
     if (attempt.decided > sent.decided) {
         const Verdict verdict = as_told(core, id, t.verdict);

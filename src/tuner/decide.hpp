@@ -107,6 +107,7 @@ struct Sent {
     Iteration decided = 0;     ///< newest report whose verdict it got
     Reason end = Reason::none; ///< why it was told to end
     std::size_t left = 0;      ///< of its ranks, when they were told to give up
+    bool over = false;         ///< nothing: it ends by itself, and at most is told to give up
 };
 /// What the group of the trial's attempt is owed, without what was `sent`: to give up, to start, the verdict that it
 /// waits for, to pause or to stop. Requires that the attempt is live.

@@ -52,6 +52,8 @@ void Tuner::step(const study::Event& event, Output& out) {
             if constexpr (frees_ranks) round.push(Fill{});
         },
         event.body);
+    if (const auto* report = std::get_if<study::ReportArrived>(&event.body); report != nullptr && report->ends)
+        if (is_current(core_, report->trial, report->attempt, report->incarnation)) sent_to(report->trial).over = true;
     take_in(event, round, out);
     run(round, out);
     if (round.stale) ++out.stale;
@@ -79,14 +81,17 @@ void Tuner::run(Round& round, Output& out) {
     }
 }
 
-void Tuner::tell(TrialId id, Output& out) {
+Sent& Tuner::sent_to(TrialId id) {
     const Attempt& attempt = core_.state.trials[id].attempt;
-    if (!attempt.live) return;
     const std::size_t leader = attempt.ranks.front().value();
     if (leader >= sent_.size()) sent_.resize(leader + 1);
     SentTo& to = sent_[leader];
     if (to.trial != id || to.attempt != attempt.id) to = {id, attempt.id, {}};
-    tuner::tell(core_, id, to.sent, out.commands);
+    return to.sent;
+}
+
+void Tuner::tell(TrialId id, Output& out) {
+    if (core_.state.trials[id].attempt.live) tuner::tell(core_, id, sent_to(id), out.commands);
 }
 
 /// Sends what follows from a record.

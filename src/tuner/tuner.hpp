@@ -107,6 +107,8 @@ class Tuner {
     void commit(const study::Record& record, Round& round, Output& out);
     void send(const study::Record& record, Output& out);
     void tell(TrialId id, Output& out);
+    /// What was sent to the group of the trial's attempt, which is live.
+    Sent& sent_to(TrialId id);
 
     /// To the group of an attempt.
     struct SentTo {

@@ -324,7 +324,7 @@ void AttemptMachine::on_runner(worker::RunnerReported& happened, StudyTime now) 
     const comm::AttemptKey& key = current_->key;
     ++current_->reports;
     send(base::head_rank, study::ReportArrived{key.trial, key.attempt, key.incarnation, happened.iteration,
-                                               happened.seconds, std::move(happened.metrics)});
+                                               happened.seconds, std::move(happened.metrics), happened.ends});
 }
 
 void AttemptMachine::on_runner(worker::RunnerSaved& happened, StudyTime) {

@@ -14,6 +14,8 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
                        process::Waker& waker, process::SignalReader* signals, const std::function<bool()>& each_round) {
     using namespace std::chrono_literals;
     process::AdaptiveNap naps(50us, 2000us);
+    const bool rings = transport.always_rings();
+    std::chrono::steady_clock::time_point next_signals{};
     while (!worker.end()) {
         bool busy = false;
         for (int n = 0; n < comm::messages_per_round && !worker.end(); ++n) {
@@ -22,18 +24,18 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
             worker.on_message(message->from, message->bytes, clock.now());
             busy = true;
         }
-        if (signals != nullptr)
+        if (const auto now = std::chrono::steady_clock::now(); signals != nullptr && now >= next_signals) {
+            next_signals = now + process::between_signals;
             while (const auto signal = signals->poll()) worker.on_stop_request(*signal, clock.now());
+        }
         if (worker.end()) break;
         worker.on_tick(clock.now());
         const bool soon = each_round && each_round();
         const auto now = std::chrono::steady_clock::now();
-        if (soon) naps.busy(now);
-        if (busy)
-            naps.busy(now);
-        else if (waker.nap(process::nap_until(worker.wake_at(), clock.now(), naps.next(now)),
-                           signals != nullptr ? signals->fd() : -1, transport.bell()))
-            naps.busy(std::chrono::steady_clock::now());
+        if (soon || (busy && !rings)) naps.busy(now);
+        const bool woken = !busy && waker.nap(process::nap_until(worker.wake_at(), clock.now(), naps.next(now)),
+                                              signals != nullptr ? signals->fd() : -1, transport.bell());
+        if (woken && !rings) naps.busy(std::chrono::steady_clock::now());
     }
     comm::flush_transport(transport, waker);
     return *worker.end();

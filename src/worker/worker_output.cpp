@@ -137,6 +137,14 @@ WorkerOutput::~WorkerOutput() {
     for (const int fd : {pipe_, kept_out_, kept_error_}) close(fd);
 }
 
+void WorkerOutput::tend(std::optional<base::TrialId> trial) {
+    const auto now = std::chrono::steady_clock::now();
+    if (trial == looked_for_ && now < next_look_) return;
+    next_look_ = now + std::chrono::milliseconds(1);
+    looked_for_ = trial;
+    drain(trial);
+}
+
 void WorkerOutput::drain(std::optional<base::TrialId> trial) {
     if (pipe_ < 0 || log_.fd() < 0) return;
     facts.log.store(log_.fd());

@@ -2,6 +2,7 @@
 #pragma once
 // Output of user code: standard output and error of a worker, line by line into the node's log file.
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,8 @@ class WorkerOutput {
     /// Moves the output to the log. Call it often: a full pipe blocks the writer. `trial` is the one that runs here.
     /// Before the log is open the pipe keeps the output.
     void drain(std::optional<base::TrialId> trial);
+    /// The same in each round of a loop, where it looks for output of one trial once in a millisecond.
+    void tend(std::optional<base::TrialId> trial);
 
   private:
     WorkerLog& log_;
@@ -36,6 +39,8 @@ class WorkerOutput {
     int kept_error_ = -1;
     std::string partial_;
     std::string trial_ = "-";
+    std::chrono::steady_clock::time_point next_look_{};
+    std::optional<base::TrialId> looked_for_;
     process::OutputLimit limit_; ///< of the trial
 };
 

@@ -39,8 +39,9 @@ struct ReportArrived {
     Iteration iteration = 0;
     double seconds = 0.0; ///< training time of the trial so far, all attempts, without pauses
     std::vector<NamedMetric> metrics;
+    bool ends = false; ///< the attempt ends here by itself: no answer is awaited
     static void fields(auto&& each, auto& r) {
-        each(r.trial, r.attempt, r.incarnation, r.iteration, r.seconds, r.metrics);
+        each(r.trial, r.attempt, r.incarnation, r.iteration, r.seconds, r.metrics, r.ends);
     }
 };
 

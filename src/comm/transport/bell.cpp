@@ -9,18 +9,11 @@
 #include <cstddef>
 #include <iterator>
 #include <string>
-#include <utility>
 
 namespace ranktune::comm {
-namespace {
-
-struct Name {
-    sockaddr_un address{};
-    socklen_t size = 0;
-};
 
 /// Of a process of this node and user. Abstract: the first byte is zero.
-Name name_of(std::uint64_t process) {
+Bell::Name Bell::name_of(std::uint64_t process) {
     const std::string text = "ranktune-bell-" + std::to_string(::getuid()) + "-" + std::to_string(process);
     Name name;
     name.address.sun_family = AF_UNIX;
@@ -30,10 +23,9 @@ Name name_of(std::uint64_t process) {
     return name;
 }
 
-} // namespace
-
-Bell::Bell(std::vector<std::uint64_t> near)
-    : near_(std::move(near)), socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+Bell::Bell(const std::vector<std::uint64_t>& near)
+    : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    for (const std::uint64_t process : near) near_.push_back(process == 0 ? Name{} : name_of(process));
     const Name own = name_of(static_cast<std::uint64_t>(::getpid()));
     if (socket_ < 0 || ::bind(socket_, reinterpret_cast<const sockaddr*>(&own.address), own.size) == 0) return;
     ::close(socket_);
@@ -45,13 +37,17 @@ Bell::~Bell() {
 }
 
 void Bell::ring(base::Rank to) const noexcept {
-    const std::uint64_t process = to.value() < near_.size() ? near_[to.value()] : 0;
-    if (process == 0 || socket_ < 0) return;
-    const Name name = name_of(process);
+    if (to.value() >= near_.size() || near_[to.value()].size == 0 || socket_ < 0) return;
+    const Name& name = near_[to.value()];
     const char any = 0;
     // It fails where nobody listens, and when the bell has been rung often enough.
     static_cast<void>(::sendto(socket_, &any, 1, MSG_DONTWAIT | MSG_NOSIGNAL,
                                reinterpret_cast<const sockaddr*>(&name.address), name.size));
+}
+
+bool Bell::reaches_all() const {
+    const auto near = std::ranges::count_if(near_, [](const Name& name) { return name.size != 0; });
+    return socket_ >= 0 && static_cast<std::size_t>(near) + 1 >= near_.size();
 }
 
 } // namespace ranktune::comm

@@ -2,6 +2,9 @@
 #pragma once
 // Bell: ranks of a node end each other's naps, so that a message is read when it is there, not when the nap is over.
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -16,7 +19,7 @@ namespace ranktune::comm {
 class Bell {
   public:
     /// `near`: by rank, the number of its process; 0: another node's, or this rank's own. Never throws.
-    explicit Bell(std::vector<std::uint64_t> near);
+    explicit Bell(const std::vector<std::uint64_t>& near);
     ~Bell();
     Bell(const Bell&) = delete;
     Bell& operator=(const Bell&) = delete;
@@ -25,9 +28,17 @@ class Bell {
     [[nodiscard]] int fd() const { return socket_; }
     /// Any thread; never blocks.
     void ring(base::Rank to) const noexcept;
+    /// Whether all ranks but this one are near, and can be heard.
+    [[nodiscard]] bool reaches_all() const;
 
   private:
-    std::vector<std::uint64_t> near_;
+    struct Name {
+        sockaddr_un address{};
+        socklen_t size = 0; ///< 0: nobody rings there
+    };
+    [[nodiscard]] static Name name_of(std::uint64_t process);
+
+    std::vector<Name> near_; ///< by rank
     int socket_;
 };
 
@@ -46,6 +57,7 @@ class RingingTransport final : public Transport {
     [[nodiscard]] std::optional<Packet> poll() override { return wire_.poll(); }
     [[nodiscard]] bool flushed() override { return wire_.flushed(); }
     [[nodiscard]] int bell() const override { return bell_.fd(); }
+    [[nodiscard]] bool always_rings() const override { return bell_.reaches_all(); }
 
   private:
     Transport& wire_;

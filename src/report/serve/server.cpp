@@ -43,7 +43,7 @@ constexpr auto reply_patience = 60s;       // for a part of the reply to be take
 constexpr auto end_patience = 2s;          // for the end of the connection after the reply
 constexpr auto news_period = 200ms;        // between two looks for a new version
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void throw_errno(const char* what) {
     throw base::Error(std::string("serve: ") + what + ": " + std::generic_category().message(errno));
 }
 
@@ -90,7 +90,7 @@ class Workers {
     using Work = std::function<Then()>;
 
     Workers() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-        if (!event_) fail("cannot begin");
+        if (!event_) throw_errno("cannot begin");
         for (std::size_t i = 0; i < handler_threads; ++i) threads_.emplace_back([this] { work(); });
     }
     ~Workers() {
@@ -220,7 +220,7 @@ class Server {
             milliseconds = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
         }
         if (::poll(polled_.data(), polled_.size(), milliseconds) < 0) {
-            if (errno != EINTR) fail("cannot wait for requests");
+            if (errno != EINTR) throw_errno("cannot wait for requests");
             for (pollfd& each : polled_) each.revents = 0;
         }
     }
@@ -384,7 +384,7 @@ class Server {
 /// Listens on 127.0.0.1, and sets the port.
 storage::FileDescriptor listen_at(std::uint16_t& port) {
     storage::FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!listener) fail("there are no sockets");
+    if (!listener) throw_errno("there are no sockets");
     const int yes = 1; // the connections of an earlier server may still be closing
     static_cast<void>(::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes));
     sockaddr_in address{};
@@ -396,7 +396,7 @@ storage::FileDescriptor listen_at(std::uint16_t& port) {
     if (::bind(listener.get(), any, size) != 0 || ::listen(listener.get(), SOMAXCONN) != 0)
         throw base::UsageError("serve: port " + std::to_string(port) + " of 127.0.0.1 cannot be used (" +
                                std::generic_category().message(errno) + "): give another with --port, or none");
-    if (::getsockname(listener.get(), any, &size) != 0) fail("the port is not known");
+    if (::getsockname(listener.get(), any, &size) != 0) throw_errno("the port is not known");
     port = ntohs(address.sin_port);
     return listener;
 }

@@ -36,6 +36,7 @@ struct RunnerReported {
     base::Iteration iteration = 0;
     double seconds = 0.0;
     std::vector<study::NamedMetric> metrics;
+    bool ends = false; ///< the attempt ends here, without waiting
 };
 /// Leader only: a checkpoint has its final name.
 struct RunnerSaved {

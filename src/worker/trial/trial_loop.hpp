@@ -58,6 +58,7 @@ class TrialLoop {
     [[nodiscard]] RunnerEnded failed_here(const std::exception_ptr& error);
     [[nodiscard]] study::Verb after(const trainables::Metrics& metrics);
     [[nodiscard]] Word word_after(const trainables::Metrics& metrics);
+    [[nodiscard]] bool ends_here() const;
     [[nodiscard]] study::Verdict ask_head(const trainables::Metrics& metrics);
     [[nodiscard]] Word word_on(const study::Verdict& verdict);
     [[nodiscard]] double starting_s() const;
@@ -71,6 +72,7 @@ class TrialLoop {
     Stopwatch watch_;
     std::optional<double> first_s_; ///< of the first iteration of this attempt
     TrialPoint point_;
+    bool may_lead_; ///< a report may be the best of the study
 };
 
 } // namespace ranktune::worker

@@ -140,6 +140,7 @@ struct Scene {
         spec.objective = {"score", study::Mode::max};
         spec.scheduler = schedulers::chosen("fifo");
         spec.checkpoint.interval = Interval::none;
+        spec.max_iterations = 100;
         assignment.start.between_failures = std::chrono::hours(24);
         assignment.start.seconds = 100.0;
         assignment.start.to_beat = 1000.0; // no report is the best of the study
@@ -241,6 +242,30 @@ TEST_CASE("a trial is stopped with its state, or without it where nobody wants i
     SECTION("there is none this time") { saves = Saves::missing; }
     CHECK(scene.run([&](Body& body) { body.can_save = saves; }).outcome == AttemptOutcome::stopped);
     CHECK(scene.events == Events{"start", "train", "end 2" + how, "close"});
+}
+
+TEST_CASE("a trial that cannot be the best ends after its last iteration without waiting for the head", "[trial]") {
+    Scene scene;
+    scene.spec.max_iterations = 3;
+    scene.head.verdicts[3] = {Verb::stop, Reason::max_iterations};
+    bool waits = true;
+    SECTION("nobody wants its state") { waits = false; }
+    SECTION("it is as good as the best") { scene.assignment.start.to_beat = 3.0; }
+    SECTION("there is no best") { scene.assignment.start.to_beat.reset(); }
+    SECTION("every trial keeps its state") { scene.spec.checkpoint.every_trial = true; }
+    SECTION("the mean of its repetitions may be the best") { scene.spec.searcher.repeats = 2; }
+    SECTION("there are several objectives") { scene.spec.objective.others.push_back({"time", study::Mode::min}); }
+    SECTION("its scheduler may wait for others") { scene.spec.scheduler = schedulers::chosen("pbt"); }
+    SECTION("reports wait for their turn") { scene.spec.deterministic = true; }
+    SECTION("it was started before") { scene.assignment.start.attempt = base::AttemptId{2}; }
+    CHECK(scene.run().outcome == AttemptOutcome::stopped);
+    REQUIRE_FALSE(scene.head.reports.empty());
+    const RunnerReported& last = scene.head.reports.back();
+    CHECK(last.iteration == 3);
+    CHECK(last.ends == !waits);
+    CHECK(scene.head.blocking_waits == static_cast<int>(scene.head.reports.size()) - (waits ? 0 : 1));
+    CHECK(scene.events.at(2) == (waits ? "end 3 with state" : "end 3 without"));
+    CHECK_FALSE(scene.head.reports.front().ends);
 }
 
 TEST_CASE("a study that drains between two decision points pauses its trials at their next report", "[trial]") {
