@@ -138,7 +138,7 @@ class DataCopies {
     void tell() {
         if (!stager_ || told_.over) return;
         const auto now = std::chrono::steady_clock::now();
-        const data::Figures figures = stager_->figures();
+        const data::StagingFigures figures = stager_->figures();
         if (figures == told_ || (!figures.over && now < next_)) return;
         next_ = now + std::chrono::milliseconds(500);
         told_ = figures;
@@ -154,7 +154,7 @@ class DataCopies {
   private:
     comm::Outbox& outbox_;
     std::shared_ptr<data::Stager> stager_;
-    data::Figures told_;
+    data::StagingFigures told_;
     std::chrono::steady_clock::time_point next_;
     study::Bytes buffer_;
 };

@@ -56,7 +56,7 @@ class WorkerRunner final : public worker::Runner {
 
     [[nodiscard]] bool prepared() override {
         if (!stager_) return true;
-        const data::Figures figures = stager_->figures();
+        const data::StagingFigures figures = stager_->figures();
         if (!figures.over || !figures.problem.empty()) return false;
         spec_.data = stager_->files();
         stager_.reset();

@@ -115,11 +115,11 @@ TEST_CASE("a piece that comes damaged twice is read from the file", "[staging][m
             const auto key = data::list_files(scene.spec.data[0]).key;
             if (name.starts_with(data::name_of_bytes(key) + "0/")) {
                 const std::uint64_t count = 20;
-                news->resize(sizeof count + count * sizeof(data::Present));
+                news->resize(sizeof count + count * sizeof(data::PresentPiece));
                 std::memcpy(news->data(), &count, sizeof count);
                 for (std::uint64_t i = 0; i < count; ++i) {
                     const auto piece = std::as_bytes(std::span(text).subspan(i * 1000, 1000));
-                    const data::Present present{i, base::Digest().add(piece).value()};
+                    const data::PresentPiece present{i, base::Digest().add(piece).value()};
                     std::memcpy(news->data() + sizeof count + i * sizeof present, &present, sizeof present);
                 }
             }

@@ -11,7 +11,7 @@
 #include "comm/mpi/error.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "mpi_world.hpp"
-#include "simulate/transport/session.hpp"
+#include "simulate/transport/ordered.hpp"
 #include "support/catch.hpp"
 #include "transport_contract.hpp"
 
@@ -29,7 +29,7 @@ TEST_CASE("the transport over MPI keeps the contract", "[comm][mpi]") {
 }
 
 TEST_CASE("a session over MPI keeps the contract", "[comm][mpi]") {
-    simulate::Session session(make_mpi_transport(test::world()));
+    simulate::OrderedTransport session(make_mpi_transport(test::world()));
     const auto complaints = test::transport_contract(session, [] { std::this_thread::yield(); });
     CHECK(complaints == std::vector<std::string>{});
     CHECK(session.duplicates() == 0);

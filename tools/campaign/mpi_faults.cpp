@@ -19,7 +19,7 @@
 #include "ranktune/trainables/algorithms.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "simulate/transport/fault.hpp"
-#include "simulate/transport/session.hpp"
+#include "simulate/transport/ordered.hpp"
 #include "storage/file_system.hpp"
 
 namespace {
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     if (seed > 0)
         options.wrap = [seed](std::unique_ptr<comm::Transport> wire) -> std::unique_ptr<comm::Transport> {
             const simulate::FaultPlan plan = plan_for(seed, wire->rank(), wire->size());
-            return std::make_unique<simulate::Session>(std::make_unique<Links>(std::move(wire), plan));
+            return std::make_unique<simulate::OrderedTransport>(std::make_unique<Links>(std::move(wire), plan));
         };
     if (mpi.rank() == 0) {
         options.study_text = storage::read_text(storage::posix_file_system(), argv[1]);

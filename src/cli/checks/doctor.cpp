@@ -240,12 +240,13 @@ void file_system(const std::string& directory, std::vector<Check>& checks) {
 /// Where data.stage would put copies, if the study file names no place.
 Check data_copies() {
     constexpr std::uint64_t little = std::uint64_t{1} << 30U;
-    const data::Places places = data::look_for_places("");
+    const data::CopyPlaces places = data::look_for_places("");
     std::vector<std::string> found;
-    for (const data::Place& place : places.usable) found.push_back(base::bytes_text(place.room) + " " + place.shortage);
+    for (const data::CopyPlace& place : places.usable)
+        found.push_back(base::bytes_text(place.room) + " " + place.shortage);
     found.insert(found.end(), places.refused.begin(), places.refused.end());
     Check check{"data copies", State::good, base::join(found, "; ")};
-    if (std::ranges::all_of(places.usable, [](const data::Place& place) { return place.room < little; })) {
+    if (std::ranges::all_of(places.usable, [](const data::CopyPlace& place) { return place.room < little; })) {
         check.state = State::note;
         check.mend = "data.stage copies what fits; data.directory names another disk of the nodes, as in \"/local\"";
     }

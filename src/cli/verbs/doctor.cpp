@@ -173,7 +173,7 @@ int doctor(const std::string& directory, Format format, bool clean) {
             std::cerr << fmt::format("left what {} other{} left less than a minute ago: the same command again then\n",
                                      done.young, done.young == 1 ? " has" : "s have");
         std::size_t copies = 0;
-        for (const data::Place& place : data::find_places("").usable)
+        for (const data::CopyPlace& place : data::find_places("").usable)
             copies += data::sweep(storage::posix_file_system(), place.folder, "");
         if (copies > 0)
             std::cerr << fmt::format("removed {} of data that nobody uses\n",

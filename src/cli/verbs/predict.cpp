@@ -73,11 +73,11 @@ std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
     }
 }
 
-/// A 256th of the input, so that ranks share the work, but 4 to 64 MiB of it: small ranges cost more than they compute,
+/// A 256th of the input, so that ranks share the work, but 8 to 64 MiB of it: small ranges cost more than they compute,
 /// and a range is what a kill costs. Not above 100,000 ranges.
 std::uint64_t samples_of_range(std::uint64_t samples, std::uint64_t sample_bytes) {
     constexpr std::uint64_t shares = 256;
-    constexpr std::uint64_t least_bytes = std::uint64_t{4} << 20U;
+    constexpr std::uint64_t least_bytes = std::uint64_t{8} << 20U;
     constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20U;
     constexpr std::uint64_t most_ranges = 100'000;
     const std::uint64_t size = std::max<std::uint64_t>(sample_bytes, 1);

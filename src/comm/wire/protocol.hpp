@@ -204,7 +204,7 @@ struct PlaceContested {
     friend bool operator==(const PlaceContested&, const PlaceContested&) = default;
 };
 
-/// What this rank has copied of [data] (data::Figures), while it does and at the end.
+/// What this rank has copied of [data] (data::StagingFigures), while it does and at the end.
 struct Staging {
     std::uint64_t bytes = 0;
     std::uint64_t copied = 0;

@@ -137,9 +137,9 @@ bool CopyMaker::hear(comm::BlockExchange& exchange, Peer& peer) {
     if (answer == Answer::silent) set_aside(peer);
     if (answer == Answer::refused) peer.next_rank();
     if (answer != Answer::done) return false;
-    const std::vector<Present> news = read_news(block);
+    const std::vector<PresentPiece> news = read_news(block);
     peer.seen += news.size();
-    for (const Present& each : news)
+    for (const PresentPiece& each : news)
         if (each.piece < here_.size()) peer.offered[each.piece] = each.digest;
     std::erase_if(peer.offered, [this](const auto& each) { return here_[each.first]; });
     return !peer.offered.empty();

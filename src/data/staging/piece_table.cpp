@@ -15,7 +15,7 @@ struct Shown {
     std::vector<std::shared_ptr<const data::MappedFile>> files;
 };
 
-std::vector<std::byte> as_block(std::span<const Present> news) {
+std::vector<std::byte> as_block(std::span<const PresentPiece> news) {
     const std::uint64_t count = news.size();
     std::vector<std::byte> block(sizeof count + news.size_bytes());
     std::memcpy(block.data(), &count, sizeof count);
@@ -33,12 +33,12 @@ PieceTable::PieceTable(const FileList& list, std::uint64_t piece_bytes, const st
     }
 }
 
-void PieceTable::add(Present present) {
+void PieceTable::add(PresentPiece present) {
     const std::scoped_lock lock(mutex_);
     present_.push_back(present);
 }
 
-std::vector<Present> PieceTable::present() const {
+std::vector<PresentPiece> PieceTable::present() const {
     const std::scoped_lock lock(mutex_);
     return present_;
 }
@@ -65,13 +65,13 @@ std::string name_of_news(std::uint64_t key, std::size_t seen, std::uint64_t ques
     return name_of_bytes(key) + std::to_string(seen) + "/" + std::to_string(question);
 }
 
-std::vector<Present> read_news(std::span<const std::byte> block) {
+std::vector<PresentPiece> read_news(std::span<const std::byte> block) {
     std::uint64_t count = 0;
     if (block.size() < sizeof count) return {};
     std::memcpy(&count, block.data(), sizeof count);
-    if ((block.size() - sizeof count) / sizeof(Present) != count) return {};
-    std::vector<Present> news(count);
-    if (count > 0) std::memcpy(news.data(), block.data() + sizeof count, count * sizeof(Present));
+    if ((block.size() - sizeof count) / sizeof(PresentPiece) != count) return {};
+    std::vector<PresentPiece> news(count);
+    if (count > 0) std::memcpy(news.data(), block.data() + sizeof count, count * sizeof(PresentPiece));
     return news;
 }
 

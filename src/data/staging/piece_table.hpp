@@ -17,7 +17,7 @@
 namespace ranktune::data {
 
 /// A piece that is here, as it is told to others.
-struct Present {
+struct PresentPiece {
     std::uint64_t piece = 0;
     std::uint64_t digest = 0; ///< XXH64
 };
@@ -29,8 +29,8 @@ class PieceTable {
     PieceTable(const FileList& list, std::uint64_t piece_bytes, const std::string& folder);
 
     [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
-    void add(Present present);
-    [[nodiscard]] std::vector<Present> present() const;
+    void add(PresentPiece present);
+    [[nodiscard]] std::vector<PresentPiece> present() const;
 
     /// What `name_of_news(key, seen, ...)` and `name_of_bytes(key)` get: as block 0 the pieces that came after the
     /// first `seen`, led by their number; as block 1 + i the file i.
@@ -41,13 +41,13 @@ class PieceTable {
     std::vector<Piece> pieces_;
     std::vector<std::shared_ptr<const data::MappedFile>> files_; ///< null: an empty file
     mutable std::mutex mutex_;
-    std::vector<Present> present_;
+    std::vector<PresentPiece> present_;
 };
 
 /// `question`: another one each time, as an answer may be kept under its name.
 [[nodiscard]] std::string name_of_news(std::uint64_t key, std::size_t seen, std::uint64_t question);
 [[nodiscard]] std::string name_of_bytes(std::uint64_t key);
 /// Block 0 of news. Empty if it is damaged.
-[[nodiscard]] std::vector<Present> read_news(std::span<const std::byte> block);
+[[nodiscard]] std::vector<PresentPiece> read_news(std::span<const std::byte> block);
 
 } // namespace ranktune::data

@@ -70,9 +70,9 @@ bool make_own(const std::string& folder) {
 }
 
 /// Adds a folder below `above`, or why not. `what` names it: "$TMPDIR".
-void add_place(Places& places, const std::string& above, const std::string& what, bool makes) {
+void add_place(CopyPlaces& places, const std::string& above, const std::string& what, bool makes) {
     const std::string called = what + " (" + above + ")";
-    Place place{above + "/ranktune-" + std::to_string(::getuid())};
+    CopyPlace place{above + "/ranktune-" + std::to_string(::getuid())};
     try {
         if (makes && !make_own(place.folder))
             return places.refused.push_back(called + " has a '" + place.folder + "' of somebody else");
@@ -97,8 +97,8 @@ void add_place(Places& places, const std::string& above, const std::string& what
     places.usable.push_back(std::move(place));
 }
 
-Places places_for(const std::string& directory, bool makes) {
-    Places places;
+CopyPlaces places_for(const std::string& directory, bool makes) {
+    CopyPlaces places;
     const auto try_place = [&](const std::string& above, const std::string& what) {
         if (is_network(above))
             places.refused.push_back(what + " (" + above + ") is a network file system");
@@ -128,7 +128,7 @@ bool same_file_system(const std::string& a, const std::string& b) {
     return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 && one.st_dev == other.st_dev;
 }
 
-Places find_places(const std::string& directory) { return places_for(directory, true); }
-Places look_for_places(const std::string& directory) { return places_for(directory, false); }
+CopyPlaces find_places(const std::string& directory) { return places_for(directory, true); }
+CopyPlaces look_for_places(const std::string& directory) { return places_for(directory, false); }
 
 } // namespace ranktune::data

@@ -9,24 +9,24 @@
 namespace ranktune::data {
 
 /// A folder `ranktune-<uid>` that only its user may read.
-struct Place {
+struct CopyPlace {
     std::string folder;
     std::uint64_t room = 0; ///< bytes that a copy may take
     std::string shortage{}; ///< what the room is a share of, for a message: "free on '/local'"
 };
 
 /// Why there are no more of them, for people: "$TMPDIR (/scratch/ada) is a network file system".
-struct Places {
-    std::vector<Place> usable; ///< best first
+struct CopyPlaces {
+    std::vector<CopyPlace> usable; ///< best first
     std::vector<std::string> refused;
 };
 
 /// `directory` if it is given ([data] directory). Otherwise $TMPDIR, unless it is a network file system, then /dev/shm.
 /// In memory all copies together may take a quarter of what is free without them or, if that is less, of the memory of
 /// this job. Makes the folders.
-[[nodiscard]] Places find_places(const std::string& directory);
+[[nodiscard]] CopyPlaces find_places(const std::string& directory);
 /// The same, but makes no folders.
-[[nodiscard]] Places look_for_places(const std::string& directory);
+[[nodiscard]] CopyPlaces look_for_places(const std::string& directory);
 
 /// Of file systems that other nodes have, too: NFS, Lustre, GPFS, BeeGFS, Ceph, and what runs in user space.
 [[nodiscard]] bool is_network(const std::string& path);

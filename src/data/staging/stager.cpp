@@ -98,7 +98,7 @@ void Stager::give_back() {
     used_.clear();
 }
 
-Figures Stager::figures() const {
+StagingFigures Stager::figures() const {
     const std::scoped_lock lock(mutex_);
     return figures_;
 }
@@ -127,9 +127,9 @@ void Stager::main() {
 void Stager::stage(study::DataFile& file) {
     if (file.is_mixture()) return;
     const FileList list = list_files(file);
-    Places places = options_.places(spec_.directory);
+    CopyPlaces places = options_.places(spec_.directory);
     std::vector<std::string> whys = std::move(places.refused);
-    for (const Place& place : places.usable) {
+    for (const CopyPlace& place : places.usable) {
         if (spec_.directory.empty() && !file.decode && !is_network(file.path) &&
             same_file_system(file.path, place.folder)) {
             if (options_.speaks) log_("data." + file.name + " lies on a disk of this node and is read there");
@@ -157,7 +157,7 @@ CopyLock Stager::wait_for_lock(const std::string& path) const {
     }
 }
 
-bool Stager::stage_in(const Place& place, const FileList& list, study::DataFile& file, std::string& why) {
+bool Stager::stage_in(const CopyPlace& place, const FileList& list, study::DataFile& file, std::string& why) {
     const std::string name = list.copy_name(options_.start);
     const std::string folder = place.folder + "/" + name;
     storage::FileSystem& files = options_.copies.files;
@@ -194,7 +194,7 @@ bool Stager::stage_in(const Place& place, const FileList& list, study::DataFile&
 }
 
 /// The lock is held alone.
-void Stager::make(const Place& place, const FileList& list, const study::DataFile& file) {
+void Stager::make(const CopyPlace& place, const FileList& list, const study::DataFile& file) {
     const std::string folder = place.folder + "/" + list.copy_name(options_.start);
     const std::string part = folder + std::string(part_ending);
     storage::FileSystem& files = options_.copies.files;
@@ -204,7 +204,7 @@ void Stager::make(const Place& place, const FileList& list, const study::DataFil
     };
     refuse_change();
     const auto begin = Clock::now();
-    const Figures before = figures();
+    const StagingFigures before = figures();
     try {
         files.remove_all(part); // of a process that was killed
         files.make_directories(part);

@@ -22,19 +22,19 @@
 namespace ranktune::data {
 
 /// What a rank has done so far. Ranks that wait for a copy that another one makes add nothing.
-struct Figures {
+struct StagingFigures {
     std::uint64_t bytes = 0;  ///< of the copies that this rank makes
     std::uint64_t copied = 0; ///< of these
     std::uint64_t read = 0;   ///< from the originals; the rest came from other nodes
     bool over = false;
     std::string problem = {}; ///< why the study cannot go on; empty: nothing is wrong
-    friend bool operator==(const Figures&, const Figures&) = default;
+    friend bool operator==(const StagingFigures&, const StagingFigures&) = default;
 };
 
 struct StagerOptions {
     CopyOptions copies = {};
     std::string start = start_of_node();
-    std::function<Places(const std::string& directory)> places = find_places;
+    std::function<CopyPlaces(const std::string& directory)> places = find_places;
     bool speaks = true; ///< of the ranks of a node, one logs that there is no room
 };
 
@@ -55,7 +55,7 @@ class Stager {
     Stager(const Stager&) = delete;
     Stager& operator=(const Stager&) = delete;
 
-    [[nodiscard]] Figures figures() const;
+    [[nodiscard]] StagingFigures figures() const;
     /// Requires figures().over, and no problem. The files of [data] with the paths to read them from: the copies, or
     /// the originals where there is no room.
     [[nodiscard]] const std::vector<study::DataFile>& files() const { return files_; }
@@ -78,9 +78,9 @@ class Stager {
     void main();
     void stage(study::DataFile& file);
     /// False: there is no room, which is told.
-    [[nodiscard]] bool stage_in(const Place& place, const FileList& list, study::DataFile& file, std::string& why);
+    [[nodiscard]] bool stage_in(const CopyPlace& place, const FileList& list, study::DataFile& file, std::string& why);
     [[nodiscard]] CopyLock wait_for_lock(const std::string& path) const;
-    void make(const Place& place, const FileList& list, const study::DataFile& file);
+    void make(const CopyPlace& place, const FileList& list, const study::DataFile& file);
     void fill(CopyMaker& maker);
     void decode(const std::string& part, const FileList& list, const study::DataFile& file, std::uint64_t room);
     void use(const std::string& folder, const FileList& list, study::DataFile& file, CopyLock lock);
@@ -97,7 +97,7 @@ class Stager {
     std::shared_ptr<Offered> offered_;
     std::atomic<bool> stop_{false};
     mutable std::mutex mutex_;
-    Figures figures_;
+    StagingFigures figures_;
     std::thread thread_; // last: uses all of the above
 };
 

@@ -44,7 +44,7 @@ std::string ready_line(const head::RunOptions& options) {
 /// The requests of the loop, while a head serves and after it.
 class Desk {
   public:
-    Desk(LineChannel& channel, Session& session) : channel_(channel), session_(session) {}
+    Desk(LineChannel& channel, AskSession& session) : channel_(channel), session_(session) {}
 
     /// One round of the head's loop.
     void attend(const head::HeadMachine& head) {
@@ -85,7 +85,7 @@ class Desk {
     }
 
     LineChannel& channel_;
-    Session& session_;
+    AskSession& session_;
     std::deque<std::string> waiting_;
     bool left_ = false;
 };
@@ -95,7 +95,7 @@ class Desk {
 int serve_asks(head::RunOptions options, int in, int out, std::uint64_t peer) {
     LineChannel channel(in, out, peer);
     OutsideRanks ranks(most_at_once, options.version, process::host_name());
-    Session session(ranks);
+    AskSession session(ranks);
     Desk desk(channel, session);
     bool ready = false;
     const auto say_ready = [&] {
@@ -125,7 +125,7 @@ int serve_asks(head::RunOptions options, int in, int out, std::uint64_t peer) {
     };
     if (const auto refused = refusals(options.spec); !refused.empty())
         throw base::UsageError(base::join(refused, "\n"));
-    options.spec.max_concurrent = 1; // Session raises it
+    options.spec.max_concurrent = 1; // AskSession raises it
     process::SignalReader signals;
     static_cast<void>(head::run_head(ranks, &signals, options, "none"));
     session.head_is_gone(why.empty() ? studydir::end_words(study::Reason::study_complete, "") : why, failed);

@@ -6,7 +6,7 @@
 
 namespace ranktune::head {
 
-/// Serves the requests that come in on descriptor `in` (Session) until it is closed; answers go to `out`. The first
+/// Serves the requests that come in on descriptor `in` (AskSession) until it is closed; answers go to `out`. The first
 /// line there is {"ready": ...}, once the study is open. `peer`: the process that asks (LineChannel). `options` lack
 /// what this sets: `outside`, `observer`, `on_open`, `on_end`, `on_note`. A `max_concurrent` in them is refused: that
 /// of an earlier loop must not be there. Returns the exit code: the study's. Throws base::UsageError with what the

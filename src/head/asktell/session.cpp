@@ -46,19 +46,19 @@ std::vector<std::string> needed_metrics(const study::Objective& objective) {
 
 } // namespace
 
-void Session::set_head(head::HeadMachine& head, const tuner::Tuner& tuner, const process::ProcessClock& clock) {
+void AskSession::set_head(head::HeadMachine& head, const tuner::Tuner& tuner, const process::ProcessClock& clock) {
     head_ = &head;
     tuner_ = &tuner;
     clock_ = &clock;
 }
 
-void Session::head_is_gone(const std::string& why, bool failed) {
+void AskSession::head_is_gone(const std::string& why, bool failed) {
     head_ = nullptr;
     why_gone_ = why;
     failed_ = failed;
 }
 
-std::optional<std::string> Session::answer(const std::string& line) {
+std::optional<std::string> AskSession::answer(const std::string& line) {
     Json answer;
     Json id;
     try {
@@ -83,7 +83,7 @@ std::optional<std::string> Session::answer(const std::string& line) {
     return last_answer_;
 }
 
-std::optional<Session::Json> Session::dispatch(const Json& request) {
+std::optional<AskSession::Json> AskSession::dispatch(const Json& request) {
     if (request.contains("ask")) return ask();
     if (request.contains("report")) return report(request);
     if (request.contains("tell")) return tell(request);
@@ -98,7 +98,7 @@ std::optional<Session::Json> Session::dispatch(const Json& request) {
 // ---- ask
 
 /// Hands out a trial that waits, or makes room for the next one.
-std::optional<Session::Json> Session::ask() {
+std::optional<AskSession::Json> AskSession::ask() {
     for (;;) {
         if (head_ == nullptr) return nothing_left();
         refuse_what_is_not_written();
@@ -119,14 +119,14 @@ std::optional<Session::Json> Session::ask() {
 }
 
 /// A suggestion for the next trial is being computed, and none is ready.
-bool Session::computes() const {
+bool AskSession::computes() const {
     const auto& tickets = state().tickets;
     return tickets.oldest_ready() == nullptr &&
            std::ranges::any_of(tickets.open(), [](const auto& ticket) { return !ticket.answered; });
 }
 
 /// One more trial at once. False: nothing is left for it.
-bool Session::grow() {
+bool AskSession::grow() {
     const study::StudySpec& spec = tuner_->spec();
     const auto live = state().trials.live_attempts();
     if (state().trials.size() >= spec.num_trials || live < spec.max_concurrent) return false;
@@ -142,7 +142,7 @@ bool Session::grow() {
     return true;
 }
 
-Session::Json Session::hand_out(Seat& seat) {
+AskSession::Json AskSession::hand_out(Seat& seat) {
     seat.asked = true;
     seat.asked_at = clock_->now();
     send(seat.rank, comm::Heartbeat{comm::key_of(seat.start), 1});
@@ -154,7 +154,7 @@ Session::Json Session::hand_out(Seat& seat) {
             {"configuration", Json::parse(process::configuration_json(configuration))}};
 }
 
-Session::Json Session::nothing_left() const {
+AskSession::Json AskSession::nothing_left() const {
     if (head_ == nullptr && failed_) throw Refused(why_gone_);
     std::string why = why_gone_;
     if (head_ != nullptr) {
@@ -171,7 +171,7 @@ Session::Json Session::nothing_left() const {
 // ---- report, tell, fail
 
 /// The place of the trial that a request is about.
-Seat& Session::seat_of(const Json& request, const char* verb) {
+Seat& AskSession::seat_of(const Json& request, const char* verb) {
     const Json& number = request.at(verb);
     if (!number.is_number_unsigned() || number.get<std::uint64_t>() > 0xFFFF'FFFFU)
         throw Refused(std::string(verb) + " needs the number of a trial, such as 3");
@@ -189,7 +189,7 @@ Seat& Session::seat_of(const Json& request, const char* verb) {
                   "): ask() hands it out");
 }
 
-std::vector<study::NamedMetric> Session::metrics_of(const Json& request, TrialId trial) const {
+std::vector<study::NamedMetric> AskSession::metrics_of(const Json& request, TrialId trial) const {
     const auto given = request.find("metrics");
     if (given == request.end() || !given->is_object())
         throw Refused(numbered(trial) + ": metrics need to be an object: {\"loss\": 0.5}");
@@ -211,7 +211,7 @@ std::vector<study::NamedMetric> Session::metrics_of(const Json& request, TrialId
     return metrics;
 }
 
-void Session::take_report(Seat& seat, std::vector<study::NamedMetric> metrics) {
+void AskSession::take_report(Seat& seat, std::vector<study::NamedMetric> metrics) {
     const auto& start = seat.start;
     const study::Iteration iteration = seat.iteration + 1;
     const double seconds = start.seconds + base::to_seconds(clock_->now() - seat.asked_at);
@@ -230,7 +230,7 @@ void Session::take_report(Seat& seat, std::vector<study::NamedMetric> metrics) {
     seat.last = std::move(metrics);
 }
 
-Session::Json Session::report(const Json& request) {
+AskSession::Json AskSession::report(const Json& request) {
     Seat& seat = seat_of(request, "report");
     const TrialId trial = seat.start.trial;
     auto metrics = metrics_of(request, trial);
@@ -248,7 +248,7 @@ Session::Json Session::report(const Json& request) {
 }
 
 /// The result is one more report, unless the last one said the same.
-Session::Json Session::tell(const Json& request) {
+AskSession::Json AskSession::tell(const Json& request) {
     Seat& seat = seat_of(request, "tell");
     const TrialId trial = seat.start.trial;
     const bool has_metrics = request.contains("metrics") && !request.at("metrics").is_null();
@@ -273,7 +273,7 @@ Session::Json Session::tell(const Json& request) {
     return Json::object();
 }
 
-Session::Json Session::fail(const Json& request) {
+AskSession::Json AskSession::fail(const Json& request) {
     Seat& seat = seat_of(request, "fail");
     const auto message = request.find("message");
     if (message == request.end() || !message->is_string()) throw Refused("fail needs a message");
@@ -285,21 +285,21 @@ Session::Json Session::fail(const Json& request) {
 // ---- to the head
 
 template <class T>
-void Session::send(base::Rank from, const T& message) {
+void AskSession::send(base::Rank from, const T& message) {
     comm::encode_message(message, buffer_);
     head_->on_message(from, buffer_, clock_->now());
 }
 
 /// Writes what the head has decided; its commands come back through the ranks.
-void Session::write() { head_->on_tick(clock_->now()); }
+void AskSession::write() { head_->on_tick(clock_->now()); }
 
-void Session::refuse_what_is_not_written() const {
+void AskSession::refuse_what_is_not_written() const {
     if (written_ != state().records)
         throw Refused(
             "the journal cannot be written, so nothing more is recorded: make room, and open the study again");
 }
 
-void Session::give_back(Seat& seat, AttemptOutcome outcome, const std::string& failure) {
+void AskSession::give_back(Seat& seat, AttemptOutcome outcome, const std::string& failure) {
     comm::GroupOver over;
     over.over = {seat.start.trial, seat.start.attempt, seat.start.incarnation, outcome, {failure, std::nullopt}};
     over.training_s = base::to_seconds(clock_->now() - seat.asked_at);
@@ -310,7 +310,7 @@ void Session::give_back(Seat& seat, AttemptOutcome outcome, const std::string& f
 }
 
 /// give_back, for an end that is acknowledged.
-void Session::record_end(Seat& seat, AttemptOutcome outcome, const std::string& failure) {
+void AskSession::record_end(Seat& seat, AttemptOutcome outcome, const std::string& failure) {
     const TrialId trial = seat.start.trial;
     const base::AttemptId attempt = seat.start.attempt;
     give_back(seat, outcome, failure);
@@ -320,7 +320,7 @@ void Session::record_end(Seat& seat, AttemptOutcome outcome, const std::string& 
         throw Refused(numbered(trial) + " is handed out again: the study is ending at once, and this is not recorded");
 }
 
-void Session::tend() {
+void AskSession::tend() {
     write(); // the head may have begun, or a suggestion be ready
     if (clock_->now() >= next_sign_) {
         next_sign_ = clock_->now() + between_signs;
@@ -335,7 +335,7 @@ void Session::tend() {
         if (seat.held && seat.told) give_back(seat, AttemptOutcome::stopped);
 }
 
-void Session::leave() {
+void AskSession::leave() {
     if (state().ended) return;
     head_->on_stop_request({"the loop that asked for trials has ended", study::Reason::draining, study::Asker::none},
                            clock_->now());

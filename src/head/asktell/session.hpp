@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Session: the requests of a loop of the user's, and their answers. Lines of JSON, one request each:
+// AskSession: the requests of a loop of the user's, and their answers. Lines of JSON, one request each:
 //
 //   {"id": 1, "ask": true}                                          {"id": 1, "trial": 0, "configuration": {"lr": 0.1},
 //   ...}
@@ -32,10 +32,10 @@ inline constexpr std::uint32_t most_at_once = 256;
 /// from all results, and none is begun that nobody asks for. (One that fails, or ends before it was to stop, cannot.)
 /// In the same way the study's `max_concurrent` begins with 1 and is raised (record Steered) by an ask that finds all
 /// places taken. That one place is filled when the study is opened: the first trial begins before anybody asks.
-class Session final : public head::Observer {
+class AskSession final : public head::Observer {
   public:
     /// `ranks` must outlive it.
-    explicit Session(OutsideRanks& ranks) : ranks_(ranks) {}
+    explicit AskSession(OutsideRanks& ranks) : ranks_(ranks) {}
 
     /// The head that serves from now on; it must outlive the calls below, or `head_is_gone` follows.
     void set_head(head::HeadMachine& head, const tuner::Tuner& tuner, const process::ProcessClock& clock);

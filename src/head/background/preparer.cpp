@@ -87,7 +87,7 @@ std::optional<study::Prepared> Preparer::prepared() {
 }
 
 void Preparer::main(const std::shared_ptr<Shared>& shared, const std::vector<std::string>& environment) {
-    head::Program program(
+    head::SearchProgram program(
         environment,
         [shared](std::string_view line) {
             const std::lock_guard lock(shared->mutex);

@@ -43,7 +43,7 @@ std::vector<std::string> program_environment(const std::string& study_directory)
     return environment;
 }
 
-space::Configuration Program::answer(const searchers::ExternalQuestion& question) {
+space::Configuration SearchProgram::answer(const searchers::ExternalQuestion& question) {
     try {
         return converse(question);
     } catch (const base::Error& error) {
@@ -54,7 +54,7 @@ space::Configuration Program::answer(const searchers::ExternalQuestion& question
     }
 }
 
-space::Configuration Program::converse(const searchers::ExternalQuestion& question) {
+space::Configuration SearchProgram::converse(const searchers::ExternalQuestion& question) {
     const searchers::ExternalSetting& setting = *question.setting;
     const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(setting.timeout);
     try {
@@ -67,7 +67,7 @@ space::Configuration Program::converse(const searchers::ExternalQuestion& questi
     }
 }
 
-void Program::start(const searchers::ExternalSetting& setting) {
+void SearchProgram::start(const searchers::ExternalSetting& setting) {
     teller_ = {};
     told_ = 0;
     try {
@@ -79,12 +79,12 @@ void Program::start(const searchers::ExternalSetting& setting) {
     child_->send(study_line(setting));
 }
 
-void Program::send(const std::string& line, Clock::time_point end) {
+void SearchProgram::send(const std::string& line, Clock::time_point end) {
     while (child_->unsent() > most_unsent) wait_until(end);
     child_->send(line);
 }
 
-std::string Program::wait_for_line(Clock::time_point end) {
+std::string SearchProgram::wait_for_line(Clock::time_point end) {
     for (;;) {
         try {
             if (auto line = child_->next_line()) return *line;
@@ -95,7 +95,7 @@ std::string Program::wait_for_line(Clock::time_point end) {
     }
 }
 
-void Program::wait_until(Clock::time_point end) {
+void SearchProgram::wait_until(Clock::time_point end) {
     if (child_->exited()) throw base::Error("ended (" + child_->exited()->text() + ") instead of answering");
     if (called_off_()) throw base::Error("was not needed any more");
     const Clock::time_point now = Clock::now();

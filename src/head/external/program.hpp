@@ -16,11 +16,11 @@ namespace ranktune::head {
 /// Asks one question after the other. The program is started by the first one, and again by the first one after a
 /// failure. A new process is told everything from the beginning, another one only what it was not told yet. Used only
 /// by the thread that made it; the end of that thread kills the program.
-class Program {
+class SearchProgram {
   public:
     /// `say`: called with each line that the program writes to its standard error. `called_off`: asked while an answer
     /// is awaited; true: nobody needs it any more.
-    Program(
+    SearchProgram(
         std::vector<std::string> environment, std::function<void(std::string_view)> say,
         std::function<bool()> called_off = [] { return false; })
         : environment_(std::move(environment)), say_(std::move(say)), called_off_(std::move(called_off)) {}

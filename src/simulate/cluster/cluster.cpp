@@ -7,7 +7,7 @@
 
 #include "head/background/preparer.hpp"
 #include "simulate/transport/loopback.hpp"
-#include "simulate/transport/session.hpp"
+#include "simulate/transport/ordered.hpp"
 
 namespace ranktune::simulate {
 
@@ -174,7 +174,7 @@ class Cluster {
         fault->advance(now_);
         node.fault = fault.get();
         node.wire = std::move(fault);
-        if (options_.sessions) node.wire = std::make_unique<Session>(std::move(node.wire));
+        if (options_.sessions) node.wire = std::make_unique<OrderedTransport>(std::move(node.wire));
     }
 
     void wake(Rank rank, StudyTime at) {

@@ -39,12 +39,12 @@ TEST_CASE("trials read a copy that is equal to the original, and the last user r
     CHECK(copy.starts_with(place + "/"));
     CHECK(copy.ends_with("-10500/train.h5"));
     CHECK(read_file(copy) == text);
-    CHECK(one.stager().figures() == data::Figures{10'500, 10'500, 10'500, true});
+    CHECK(one.stager().figures() == data::StagingFigures{10'500, 10'500, 10'500, true});
     CHECK_THAT(one.log(), Catch::Contains("data.train: 10 kB copied to " + place));
 
     StagingRank two(place, spec); // another rank, or another study
     CHECK(two.path() == copy);
-    CHECK(two.stager().figures() == data::Figures{0, 0, 0, true});
+    CHECK(two.stager().figures() == data::StagingFigures{0, 0, 0, true});
     one.leave();
     CHECK(read_file(copy) == text);
     two.leave();

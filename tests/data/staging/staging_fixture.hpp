@@ -46,7 +46,7 @@ class StagingRank {
                          const std::string& start = data::start_of_node(), bool speaks = true) {
         std::filesystem::create_directories(folder);
         const auto places = [folder, room](const std::string&) {
-            return data::Places{{{folder, room, "free in " + folder}}, {}};
+            return data::CopyPlaces{{{folder, room, "free in " + folder}}, {}};
         };
         const auto log = [this](std::string_view line) {
             const std::scoped_lock lock(mutex_);

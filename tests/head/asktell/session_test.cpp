@@ -40,7 +40,7 @@ study::StudySpec spec_of_text(const std::string& toml) {
 /// What a loop can do in a round of the head.
 class Loop {
   public:
-    Loop(Session& session, const tuner::Tuner& tuner, head::HeadMachine& head, const process::ProcessClock& clock)
+    Loop(AskSession& session, const tuner::Tuner& tuner, head::HeadMachine& head, const process::ProcessClock& clock)
         : session_(session), tuner_(tuner), head_(head), clock_(clock) {}
     Json say(const Json& request) {
         const auto answer = session_.answer(request.dump());
@@ -74,7 +74,7 @@ class Loop {
     }
 
   private:
-    Session& session_;
+    AskSession& session_;
     const tuner::Tuner& tuner_;
     head::HeadMachine& head_;
     const process::ProcessClock& clock_;
@@ -85,7 +85,7 @@ head::HeadRunEnd run_asked(const std::string& toml, const std::string& directory
                            const std::function<void(Loop&)>& loop,
                            storage::FileSystem& files = storage::posix_file_system()) {
     OutsideRanks ranks(8, "test", "here");
-    Session session(ranks);
+    AskSession session(ranks);
     bool done = false;
     head::RunOptions options;
     options.version = "test";
@@ -316,7 +316,7 @@ TEST_CASE("a request that comes again has the same answer", "[asktell]") {
 
 TEST_CASE("to ask a head that has failed is an error, and one that has ended says why", "[asktell]") {
     OutsideRanks ranks(2, "test", "here");
-    Session session(ranks);
+    AskSession session(ranks);
     session.head_is_gone("asked to stop", false);
     CHECK(session.answer(R"({"id":1,"ask":true})") == R"({"id":1,"trial":null,"why":"asked to stop"})");
     session.head_is_gone("the head failed", true);

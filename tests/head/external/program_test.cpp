@@ -30,7 +30,7 @@ const char* counting() {
     a=${line#'{"ask":'}; echo "{\"ask\": ${a%'}'}, \"config\": {\"x\": $n}}";; esac; done)";
 }
 
-std::string failure(Program& program, const searchers::ExternalQuestion& question) {
+std::string failure(SearchProgram& program, const searchers::ExternalQuestion& question) {
     try {
         static_cast<void>(program.answer(question));
         return "(none)";
@@ -43,7 +43,7 @@ std::string failure(Program& program, const searchers::ExternalQuestion& questio
 
 TEST_CASE("a program is told every line once, and answers", "[external]") {
     Study study(one_number(), counting());
-    Program program(program_environment("/d"), [](std::string_view) {});
+    SearchProgram program(program_environment("/d"), [](std::string_view) {});
     CHECK(program.answer(study.question(0)).text() == "x=2"); // the study and the ask
     CHECK(program.answer(study.question(1)).text() == "x=3");
     const TrialId trial = study.create(study.setting->space.decode(std::vector<double>{0.5}), 0);
@@ -54,10 +54,10 @@ TEST_CASE("a program is told every line once, and answers", "[external]") {
 TEST_CASE("a program that was started anew is told everything again", "[external]") {
     Study study(one_number(), counting());
     for (int i = 0; i < 3; ++i) study.create(study.setting->space.decode(std::vector<double>{0.5}));
-    Program first(program_environment("/d"), [](std::string_view) {});
+    SearchProgram first(program_environment("/d"), [](std::string_view) {});
     CHECK(first.answer(study.question(0)).text() == "x=5");
     study.setting->command = std::string("exit 3");
-    Program second(program_environment("/d"), [](std::string_view) {});
+    SearchProgram second(program_environment("/d"), [](std::string_view) {});
     CHECK(failure(second, study.question(1)) == "the program 'exit 3' ended (exit code 3) instead of answering");
     study.setting->command = counting();
     CHECK(second.answer(study.question(2)).text() == "x=5");
@@ -71,12 +71,12 @@ import json, sys
 for n, line in enumerate(sys.stdin):
     if "ask" in json.loads(line): print(json.dumps({"ask": 0, "config": {"x": n // 100}}), flush=True)
 ')";
-    Program program(program_environment("/d"), [](std::string_view) {});
+    SearchProgram program(program_environment("/d"), [](std::string_view) {});
     CHECK(program.answer(study.question(0)).text() == "x=100");
 }
 
 TEST_CASE("a program that ends, says nothing or answers wrongly is named", "[external]") {
-    Program program(program_environment("/d"), [](std::string_view) {});
+    SearchProgram program(program_environment("/d"), [](std::string_view) {});
     Study study(one_number(), "echo no module >&2; exit 1");
     CHECK(failure(program, study.question(0)) ==
           "the program 'echo no module >&2; exit 1' ended (exit code 1) instead of answering; it said: no module");
@@ -107,7 +107,7 @@ TEST_CASE("a program that ends, says nothing or answers wrongly is named", "[ext
 
 TEST_CASE("a program that ended between two questions is named by the second one", "[external]") {
     Study study(one_number(), R"(read -r a; read -r b; echo '{"ask": 0, "config": {"x": 1}}'; kill -9 $$)");
-    Program program(program_environment("/d"), [](std::string_view) {});
+    SearchProgram program(program_environment("/d"), [](std::string_view) {});
     CHECK(program.answer(study.question(0)).text() == "x=1");
     CHECK(failure(program, study.question(1)).find("ended (killed by signal 9") != std::string::npos);
 }
@@ -116,7 +116,7 @@ TEST_CASE("what a program writes to its standard error is passed on; launchers l
     setenv("OMPI_COMM_WORLD_RANK", "0", 1);
     Study study(one_number(), std::string("echo $RANKTUNE_STUDY_DIR:$OMPI_COMM_WORLD_RANK: >&2;") + counting());
     std::vector<std::string> said;
-    Program program(program_environment("/d"), [&](std::string_view line) { said.emplace_back(line); });
+    SearchProgram program(program_environment("/d"), [&](std::string_view line) { said.emplace_back(line); });
     static_cast<void>(program.answer(study.question(0)));
     for (int i = 0; i < 100 && said.empty(); ++i) static_cast<void>(program.answer(study.question(0)));
     CHECK(said == std::vector<std::string>{"/d::"});

@@ -5,7 +5,7 @@
 #include "comm/transport_contract.hpp"
 #include "simulate/transport/fault.hpp"
 #include "simulate/transport/loopback.hpp"
-#include "simulate/transport/session.hpp"
+#include "simulate/transport/ordered.hpp"
 #include "support/catch.hpp"
 
 namespace transport_test {
@@ -91,7 +91,7 @@ TEST_CASE("the loopback transport fulfils the contract on 1, 2, 3 and 7 threads"
 
 TEST_CASE("a session fulfils the contract of the transport below it", "[comm]") {
     const auto complaints =
-        contract_in_threads(3, [](auto wire) { return std::make_unique<Session>(std::move(wire)); });
+        contract_in_threads(3, [](auto wire) { return std::make_unique<OrderedTransport>(std::move(wire)); });
     CHECK(complaints == std::vector<std::string>{});
 }
 
@@ -200,11 +200,11 @@ TEST_CASE("a session delivers once and in order over a wire that reorders and du
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
         LoopbackHub hub(3);
         std::vector<FaultTransport*> wires;
-        std::vector<std::unique_ptr<Session>> sessions;
+        std::vector<std::unique_ptr<OrderedTransport>> sessions;
         for (std::uint32_t rank = 0; rank < 3; ++rank) {
             auto wire = std::make_unique<FaultTransport>(hub.endpoint(base::Rank{rank}), stormy(seed));
             wires.push_back(wire.get());
-            sessions.push_back(std::make_unique<Session>(std::move(wire)));
+            sessions.push_back(std::make_unique<OrderedTransport>(std::move(wire)));
         }
         constexpr std::uint32_t count = 60;
         std::vector<std::vector<std::uint32_t>> seen(9);
@@ -230,7 +230,7 @@ TEST_CASE("a session delivers once and in order over a wire that reorders and du
 TEST_CASE("a session holds back what follows a lost message", "[comm]") {
     LoopbackHub hub(2);
     const auto wire = hub.endpoint(base::Rank{1});
-    Session receiver(hub.endpoint(base::Rank{0}));
+    OrderedTransport receiver(hub.endpoint(base::Rank{0}));
     const auto send_raw = [&](std::uint32_t sequence) { wire->send(base::head_rank, bytes_of(sequence)); };
     send_raw(0);
     send_raw(2);
@@ -248,7 +248,7 @@ TEST_CASE("a session holds back what follows a lost message", "[comm]") {
 TEST_CASE("a session counts and drops messages that are too short", "[comm]") {
     LoopbackHub hub(2);
     const auto wire = hub.endpoint(base::Rank{1});
-    Session receiver(hub.endpoint(base::Rank{0}));
+    OrderedTransport receiver(hub.endpoint(base::Rank{0}));
     wire->send(base::head_rank, std::vector<std::byte>(3));
     CHECK_FALSE(receiver.poll());
     CHECK(receiver.malformed() == 1);

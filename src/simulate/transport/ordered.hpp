@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Session: exactly-once, in-order delivery over a transport that may duplicate and reorder.
+// OrderedTransport: exactly-once, in-order delivery over a transport that may duplicate and reorder.
 
 #include <cstdint>
 #include <map>
@@ -16,12 +16,12 @@ namespace ranktune::simulate {
 /// of sending.
 ///
 /// It does not resend: after a lost message a peer appears silent, and the liveness time-out treats it as dead. Both
-/// ends of a link need a Session with the same lifetime. Used by one thread.
-class Session final : public comm::Transport {
+/// ends of a link need an OrderedTransport with the same lifetime. Used by one thread.
+class OrderedTransport final : public comm::Transport {
   public:
     /// Does not own `wire` when given by reference.
-    explicit Session(comm::Transport& wire);
-    explicit Session(std::unique_ptr<comm::Transport> wire);
+    explicit OrderedTransport(comm::Transport& wire);
+    explicit OrderedTransport(std::unique_ptr<comm::Transport> wire);
 
     [[nodiscard]] base::Rank rank() const override { return wire_.rank(); }
     [[nodiscard]] std::uint32_t size() const override { return wire_.size(); }

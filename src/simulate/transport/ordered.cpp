@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulate/transport/session.hpp"
+#include "simulate/transport/ordered.hpp"
 
 #include <cassert>
 #include <utility>
@@ -17,12 +17,12 @@ std::uint32_t read_sequence(const std::vector<std::byte>& bytes) {
 
 } // namespace
 
-Session::Session(comm::Transport& wire) : wire_(wire), peers_(wire.size()) {}
+OrderedTransport::OrderedTransport(comm::Transport& wire) : wire_(wire), peers_(wire.size()) {}
 
-Session::Session(std::unique_ptr<comm::Transport> wire)
+OrderedTransport::OrderedTransport(std::unique_ptr<comm::Transport> wire)
     : owned_(std::move(wire)), wire_(*owned_), peers_(wire_.size()) {}
 
-void Session::send(base::Rank to, std::span<const std::byte> bytes) {
+void OrderedTransport::send(base::Rank to, std::span<const std::byte> bytes) {
     assert(to.value() < peers_.size());
     const std::uint32_t sequence = peers_[to.value()].next_out++;
     scratch_.clear();
@@ -31,7 +31,7 @@ void Session::send(base::Rank to, std::span<const std::byte> bytes) {
     wire_.send(to, scratch_);
 }
 
-std::optional<comm::Packet> Session::poll() {
+std::optional<comm::Packet> OrderedTransport::poll() {
     if (auto message = take_held()) return message;
     while (auto arrived = wire_.poll()) {
         if (auto message = accept(std::move(*arrived))) return message;
@@ -39,7 +39,7 @@ std::optional<comm::Packet> Session::poll() {
     return std::nullopt;
 }
 
-std::optional<comm::Packet> Session::take_held() {
+std::optional<comm::Packet> OrderedTransport::take_held() {
     if (!unblocked_) return std::nullopt;
     Peer& peer = peers_[unblocked_->value()];
     const auto it = peer.early.find(peer.next_in);
@@ -53,7 +53,7 @@ std::optional<comm::Packet> Session::take_held() {
     return message;
 }
 
-std::optional<comm::Packet> Session::accept(comm::Packet message) {
+std::optional<comm::Packet> OrderedTransport::accept(comm::Packet message) {
     if (message.bytes.size() < header_size || message.from.value() >= peers_.size()) {
         ++malformed_;
         return std::nullopt;
