@@ -45,7 +45,7 @@ READERS_OF_MODE = {
     "include/ranktune/study/spec.hpp": EVERYWHERE,       # has it
     "src/study/algorithm.cpp": {"check_options"},        # refuses what an algorithm describes as not deterministic
     "src/schedulers/saved_before_verdict.cpp": {"saved_before_verdict"},  # what the mode means for schedulers
-    "src/worker/trial/trial_loop.cpp": {"TrialLoop", "ends_here"},  # reports that wait for their turn may need the state
+    "src/worker/trial/own_end.cpp": {"OwnEnd"},  # reports that wait for their turn may need the state
     "src/simulate/cluster/deterministic.cpp": EVERYWHERE,             # makes deterministic studies
     "src/testing/scheduler_world.cpp": {"spec_of"},      # the contract has studies of both kinds
     "src/report/replay/repeat.cpp": {"repeated", "extended"},  # trials that are known need no order

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ranktune/base/rng.hpp"
+#include "worker/trial/own_end.hpp"
 
 namespace ranktune::simulate {
 
@@ -59,6 +60,7 @@ struct CurveWorld::Group {
     study::Verdict last; ///< the verdict it obeys while saving
     AttemptOutcome outcome = AttemptOutcome::finished;
     std::optional<StudyTime> due;
+    std::optional<worker::OwnEnd> own_end; ///< from the first start on
 };
 
 class CurveRunner final : public worker::Runner {
@@ -155,6 +157,7 @@ void CurveWorld::join(CurveRunner& runner, const worker::Assignment& assignment)
     if (!group) {
         group = std::make_shared<Group>();
         group->start = start;
+        group->own_end.emplace(spec_, start);
         group->members.resize(start.ranks.size());
         group->decision_point = start.decision_point;
         group->seconds = start.seconds;
@@ -293,9 +296,14 @@ void CurveWorld::iterate(Group& group) {
         return end_all(group, AttemptOutcome::finished);
     }
     const double value = score(trial, group.iteration);
+    group.own_end->reported(value); // also where it violates a constraint: then it asks more often
+    const auto known = group.own_end->verdict_at(group.iteration);
     schedule(leader, Duration{0},
-             worker::RunnerReported{
-                 group.iteration, group.seconds, {{spec_.objective.metric, value}, {"loss", 1.0 - value}}});
+             worker::RunnerReported{group.iteration,
+                                    group.seconds,
+                                    {{spec_.objective.metric, value}, {"loss", 1.0 - value}},
+                                    known.has_value()});
+    if (known) return obey(group, *known);
     after_report(group);
 }
 

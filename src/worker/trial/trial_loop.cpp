@@ -64,7 +64,7 @@ TrialLoop::TrialLoop(const study::StudySpec& spec, const Assignment& assignment,
       checkpoints_(spec, assignment, port),
       watch_(assignment.start.seconds),
       point_{assignment.first_iteration(), assignment.start.seconds, {}},
-      may_lead_(spec.objective.several() || assignment.start.attempt.value() > 1) {}
+      own_end_(spec, assignment.start) {}
 
 // ---- the attempt as a whole
 
@@ -123,10 +123,7 @@ Verb TrialLoop::after(const trainables::Metrics& metrics) {
     port_.progressed();
     point_ = {point_.iteration + 1, watch_.seconds(), objective_value(metrics, spec_.objective)};
     if (!first_s_) first_s_ = point_.seconds - assignment_.start.seconds;
-    const auto& rival = assignment_.start.to_beat;
-    const study::Mode mode = spec_.objective.mode;
-    may_lead_ =
-        may_lead_ || !rival || (point_.value && study::score(*point_.value, mode) >= study::score(*rival, mode));
+    own_end_.reported(point_.value);
     const Word word = word_after(metrics);
     if (word.verb != Verb::go_on) {
         body_->end(word, point_);
@@ -141,26 +138,17 @@ Word TrialLoop::word_after(const trainables::Metrics& metrics) {
     return body_->tell(assignment_.leads() ? word_on(ask_head(metrics)) : Word{}, point_);
 }
 
-/// Leader. Whether the verdict is known before the head gives it: the trial stops at its last iteration, and its state
-/// is not kept, because it does not lead and cannot come to. (One that was started before may have led then. Where
-/// reports wait for their turn or for those of others, the state may be needed until then.)
-bool TrialLoop::ends_here() const {
-    return point_.iteration >= spec_.max_iterations && !may_lead_ && !spec_.deterministic &&
-           !study::needs_checkpoints(spec_.scheduler) && !spec_.checkpoint.every_trial &&
-           !spec_.evaluates_checkpoints() && spec_.searcher.repeats == 1;
-}
-
 /// Leader. Reports the iteration and returns the head's verdict; go_on where none could change anything.
 study::Verdict TrialLoop::ask_head(const trainables::Metrics& metrics) {
-    const bool is_last = ends_here();
-    RunnerReported report{point_.iteration, point_.seconds, {}, body_->is_done() || is_last};
+    const auto known = own_end_.verdict_at(point_.iteration);
+    RunnerReported report{point_.iteration, point_.seconds, {}, body_->is_done() || known};
     report.metrics.reserve(metrics.size());
     for (const auto& [name, value] : metrics) report.metrics.push_back({name, value});
     {
         const Waiting waiting(port_);
         port_.reported(std::move(report));
         if (body_->is_done()) return {};
-        if (is_last) return {Verb::discard, study::Reason::max_iterations, 0.0, 0.0};
+        if (known) return *known;
         if (!body_->patience()) return port_.verdict_after(point_.iteration);
     }
     while (true) {

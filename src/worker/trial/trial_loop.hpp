@@ -13,6 +13,7 @@
 #include "worker/bodies/trial_body.hpp"
 #include "worker/checkpoints/checkpoint_schedule.hpp"
 #include "worker/trial/attempt_port.hpp"
+#include "worker/trial/own_end.hpp"
 #include "worker/trial/runner.hpp"
 
 namespace ranktune::worker {
@@ -58,7 +59,6 @@ class TrialLoop {
     [[nodiscard]] RunnerEnded failed_here(const std::exception_ptr& error);
     [[nodiscard]] study::Verb after(const trainables::Metrics& metrics);
     [[nodiscard]] Word word_after(const trainables::Metrics& metrics);
-    [[nodiscard]] bool ends_here() const;
     [[nodiscard]] study::Verdict ask_head(const trainables::Metrics& metrics);
     [[nodiscard]] Word word_on(const study::Verdict& verdict);
     [[nodiscard]] double starting_s() const;
@@ -72,7 +72,7 @@ class TrialLoop {
     Stopwatch watch_;
     std::optional<double> first_s_; ///< of the first iteration of this attempt
     TrialPoint point_;
-    bool may_lead_; ///< a report may be the best of the study
+    OwnEnd own_end_;
 };
 
 } // namespace ranktune::worker
