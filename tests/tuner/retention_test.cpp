@@ -39,7 +39,7 @@ Trial with(TrialPhase phase, const Values& values) {
 /// The iterations of the checkpoints that are left after all unneeded ones are released, one by one.
 std::string kept(Trial t, const study::StudySpec& spec, bool hopeless = false, bool is_result = false) {
     const Retention retention;
-    while (const CheckpointRef* next = retention.of_no_use(TrialId{0}, t, spec, hopeless, is_result, {}))
+    while (const CheckpointRef* next = retention.of_no_use(TrialId{0}, t, spec, hopeless, is_result, false, {}))
         t.checkpoints.erase(t.checkpoints.begin() + (next - t.checkpoints.data()));
     std::string text;
     for (const auto& left : t.checkpoints) text += std::to_string(left.iteration) + " ";

@@ -149,6 +149,19 @@ TEST_CASE("Each trial that ends saves its last state, which stays until its task
     CHECK(core.state().ended);
 }
 
+TEST_CASE("A study that keeps no results keeps what a task reads until that is over", "[tuner]") {
+    study::StudySpec spec = study_with(evaluate).core().spec();
+    spec.checkpoint.keep = 0; // by C++ alone: a study file keeps one at least
+    SmallCore core(spec);
+    core.began({"n0"});
+    finishes(core, 0, 0.9);
+    for (std::uint32_t trial = 1; trial < 4; ++trial) core.over(trial, AttemptOutcome::failed);
+    REQUIRE(work_of(core, after(0)).phase == SidePhase::running);
+    CHECK(core.trial(0).checkpoints.size() == 1);
+    side_ends(core, after(0));
+    CHECK(core.trial(0).checkpoints.empty());
+}
+
 TEST_CASE("A task that needs a checkpoint fails where its trial has none; one that needs none runs", "[tuner]") {
     SmallCore core = study_with(evaluate, "num_trials = 1\n");
     core.began({"n0"});

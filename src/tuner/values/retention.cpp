@@ -77,12 +77,12 @@ bool keeps_best(const Trial& trial, const Objective& objective) {
 }
 
 const CheckpointRef* Retention::of_no_use(TrialId id, const Trial& t, const study::StudySpec& spec, bool hopeless,
-                                          bool is_result, std::optional<Iteration> donated) const {
+                                          bool is_result, bool is_read, std::optional<Iteration> donated) const {
     const auto& all = t.checkpoints;
     const std::size_t newest = newest_kept(t, hopeless);
     if (all.size() <= newest) return nullptr;
     const bool trains = !is_final(t.phase) && t.phase != TrialPhase::paused;
-    const std::size_t best = trains || is_result ? spec.checkpoint.keep : 0;
+    const std::size_t best = std::max<std::size_t>(trains || is_result ? spec.checkpoint.keep : 0, is_read ? 1 : 0);
     // Ranked among all, including the newest: they may be the best.
     std::vector<const CheckpointRef*> kept;
     if (best > 0) kept = ranked(t, spec.objective);

@@ -25,10 +25,11 @@ class Retention {
     /// The first checkpoint of the trial that is no longer needed; null: none. A trial that may go on keeps its newest
     /// two, which include the one that it starts from; a trial paused at a rung that it cannot be promoted from
     /// (`hopeless`) keeps none. A trial that trains, and the study's result, also keep the best checkpoint.keep by the
-    /// objective. A failed trial keeps its newest (--resume-errored). `donated`: the iteration of one that others may
-    /// want.
+    /// objective. A failed trial keeps its newest (--resume-errored). `is_read`: a task after the trial reads the best,
+    /// which is kept for it. `donated`: the iteration of one that others may want.
     [[nodiscard]] const CheckpointRef* of_no_use(TrialId id, const Trial& t, const study::StudySpec& spec,
-                                                 bool hopeless, bool is_result, std::optional<Iteration> donated) const;
+                                                 bool hopeless, bool is_result, bool is_read,
+                                                 std::optional<Iteration> donated) const;
     /// If checkpoint.max_bytes is exceeded, the paused trial whose oldest checkpoint is released next. Running and
     /// starting trials need theirs. A trial without a checkpoint that goes on after all starts from another trial's if
     /// the scheduler has one for it, else from scratch, with its first configuration.
