@@ -95,7 +95,6 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
                    const std::function<void(const EndAsked& what)>& stopping,
                    const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
     process::AdaptiveNap naps(50us, 1000us);
-    const bool rings = transport.always_rings();
     process::StopSequence stops;
     auto awaited = study::Asker::none; ///< the signal of a noted stop, which may still arrive
     Steady::time_point next_cpu{};
@@ -135,8 +134,9 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
         }
         head.on_tick(clock.now());
         const auto now = Steady::now();
-        if (busy && !rings) naps.busy(now);
-        if (!busy)
+        if (busy)
+            naps.busy(now);
+        else
             waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now)),
                       signals != nullptr ? signals->fd() : -1, transport.bell());
     }

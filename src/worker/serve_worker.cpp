@@ -14,7 +14,6 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
                        process::Waker& waker, process::SignalReader* signals, const std::function<bool()>& each_round) {
     using namespace std::chrono_literals;
     process::AdaptiveNap naps(50us, 2000us);
-    const bool rings = transport.always_rings();
     std::chrono::steady_clock::time_point next_signals{};
     while (!worker.end()) {
         bool busy = false;
@@ -32,10 +31,10 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
         worker.on_tick(clock.now());
         const bool soon = each_round && each_round();
         const auto now = std::chrono::steady_clock::now();
-        if (soon || (busy && !rings)) naps.busy(now);
+        if (soon || busy) naps.busy(now);
         const bool woken = !busy && waker.nap(process::nap_until(worker.wake_at(), clock.now(), naps.next(now)),
                                               signals != nullptr ? signals->fd() : -1, transport.bell());
-        if (woken && !rings) naps.busy(std::chrono::steady_clock::now());
+        if (woken) naps.busy(std::chrono::steady_clock::now());
     }
     comm::flush_transport(transport, waker);
     return *worker.end();

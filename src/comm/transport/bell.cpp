@@ -45,9 +45,4 @@ void Bell::ring(base::Rank to) const noexcept {
                                reinterpret_cast<const sockaddr*>(&name.address), name.size));
 }
 
-bool Bell::reaches_all() const {
-    const auto near = std::ranges::count_if(near_, [](const Name& name) { return name.size != 0; });
-    return socket_ >= 0 && static_cast<std::size_t>(near) + 1 >= near_.size();
-}
-
 } // namespace ranktune::comm

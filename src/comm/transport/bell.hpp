@@ -28,8 +28,6 @@ class Bell {
     [[nodiscard]] int fd() const { return socket_; }
     /// Any thread; never blocks.
     void ring(base::Rank to) const noexcept;
-    /// Whether all ranks but this one are near, and can be heard.
-    [[nodiscard]] bool reaches_all() const;
 
   private:
     struct Name {
@@ -57,7 +55,6 @@ class RingingTransport final : public Transport {
     [[nodiscard]] std::optional<Packet> poll() override { return wire_.poll(); }
     [[nodiscard]] bool flushed() override { return wire_.flushed(); }
     [[nodiscard]] int bell() const override { return bell_.fd(); }
-    [[nodiscard]] bool always_rings() const override { return bell_.reaches_all(); }
 
   private:
     Transport& wire_;

@@ -33,8 +33,6 @@ class Transport {
     [[nodiscard]] virtual bool flushed() = 0;
     /// A socket that gets a datagram when a message may have come; -1: none.
     [[nodiscard]] virtual int bell() const { return -1; }
-    /// Whether every message comes with a ring, so that nobody needs to look for one often.
-    [[nodiscard]] virtual bool always_rings() const { return false; }
 };
 
 } // namespace ranktune::comm
