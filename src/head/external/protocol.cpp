@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "process/program/json_input.hpp"
+#include "process/program/json_value.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "space/foreign_value.hpp"
@@ -22,16 +23,7 @@ using searchers::Observation;
 
 std::string as_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-Json json_of(const space::Value& value) {
-    if (value.is_none()) return nullptr;
-    if (value.is_bool()) return value.as_bool();
-    if (value.is_int()) return value.as_int();
-    if (value.is_double()) return value.as_double();
-    if (value.is_string()) return value.as_string();
-    Json list = Json::array();
-    for (const space::Value& item : value.as_list()) list.push_back(json_of(item));
-    return list;
-}
+using process::json_of;
 
 Json json_of(const std::vector<space::Value>& values) { return json_of(space::Value(values)); }
 

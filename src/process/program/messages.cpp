@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "process/program/json_input.hpp"
+#include "process/program/json_value.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/utf8.hpp"
 
@@ -132,16 +133,7 @@ void add_nested(Json& at, std::string_view name, const Json& value) {
     add_nested(inner, name.substr(dot + 1), value);
 }
 
-Json json_of(const space::Value& value) {
-    if (value.is_none()) return nullptr;
-    if (value.is_bool()) return value.as_bool();
-    if (value.is_int()) return value.as_int();
-    if (value.is_double()) return value.as_double();
-    if (value.is_string()) return value.as_string();
-    Json list = Json::array();
-    for (const auto& item : value.as_list()) list.push_back(json_of(item));
-    return list;
-}
+using process::json_of; // of a value
 
 Json json_of(const space::Configuration& configuration) {
     Json json = Json::object();
