@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "ddp/collective/thread_collective.hpp"
+#include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "schedulers/built_in.hpp"
@@ -148,7 +149,14 @@ worker::AttemptSetting Trial::setting_of(int rank, worker::CheckpointWriter& wri
     const auto form = [this, rank](const worker::Assignment&, const std::atomic<bool>& abort) {
         return meeting_.form(start_.ranks, start_.ranks[static_cast<std::size_t>(rank)], 1, abort);
     };
-    return {&spec_, &trainable_, form, &io_, {options_.devices, false}, nullptr, &writer};
+    return {&spec_,
+            &trainable_,
+            form,
+            &io_,
+            {options_.devices, false},
+            nullptr,
+            process::memory_bytes() / start_.ranks.size(),
+            &writer};
 }
 
 study::Verdict Trial::verdict_after(Iteration iteration) const {

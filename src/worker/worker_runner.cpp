@@ -28,6 +28,12 @@ worker::DeviceGrant devices_for(const study::StudySpec& spec, worker::DeviceGran
     return granted;
 }
 
+} // namespace
+
+std::uint64_t MemoryWay::share() const { return process::memory_bytes() / ranks_of_node; }
+
+namespace {
+
 /// A trial thread with everything that it refers to.
 class WorkerRunner final : public worker::Runner {
   public:
@@ -45,7 +51,7 @@ class WorkerRunner final : public worker::Runner {
           meter_(spec_.resources.gpu_metrics && spec_.resources.gpus != study::GpuUse::none, devices.on_node, log),
           thread_(
               {&spec_, trainable_of(spec_), std::move(form), checkpoints(), devices_for(spec_, std::move(devices)),
-               &program_},
+               &program_, memory.share()},
               [&waker] { waker.wake(); },
               [&log](base::TrialId trial, std::string_view line) {
                   log.write(base::LogLevel::info, "trial",
@@ -84,10 +90,9 @@ class WorkerRunner final : public worker::Runner {
     /// Null unless trials of the study may take over states of others.
     std::unique_ptr<PeerIo> with_memory(MemoryWay way, WorkerLog& log) {
         if (way.exchange == nullptr || !spec_.scheduler.algorithm->explores) return nullptr;
-        return std::make_unique<PeerIo>(disk_, *way.exchange, process::memory_bytes() / 4 / way.ranks_of_node,
-                                        [&log](std::string_view line) {
-                                            log.write(base::LogLevel::info, "state", {{"text", std::string(line)}});
-                                        });
+        return std::make_unique<PeerIo>(disk_, *way.exchange, way.share() / 4, [&log](std::string_view line) {
+            log.write(base::LogLevel::info, "state", {{"text", std::string(line)}});
+        });
     }
     worker::CheckpointIo* checkpoints() { return memory_ ? static_cast<worker::CheckpointIo*>(memory_.get()) : &disk_; }
 

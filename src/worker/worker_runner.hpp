@@ -43,8 +43,9 @@ using OnStudy = std::function<std::shared_ptr<data::Stager>(const study::StudySp
 
 /// How states get from the memory of one rank to that of another.
 struct MemoryWay {
-    comm::BlockExchange* exchange = nullptr; ///< outlives the runner; null: only through files
-    std::uint32_t ranks_of_node = 1;         ///< that share its memory; each keeps up to a quarter of its share
+    comm::BlockExchange* exchange = nullptr;   ///< outlives the runner; null: only through files
+    std::uint32_t ranks_of_node = 1;           ///< that share its memory; each keeps up to a quarter of its share
+    [[nodiscard]] std::uint64_t share() const; ///< bytes
 };
 
 /// Makes a rank's runner: parses the study that the head sent, finds its trainable, opens the worker log. `form` makes

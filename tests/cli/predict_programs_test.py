@@ -122,6 +122,16 @@ class Programs(predict_test.Predictions):
             said[how], attributes = self.read(f"{how}.h5")
         self.check_ensembles(alone, said, attributes)
 
+    def test_models_that_need_too_much_memory_predict_one_after_the_other(self):
+        self.many(4096)
+        line = ["--top", "3", "--input", "many.npy", "--range", "1024", "--batch", "100", *self.command]
+        self.predict("best", *line, output="together.h5")
+        self.assertLessEqual(len(self.started()), 6, "a process for each model and rank")
+        (self.cwd / "started").unlink()
+        self.predict("best", *line, "--set", "trainable.memory_gb=1e-6")
+        self.assertEqual(len(self.started()), 12, "a process for each model and range")
+        self.assertEqual((self.cwd / "y.h5").read_bytes(), (self.cwd / "together.h5").read_bytes())
+
     def test_a_function_predicts_with_a_model_that_is_loaded_once(self):
         """That of the guide, a class, and no classes: one process and one call of `load` per model and rank."""
         self.many(9000)

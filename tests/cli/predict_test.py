@@ -153,6 +153,9 @@ class Predicting(Predictions):
             self.predict("best", "--top", "3", "--combine", how, "--input", "digits.h5:val/x", output=f"{how}.h5")
             said[how], attributes = self.read(f"{how}.h5")
         self.check_ensembles(alone, said, attributes)
+        # One model after the other in memory.
+        self.predict("best", "--top", "3", "--input", "digits.h5:val/x", "--set", "trainable.memory_gb=1e-6")
+        self.assertEqual((self.cwd / "y.h5").read_bytes(), (self.cwd / "mean.h5").read_bytes())
 
     def test_targets_in_units_of_the_file(self):
         shutil.copy(SOURCES / "jobs/diabetes/diabetes.h5", self.cwd)

@@ -48,6 +48,8 @@ class TrialContext {
     [[nodiscard]] int size() const { return group().size(); } ///< ranks of the trial
     /// Threads that this rank may keep busy: resources.cpus_per_rank.
     [[nodiscard]] virtual int cpus_per_rank() const = 0;
+    /// Bytes of memory that this rank may fill: an equal share of what its node, or the job there, has.
+    [[nodiscard]] virtual std::uint64_t memory() const = 0;
     /// GPUs that the launcher granted to this rank, as CUDA_VISIBLE_DEVICES names them; empty: none.
     [[nodiscard]] virtual std::vector<std::string> devices() const = 0;
 

@@ -24,6 +24,7 @@ class TrainedContext final : public TrialContext {
     [[nodiscard]] base::Iteration max_iterations() const override { return plan_.max_iterations; }
     [[nodiscard]] ddp::Group& group() const override { return *group_; }
     [[nodiscard]] int cpus_per_rank() const override { return within_->cpus_per_rank(); }
+    [[nodiscard]] std::uint64_t memory() const override { return within_->memory(); }
     [[nodiscard]] std::vector<std::string> devices() const override { return within_->devices(); }
     [[nodiscard]] const study::DataFile& data(std::string_view name) const override { return within_->data(name); }
     void log(std::string_view line) override { within_->log(line); }

@@ -42,6 +42,9 @@ class Keys {
         if (number < least) refuse(key, "needs to be " + std::to_string(least) + " at least");
         return static_cast<std::uint64_t>(number);
     }
+    [[nodiscard]] std::uint64_t gigabytes(const std::string& key) const {
+        return static_cast<std::uint64_t>(value(key).as_double() * static_cast<double>(std::uint64_t{1} << 30U));
+    }
     [[nodiscard]] std::uint64_t digest(const std::string& key) const { return digest_in(key, text(key)); }
     [[nodiscard]] std::vector<std::uint64_t> digests(const std::string& key) const {
         std::vector<std::uint64_t> all;
@@ -85,6 +88,7 @@ void write_trial(const PredictingTrial& trial, const std::string& table, Lines& 
     out.line("iteration", std::to_string(trial.checkpoint.iteration));
     out.text("checkpoint", trial.checkpoint.path);
     out.text("digest", digest_text(trial.checkpoint.digest));
+    out.line("bytes", std::to_string(trial.checkpoint.bytes));
     if (!trial.checkpoint.shards.empty()) {
         std::string list;
         for (const std::uint64_t each : trial.checkpoint.shards)
@@ -103,6 +107,7 @@ PredictingTrial trial_of(const Keys& keys) {
     trial.checkpoint.iteration = static_cast<base::Iteration>(keys.number("iteration"));
     trial.checkpoint.path = keys.text("checkpoint");
     trial.checkpoint.digest = keys.digest("digest");
+    trial.checkpoint.bytes = keys.number("bytes");
     if (keys.has("shards")) trial.checkpoint.shards = keys.digests("shards");
     trial.configuration = keys.entries("configuration");
     return trial;
@@ -157,6 +162,7 @@ PredictPlan predict_plan_of(const space::Configuration& configuration) {
     plan.range = keys.number("samples_per_range", 1);
     plan.batch = keys.number("batch_size", 1);
     plan.combine = keys.text("combine");
+    if (keys.has(memory_option)) plan.memory = keys.gigabytes(memory_option);
     plan.version = keys.text("version");
     plan.study = study.text("name");
     plan.directory = study.text("directory");

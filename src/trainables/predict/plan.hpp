@@ -31,7 +31,9 @@ struct PredictPlan {
     std::uint64_t range = 0; ///< samples of a trial
     std::uint64_t batch = 0; ///< samples of a call of Trainable::predict
     std::string combine;     ///< see Combine
-    std::string version;     ///< of the program that began
+    /// Bytes of checkpoints that a rank has in memory as models, at least one of them; 0: half of its share.
+    std::uint64_t memory = 0;
+    std::string version; ///< of the program that began
     // The study whose trials predict:
     std::string study;
     std::string directory; ///< absolute
@@ -42,6 +44,8 @@ struct PredictPlan {
 
 /// The hyper-parameter: which range of samples, from 0.
 inline constexpr const char* range_parameter = "range";
+/// The option of [trainable] that sets PredictPlan::memory, in GiB.
+inline constexpr const char* memory_option = "memory_gb";
 /// Multiples of it have borders at pages of the output (a page has 1,024 numbers of 4 bytes), so that no two nodes
 /// write to one page.
 inline constexpr std::uint64_t samples_of_page = 1024;

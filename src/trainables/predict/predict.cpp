@@ -19,7 +19,12 @@ study::TrainableInfo predict_info() {
             .options = {{.name = "input",
                          .kind = study::OptionInfo::Kind::path,
                          .required = true,
-                         .description = "file with the samples"}},
+                         .description = "file with the samples"},
+                        {.name = memory_option,
+                         .description = "models of an ensemble whose checkpoints have more GiB are in memory one after "
+                                        "the other (half of the rank's share)",
+                         .low = 0.0,
+                         .high = 1e6}},
             .can_checkpoint = false,
             .can_reset = true,
             .any_option = true,
@@ -31,16 +36,22 @@ class Predict final : public Trainable {
   public:
     void setup(TrialContext& context) override {
         if (context.size() != 1) throw base::UsageError("resources.ranks is not 1: a range is predicted by one rank");
+        now_ = &context;
         predictor_.emplace(
             predict_plan_of(context.configuration()),
-            [&](const PredictPlan& plan, const PredictingTrial& trial) { return load_model(plan, trial, context); });
+            [this](const PredictPlan& plan, const PredictingTrial& trial) { return load_model(plan, trial, *now_); },
+            context.memory());
     }
     [[nodiscard]] bool reset_config(TrialContext&) override { return true; }
-    Metrics step(TrialContext& context) override { return predictor_->predict_range(context); }
+    Metrics step(TrialContext& context) override {
+        now_ = &context;
+        return predictor_->predict_range(context);
+    }
     void save(study::StateSink&) const override {}
     void load(study::StateSource&) override {}
 
   private:
+    TrialContext* now_ = nullptr; ///< during a call
     std::optional<Predictor> predictor_;
 };
 

@@ -9,15 +9,27 @@
 
 namespace ranktune::trainables {
 
-Predictor::Predictor(PredictPlan plan, const MakeModel& make)
+namespace {
+
+bool fit_into(std::uint64_t memory, const PredictPlan& plan) {
+    std::uint64_t bytes = 0;
+    for (const PredictingTrial& trial : plan.trials) bytes += trial.checkpoint.bytes;
+    return plan.trials.size() == 1 || bytes <= (plan.memory > 0 ? plan.memory : memory / 2);
+}
+
+} // namespace
+
+Predictor::Predictor(PredictPlan plan, MakeModel make, std::uint64_t memory)
     : plan_(std::move(plan)),
+      make_(std::move(make)),
       source_(data::Source::open(plan_.input, {.group = plan_.group, .field = plan_.field})),
       writer_(storage::posix_file_system(), plan_) {
     if (source_->samples() != plan_.samples)
         throw base::UsageError("'" + plan_.input + "' has " + std::to_string(source_->samples()) +
                                " samples, and the study file says " + std::to_string(plan_.samples) +
                                ": give the predictions of the new file another output");
-    for (const PredictingTrial& trial : plan_.trials) models_.push_back(make(plan_, trial));
+    if (!fit_into(memory, plan_)) return;
+    for (const PredictingTrial& trial : plan_.trials) models_.push_back(make_(plan_, trial));
 }
 
 data::LoaderOptions Predictor::loader_options(const TrialContext& context) const {
@@ -27,28 +39,70 @@ data::LoaderOptions Predictor::loader_options(const TrialContext& context) const
     return options;
 }
 
+void Predictor::predict(std::span<const std::unique_ptr<PredictingModel>> models, const Next& next, const Done& done,
+                        TrialContext& context) {
+    std::deque<const Part*> begun;
+    while (true) {
+        if (begun.size() < PredictingModel::most_begun) {
+            if (const Part* part = next()) {
+                for (const auto& model : models) model->begin(part->batch, part->wanted);
+                begun.push_back(part);
+                continue;
+            }
+        }
+        if (begun.empty()) return;
+        context.group().barrier(); // a sign of progress (failure.report_timeout)
+        std::vector<Prediction> members;
+        for (const auto& model : models)
+            members.push_back(model->predict(begun.front()->batch, begun.front()->wanted, context));
+        done(*begun.front(), std::move(members));
+        begun.pop_front();
+    }
+}
+
 Metrics Predictor::predict_range(TrialContext& context) {
     const auto range = static_cast<std::uint64_t>(context.configuration().at(range_parameter).as_int());
     const std::uint64_t first = range * plan_.range;
     const std::uint64_t end = std::min(first + plan_.range, plan_.samples);
     if (first >= end) throw base::UsageError("there is no range " + std::to_string(range));
     data::Loader loader(source_, {0, first}, loader_options(context));
-    std::deque<Begun> begun; // (references stay)
-    for (std::uint64_t at = first; at < end || !begun.empty();) {
-        if (at < end && begun.size() < PredictingModel::most_begun) {
-            data::Batch batch = *loader.next();
-            const std::size_t wanted = std::min<std::uint64_t>(batch.samples.size(), end - at);
-            begun.push_back({std::move(batch), wanted});
-            for (const auto& model : models_) model->begin(begun.back().batch, wanted);
-            at += wanted;
-            continue;
+    std::deque<Part> parts; // (references stay)
+    std::uint64_t at = first;
+    const auto read = [&]() -> const Part* {
+        if (at == end) return nullptr;
+        data::Batch batch = *loader.next();
+        const std::size_t wanted = std::min<std::uint64_t>(batch.samples.size(), end - at);
+        at += wanted;
+        return &parts.emplace_back(Part{std::move(batch), wanted});
+    };
+    const auto put = [&](const Part& part, std::vector<Prediction> members) {
+        writer_.put(std::move(members), part.batch.begin, context.trial());
+    };
+    if (in_turn()) {
+        while (read() != nullptr) {
         }
-        context.group().barrier(); // a sign of progress (failure.report_timeout)
-        const auto& [batch, wanted] = begun.front();
-        std::vector<Prediction> members;
-        for (const auto& model : models_) members.push_back(model->predict(batch, wanted, context));
-        writer_.put(std::move(members), batch.begin, context.trial());
-        begun.pop_front();
+        std::vector<std::vector<Prediction>> said(parts.size()); // by the models so far
+        for (const PredictingTrial& trial : plan_.trials) {
+            Models one;
+            one.push_back(make_(plan_, trial));
+            std::size_t next = 0;
+            std::size_t done = 0;
+            predict(
+                one, [&] { return next < parts.size() ? &parts[next++] : nullptr; },
+                [&](const Part&, std::vector<Prediction> members) {
+                    said[done++].push_back(std::move(members.front()));
+                },
+                context);
+        }
+        for (std::size_t i = 0; i < parts.size(); ++i) put(parts[i], std::move(said[i]));
+    } else {
+        predict(
+            models_, read,
+            [&](const Part& part, std::vector<Prediction> members) {
+                put(part, std::move(members));
+                parts.pop_front();
+            },
+            context);
     }
     const std::uint64_t digest = writer_.finish_range();
     constexpr int half = 32; // a double holds 53 bits

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "trainables/predict/model.hpp"
@@ -20,9 +19,11 @@ class Predictor {
     using MakeModel =
         std::function<std::unique_ptr<PredictingModel>(const PredictPlan& plan, const PredictingTrial& trial)>;
 
-    /// `make` is called for each trial of the plan, which lives as long as this object. Throws base::UsageError when
-    /// the input is not what the plan says; as data::Source::open and `make`.
-    Predictor(PredictPlan plan, const MakeModel& make);
+    /// `make` is called for each trial of the plan, which lives as long as this object. Models whose checkpoints take
+    /// more than half of `memory` bytes, or what the plan says, are made one after the other for each range, whose
+    /// samples wait for them in memory; other models live as long as this object. Throws base::UsageError when the
+    /// input is not what the plan says; as data::Source::open and `make`.
+    Predictor(PredictPlan plan, MakeModel make, std::uint64_t memory);
     Predictor(const Predictor&) = delete;
     Predictor& operator=(const Predictor&) = delete;
 
@@ -31,17 +32,28 @@ class Predictor {
     /// before, and what models, input and output throw; models may have begun a batch then, and this object is of no
     /// more use.
     [[nodiscard]] Metrics predict_range(TrialContext& context);
+    /// Models are made while a range is predicted, and are gone at its end.
+    [[nodiscard]] bool in_turn() const { return models_.empty(); }
 
   private:
-    struct Begun {
+    using Models = std::vector<std::unique_ptr<PredictingModel>>;
+    /// A batch, of which the range has the first `wanted` samples.
+    struct Part {
         data::Batch batch;
-        std::size_t wanted = 0; ///< samples of it in the range
+        std::size_t wanted = 0;
     };
+    using Next = std::function<const Part*()>; ///< null: there are no more
+    using Done = std::function<void(const Part& part, std::vector<Prediction> members)>;
+
     [[nodiscard]] data::LoaderOptions loader_options(const TrialContext& context) const;
+    /// Parts stay where they are until they are done; the next one has begun then.
+    static void predict(std::span<const std::unique_ptr<PredictingModel>> models, const Next& next, const Done& done,
+                        TrialContext& context);
 
     PredictPlan plan_;
+    MakeModel make_;
     std::shared_ptr<const data::Source> source_;
-    std::vector<std::unique_ptr<PredictingModel>> models_; ///< of the trials of plan_
+    Models models_; ///< of the trials of plan_, unless they are made in turn
     PredictionWriter writer_;
 };
 

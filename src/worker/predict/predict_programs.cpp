@@ -240,19 +240,27 @@ void PredictPrograms::Program::read(const process::ProgramPredicted& said, std::
 }
 
 PredictPrograms::PredictPrograms(PredictPlan plan, const AttemptSetting& setting)
-    : predictor_(std::move(plan), [&](const PredictPlan& of, const PredictingTrial& trial) {
-          auto program = std::make_unique<Program>(of, trial, setting);
-          programs_.push_back(program.get());
-          return program;
-      }) {}
+    : predictor_(
+          std::move(plan),
+          [&](const PredictPlan& of, const PredictingTrial& trial) {
+              auto program = std::make_unique<Program>(of, trial, setting);
+              if (now_)
+                  program->start_range(now_->assignment, now_->port);
+              else
+                  programs_.push_back(program.get());
+              return program;
+          },
+          setting.memory) {}
 
 PredictPrograms::~PredictPrograms() = default;
 
 trainables::Metrics PredictPrograms::predict_range(trainables::TrialContext& context, const Assignment& assignment,
                                                    AttemptPort& port) {
+    now_.emplace(Now{assignment, port});
     for (Program* program : programs_) program->start_range(assignment, port);
     auto metrics = predictor_.predict_range(context);
     for (Program* program : programs_) program->end_range();
+    now_.reset();
     return metrics;
 }
 

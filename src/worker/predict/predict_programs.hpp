@@ -3,6 +3,7 @@
 // PredictPrograms: the programs in which models predict ranges of samples, one process for each model.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ranktune/study/vocabulary.hpp"
@@ -35,7 +36,13 @@ class PredictPrograms {
 
   private:
     class Program;
-    std::vector<Program*> programs_; ///< of the models of `predictor_`
+    /// The range that is predicted.
+    struct Now {
+        const Assignment& assignment;
+        AttemptPort& port;
+    };
+    std::optional<Now> now_;
+    std::vector<Program*> programs_; ///< of the models that `predictor_` keeps
     trainables::Predictor predictor_;
 };
 

@@ -120,9 +120,10 @@ RunnerEnded run_attempt(const AttemptSetting& setting, const Assignment& assignm
     try {
         const auto task = study::side_task_of(assignment.start.trial);
         const study::StudySpec own = task ? spec_for(*setting.spec, *task) : study::StudySpec{};
-        AttemptSetting mine = setting;
-        if (task) mine.spec = &own;
-        RunnerEnded ended = run(mine, assignment, port, spare);
+        AttemptSetting of_side_task = setting;
+        of_side_task.spec = &own;
+        // What stays in `spare` refers to `setting`.
+        RunnerEnded ended = run(task ? of_side_task : setting, assignment, port, spare);
         device::free_caches();
         if (ended.outcome == AttemptOutcome::oversized && device::relieve())
             ended = {

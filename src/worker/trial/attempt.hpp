@@ -56,6 +56,7 @@ struct AttemptSetting {
     CheckpointIo* checkpoints = nullptr;
     DeviceGrant devices = {};
     const ProgramSetting* program = nullptr; ///< required when the study runs programs (study::runs_programs)
+    std::uint64_t memory = 0;                ///< TrialContext::memory
     CheckpointWriter* writer = nullptr; ///< writes to `checkpoints` for this thread's attempts; idle between attempts
 };
 

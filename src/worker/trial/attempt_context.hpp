@@ -37,6 +37,7 @@ class AttemptContext : public Context {
     [[nodiscard]] int cpus_per_rank() const override {
         return static_cast<int>(parts_.setting.spec->resources.cpus_per_rank);
     }
+    [[nodiscard]] std::uint64_t memory() const override { return parts_.setting.memory; }
     [[nodiscard]] std::vector<std::string> devices() const override { return parts_.setting.devices.devices; }
     [[nodiscard]] const study::DataFile& data(std::string_view name) const override {
         return trainables::data_called(name, parts_.setting.spec->data);
