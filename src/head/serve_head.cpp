@@ -137,7 +137,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
         if (busy)
             naps.busy(now);
         else
-            waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now)),
+            waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now, transport.is_quiet())),
                       signals != nullptr ? signals->fd() : -1, transport.bell());
     }
     comm::flush_transport(transport, waker);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "process/descendants.hpp"
@@ -115,17 +116,19 @@ bool Child::wait(Clock::duration patience, int other) {
     if (kill_at_) patience = std::min(patience, std::max(*kill_at_ - Clock::now(), Clock::duration::zero()));
     // Without a pidfd the end is only found by polling.
     if (!pidfd_) patience = std::min<Clock::duration>(patience, std::chrono::milliseconds(5));
-    pollfd fds[5];
-    nfds_t count = 0;
-    for (const int fd : {control_.get(), out_.fd.get(), error_.fd.get(), pidfd_.get(), other})
-        if (fd >= 0) fds[count++] = {fd, POLLIN, 0};
-    if (!unsent_.empty() && control_) fds[0].events |= POLLOUT;
+    pollfd fds[] = {{pidfd_.get(), POLLIN, 0}, // those below 0 are ignored
+                    {control_.get(), POLLIN, 0},
+                    {out_.fd.get(), POLLIN, 0},
+                    {error_.fd.get(), POLLIN, 0},
+                    {other, POLLIN, 0}};
+    if (!unsent_.empty()) fds[1].events |= POLLOUT;
     const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count();
     const timespec limit{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
-    const bool any = ppoll(fds, count, &limit, nullptr) > 0;
+    const bool any = ppoll(fds, std::size(fds), &limit, nullptr) > 0;
     if (kill_at_ && Clock::now() >= *kill_at_) kill();
     const bool taken = (any || !pidfd_) && take_in();
-    return look_for_end() || taken;
+    const bool may_be_over = !pidfd_ || host_ || (any && fds[0].revents != 0);
+    return (may_be_over && look_for_end()) || taken;
 }
 
 bool Child::take_in() {
@@ -205,6 +208,7 @@ bool Child::read_control() {
             control_.reset(); // the program closed its end or is gone
         } else {
             messages_.add({buffer, static_cast<std::size_t>(size)});
+            if (static_cast<std::size_t>(size) < sizeof buffer) break; // that was all
         }
     }
     return any;

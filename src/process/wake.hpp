@@ -47,7 +47,8 @@ class AdaptiveNap {
         : shortest_(shortest), longest_(longest), busy_(Clock::now()) {}
     /// Something happened: the next naps are short again.
     void busy(Clock::time_point now) { busy_ = now; }
-    [[nodiscard]] std::chrono::microseconds next(Clock::time_point now) const;
+    /// `rung`: nothing is missed meanwhile, so the nap is not shorter than a millisecond.
+    [[nodiscard]] std::chrono::microseconds next(Clock::time_point now, bool rung = false) const;
 
   private:
     std::chrono::microseconds shortest_;

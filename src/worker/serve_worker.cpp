@@ -32,7 +32,8 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
         const bool soon = each_round && each_round();
         const auto now = std::chrono::steady_clock::now();
         if (soon || busy) naps.busy(now);
-        const bool woken = !busy && waker.nap(process::nap_until(worker.wake_at(), clock.now(), naps.next(now)),
+        const auto nap = [&] { return naps.next(now, !soon && transport.is_quiet()); };
+        const bool woken = !busy && waker.nap(process::nap_until(worker.wake_at(), clock.now(), nap()),
                                               signals != nullptr ? signals->fd() : -1, transport.bell());
         if (woken) naps.busy(std::chrono::steady_clock::now());
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <iterator>
 #include <string>
@@ -36,13 +37,46 @@ Bell::~Bell() {
     if (socket_ >= 0) ::close(socket_);
 }
 
-void Bell::ring(base::Rank to) const noexcept {
-    if (to.value() >= near_.size() || near_[to.value()].size == 0 || socket_ < 0) return;
+bool Bell::ring(base::Rank to) const noexcept {
+    if (to.value() >= near_.size() || near_[to.value()].size == 0 || socket_ < 0) return false;
     const Name& name = near_[to.value()];
     const char any = 0;
-    // It fails where nobody listens, and when the bell has been rung often enough.
-    static_cast<void>(::sendto(socket_, &any, 1, MSG_DONTWAIT | MSG_NOSIGNAL,
-                               reinterpret_cast<const sockaddr*>(&name.address), name.size));
+    const auto rung = ::sendto(socket_, &any, 1, MSG_DONTWAIT | MSG_NOSIGNAL,
+                               reinterpret_cast<const sockaddr*>(&name.address), name.size);
+    return rung >= 0 || errno == EAGAIN; // it has been rung often enough
+}
+
+void RingingTransport::send(base::Rank to, std::span<const std::byte> bytes) {
+    wire_.send(to, bytes);
+    if (std::ranges::find(sent_, to) == sent_.end()) sent_.push_back(to);
+}
+
+std::optional<Packet> RingingTransport::poll() {
+    ring();
+    auto packet = wire_.poll();
+    if (packet && partners_.at(packet->from.value()) == Partner::unknown) note(packet->from, Partner::deaf);
+    return packet;
+}
+
+bool RingingTransport::flushed() {
+    ring();
+    return wire_.flushed();
+}
+
+bool RingingTransport::is_quiet() {
+    ring();
+    return bell_.fd() >= 0 && deaf_ == 0 && wire_.is_quiet();
+}
+
+void RingingTransport::ring() {
+    for (const base::Rank rank : sent_) note(rank, bell_.ring(rank) ? Partner::rings : Partner::deaf);
+    sent_.clear();
+}
+
+void RingingTransport::note(base::Rank rank, Partner partner) {
+    Partner& known = partners_.at(rank.value());
+    deaf_ += static_cast<std::uint32_t>(partner == Partner::deaf) - static_cast<std::uint32_t>(known == Partner::deaf);
+    known = partner;
 }
 
 } // namespace ranktune::comm

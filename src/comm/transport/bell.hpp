@@ -26,8 +26,8 @@ class Bell {
 
     /// Readable when rung; -1: none. Whoever naps reads it.
     [[nodiscard]] int fd() const { return socket_; }
-    /// Any thread; never blocks.
-    void ring(base::Rank to) const noexcept;
+    /// Any thread; never blocks. False: nobody listens there.
+    bool ring(base::Rank to) const noexcept;
 
   private:
     struct Name {
@@ -40,25 +40,34 @@ class Bell {
     int socket_;
 };
 
-/// Rings after each message.
+/// Rings for messages, once for those that are sent one after the other: at the next call that is no `send`.
 class RingingTransport final : public Transport {
   public:
     /// Both outlive this object; `wire` may only be used through it.
-    RingingTransport(Transport& wire, const Bell& bell) : wire_(wire), bell_(bell) {}
+    RingingTransport(Transport& wire, const Bell& bell) : wire_(wire), bell_(bell), partners_(wire.size()) {}
+    ~RingingTransport() override { ring(); }
+    RingingTransport(const RingingTransport&) = delete;
+    RingingTransport& operator=(const RingingTransport&) = delete;
 
     [[nodiscard]] base::Rank rank() const override { return wire_.rank(); }
     [[nodiscard]] std::uint32_t size() const override { return wire_.size(); }
-    void send(base::Rank to, std::span<const std::byte> bytes) override {
-        wire_.send(to, bytes);
-        bell_.ring(to);
-    }
-    [[nodiscard]] std::optional<Packet> poll() override { return wire_.poll(); }
-    [[nodiscard]] bool flushed() override { return wire_.flushed(); }
+    void send(base::Rank to, std::span<const std::byte> bytes) override;
+    [[nodiscard]] std::optional<Packet> poll() override;
+    [[nodiscard]] bool flushed() override;
     [[nodiscard]] int bell() const override { return bell_.fd(); }
+    [[nodiscard]] bool is_quiet() override;
 
   private:
+    /// A rank with which messages were exchanged rings if it can be rung for: both are on one node, and listen.
+    enum class Partner : std::uint8_t { unknown, deaf, rings };
+    void ring();
+    void note(base::Rank rank, Partner partner);
+
     Transport& wire_;
     const Bell& bell_;
+    std::vector<Partner> partners_; ///< by rank
+    std::uint32_t deaf_ = 0;        ///< of `partners_`
+    std::vector<base::Rank> sent_;  ///< ranks to ring for
 };
 
 } // namespace ranktune::comm

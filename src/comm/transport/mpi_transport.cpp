@@ -77,6 +77,8 @@ class MpiTransport final : public Transport {
         return sending_.empty();
     }
 
+    bool is_quiet() override { return sending_.empty() && receiving_.empty(); }
+
   private:
     /// Sends to a dead rank stay for ever, so all sends are tested. Usually there are few.
     void drive_sends() {
@@ -85,6 +87,8 @@ class MpiTransport final : public Transport {
 
     void start_receive() {
         auto found = world_.match(MPI_ANY_SOURCE, message_tag);
+        // Open MPI looks first, and then fetches what has come.
+        if (!found) found = world_.match(MPI_ANY_SOURCE, message_tag);
         if (!found) return;
         auto& transfer = receiving_.emplace_back();
         transfer.bytes.resize(static_cast<std::size_t>(found->bytes));

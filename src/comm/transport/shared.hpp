@@ -31,6 +31,10 @@ class SharedTransport final : public Transport {
     }
 
     [[nodiscard]] int bell() const override { return wire_.bell(); }
+    [[nodiscard]] bool is_quiet() override {
+        const std::lock_guard lock(mutex_);
+        return wire_.is_quiet();
+    }
 
   private:
     Transport& wire_;

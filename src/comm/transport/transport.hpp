@@ -33,6 +33,9 @@ class Transport {
     [[nodiscard]] virtual bool flushed() = 0;
     /// A socket that gets a datagram when a message may have come; -1: none.
     [[nodiscard]] virtual int bell() const { return -1; }
+    /// Whether a thread may sleep until the bell rings: all with whom this rank exchanges messages ring, and none is
+    /// under way.
+    [[nodiscard]] virtual bool is_quiet() { return false; }
 };
 
 } // namespace ranktune::comm

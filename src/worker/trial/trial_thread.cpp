@@ -125,8 +125,9 @@ study::Verdict TrialThread::verdict_after(base::Iteration iteration) {
 std::optional<study::Verdict> TrialThread::verdict_within(base::Iteration iteration,
                                                           std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
-    const bool decided =
-        changed_.wait_for(lock, patience, [&] { return abort_.load() || order_ || decision_point_ > iteration; });
+    const auto is_decided = [&] { return abort_.load() || order_ || decision_point_ > iteration; };
+    // To wait for no time is a call of the kernel, too.
+    const bool decided = patience.count() > 0 ? changed_.wait_for(lock, patience, is_decided) : is_decided();
     if (!decided || abort_.load())
         return std::nullopt; // the next operation of the group sees the abort flag, on all ranks
     return verdict_on(iteration);
