@@ -48,16 +48,15 @@ process::StopStep step_of(const EndAsked& stop, process::StopSequence& stops) {
     return first ? process::StopStep::begin : process::StopStep::repeat;
 }
 
-/// Takes what has arrived, but not more than a round's share. Returns whether there was a message.
-bool take_messages(comm::Transport& transport, HeadMachine& head, const process::ProcessClock& clock) {
-    bool busy = false;
-    for (int n = 0; n < comm::messages_per_round; ++n) {
+/// Takes what has arrived, but not more than a round's share. Returns the number of messages.
+int take_messages(comm::Transport& transport, HeadMachine& head, const process::ProcessClock& clock) {
+    int taken = 0;
+    for (; taken < comm::messages_per_round; ++taken) {
         const auto message = transport.poll();
         if (!message) break;
         head.on_message(message->from, message->bytes, clock.now());
-        busy = true;
     }
-    return busy;
+    return taken;
 }
 
 /// After a pause of the whole process (SIGSTOP), TERM may come from a launcher whose ranks have left. Their messages
@@ -116,7 +115,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
     while (!head.end()) {
         const auto begun = Steady::now();
         after_pause.begin_round(begun);
-        const bool busy = take_messages(transport, head, clock);
+        const int taken = take_messages(transport, head, clock);
         if (signals != nullptr && begun >= next_signals) { // not in each round: it is a call of the kernel
             next_signals = begun + process::between_signals;
             while (const auto signal = signals->poll())
@@ -134,10 +133,11 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
         }
         head.on_tick(clock.now());
         const auto now = Steady::now();
-        if (busy)
-            naps.busy(now);
-        else
-            waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now, transport.is_quiet())),
+        if (taken > 0) naps.busy(now);
+        // A message that comes now ends the nap, if it rings.
+        const bool quiet = taken < comm::messages_per_round && transport.is_quiet();
+        if (taken == 0 || quiet)
+            waker.nap(process::nap_until(head.wake_at(), clock.now(), naps.next(now, quiet)),
                       signals != nullptr ? signals->fd() : -1, transport.bell());
     }
     comm::flush_transport(transport, waker);

@@ -16,12 +16,11 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
     process::AdaptiveNap naps(50us, 2000us);
     std::chrono::steady_clock::time_point next_signals{};
     while (!worker.end()) {
-        bool busy = false;
-        for (int n = 0; n < comm::messages_per_round && !worker.end(); ++n) {
+        int taken = 0;
+        for (; taken < comm::messages_per_round && !worker.end(); ++taken) {
             const auto message = transport.poll();
             if (!message) break;
             worker.on_message(message->from, message->bytes, clock.now());
-            busy = true;
         }
         if (const auto now = std::chrono::steady_clock::now(); signals != nullptr && now >= next_signals) {
             next_signals = now + process::between_signals;
@@ -31,10 +30,12 @@ WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const 
         worker.on_tick(clock.now());
         const bool soon = each_round && each_round();
         const auto now = std::chrono::steady_clock::now();
-        if (soon || busy) naps.busy(now);
-        const auto nap = [&] { return naps.next(now, !soon && transport.is_quiet()); };
-        const bool woken = !busy && waker.nap(process::nap_until(worker.wake_at(), clock.now(), nap()),
-                                              signals != nullptr ? signals->fd() : -1, transport.bell());
+        if (soon || taken > 0) naps.busy(now);
+        // A message that comes now ends the nap, if it rings.
+        const bool quiet = !soon && taken < comm::messages_per_round && transport.is_quiet();
+        const bool woken =
+            (taken == 0 || quiet) && waker.nap(process::nap_until(worker.wake_at(), clock.now(), naps.next(now, quiet)),
+                                               signals != nullptr ? signals->fd() : -1, transport.bell());
         if (woken) naps.busy(std::chrono::steady_clock::now());
     }
     comm::flush_transport(transport, waker);
