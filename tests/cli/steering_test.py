@@ -143,7 +143,7 @@ class Steering(Long):
     def test_the_file_of_another_user_and_one_that_is_no_request_are_refused(self):
         if os.geteuid() != 0:
             self.skipTest("only root can give a file away")
-        self.study(seconds=0.3)
+        self.study(seconds=0.8)
         process = self.start()
         control = self.cwd / "long/control"
         control.mkdir()
@@ -158,7 +158,7 @@ class Steering(Long):
         self.assertIn("refused: the request", (control / "2-2.answer").read_text())
         self.wait_until(lambda: list(control.glob("*.ask")) == [], "their removal")
         self.assertIn("accepted", self.steer("set", "long", "failure.tolerate=0.3")[0])
-        self.assertEqual(self.trial(0)["state"], "running")
+        self.assertIn(self.trial(0)["state"], ("running", "finished"))  # not cancelled
         self.end(process)
 
 
