@@ -2,9 +2,7 @@
 #include "cli/help/help.hpp"
 
 #include <algorithm>
-#include <iterator>
 
-#include "cli/help/verb_list.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/screens/text.hpp"
 
@@ -81,18 +79,11 @@ class HelpFormatter final : public CLI::Formatter {
     std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode /*mode*/) const override {
         std::string text;
         std::string group;
-        std::vector<const CLI::App*> rest =
-            app->get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
-        for (const VerbEntry& entry : verb_list) {
-            const auto verb = std::ranges::find(rest, entry.name, &CLI::App::get_name);
-            if (verb == rest.end()) continue;
-            if (group != entry.group) text += "\n" + std::string(entry.group) + ":\n";
-            group = entry.group;
-            text += two_columns(entry.name, (*verb)->get_description(), verb_column);
-            rest.erase(verb);
+        for (const CLI::App* verb : listed_verbs(*app)) {
+            if (verb->get_group() != group) text += "\n" + verb->get_group() + ":\n";
+            group = verb->get_group();
+            text += two_columns(verb->get_name(), verb->get_description(), verb_column);
         }
-        if (!rest.empty()) text += "\nFurther verbs:\n";
-        for (const CLI::App* verb : rest) text += two_columns(verb->get_name(), verb->get_description(), verb_column);
         return text;
     }
 };
@@ -109,28 +100,19 @@ std::vector<OptionWords> options_of(const CLI::App& app) {
 
 std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
-void add_examples(CLI::App& app) {
-    for (CLI::App* verb : app.get_subcommands([](CLI::App* each) { return each->get_footer().empty(); })) {
-        const auto entry = std::ranges::find(verb_list, verb->get_name(), &VerbEntry::name);
-        if (entry != std::end(verb_list)) verb->footer(std::string("Example:\n  ") + entry->example);
-    }
+std::vector<const CLI::App*> listed_verbs(const CLI::App& app) {
+    return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
 }
 
 CommandLine command_line_of(const CLI::App& app) {
     CommandLine line{
         .description = app.get_description(), .footer = app.get_footer(), .options = options_of(app), .verbs = {}};
-    for (const CLI::App* verb : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); })) {
-        const auto entry = std::ranges::find(verb_list, verb->get_name(), &VerbEntry::name);
-        line.verbs.push_back({.group = entry == std::end(verb_list) ? "Further verbs" : entry->group,
+    for (const CLI::App* verb : listed_verbs(app))
+        line.verbs.push_back({.group = verb->get_group(),
                               .name = verb->get_name(),
                               .description = verb->get_description(),
                               .footer = verb->get_footer(),
                               .options = options_of(*verb)});
-    }
-    const auto position = [](const VerbWords& verb) {
-        return std::ranges::find(verb_list, verb.name, &VerbEntry::name) - std::begin(verb_list);
-    };
-    std::ranges::stable_sort(line.verbs, {}, position);
     return line;
 }
 

@@ -3,6 +3,7 @@
 // The help as text of 80 columns, and the command line as a value, from the definitions of CLI11.
 
 #include <memory>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -10,11 +11,11 @@
 
 namespace ranktune::cli {
 
-/// Formats the help of a program and of its verbs: verbs by group (verb_list.hpp), at most 80 columns.
+/// Formats the help of a program and of its verbs: verbs under their groups, at most 80 columns.
 [[nodiscard]] std::shared_ptr<CLI::FormatterBase> help_formatter();
 
-/// Gives verbs without a footer their example (verb_list.hpp).
-void add_examples(CLI::App& app);
+/// Verbs that have a group, in the order in which they were added.
+[[nodiscard]] std::vector<const CLI::App*> listed_verbs(const CLI::App& app);
 
 [[nodiscard]] CommandLine command_line_of(const CLI::App& app);
 

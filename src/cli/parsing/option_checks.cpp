@@ -61,6 +61,16 @@ CLI::Validator trial_or_best(bool or_task) {
         "");
 }
 
+CLI::App* add_verb(CLI::App& app, const std::string& group, const std::string& name, const std::string& words,
+                   const char* example) {
+    CLI::App* verb = app.add_subcommand(name, words)->group(group);
+    return example == nullptr ? verb : verb->footer(std::string("Example:\n  ") + example);
+}
+
+void on_call(CLI::App* verb, std::function<int()>& to, std::function<int()> call) {
+    verb->callback([&to, call = std::move(call)] { to = call; });
+}
+
 CLI::Option* add_study(CLI::App* verb, std::string& study) {
     return verb->add_option("STUDY", study, "Study file (TOML), or the directory of a study")
         ->required()
@@ -103,15 +113,12 @@ void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides, co
                                             {"lines", Progress::lines},
                                             {"none", Progress::none}};
     add_overrides(verb, overrides);
-    verb->add_option("-o,--output", run.directory, output)->type_name("DIR")->check(no_empty_path());
-    verb->add_option("--local", run.local, "Start mpirun on this machine with N workers")
-        ->type_name("N")
-        ->transform(whole_number(1, "a number of workers, 1 at least"));
-    verb->add_option("--faults", run.faults,
-                     "Kill ranks on purpose, to see what becomes of the study (TOML: mean_time_to_failure in [ranks], "
-                     "of each worker, and in [job], of the head)")
-        ->type_name("FILE")
-        ->check(no_empty_path());
+    add_path(verb, "-o,--output", run.directory, "DIR", output);
+    add_number(verb, "--local", run.local, "Start mpirun on this machine with N workers", 1,
+               "a number of workers, 1 at least");
+    add_path(verb, "--faults", run.faults, "FILE",
+             "Kill ranks on purpose, to see what becomes of the study (TOML: mean_time_to_failure in [ranks], of each "
+             "worker, and in [job], of the head)");
     auto* fresh = verb->add_flag("--fresh", run.fresh,
                                  "Begin again: an existing study directory is renamed to DIR~1, DIR~2, ...");
     auto* resume =
@@ -124,8 +131,7 @@ void add_run_options(CLI::App* verb, RunArguments& run, Overrides& overrides, co
     for (auto* other : {fresh, resume, restart}) dry->excludes(other);
     verb->add_option("--progress", run.progress,
                      "auto: the table on a terminal, else lines; table: drawn over and over; lines: ever rarer; "
-                     "none: errors "
-                     "alone")
+                     "none: errors alone")
         ->transform(one_of(progresses))
         ->type_name("HOW");
     verb->add_flag("-v,--verbose", run.verbose, "At the end also figures on training, search, workers and files");

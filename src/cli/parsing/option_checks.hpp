@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Checks and conversions of words on the command line, and the arguments that many verbs have.
+// Checks and conversions of words on the command line, and the options and arguments that many verbs have.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -50,6 +51,26 @@ CLI::Validator one_of(const Names<Enum>& names) {
 /// Accepts a trial's number, or "best"; `or_task`: or "before" or "after".
 [[nodiscard]] CLI::Validator trial_or_best(bool or_task = false);
 
+/// A verb. The help lists those of a group, which are added together, under its name. `example`: a line to type, for a
+/// study called digits; null: the verb has a footer of its own, or none.
+CLI::App* add_verb(CLI::App& app, const std::string& group, const std::string& name, const std::string& words,
+                   const char* example = nullptr);
+inline constexpr const char* unlisted = ""; ///< the group of verbs that the help does not list
+/// Sets `to` to what the verb does, once its words are parsed.
+void on_call(CLI::App* verb, std::function<int()>& to, std::function<int()> call);
+
+/// Takes paths that are not empty. `type`: "FILE"; empty for an argument.
+template <class Paths>
+CLI::Option* add_path(CLI::App* verb, const std::string& names, Paths& paths, const std::string& type,
+                      const std::string& words) {
+    return verb->add_option(names, paths, words)->type_name(type)->check(no_empty_path());
+}
+/// Takes a whole number from `low` on; `what`: for the message about another.
+template <class Number>
+CLI::Option* add_number(CLI::App* verb, const std::string& names, Number& number, const std::string& words,
+                        std::uint32_t low, const std::string& what) {
+    return verb->add_option(names, number, words)->type_name("N")->transform(whole_number(low, what));
+}
 /// The STUDY argument. Verbs that read the study directory resolve it with directory_of.
 CLI::Option* add_study(CLI::App* verb, std::string& study);
 CLI::Option* add_trial(CLI::App* verb, std::string& trial, bool or_task = false);

@@ -68,6 +68,7 @@ struct CheckpointArguments {
     std::string directory;
     std::string trial;  ///< digits, or "best"
     std::string output; ///< empty: <study>-<trial>-<iteration>.safetensors
+    std::string format; ///< empty: safetensors, the only one
     bool all = false;   ///< optimizer and data scaling too
 };
 
