@@ -7,16 +7,13 @@
 
 #include "cli/manual/manual.hpp"
 #include "ranktune/base/text.hpp"
+#include "report/screens/text.hpp"
 
 namespace ranktune::cli {
 namespace {
 
 /// Between single quotes of a shell.
-std::string shell_quoted(std::string_view text) {
-    std::string out = "'";
-    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
-}
+std::string shell_quoted(std::string_view text) { return "'" + report::replaced(text, {{'\'', "'\\''"}}) + "'"; }
 
 std::string verb_names(const CommandLine& line) {
     std::vector<std::string> names;
@@ -31,6 +28,28 @@ std::string options_with_value(const CommandLine& line) {
         for (const OptionWords& option : verb.options)
             if (!option.is_argument() && !option.is_flag()) names.insert(option.names.begin(), option.names.end());
     return base::join(std::vector<std::string>(names.begin(), names.end()), " ");
+}
+
+/// What completes a value, by shell.
+struct Actions {
+    std::string_view bash;
+    std::string_view zsh;
+    std::string_view fish;
+};
+/// By ValueKind; {}: the accepted words.
+constexpr Actions actions[] = {
+    {":", " ", ""},
+    {"_ranktune_words '{}'", "({})", "{}"},
+    {"_ranktune_studies", "_ranktune_studies", "(__ranktune_studies)"},
+    {"_ranktune_directories", "_files -/", "(__fish_complete_directories)"},
+    {"_ranktune_files", "_files", "(__fish_complete_path)"},
+    {"_ranktune_keys", "_ranktune_keys", "(__ranktune_keys)"},
+    {"_ranktune_words best", "(best)", "best"},
+};
+
+std::string action_of(const OptionWords& option, std::string_view Actions::*shell) {
+    const std::string_view action = actions[static_cast<std::size_t>(kind_of(option))].*shell;
+    return fmt::format(fmt::runtime(action), base::join(option.accepted, " "));
 }
 
 // ---- bash
@@ -56,26 +75,6 @@ _ranktune_keys() {
 }
 )";
 
-std::string bash_action(const OptionWords& option) {
-    switch (kind_of(option)) {
-        case ValueKind::word:
-            return "_ranktune_words " + shell_quoted(base::join(option.accepted, " "));
-        case ValueKind::study:
-            return "_ranktune_studies";
-        case ValueKind::directory:
-            return "_ranktune_directories";
-        case ValueKind::file:
-            return "_ranktune_files";
-        case ValueKind::key:
-            return "_ranktune_keys";
-        case ValueKind::trial:
-            return "_ranktune_words best";
-        case ValueKind::other:
-            break;
-    }
-    return ":";
-}
-
 std::string bash_verb(const VerbWords& verb) {
     std::string values;
     std::string all;
@@ -84,8 +83,8 @@ std::string bash_verb(const VerbWords& verb) {
         if (option.is_argument()) arguments.push_back(&option);
         all += (all.empty() || option.names.empty() ? "" : " ") + base::join(option.names, " ");
         if (!option.is_argument() && !option.is_flag())
-            values +=
-                fmt::format("            {}) {}; return ;;\n", base::join(option.names, " | "), bash_action(option));
+            values += fmt::format("            {}) {}; return ;;\n", base::join(option.names, " | "),
+                                  action_of(option, &Actions::bash));
     }
     std::string text = fmt::format("    {})\n", verb.name);
     if (!values.empty()) text += "        case $previous in\n" + values + "        esac\n";
@@ -94,41 +93,16 @@ std::string bash_verb(const VerbWords& verb) {
                     shell_quoted(all));
     for (std::size_t i = 0; i < arguments.size(); ++i)
         text += fmt::format("            {}) {} ;;\n", arguments[i]->repeated ? "*" : std::to_string(i),
-                            bash_action(*arguments[i]));
+                            action_of(*arguments[i], &Actions::bash));
     const bool has_rest = !arguments.empty() && arguments.back()->repeated;
     return text + (has_rest ? "" : "            *) ;;\n") + "        esac\n        ;;\n";
 }
 
 // ---- zsh
 
-std::string zsh_action(const OptionWords& option) {
-    switch (kind_of(option)) {
-        case ValueKind::word:
-            return "(" + base::join(option.accepted, " ") + ")";
-        case ValueKind::study:
-            return "_ranktune_studies";
-        case ValueKind::directory:
-            return "_files -/";
-        case ValueKind::file:
-            return "_files";
-        case ValueKind::key:
-            return "_ranktune_keys";
-        case ValueKind::trial:
-            return "(best)";
-        case ValueKind::other:
-            break;
-    }
-    return " ";
-}
-
 /// A word of a specification of _arguments: no colons and brackets.
 std::string zsh_text(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == ':' || c == '[' || c == ']' || c == '\\') out += '\\';
-        out += c;
-    }
-    return out;
+    return report::replaced(text, {{':', "\\:"}, {'[', "\\["}, {']', "\\]"}, {'\\', "\\\\"}});
 }
 
 std::string zsh_verb(const VerbWords& verb) {
@@ -139,12 +113,12 @@ std::string zsh_verb(const VerbWords& verb) {
                                                    option.repeated   ? "*"
                                                    : option.required ? ""
                                                                      : ":",
-                                                   option.value, zsh_action(option)));
+                                                   option.value, action_of(option, &Actions::zsh)));
             continue;
         }
         const std::string how_often = option.repeated ? "*" : fmt::format("({})", base::join(option.names, " "));
         const std::string value =
-            option.is_flag() ? "" : fmt::format(":{}:{}", zsh_text(option.value), zsh_action(option));
+            option.is_flag() ? "" : fmt::format(":{}:{}", zsh_text(option.value), action_of(option, &Actions::zsh));
         for (const std::string& name : option.names) {
             const char* equals = !value.empty() && name.starts_with("--") ? "=" : ""; // "--name VALUE" works, too
             text += " " + shell_quoted(fmt::format("{}{}{}[{}]{}", how_often, name, equals,
@@ -156,26 +130,6 @@ std::string zsh_verb(const VerbWords& verb) {
 
 // ---- fish
 
-std::string fish_action(const OptionWords& option) {
-    switch (kind_of(option)) {
-        case ValueKind::word:
-            return base::join(option.accepted, " ");
-        case ValueKind::study:
-            return "(__ranktune_studies)";
-        case ValueKind::directory:
-            return "(__fish_complete_directories)";
-        case ValueKind::file:
-            return "(__fish_complete_path)";
-        case ValueKind::key:
-            return "(__ranktune_keys)";
-        case ValueKind::trial:
-            return "best";
-        case ValueKind::other:
-            break;
-    }
-    return "";
-}
-
 std::string fish_verb(const VerbWords& verb) {
     std::string text = fmt::format("complete -c ranktune -n __fish_use_subcommand -a {} -d {}\n", verb.name,
                                    shell_quoted(verb.description));
@@ -185,7 +139,7 @@ std::string fish_verb(const VerbWords& verb) {
         for (const std::string& name : option.names)
             text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
         if (!option.is_argument() && !option.is_flag()) text += " -x";
-        if (const std::string action = option.is_flag() ? "" : fish_action(option); !action.empty())
+        if (const std::string action = option.is_flag() ? "" : action_of(option, &Actions::fish); !action.empty())
             text += " -a " + shell_quoted(action);
         text += (option.is_argument() ? "" : " -d " + shell_quoted(option.description)) + "\n";
     }

@@ -9,6 +9,7 @@
 #include "cli/manual/manual.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/explain/reference.hpp"
+#include "report/screens/text.hpp"
 #include "study/parse/keys.hpp"
 
 namespace ranktune::cli {
@@ -16,21 +17,10 @@ namespace {
 
 /// Text that roff prints as it is.
 std::string roff_text(std::string_view text) {
-    std::string out;
-    for (const char c : report::without_marks(text)) {
-        if (c == '\\') {
-            out += "\\[rs]";
-        } else if (c == '-') {
-            out += "\\-";
-        } else if (c == '~') {
-            out += "\\[ti]";
-        } else if (c == '^') {
-            out += "\\[ha]";
-        } else {
-            if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) out += "\\&";
-            out += c;
-        }
-    }
+    std::string out = report::replaced(report::without_marks(text),
+                                       {{'\\', "\\[rs]"}, {'-', "\\-"}, {'~', "\\[ti]"}, {'^', "\\[ha]"}});
+    for (std::size_t at = 0; at < out.size(); ++at) // at the beginning of a line they would begin a request
+        if ((out[at] == '.' || out[at] == '\'') && (at == 0 || out[at - 1] == '\n')) out.insert(at, "\\&");
     return out;
 }
 

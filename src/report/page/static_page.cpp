@@ -298,29 +298,8 @@ std::string cost_html(const PageStudy& study) {
 } // namespace
 
 std::string html(std::string_view text) {
-    std::string safe;
-    for (const char c : base::escaped(text)) {
-        switch (c) {
-            case '<':
-                safe += "&lt;";
-                break;
-            case '>':
-                safe += "&gt;";
-                break;
-            case '&':
-                safe += "&amp;";
-                break;
-            case '"':
-                safe += "&quot;";
-                break;
-            case '\'':
-                safe += "&#39;";
-                break;
-            default:
-                safe += c;
-        }
-    }
-    return safe;
+    return replaced(base::escaped(text),
+                    {{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}, {'\'', "&#39;"}});
 }
 
 std::string static_page(std::span<const PageStudy> studies, bool without_scripts) {

@@ -93,6 +93,15 @@ std::string fit_ends(std::string_view text, std::size_t width) {
 
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
+std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> by) {
+    std::string out;
+    for (const char c : text) {
+        const auto* const found = std::ranges::find(by, c, &std::pair<char, std::string_view>::first);
+        out += found == by.end() ? std::string_view(&c, 1) : found->second;
+    }
+    return out;
+}
+
 std::vector<std::string> wrap(std::string_view text, std::size_t width) {
     std::vector<std::string> lines(1);
     while (!text.empty()) {

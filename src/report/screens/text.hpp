@@ -3,8 +3,10 @@
 // Text for terminals: widths of UTF-8, numbers, durations. Pure functions.
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ranktune/base/text.hpp"
@@ -33,6 +35,8 @@ using base::printable;
 
 /// Up to the first line end: the rest of a message (a traceback) is for the log.
 [[nodiscard]] std::string first_line(std::string_view text);
+/// With each of these characters replaced.
+[[nodiscard]] std::string replaced(std::string_view text, std::initializer_list<std::pair<char, std::string_view>> by);
 /// Lines of at most `width` columns, broken at spaces; a longer word has a line of its own. At least one line.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
