@@ -197,7 +197,7 @@ TEST_CASE("A study whose time is used up gets more of it where failed trials are
 
 TEST_CASE("Every screen keeps to the width of a narrow terminal, but for what is to be copied", "[report]") {
     StartInfo info = start_of(4, "4 nodes, 16 GPUs", "some where/digits");
-    ResumeInfo found;
+    studydir::OpenedStudy found = opened(ended_well(), 0);
     found.workers_before = 2;
     found.changes = {{"study.num_trials", "60", "120"}};
     const StudyByHand well = ended_well();
@@ -209,9 +209,9 @@ TEST_CASE("Every screen keeps to the width of a narrow terminal, but for what is
     const FilesInfo there{1'234, 3'140'000, "some where/digits", "ranktune run digits.toml"};
     for (const std::size_t width : {20U, 30U, 40U, 60U, 80U}) {
         const Style style = columns(width);
-        std::string text =
-            start_screen(well.tuner.spec(), info, style) + resume_screen(well.tuner, info, found, style) +
-            deadline_line(hurried, 1'795'222'680, style) + best_screen(well.tuner, there.directory, style, true);
+        std::string text = start_screen(well.tuner.spec(), info, style) + resume_screen(found, "", info, style) +
+                           deadline_line(hurried, 1'795'222'680, style) +
+                           best_screen(well.tuner, there.directory, style, true);
         for (const StudyByHand* study : {&well, &early, &without})
             text += end_screen(study->tuner, figures(), there, style) + finished_screen(study->tuner, there, style);
         text += best_screen(without.tuner, there.directory, style);

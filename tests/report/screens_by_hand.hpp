@@ -61,6 +61,14 @@ type = "asha"
     return info;
 }
 
+/// As the start with this number finds it.
+[[nodiscard]] inline studydir::OpenedStudy opened(StudyByHand study, std::uint32_t start) {
+    studydir::OpenedStudy found;
+    found.incarnation = base::Incarnation{start};
+    found.tuner = std::move(study.owned);
+    return found;
+}
+
 /// Trials in most states: running, paused at several rungs, failed twice, and one with NaN.
 [[nodiscard]] inline StudyByHand half_way() {
     StudyByHand study(digits);

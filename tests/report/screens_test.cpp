@@ -186,25 +186,21 @@ TEST_CASE("the start screen says what will happen", "[report]") {
 }
 
 TEST_CASE("The screen of a resumed study says what was found and what becomes of it", "[report]") {
-    const StudyByHand study = half_way();
     StartInfo info = start_of(2, "lab3", "digits");
-    ResumeInfo found;
-    found.start = 3;
-    found.ended = "job 81234 start 2 ended at 2026-11-20T14:02:11Z: time limit";
-    found.records = 48112;
-    found.cut_bytes = 312;
+    studydir::OpenedStudy found = opened(half_way(), 3);
+    found.journal.records = 48112;
+    found.journal.cut_bytes = 312;
     found.workers_before = 4;
-    found.running = {{study::TrialId{33}, 5, 3}, {study::TrialId{40}, 0, 0}};
+    found.interrupted = {{study::TrialId{33}, 5, 3}, {study::TrialId{40}, 0, 0}};
     found.changes = {{"study.num_trials", "60", "120"}, {"stop.time", "", "\"2h\""}};
-    found.reopened = 2;
-    const std::string resumed = resume_screen(study.tuner, info, found, {});
+    found.reopened = {study::TrialId{4}, study::TrialId{5}};
+    const std::string resumed =
+        resume_screen(found, "job 81234 start 2 ended at 2026-11-20T14:02:11Z: time limit", info, {});
     CHECK(resumed == golden("resume", resumed));
-    ResumeInfo early;
-    early.start = 2;
-    early.ended = "start 1 was cut off without a word";
-    early.records = 1;
+    studydir::OpenedStudy early = opened(StudyByHand(digits), 2);
+    early.journal.records = 1;
     early.workers_before = 2;
-    const std::string at_the_beginning = resume_screen(StudyByHand(digits).tuner, info, early, {});
+    const std::string at_the_beginning = resume_screen(early, "start 1 was cut off without a word", info, {});
     CHECK(at_the_beginning == golden("resume-early", at_the_beginning));
 }
 
@@ -275,24 +271,21 @@ TEST_CASE("The best trial is what a narrow terminal keeps", "[report]") {
 }
 
 TEST_CASE("The screen of a resumed study tells the first line of a long message", "[report]") {
-    ResumeInfo found;
-    found.start = 2;
-    found.ended = "start 1 ended at 2026-11-20T14:02:11Z: exit code 1\nTraceback (most recent call last):\n  File ...";
-    const std::string screen = resume_screen(StudyByHand(digits).tuner, {}, found, {});
+    const std::string ended =
+        "start 1 ended at 2026-11-20T14:02:11Z: exit code 1\nTraceback (most recent call last):\n  File ...";
+    const std::string screen = resume_screen(opened(StudyByHand(digits), 2), ended, {}, {});
     CHECK(contains(screen, "exit code 1\n"));
     CHECK_FALSE(contains(screen, "Traceback"));
 }
 
 TEST_CASE("a traceback is no paragraph of the line of a resumed study", "[report]") {
-    ResumeInfo found;
-    found.start = 2;
     // In one line, as in the file `outcome` of an older version.
-    found.ended =
+    std::string ended =
         "start 1 ended at 2026-11-20T14:02:11Z: exit code 1: ValueError: no last lines of its standard error: "
         "Traceback (most recent call last):";
-    for (int i = 0; i < 40; ++i) found.ended += "   File \"/home/ann/train.py\", line " + std::to_string(i) + ", in f";
-    found.ended += " ValueError: no data";
-    const std::string screen = resume_screen(StudyByHand(digits).tuner, {}, found, {});
+    for (int i = 0; i < 40; ++i) ended += "   File \"/home/ann/train.py\", line " + std::to_string(i) + ", in f";
+    ended += " ValueError: no data";
+    const std::string screen = resume_screen(opened(StudyByHand(digits), 2), ended, {}, {});
     const std::string line = screen.substr(0, screen.find("\njournal "));
     CHECK(lines_of(line).size() <= 3);
     CHECK(contains(line, "ended at 2026-11-20T14:02:11Z: exit code 1"));

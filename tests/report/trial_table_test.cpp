@@ -146,7 +146,7 @@ TEST_CASE("a metric that is called like a hyper-parameter or a column has one na
     for (const auto& record : study.records)
         if (const auto* reported = std::get_if<study::Reported>(&record)) metrics.add(*reported);
     TableRequest request;
-    request.offers = request.wide_metrics = true;
+    request.more_columns = true;
     const std::string wide = TrialTable(study.tuner, request, false, columns(160)).text(metrics, "small");
     CHECK_THAT(wide, Catch::Contains("not shown: metric.lr, metric.time; --columns"));
     const auto selected = [&](const std::string& filter) {
@@ -169,7 +169,7 @@ TEST_CASE("chosen columns are all shown; otherwise as many as fit, and the other
     CHECK_THAT(two.mistake({{"trial", "lost"}}), Catch::StartsWith("--columns: 'lost' is no metric"));
 
     TableRequest usual;
-    usual.offers = usual.wide_metrics = true;
+    usual.more_columns = true;
     CHECK(TrialTable(two.study.tuner, usual, false, columns(120)).needs_metrics());
     CHECK_THAT(two.text(usual, columns(120)), Catch::Contains("loss/val") && !Catch::Contains("not shown"));
     CHECK_FALSE(TrialTable(two.study.tuner, usual, false, columns(50)).needs_metrics());

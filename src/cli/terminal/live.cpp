@@ -28,7 +28,6 @@ report::Live live_figures(const tuner::Tuner& tuner, const head::HeadFigures& fi
         live.idle_share = figures.idle_s / all;
         live.data_share = figures.data_s / all;
     }
-    live.training_s = figures.training_s;
     live.checkpoints_missed = figures.checkpoints_missed;
     live.checkpoint_error = figures.checkpoint_error;
     live.fallbacks = figures.fallbacks;

@@ -259,21 +259,6 @@ std::string next_job(const head::RunEnd& end, const std::string& directory) {
     }
 }
 
-report::ResumeInfo resume_info(const studydir::OpenedStudy& opened) {
-    report::ResumeInfo found;
-    found.start = opened.incarnation.value();
-    found.ended = how_it_ended(opened);
-    found.records = opened.journal.records;
-    found.cut_bytes = opened.journal.cut_bytes;
-    found.cut_records = opened.journal.cut_records;
-    found.commit_interval_s = base::to_seconds(opened.tuner->spec().output.commit_interval);
-    found.workers_before = opened.workers_before;
-    for (const auto& trial : opened.interrupted) found.running.push_back({trial.trial, trial.from, trial.lost});
-    for (const auto& change : opened.changes) found.changes.push_back({change.key, change.before, change.after});
-    found.reopened = opened.reopened.size();
-    return found;
-}
-
 /// What the death of a rank will cost.
 std::string deaths_text(const std::string& mpi) {
     using comm::mpi::survival_variable;
@@ -370,8 +355,8 @@ class RunScreens {
                       << room_warning(spec, style) << command_warning_lines(spec, style) << "\n"
                       << std::flush;
         else
-            std::cout << report::resume_screen(*opened.tuner, start_info(directory_, layout_, mpi_.size()),
-                                               resume_info(opened), style)
+            std::cout << report::resume_screen(opened, how_it_ended(opened),
+                                               start_info(directory_, layout_, mpi_.size()), style)
                       << room_warning(spec, style) << command_warning_lines(spec, style) << "\n"
                       << std::flush;
     }

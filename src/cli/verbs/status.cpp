@@ -39,8 +39,7 @@ report::TableRequest request_of(const StatusArguments& arguments) {
     request.sort = arguments.sort;
     request.filter = arguments.filter;
     request.max_rows = arguments.all ? SIZE_MAX : usual_rows;
-    request.offers = true;
-    request.wide_metrics = true;
+    request.more_columns = true;
     return request;
 }
 

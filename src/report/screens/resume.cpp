@@ -20,24 +20,24 @@ using study::TrialPhase;
 
 constexpr std::size_t longest_cause = 160; // two lines of a terminal
 
-std::string journal_text(const ResumeInfo& found) {
-    std::string text = counted(found.records, "record");
-    if (found.cut_records > 0)
+std::string journal_text(const storage::JournalSummary& journal, base::Duration commit_interval) {
+    std::string text = counted(journal.records, "record");
+    if (journal.cut_records > 0)
         text += fmt::format(
             "; the last {} {} lost (at most {} of work and one disk synchronisation): the power failed, "
             "or the file was changed",
-            counted(found.cut_records, "record"), found.cut_records == 1 ? "is" : "are",
-            short_duration(found.commit_interval_s));
-    else if (found.cut_bytes > 0)
+            counted(journal.cut_records, "record"), journal.cut_records == 1 ? "is" : "are",
+            short_duration(base::to_seconds(commit_interval)));
+    else if (journal.cut_bytes > 0)
         text +=
-            fmt::format("; {} of an unfinished one cut, nothing acknowledged lost", counted(found.cut_bytes, "byte"));
+            fmt::format("; {} of an unfinished one cut, nothing acknowledged lost", counted(journal.cut_bytes, "byte"));
     return text;
 }
 
-std::string running_text(const ResumeInfo& found) {
+std::string running_text(const studydir::OpenedStudy& found) {
     constexpr std::size_t shown = 4;
     std::vector<std::string> trials;
-    for (const auto& trial : found.running) {
+    for (const auto& trial : found.interrupted) {
         trials.push_back(
             fmt::format("#{} {}{}", trial.trial.value(), trials.empty() ? "goes on from it " : "from ", trial.from));
         if (trial.lost > 0) trials.back() += fmt::format(" ({} lost)", trial.lost);
@@ -46,22 +46,22 @@ std::string running_text(const ResumeInfo& found) {
                        base::join_some(trials, shown));
 }
 
-std::string trials_text(const tuner::State& state, const ResumeInfo& found) {
+std::string trials_text(const tuner::State& state, const studydir::OpenedStudy& found) {
     std::string text;
     for (const TrialPhase phase :
          {TrialPhase::finished, TrialPhase::stopped, TrialPhase::paused, TrialPhase::waiting, TrialPhase::failed}) {
         if (state.in(phase) == 0) continue;
         text += fmt::format("{}{} {}", text.empty() ? "" : ", ", state.in(phase), study::name(phase));
     }
-    if (text.empty()) text = found.running.empty() ? "none yet" : "";
-    if (!found.running.empty()) text += (text.empty() ? "" : "; ") + running_text(found);
-    if (found.reopened > 0)
-        text +=
-            fmt::format("; {} failed one{} again", found.reopened, found.reopened == 1 ? " is tried" : "s are tried");
+    if (text.empty()) text = found.interrupted.empty() ? "none yet" : "";
+    if (!found.interrupted.empty()) text += (text.empty() ? "" : "; ") + running_text(found);
+    if (!found.reopened.empty())
+        text += fmt::format("; {} failed one{} again", found.reopened.size(),
+                            found.reopened.size() == 1 ? " is tried" : "s are tried");
     return text;
 }
 
-std::string ranks_of_start(const study::StudySpec& spec, const StartInfo& info, const ResumeInfo& found) {
+std::string ranks_of_start(const study::StudySpec& spec, const StartInfo& info, const studydir::OpenedStudy& found) {
     if (found.workers_before == info.workers || found.workers_before == 0)
         return fmt::format("{} = head + {} on {}", info.workers + 1, counted(info.workers, "worker"), info.hosts);
     std::string text = fmt::format("{} -> {}", found.workers_before + 1, info.workers + 1);
@@ -73,14 +73,15 @@ std::string ranks_of_start(const study::StudySpec& spec, const StartInfo& info, 
 
 } // namespace
 
-std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
+std::string resume_screen(const studydir::OpenedStudy& found, const std::string& ended, const StartInfo& info,
                           const Style& style) {
+    const tuner::Tuner& tuner = *found.tuner;
     std::string text = versions_text(info, style);
     if (!info.launch_line.empty()) text += labelled("here", info.launch_line);
-    text += paragraph(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.start,
-                                  fit_ends(base::gist(found.ended), longest_cause)),
+    text += paragraph(fmt::format("resuming {}: start {}; {}", tuner.spec().name, found.incarnation.value(),
+                                  fit_ends(base::gist(ended), longest_cause)),
                       style);
-    text += prose("journal", journal_text(found), style);
+    text += prose("journal", journal_text(found.journal, tuner.spec().output.commit_interval), style);
     text += prose("trials", trials_text(tuner.state(), found), style);
     bool first = true;
     for (const auto& change : found.changes) {

@@ -186,7 +186,7 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
         if (spec.output.spares > 0) groups += dot + counted(spec.output.spares, "spare");
         std::string ranks = fmt::format("{} = head + {} on {}{}{}", info.workers + 1, counted(info.workers, "worker"),
                                         info.hosts, dot, groups);
-        const std::string where = fmt::format("{} ({})", unbroken(info.directory), info.is_new ? "new" : "resumed");
+        const std::string where = unbroken(info.directory) + " (new)";
         const std::string both = ranks + "    study  " + where;
         text += label_width + display_width(both) <= style.width
                     ? prose("ranks", both, style)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "report/screens/text.hpp"
+#include "studydir/open_study.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::report {
@@ -24,38 +25,14 @@ struct StartInfo {
     std::string hosts;         ///< "lab3" or "4 nodes"
     std::string deaths;        ///< what the death of a worker will cost, in words; empty: not known
     std::string directory;     ///< as the user would type it
-    bool is_new = true;
 };
 /// The line with the versions on the start and resume screens.
 [[nodiscard]] std::string versions_text(const StartInfo& info, const Style& style);
 [[nodiscard]] std::string start_screen(const study::StudySpec& spec, const StartInfo& info, const Style& style);
 
-/// Facts for the screen of a resumed study.
-struct ResumeInfo {
-    std::uint32_t start = 0;       ///< number of this start
-    std::string ended;             ///< how the previous start ended
-    std::uint64_t records = 0;     ///< in the journal
-    std::uint64_t cut_bytes = 0;   ///< unusable bytes cut from its end
-    std::uint64_t cut_records = 0; ///< complete records among them; 0: only an unfinished record was cut
-    double commit_interval_s = 0.0;
-    std::uint32_t workers_before = 0;
-    struct Running {
-        study::TrialId trial;
-        study::Iteration from = 0;
-        study::Iteration lost = 0;
-    };
-    std::vector<Running> running; ///< at the end of the previous start
-    struct Change {
-        std::string key;
-        std::string before;
-        std::string after;
-    };
-    std::vector<Change> changes;
-    std::uint64_t reopened = 0; ///< failed trials that are tried again
-};
-/// `tuner`: the study as it was opened.
-[[nodiscard]] std::string resume_screen(const tuner::Tuner& tuner, const StartInfo& info, const ResumeInfo& found,
-                                        const Style& style);
+/// `ended`: how the previous start ended.
+[[nodiscard]] std::string resume_screen(const studydir::OpenedStudy& found, const std::string& ended,
+                                        const StartInfo& info, const Style& style);
 
 /// When the job's deadline ends the study, and until when new trials begin. Empty: no deadline is known. `wall`:
 /// seconds since 1970 at `state.now`.
@@ -78,7 +55,6 @@ struct Live {
     double starting_share = 0.0;
     double idle_share = 0.0;
     double data_share = 0.0;              ///< of the workers, within busy_share: training waited for data
-    double training_s = 0.0;              ///< rank-seconds in user code
     std::string directory;                ///< of the study, as the user would type it; empty: its name
     std::uint64_t checkpoints_missed = 0; ///< that could not be written
     std::string checkpoint_error;         ///< of the last one that could not be written

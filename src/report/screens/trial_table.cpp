@@ -248,7 +248,7 @@ void TrialTable::choose_columns() {
     for (std::uint32_t i = 0; i < trials.size() && !any; ++i)
         any = !trials[i].takeovers.empty() && trials[i].takeovers.back().donor.trial != TrialId{i};
     if (any) shown_.push_back(find("took_over"));
-    for (std::size_t i = goals; request_.wide_metrics && i < metrics_.size(); ++i) {
+    for (std::size_t i = goals; request_.more_columns && i < metrics_.size(); ++i) {
         if (metrics_[i].apart) // mostly the current value of that hyper-parameter
             left_out_.push_back(metrics_[i].name);
         else
@@ -354,7 +354,7 @@ std::string TrialTable::hidden_text(std::size_t trials, std::vector<std::string>
         if (display_width(more + all) <= style_.width) more += all; // never a truncated command
         text += encoded(fit(more, style_.width), style_) + "\n";
     }
-    if (request_.offers && !columns.empty())
+    if (request_.more_columns && !columns.empty())
         text += encoded(paragraph(fmt::format(" not shown: {}; --columns NAME,NAME chooses",
                                               base::join_some(std::move(columns), 12)),
                                   style_),

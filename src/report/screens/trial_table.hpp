@@ -26,9 +26,9 @@ struct TableRequest {
     std::string sort = {};                 ///< a name, or NAME:desc; empty: running trials first, then by the metric
     std::string filter = {};               ///< a condition (TrialFilter); empty: all trials
     std::size_t max_rows = 20;
-    bool offers = false;                    ///< tells below the table how to see more columns
     const studydir::Notes* notes = nullptr; ///< outlives the table; null: there are none
-    bool wide_metrics = false;              ///< metrics beside the objective, too, where there is room
+    /// Where there is room, metrics beside the objective, too; what is left out is named below the table.
+    bool more_columns = false;
 };
 
 class TrialTable {
