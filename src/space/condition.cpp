@@ -73,8 +73,10 @@ bool satisfied(const Value& value, Operator op, std::span<const Value> literals)
     return false;
 }
 
-bool is_keyword(std::string_view word) {
-    return word == "and" || word == "or" || word == "not" || word == "in" || word == "true" || word == "false";
+bool is_keyword(std::string_view word) { return word == "and" || word == "or" || word == "not" || word == "in"; }
+
+bool is_literal_word(std::string_view word) {
+    return word == "true" || word == "false" || word == "True" || word == "False" || word == "None";
 }
 
 /// What a name followed by a bracket means, and the operators, whose names cannot be written so.
@@ -242,8 +244,9 @@ struct Condition::Parser {
     using Pointer = std::shared_ptr<const Node>;
 
     Scanner in;
-    std::vector<std::string> names;
-    std::vector<std::string> numbers;
+    std::vector<std::string> names = {};
+    std::vector<std::string> numbers = {};
+    const Filter* filter = nullptr; ///< null: the text is that of a condition
     int depth = 0;
 
     static constexpr std::string_view comparisons = "one of == != < <= > >= in, not in";
@@ -309,18 +312,40 @@ struct Condition::Parser {
         node.op = *op;
         node.children = {std::move(left)};
         if (node.op != Operator::in && node.op != Operator::not_in)
-            node.children.push_back(number_or_value());
+            node.children.push_back(number_or_value(*node.children.front()));
         else if (in.sees("[") || !begins_name(in))
-            node.literals = list();
+            node.literals = list(*node.children.front());
         else
             node.children.push_back(operand("a list in square brackets, or the name of one"));
         return std::make_shared<const Node>(std::move(node));
     }
 
-    Pointer number_or_value() {
+    Pointer number_or_value(const Node& left) {
+        if (begins_word()) return literal(value(left));
+        const std::size_t column = in.column();
         Pointer right = sum("a value or the name of a parameter");
         if (right->is_condition()) in.fail("'and' or 'or'");
+        if (right->kind == Node::Kind::literal) tell_word(left, right->literals.front(), column);
         return right;
+    }
+
+    /// Whether a name comes next that is a string, because a filter has no names on the right.
+    bool begins_word() {
+        const std::string_view word = in.peek_name();
+        return filter != nullptr && begins_name(in) && !is_keyword(word) && !is_literal_word(word);
+    }
+
+    /// A literal, or in a filter a word, that `left` is compared with.
+    Value value(const Node& left) {
+        const std::size_t column = in.column();
+        Value found = begins_word() ? Value(std::string(in.name())) : in.literal(false);
+        tell_word(left, found, column);
+        return found;
+    }
+
+    void tell_word(const Node& left, const Value& value, std::size_t column) const {
+        if (filter != nullptr && left.kind == Node::Kind::name && value.is_string())
+            filter->on_word(left.name, value.as_string(), column);
     }
 
     std::optional<Operator> comparison_operator() {
@@ -392,14 +417,15 @@ struct Condition::Parser {
             in.fail(expected);
         }
         const std::string_view word = in.peek_name();
-        if (word == "true" || word == "false" || word == "True" || word == "False" || word == "None")
-            return literal(in.literal(false));
+        if (is_literal_word(word)) return literal(in.literal(false));
         if (is_keyword(word)) in.fail(expected);
+        const std::size_t column = in.column();
         Node node;
         node.kind = Node::Kind::name;
         node.name = std::string(in.name());
         if (const Operation* const function = operation_called(node.name); function != nullptr && in.take("("))
             return called(*function);
+        if (filter != nullptr) filter->on_name(node.name, column);
         add(names, node.name);
         node.slot = static_cast<std::size_t>(std::ranges::find(names, node.name) - names.begin());
         return std::make_shared<const Node>(std::move(node));
@@ -441,19 +467,24 @@ struct Condition::Parser {
         return std::make_shared<const Node>(std::move(node));
     }
 
-    std::vector<Value> list() {
+    std::vector<Value> list(const Node& left) {
         if (!in.take("[")) in.fail("a list in square brackets");
-        std::vector<Value> values = {in.literal(false)};
+        std::vector<Value> values = {value(left)};
         while (!in.take("]")) {
             if (!in.take(",")) in.fail("',' or ']'");
-            values.push_back(in.literal(false));
+            values.push_back(value(left));
         }
         return values;
     }
 };
 
-Condition Condition::parse(const std::string& text) {
-    Parser parser{Scanner(text), {}, {}, 0};
+Condition Condition::parse(const std::string& text) { return parsed({Scanner(text)}, text); }
+
+Condition Condition::parse_filter(const std::string& text, const Filter& filter) {
+    return parsed({Scanner(text, "/:@"), {}, {}, &filter}, text);
+}
+
+Condition Condition::parsed(Parser parser, const std::string& text) {
     Condition condition;
     condition.root_ = parser.whole();
     condition.names_ = std::make_shared<const std::vector<std::string>>(std::move(parser.names));
@@ -463,7 +494,7 @@ Condition Condition::parse(const std::string& text) {
 }
 
 Condition::Range Condition::range(const std::string& sum, const RangeOf& range_of) {
-    Parser parser{Scanner(sum), {}, {}, 0};
+    Parser parser{Scanner(sum)};
     const auto root = parser.sum("a number or the name of a parameter");
     if (root->is_condition() || (root->kind == Node::Kind::literal && !root->literals.front().is_number()))
         throw base::UsageError("a bound needs a number");

@@ -11,7 +11,6 @@
 #include "ranktune/base/text.hpp"
 #include "ranktune/space/domain.hpp"
 #include "space/scanner.hpp"
-#include "space/syntax_error.hpp"
 
 namespace ranktune::space {
 namespace {

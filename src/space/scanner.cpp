@@ -5,9 +5,6 @@
 #include <charconv>
 #include <cstdint>
 
-#include "ranktune/base/error.hpp"
-#include "space/syntax_error.hpp"
-
 namespace ranktune::space {
 namespace {
 
@@ -16,7 +13,6 @@ constexpr int deepest_list = 32; ///< the reader is recursive
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_name_part(char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-'; }
 
 /// Encodes one code point of the basic plane.
 void append_utf8(std::string& out, std::uint32_t code) {
@@ -54,6 +50,10 @@ bool read_number(const std::string& token, Value& out) {
 }
 
 } // namespace
+
+bool Scanner::is_name_part(char c) const {
+    return is_letter(c) || is_digit(c) || c == '.' || c == '-' || more_.find(c) != std::string_view::npos;
+}
 
 void Scanner::skip_space() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
@@ -106,7 +106,8 @@ std::string_view Scanner::argument() {
 
 std::size_t Scanner::column() {
     skip_space();
-    return column_at(text_, at_);
+    const auto before = text_.substr(0, at_);
+    return 1 + static_cast<std::size_t>(std::ranges::count_if(before, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 void Scanner::fail(std::string_view expected) {
@@ -121,7 +122,8 @@ void Scanner::fail(std::string_view expected) {
         }
         found = "'" + std::string(text_.substr(at_, end - at_)) + "'";
     }
-    throw SyntaxError(std::string(expected), column(), found);
+    throw SyntaxError("expected " + std::string(expected) + " at column " + std::to_string(column()) + ", found " +
+                      found);
 }
 
 Value Scanner::literal(bool lists) {

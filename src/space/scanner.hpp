@@ -6,15 +6,21 @@
 #include <string>
 #include <string_view>
 
+#include "ranktune/base/error.hpp"
 #include "ranktune/space/value.hpp"
 
 namespace ranktune::space {
 
-/// Every function skips white space first. Errors are base::UsageError: `expected ... at column 7, found '...'`. Refers
-/// to the text, which must outlive it.
+/// A text that breaks its grammar: `expected ... at column 7, found '...'`.
+class SyntaxError : public base::UsageError {
+    using UsageError::UsageError;
+};
+
+/// Every function skips white space first. Errors are SyntaxError. Refers to the text, which must outlive it.
 class Scanner {
   public:
-    explicit Scanner(std::string_view text) : text_(text) {}
+    /// `more`: characters that a name may hold, too.
+    explicit Scanner(std::string_view text, std::string_view more = {}) : text_(text), more_(more) {}
 
     /// Whether nothing is left.
     [[nodiscard]] bool at_end();
@@ -42,12 +48,14 @@ class Scanner {
 
   private:
     void skip_space();
+    [[nodiscard]] bool is_name_part(char c) const;
     [[nodiscard]] Value number();
     [[nodiscard]] std::string quoted();
     void escape(std::string& out);
     [[nodiscard]] Value list();
 
     std::string_view text_;
+    std::string_view more_;
     std::size_t at_ = 0;
     int depth_ = 0; ///< of lists
 };

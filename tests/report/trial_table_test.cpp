@@ -88,6 +88,10 @@ TEST_CASE("a filter takes words without quotes and names of metrics, and knows t
     const TrialFilter other(
         "state not in [running, 'paused'] and x > 2 or y == \"a b\"", [](const auto&, const auto&) {}, note);
     CHECK(words == "state running at column 15; state paused at column 24; y a b at column 52; ");
+    words.clear();
+    const TrialFilter tagged(
+        "state == running and 'odd' in tags and x > -inf", [](const auto&, const auto&) {}, note);
+    CHECK(words == "state running at column 10; ");
     const auto holds = [&](std::optional<space::Value> state, std::optional<space::Value> accuracy, double x) {
         return filter.holds([&](const std::string& name) -> std::optional<space::Value> {
             return name == "state" ? state : name == "x" ? space::Value(x) : accuracy;

@@ -38,6 +38,16 @@ class Condition {
     /// Throws base::UsageError with what was expected at which column of the text (counted from 1).
     [[nodiscard]] static Condition parse(const std::string& text);
 
+    /// What is called, in the order of the text, with each name, and with each string that is compared with one; both
+    /// may throw. `column` counts from 1.
+    struct Filter {
+        std::function<void(const std::string& name, std::size_t column)> on_name;
+        std::function<void(const std::string& name, const std::string& word, std::size_t column)> on_word;
+    };
+    /// The same as people type it, `state == running and lr < 0.1`: on the right of a comparison a word is a string,
+    /// and a name may hold `/`, `:` and `@`, as names of metrics do.
+    [[nodiscard]] static Condition parse_filter(const std::string& text, const Filter& filter);
+
     /// The value of a parameter by its name; null: absent.
     using LookUp = std::function<const Value*(std::string_view name)>;
 
@@ -71,6 +81,7 @@ class Condition {
     struct Node;
     struct Parser;
     Condition() = default;
+    [[nodiscard]] static Condition parsed(Parser parser, const std::string& text);
     std::shared_ptr<const Node> root_;
     std::shared_ptr<const std::vector<std::string>> names_;
     std::shared_ptr<const std::vector<std::string>> numbers_;

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A condition on trials, as people type it: the grammar of the study file's conditions, with two additions.
+// A condition on trials, as people type it.
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "ranktune/space/condition.hpp"
 
 namespace ranktune::report {
 
-/// `state == running and lr < 0.1`. As in a study file, but a word needs no quotes where a literal is expected, and a
-/// name may contain `/`, `:` and `@`, as names of metrics do.
+/// `state == running and lr < 0.1` (space::Condition::parse_filter).
 class TrialFilter {
   public:
     /// Called with each name in the text; throws for one that is unknown. `at`: "at column 5".
@@ -30,8 +27,7 @@ class TrialFilter {
     [[nodiscard]] bool holds(const std::function<std::optional<space::Value>(const std::string&)>& value_of) const;
 
   private:
-    std::optional<space::Condition> condition_;             ///< over aliases, which the grammar accepts
-    std::map<std::string, std::string, std::less<>> names_; ///< by alias
+    space::Condition condition_;
 };
 
 } // namespace ranktune::report
