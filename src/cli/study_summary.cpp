@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/study_summary.hpp"
 
-#include <chrono>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "report/export/export.hpp"
 #include "report/screens/front.hpp"
 #include "report/view/side_tasks.hpp"
+#include "report/view/wall_time.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 
@@ -61,12 +61,6 @@ std::vector<std::string> answers_in(const nlohmann::json& status) {
     return answers;
 }
 
-nlohmann::ordered_json configuration_json(const space::Configuration& configuration) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (const auto& entry : configuration.entries()) json[entry.name] = report::json_of(entry.value);
-    return json;
-}
-
 /// The Pareto front, from the best to the worst in the first objective.
 nlohmann::ordered_json front_json(const tuner::Tuner& tuner) {
     nlohmann::ordered_json front = nlohmann::ordered_json::array();
@@ -80,7 +74,7 @@ nlohmann::ordered_json front_json(const tuner::Tuner& tuner) {
                          {"values", values},
                          {"iteration", trial.best_iteration},
                          {"state", study::name(trial.phase)},
-                         {"configuration", configuration_json(tuner::best_configuration(trial))},
+                         {"configuration", report::json_of(tuner::best_configuration(trial))},
                          {"checkpoint", checkpoint == nullptr ? nlohmann::ordered_json(nullptr)
                                                               : nlohmann::ordered_json(checkpoint->path)}});
     }
@@ -99,7 +93,7 @@ nlohmann::ordered_json nearest_json(const tuner::Tuner& tuner) {
             {"iteration", nearest.iteration},
             {"violation", nearest.score.violation},
             {"state", study::name(trial.phase)},
-            {"configuration", configuration_json(tuner::configuration_at(trial, nearest.iteration))}};
+            {"configuration", report::json_of(tuner::configuration_at(trial, nearest.iteration))}};
 }
 
 } // namespace
@@ -123,14 +117,14 @@ report::Live live_of(const tuner::State& state, const std::string& directory) {
     const Standing standing = standing_of(state, directory);
     report::Live live;
     live.directory = directory;
-    live.elapsed_s = base::to_seconds(state.now.time_since_epoch());
+    live.elapsed_s = base::to_seconds(state.now);
     live.deadline = standing.text;
     live.interrupted = standing.interrupted;
     const nlohmann::json status = status_of(directory);
     live.answers = answers_in(status);
     if (state.ended || live.interrupted) return live;
     take_figures(status, live);
-    live.stopping = report::stopping_text(state, std::chrono::system_clock::now());
+    live.stopping = report::stopping_text(state, report::seconds_now());
     return live;
 }
 
@@ -167,7 +161,7 @@ nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::stri
                         {"value", trial.best},
                         {"iteration", trial.best_iteration},
                         {"state", study::name(trial.phase)}};
-        root["best"]["configuration"] = configuration_json(tuner::best_configuration(trial));
+        root["best"]["configuration"] = report::json_of(tuner::best_configuration(trial));
         const auto* checkpoint = tuner::best_checkpoint(trial, study.tuner->spec().objective);
         root["best"]["checkpoint"] =
             checkpoint == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(checkpoint->path);

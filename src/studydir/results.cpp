@@ -107,8 +107,6 @@ void add_objectives(const tuner::Tuner& tuner, std::vector<Column>& columns) {
                             tuner::pareto_ranks(trials, objective)));
 }
 
-double seconds_of(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
-
 } // namespace
 
 ResultsBuilder::ResultsBuilder(const study::StudySpec& spec) : tuner_(spec) {}
@@ -146,7 +144,7 @@ void ResultsBuilder::add_report(const study::Reported& report) {
     trial_.push_back(report.trial.value());
     attempt_.push_back(report.attempt.value());
     iteration_.push_back(static_cast<std::int64_t>(report.iteration));
-    time_.push_back(seconds_of(report.at));
+    time_.push_back(base::to_seconds(report.at));
     seconds_.push_back(report.seconds);
     verdict_.push_back(verb_name(report.verdict.verb));
     for (const auto& metric : report.metrics) {
@@ -208,11 +206,11 @@ storage::ResultTable ResultsBuilder::trials() const {
     columns.push_back(field("seconds", "s", "training time, all attempts",
                             collect<double>(trials, [](const auto& t) { return t.seconds; })));
     columns.push_back(field("created", "s", "study time when it was created",
-                            collect<double>(trials, [](const auto& t) { return seconds_of(t.created); })));
+                            collect<double>(trials, [](const auto& t) { return base::to_seconds(t.created); })));
     columns.push_back(field("started", "s", "study time of its first attempt",
-                            collect<double>(trials, [](const auto& t) { return seconds_of(t.started); })));
+                            collect<double>(trials, [](const auto& t) { return base::to_seconds(t.started); })));
     columns.push_back(field("ended", "s", "study time when it was closed",
-                            collect<double>(trials, [](const auto& t) { return seconds_of(t.ended); })));
+                            collect<double>(trials, [](const auto& t) { return base::to_seconds(t.ended); })));
     columns.push_back(field("checkpoint", "", "newest checkpoint, relative to the study directory",
                             collect<std::string>(trials, [](const auto& t) {
                                 return t.checkpoints.empty() ? std::string() : t.checkpoints.back().path;

@@ -24,5 +24,6 @@ using StudyTime = StudyClock::time_point;
 [[nodiscard]] constexpr std::int64_t to_ns(StudyTime time) { return time.time_since_epoch().count(); }
 [[nodiscard]] constexpr StudyTime from_ns(std::int64_t ns) { return StudyTime{Duration{ns}}; }
 [[nodiscard]] constexpr double to_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+[[nodiscard]] constexpr double to_seconds(StudyTime time) { return to_seconds(time.time_since_epoch()); }
 
 } // namespace ranktune::base

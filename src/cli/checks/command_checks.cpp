@@ -195,7 +195,7 @@ std::vector<std::string> command_warnings(const study::StudySpec& spec) {
 std::string command_warning_lines(const study::StudySpec& spec, const report::Style& style) {
     std::string text;
     for (const auto& warning : command_warnings(spec))
-        text += report::paint(report::prose("warning", warning, style), report::Tone::bad, style);
+        text += report::prose("warning", warning, style, report::Tone::bad);
     for (const auto& remark : space_remarks(spec)) text += report::prose("note", remark, style);
     return report::encoded(std::move(text), style);
 }

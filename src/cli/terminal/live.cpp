@@ -7,6 +7,7 @@
 
 #include "process/environment.hpp"
 #include "report/explain/endings.hpp"
+#include "report/view/wall_time.hpp"
 
 namespace ranktune::cli {
 namespace {
@@ -40,8 +41,7 @@ report::Live live_figures(const tuner::Tuner& tuner, const head::HeadFigures& fi
         live.left_s = figures.elapsed_s * static_cast<double>(expected - state.iterations) / static_cast<double>(done);
     }
     if (tuner.spec().time_budget) {
-        const double budget =
-            base::to_seconds(*tuner.spec().time_budget) - base::to_seconds(state.now.time_since_epoch());
+        const double budget = base::to_seconds(*tuner.spec().time_budget) - base::to_seconds(state.now);
         live.deadline = "time budget ends in " + report::short_duration(std::max(0.0, budget));
     } else if (state.pace.deadline()) {
         live.deadline = "job ends in " +
@@ -60,7 +60,7 @@ LiveView::LiveView(std::ostream& out, const Terminal& terminal, Progress progres
 report::Live LiveView::live(const tuner::Tuner& tuner, const head::HeadFigures& figures) {
     report::Live live = live_figures(tuner, figures, total_.update(tuner));
     live.directory = directory_;
-    live.stopping = report::stopping_text(tuner.state(), std::chrono::system_clock::now());
+    live.stopping = report::stopping_text(tuner.state(), report::seconds_now());
     return live;
 }
 

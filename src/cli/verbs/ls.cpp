@@ -3,7 +3,6 @@
 // it is not.
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -152,8 +151,7 @@ int list_studies(const ListArguments& arguments) {
     const report::Style style = detect_terminal().style;
     if (studies.empty())
         std::cout << report::paragraph("no studies here; a study is a directory that `ranktune run` made", style);
-    const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    if (!studies.empty()) std::cout << report::studies_text(std::move(studies), now, style);
+    if (!studies.empty()) std::cout << report::studies_text(std::move(studies), report::seconds_now(), style);
     for (std::string& each : closed) each = report::unbroken(report::printable(each));
     if (!closed.empty())
         std::cout << report::encoded(

@@ -442,7 +442,7 @@ std::string predicted_words(const tuner::Tuner& tuner) {
     std::ranges::sort(ranges, {}, &PredictedRange::begin);
     std::uint64_t done = 0;
     for (const PredictedRange& range : ranges) done += range.end - range.begin;
-    const double seconds = base::to_seconds(state.now.time_since_epoch());
+    const double seconds = base::to_seconds(state.now);
     std::string words = fmt::format("{} of {} samples in {:.1f} s, {:.0f} a second: {}", done, plan.samples, seconds,
                                     static_cast<double>(done) / std::max(seconds, 1e-9), plan.output);
     if (!tuner::is_over(state)) return words;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // report: studies as one HTML file. explain: one trial, or the study, in words.
 
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -32,11 +31,6 @@
 
 namespace ranktune::cli {
 namespace {
-
-std::string now_text() {
-    return report::wall_time_text(
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
-}
 
 /// Whether newest records are missing is told on standard error.
 report::PageStudy page_study(const std::string& directory, bool& incomplete) {
@@ -114,7 +108,9 @@ int report_page(const ReportArguments& arguments) {
     for (const std::string& directory : arguments.directories) studies.push_back(page_study(directory, incomplete));
     const std::string named = studies.size() == 1 ? studies.front().view.name + "-report.html" : "report.html";
     const OutputFile output(arguments.output.empty() ? named : arguments.output);
-    write_whole(output, [&](std::ostream& out) { report::write_page(studies, now_text(), out); });
+    write_whole(output, [&](std::ostream& out) {
+        report::write_page(studies, report::wall_time_text(report::seconds_now()), out);
+    });
     std::error_code error;
     const auto bytes = output.through ? 0 : std::filesystem::file_size(output.path, error);
     if (!output.through && !error)

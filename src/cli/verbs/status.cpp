@@ -69,8 +69,7 @@ bool may_be_queued(const tuner::State& state, const report::Live& live) {
 std::string remarks_of(const report::FollowedStudy& study, const report::Live& live, const report::Style& style) {
     const auto& state = study.tuner().state();
     std::string text;
-    if (const std::string why = state.ended ? report::why_text(study.tuner()) : ""; !why.empty())
-        text += report::prose("why", why, style);
+    text += report::prose("why", state.ended ? report::why_text(study.tuner()) : "", style);
     text += report::lost_weights_text(study.tuner(), style) + report::failures_text(state, live.directory, style) +
             report::lone_reports_text(studydir::lone_reports(live.directory), style) +
             report::ended_early_text(study.tuner(), style) + report::undone_for_room_text(study.tuner(), style);

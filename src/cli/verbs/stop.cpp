@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // stop: ends a running study through a file in its directory, for sites where signals do not arrive.
 
-#include <chrono>
 #include <iostream>
 #include <optional>
 
@@ -18,6 +17,7 @@
 #include "report/explain/next_steps.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/load.hpp"
+#include "report/view/wall_time.hpp"
 #include "storage/journal/lease.hpp"
 #include "studydir/study_directory.hpp"
 
@@ -55,9 +55,8 @@ std::string at_once_text(const storage::LeaseHolder& holder) {
 }
 
 std::string stopping_already(const report::LoadedStudy& study, const storage::LeaseHolder& holder) {
-    const auto now = std::chrono::system_clock::now();
-    std::string text = describe(holder) + " is " + report::stopping_text(study.tuner->state(), now) + "\nat once  " +
-                       at_once_text(holder) +
+    std::string text = describe(holder) + " is " + report::stopping_text(study.tuner->state(), report::seconds_now()) +
+                       "\nat once  " + at_once_text(holder) +
                        "  # what was reported stays, and the study resumable; work since the last checkpoints is done "
                        "again\n";
     const tuner::State& state = study.tuner->state();

@@ -130,6 +130,11 @@ std::string why_text(const tuner::Tuner& tuner) {
     return first_line(state.end_message);
 }
 
+std::string reason_text(const Trial& trial) {
+    return study::is_final(trial.phase) ? study::describe(trial.closed_by, trial.closed_a, trial.closed_b)
+                                        : study::describe(trial.verdict.reason, trial.verdict.a, trial.verdict.b);
+}
+
 std::uint64_t trials_never_made(const tuner::Tuner& tuner) {
     const tuner::State& state = tuner.state();
     // A study that ran to its end with fewer has tried all configurations that there are.
@@ -187,8 +192,7 @@ std::string lost_weights_text(const tuner::Tuner& tuner, const Style& style) {
         names.push_back(fmt::format("#{}", id.value()));
     }
     if (names.empty() || (state.ended && why_text(tuner).find(cause) != std::string::npos)) return {};
-    return paint(prose("weights", "of " + base::join_some(names, 6) + " not saved: " + unbroken(cause), style),
-                 Tone::bad, style);
+    return prose("weights", "of " + base::join_some(names, 6) + " not saved: " + unbroken(cause), style, Tone::bad);
 }
 
 std::string best_aside(const Trial& trial, const study::CheckpointRef& checkpoint, const study::Objective& objective) {
@@ -245,8 +249,7 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
     const auto& state = tuner.state();
     const std::string metric = study::metrics_text(tuner.spec().objective);
     const std::string limits = limits_text(tuner.spec().objective);
-    if (!state.front.trials().empty())
-        return paint(prose("front", front_range_text(tuner) + limits, style), Tone::good, style);
+    if (!state.front.trials().empty()) return prose("front", front_range_text(tuner) + limits, style, Tone::good);
     if (state.best) {
         const Trial& best = state.trial(*state.best);
         std::string text = fmt::format("#{}{}  {} {} at iteration {} of {}{}", state.best->value(),
@@ -256,19 +259,19 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
             !others.empty() && state.simulation.empty())
             text += "; " + others;
         const bool good = best.phase != TrialPhase::failed;
-        return paint(prose("best", text, style), good ? Tone::good : Tone::bad, style);
+        return prose("best", text, style, good ? Tone::good : Tone::bad);
     }
     if (const std::string nearest = nearest_text(tuner); !nearest.empty())
-        return paint(prose("nearest", nearest, style), Tone::bad, style);
+        return prose("nearest", nearest, style, Tone::bad);
     if (state.reports == 0 || state.end_reason == study::Reason::missing_metric ||
         state.end_reason == study::Reason::never_finite) // why_text says it
         return {};
     if (!limits.empty())
-        return paint(prose("best", "none: no trial has reported a finite " + metric + limits, style), Tone::bad, style);
+        return prose("best", "none: no trial has reported a finite " + metric + limits, style, Tone::bad);
     const std::string text = "none: no trial has reported a finite " + metric +
                              " (every value was nan or infinite). See what a trial said; when training diverges, "
                              "lower the range of the learning rate";
-    return paint(prose("best", text, style), Tone::bad, style);
+    return prose("best", text, style, Tone::bad);
 }
 
 std::vector<FailureGroup> failure_groups(const tuner::State& state) {
@@ -422,14 +425,12 @@ std::string undone_for_room_text(const tuner::Tuner& tuner, const Style& style) 
     if (undone == 0 || !tuner.spec().checkpoint.max_bytes) return {};
     const Plan expected = plan(tuner.spec());
     const std::uint64_t needed = expected.scheduler.needed_checkpoints + expected.running_checkpoints;
-    return paint(
-        prose("warning",
-              fmt::format("checkpoint.max_bytes ({}) undid {}: no state since then was left. {} of up to {} need "
-                          "{} and more",
-                          bytes_text(*tuner.spec().checkpoint.max_bytes), counted(undone, "takeover"),
-                          counted(needed, "checkpoint"), bytes_text(largest), bytes_text(needed * largest)),
-              style),
-        Tone::bad, style);
+    return prose("warning",
+                 fmt::format("checkpoint.max_bytes ({}) undid {}: no state since then was left. {} of up to {} need "
+                             "{} and more",
+                             bytes_text(*tuner.spec().checkpoint.max_bytes), counted(undone, "takeover"),
+                             counted(needed, "checkpoint"), bytes_text(largest), bytes_text(needed * largest)),
+                 style, Tone::bad);
 }
 
 std::string lone_reports_text(std::uint64_t attempts, const Style& style) {
@@ -448,11 +449,10 @@ namespace {
 using study::TrialPhase;
 
 /// " for 4m00s", since the drain began: within a start, study time advances with the wall clock.
-std::string how_long_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
+std::string how_long_text(const tuner::State& state, double now) {
     const auto began = unix_seconds(state.wall_time);
     if (!began) return {};
-    const double at = *began + base::to_seconds(state.drain_began - state.began);
-    const double ago = std::chrono::duration<double>(wall.time_since_epoch()).count() - at;
+    const double ago = now - (*began + base::to_seconds(state.drain_began - state.began));
     return ago < 0.0 ? std::string() : fmt::format(" for {}", short_duration(ago));
 }
 
@@ -475,10 +475,10 @@ std::string waits_text(const tuner::State& state) {
 
 } // namespace
 
-std::string stopping_text(const tuner::State& state, std::chrono::system_clock::time_point wall) {
+std::string stopping_text(const tuner::State& state, double now) {
     if (!state.draining || state.ended) return {};
     const std::string why = state.drain_message.empty() ? "" : " (" + printable(first_line(state.drain_message)) + ")";
-    return "stopping" + how_long_text(state, wall) + why + ": " + waits_text(state);
+    return "stopping" + how_long_text(state, now) + why + ": " + waits_text(state);
 }
 
 } // namespace ranktune::report

@@ -2,7 +2,6 @@
 #pragma once
 // Why a study ended, and what its failed trials said, in words.
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +17,9 @@ namespace ranktune::report {
 
 /// The message of a failed trial, in one line; without a message, the reason why it was closed.
 [[nodiscard]] std::string failure_message(const tuner::Trial& trial);
+
+/// Why a trial was closed, or its newest verdict.
+[[nodiscard]] std::string reason_text(const tuner::Trial& trial);
 
 /// How many trials a study that is over never made, because it ended before.
 [[nodiscard]] std::uint64_t trials_never_made(const tuner::Tuner& tuner);
@@ -114,6 +116,6 @@ struct FailureGroup {
 
 /// "stopping for 4m00s (Ctrl-C): waits for the next report of #3, #7; an iteration takes up to 15m00s". `wall`: now.
 /// Empty: the study is not stopping, or has ended.
-[[nodiscard]] std::string stopping_text(const tuner::State& state, std::chrono::system_clock::time_point wall);
+[[nodiscard]] std::string stopping_text(const tuner::State& state, double now);
 
 } // namespace ranktune::report

@@ -224,7 +224,7 @@ std::string study_now_text(const StudyView& view, const std::string& directory, 
     return text;
 }
 
-std::string lost_time_table(const StudyView& view, double all) {
+std::string lost_time_table(const StudyView& view, double all, const Style& style) {
     const auto& spent = view.cost.spent_s;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < spent.size(); ++i)
@@ -239,10 +239,7 @@ std::string lost_time_table(const StudyView& view, double all) {
         columns[1].cells.push_back(short_duration(spent[i]));
         columns[2].cells.push_back(fmt::format("{:.1f} %", 100.0 * spent[i] / all));
     }
-    const TextRows rows(columns);
-    std::string text = rows.titles() + "\n";
-    for (std::size_t i = 0; i < order.size(); ++i) text += rows.cells(i) + "\n";
-    return text;
+    return TextRows(columns).all(style);
 }
 
 /// Advice with commands that can be copied: the study named, never broken into lines.
@@ -289,14 +286,14 @@ std::string study_explanation(const StudyView& view, const std::string& director
                               counted(view.num_trials, "trial"), counted(view.starts.size(), "start")),
                   style);
     text += prose("now", study_now_text(view, directory, is_run && view.simulated.empty()), style);
-    if (!view.beside.empty()) text += prose("beside", view.beside, style);
-    if (!view.lost_ranks.empty()) text += prose("lost", view.lost_ranks, style);
+    text += prose("beside", view.beside, style);
+    text += prose("lost", view.lost_ranks, style);
     if (!view.out_of_service.empty())
         text += prose("left out", view.out_of_service + ": trials failed there one after the other", style);
     double all = 0.0;
     for (const double each : view.cost.spent_s) all += each;
     if (all <= 0.0) return encoded(std::move(text), style);
-    text += "\n" + lost_time_table(view, all) + "\n" + advice_on_losses(view, directory, all, style);
+    text += "\n" + lost_time_table(view, all, style) + "\n" + advice_on_losses(view, directory, all, style);
     return encoded(std::move(text), style);
 }
 
@@ -309,8 +306,7 @@ std::string explanation(const StudyView& view, study::TrialId trial, const std::
             others_explained(view, trial, style, sources) + attempts_explained(view, trial, style, sources);
     const std::string& message = view.trials[trial.value()].message;
     if (!message.empty()) text += prose("message", unbroken(printable(first_line(message))), style);
-    if (const std::string& after = view.trials[trial.value()].after; !after.empty())
-        text += prose("after", after, style);
+    text += prose("after", view.trials[trial.value()].after, style);
     text += notes_explained(view.trials[trial.value()], style);
     text += prose("now",
                   now_text(view, trial, directory, is_run && view.simulated.empty()) +

@@ -24,7 +24,7 @@ std::string with_reason(const std::string& text, study::Reason reason, double a,
 TrialLife::TrialLife(study::TrialId trial, std::string metric) : trial_(trial), metric_name_(std::move(metric)) {}
 
 void TrialLife::line(study::StudyTime at, const std::string& text) {
-    lines_.push_back(pad_left(short_duration(base::to_seconds(at.time_since_epoch())), label_width - 2) + "  " + text);
+    lines_.push_back(pad_left(short_duration(base::to_seconds(at)), label_width - 2) + "  " + text);
 }
 
 void TrialLife::tell(const study::TrialStarted& start) {

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ranktune/base/utf8.hpp"
+#include "report/explain/endings.hpp"
 #include "report/screens/front.hpp"
 #include "report/view/history.hpp"
 #include "report/view/last_metrics.hpp"
@@ -34,8 +35,6 @@ Json number(double value) {
     return value;
 }
 
-double seconds(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
-
 /// The host of a rank in that incarnation: the next one may run elsewhere.
 std::string host_of(const LoadedStudy& study, std::size_t incarnation, study::Rank rank) {
     if (incarnation >= study.workers.size()) return {};
@@ -51,18 +50,12 @@ Json attempt_json(const LoadedStudy& study, const AttemptStart& start) {
         hosts.push_back(host_of(study, start.incarnation, rank));
     }
     Json attempt = {{"attempt", start.attempt.value()},
-                    {"start", seconds(start.at)},
+                    {"start", base::to_seconds(start.at)},
                     {"from_iteration", start.from},
                     {"ranks", ranks},
                     {"hosts", hosts}};
     if (start.whose != start.trial) attempt["from_trial"] = start.whose.value();
     return attempt;
-}
-
-Json configuration_json(const space::Configuration& configuration) {
-    Json json = Json::object();
-    for (const auto& entry : configuration.entries()) json[entry.name] = json_of(entry.value);
-    return json;
 }
 
 /// What the trial took over from others, and the configuration with which it went on.
@@ -71,12 +64,11 @@ Json takeovers_json(const Trial& trial) {
     for (std::size_t i = 0; i < trial.takeovers.size(); ++i) {
         const tuner::Takeover& takeover = trial.takeovers[i];
         const bool newest = i + 1 == trial.takeovers.size();
-        all.push_back(
-            {{"iteration", takeover.iteration},
-             {"donor", takeover.donor.trial.value()},
-             {"donor_iteration", takeover.donor.checkpoint.iteration},
-             {"configuration_before", configuration_json(takeover.before)},
-             {"configuration", configuration_json(newest ? trial.configuration : trial.takeovers[i + 1].before)}});
+        all.push_back({{"iteration", takeover.iteration},
+                       {"donor", takeover.donor.trial.value()},
+                       {"donor_iteration", takeover.donor.checkpoint.iteration},
+                       {"configuration_before", json_of(takeover.before)},
+                       {"configuration", json_of(newest ? trial.configuration : trial.takeovers[i + 1].before)}});
     }
     return all;
 }
@@ -88,7 +80,7 @@ Json schedule_json(const std::vector<tuner::Stretch>& stretches) {
         all.push_back({{"trial", stretch.trial.value()},
                        {"from", stretch.from},
                        {"to", stretch.to},
-                       {"configuration", configuration_json(*stretch.configuration)}});
+                       {"configuration", json_of(*stretch.configuration)}});
     return all;
 }
 
@@ -123,8 +115,8 @@ Json side_json(const tuner::SideWork& work) {
     for (const study::NamedMetric& metric : work.metrics) metrics[metric.name] = number(metric.value);
     Json json = {{"state", tuner::name(work.phase)}, {"attempts", work.attempt.value()}, {"metrics", metrics}};
     if (!work.failure.empty()) json["message"] = study::describe(work.failure);
-    json["start"] = work.attempt == study::AttemptId{} ? Json(nullptr) : Json(seconds(work.started));
-    json["end"] = work.ended == study::StudyTime{} ? Json(nullptr) : Json(seconds(work.ended));
+    json["start"] = work.attempt == study::AttemptId{} ? Json(nullptr) : Json(base::to_seconds(work.started));
+    json["end"] = work.ended == study::StudyTime{} ? Json(nullptr) : Json(base::to_seconds(work.ended));
     return json;
 }
 
@@ -144,11 +136,10 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     const bool closed = study::is_final(t.phase);
     const study::Mode mode = study.tuner->spec().objective.mode;
     Json trial = {{"id", id.value()},
-                  {"configuration", configuration_json(tuner::best_configuration(t))},
+                  {"configuration", json_of(tuner::best_configuration(t))},
                   {"origin", origin_json(study.origins.of(id, t.origin, mode))},
                   {"state", study::name(t.phase)},
-                  {"reason", study::describe(closed ? t.closed_by : t.verdict.reason, closed ? t.closed_a : t.verdict.a,
-                                             closed ? t.closed_b : t.verdict.b)},
+                  {"reason", reason_text(t)},
                   {"message", study::describe(t.failure)},
                   {"iterations", t.iteration},
                   {"seconds", t.seconds}};
@@ -175,9 +166,9 @@ Json trial_json(const LoadedStudy& study, study::TrialId id, std::span<const std
     if (const auto tags = study.notes.tags(id); !tags.empty()) trial["tags"] = tags;
     for (const studydir::Note& note : study.notes.of(id))
         if (!note.text.empty()) trial["notes"].push_back({{"time", note.time}, {"who", note.who}, {"note", note.text}});
-    trial["created"] = seconds(t.created);
-    trial["start"] = attempts.empty() ? Json(nullptr) : Json(seconds(t.started));
-    trial["end"] = closed ? Json(seconds(t.ended)) : Json(nullptr);
+    trial["created"] = base::to_seconds(t.created);
+    trial["start"] = attempts.empty() ? Json(nullptr) : Json(base::to_seconds(t.started));
+    trial["end"] = closed ? Json(base::to_seconds(t.ended)) : Json(nullptr);
     return trial;
 }
 
@@ -252,6 +243,12 @@ nlohmann::ordered_json json_of(const space::Value& value) {
     return list;
 }
 
+nlohmann::ordered_json json_of(const space::Configuration& configuration) {
+    Json json = Json::object();
+    for (const auto& entry : configuration.entries()) json[entry.name] = json_of(entry.value);
+    return json;
+}
+
 namespace {
 
 /// Writes everything up to the reports; returns the names of the metrics. Takes the study by value, to free its memory.
@@ -311,7 +308,7 @@ void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostrea
                      {"attempt", report.attempt.value()},
                      {"iteration", report.iteration},
                      {"seconds", report.seconds},
-                     {"time", seconds(report.at)},
+                     {"time", base::to_seconds(report.at)},
                      {"metrics", metrics}});
     });
     reports.end();
@@ -341,8 +338,8 @@ void write_facts(std::ostream& out, const Trial& t) {
     out << study::name(t.phase) << ',' << csv(closed ? study::describe(t.closed_by, t.closed_a, t.closed_b) : "") << ','
         << t.iteration << ',' << best_cells(t) << ',' << (t.reported ? space::float_text(t.last) : "") << ','
         << space::float_text(t.seconds) << ',' << t.attempt.id.value() << ',' << t.wanted_ranks << ','
-        << (t.attempt.id.value() > 0 ? space::float_text(seconds(t.started)) : "") << ','
-        << (closed ? space::float_text(seconds(t.ended)) : "") << ',' << csv(study::describe(t.failure));
+        << (t.attempt.id.value() > 0 ? space::float_text(base::to_seconds(t.started)) : "") << ','
+        << (closed ? space::float_text(base::to_seconds(t.ended)) : "") << ',' << csv(study::describe(t.failure));
 }
 
 } // namespace
@@ -408,7 +405,7 @@ void export_reports_csv(const std::vector<std::string>& metrics, const EachRepor
             cells.at(metric.id.value()) = space::float_text(metric.value);
         }
         out << report.trial.value() << ',' << report.attempt.value() << ',' << report.iteration << ','
-            << space::float_text(report.seconds) << ',' << space::float_text(seconds(report.at));
+            << space::float_text(report.seconds) << ',' << space::float_text(base::to_seconds(report.at));
         for (const auto& cell : cells) out << ',' << cell;
         out << "\r\n";
     });

@@ -16,6 +16,7 @@ namespace ranktune::report {
 
 /// A hyper-parameter's value; non-finite numbers are strings.
 [[nodiscard]] nlohmann::ordered_json json_of(const space::Value& value);
+[[nodiscard]] nlohmann::ordered_json json_of(const space::Configuration& configuration);
 
 /// Calls `visit` for every report in the order of the journal, so that nobody keeps them all in memory.
 using EachReport = std::function<void(const std::function<void(const study::Reported&)>& visit)>;

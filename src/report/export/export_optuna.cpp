@@ -203,7 +203,7 @@ class OptunaWriter {
         return trial.phase == TrialPhase::finished ? complete : pruned;
     }
     [[nodiscard]] std::string time_of(study::StudyTime at) const {
-        return optuna_time(unix_at(history_.starts(), base::to_seconds(at.time_since_epoch())));
+        return optuna_time(unix_at(history_.starts(), base::to_seconds(at)));
     }
     void write_attribute(study::TrialId id, const std::string& name, Json value) {
         write(set_attribute, {{"trial_id", id.value()}, {"user_attr", {{base::as_utf8(name), std::move(value)}}}});

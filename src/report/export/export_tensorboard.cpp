@@ -55,9 +55,7 @@ void export_tensorboard(const LoadedStudy& study, const History& history, const 
                         const WriteFile& write) {
     const tuner::State& state = study.tuner->state();
     const auto& parameters = study.tuner->spec().space.parameters();
-    const auto wall = [&](study::StudyTime at) {
-        return unix_at(history.starts(), base::to_seconds(at.time_since_epoch()));
-    };
+    const auto wall = [&](study::StudyTime at) { return unix_at(history.starts(), base::to_seconds(at)); };
     std::vector<HyperParameter> hyper_parameters;
     for (const auto& parameter : parameters) hyper_parameters.push_back(described(parameter));
     const double begin = wall(study::StudyTime{});

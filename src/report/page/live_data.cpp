@@ -2,7 +2,6 @@
 #include "report/page/live_data.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <string_view>
 #include <vector>
@@ -28,13 +27,6 @@ std::string_view doing(const tuner::Trial& trial, bool runs) {
     return trial.attempt.silent ? "starting" : "running";
 }
 
-std::string short_configuration(const space::Configuration& configuration) {
-    std::string text;
-    for (const auto& entry : configuration.entries())
-        text += (text.empty() ? "" : "  ") + entry.name + "=" + value_text(entry.value);
-    return base::escaped(text);
-}
-
 LiveJson live_trial(const tuner::State& state, study::TrialId id, bool runs, double now) {
     const tuner::Trial& trial = state.trial(id);
     const auto newest = time_of_newest_record(state);
@@ -44,7 +36,7 @@ LiveJson live_trial(const tuner::State& state, study::TrialId id, bool runs, dou
                      {"iteration", trial.attempt.live ? trial.attempt.iteration : trial.iteration},
                      {"target", trial.target},
                      {"last", std::isfinite(trial.last) ? LiveJson(trial.last) : LiveJson(nullptr)},
-                     {"configuration", short_configuration(trial.configuration)},
+                     {"configuration", base::escaped(configuration_text(trial.configuration))},
                      {"silent", trial.attempt.silent},
                      {"age", nullptr}};
     if (trial.attempt.live && newest) // since its last report, or its start
@@ -79,12 +71,10 @@ Shown shown_of(const tuner::State& state) {
 std::string live_data(const tuner::Tuner& tuner, const Standing& standing, double now) {
     const tuner::State& state = tuner.state();
     const Shown shown = shown_of(state);
-    const std::chrono::system_clock::time_point wall{
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::duration<double>(now))};
     LiveJson json = {{"standing", base::escaped(standing.text)},
                      {"runs", standing.runs},
                      {"closed", base::escaped(standing.closed)},
-                     {"stopping", standing.runs ? base::escaped(stopping_text(state, wall)) : std::string()},
+                     {"stopping", standing.runs ? base::escaped(stopping_text(state, now)) : std::string()},
                      {"metric", base::escaped(tuner.spec().objective.metric)},
                      {"most", tuner.spec().max_iterations},
                      {"on_ranks", shown.on_ranks.size()},

@@ -180,10 +180,7 @@ std::string front_html(const StudyView& view) {
         const TrialView& trial = view.trials[id.value()];
         TextRow row{fmt::format("#{}", id.value()), metric_text(trial.best)};
         for (const double value : trial.others) row.push_back(metric_text(value));
-        for (const auto& parameter : view.parameters) {
-            const auto* value = trial.configuration.find(parameter.name);
-            row.push_back(value == nullptr ? "-" : value_text(*value));
-        }
+        for (const auto& parameter : view.parameters) row.push_back(value_text(trial.configuration, parameter.name));
         rows.push_back(std::move(row));
     }
     return heading("Pareto front") +
@@ -253,10 +250,7 @@ std::string trials_html(const StudyView& view, const std::vector<std::size_t>& o
         const TrialView& trial = view.trials[order[k]];
         TextRow row{fmt::format("#{}", order[k]), std::string(study::name(trial.phase)), metric_text(trial.best),
                     std::to_string(trial.iterations), short_duration(trial.seconds)};
-        for (const auto& parameter : view.parameters) {
-            const auto* value = trial.configuration.find(parameter.name);
-            row.push_back(value == nullptr ? "-" : value_text(*value));
-        }
+        for (const auto& parameter : view.parameters) row.push_back(value_text(trial.configuration, parameter.name));
         row.push_back(trial.message.empty() ? trial.why : first_line(trial.message));
         rows.push_back(std::move(row));
     }

@@ -72,14 +72,6 @@ std::vector<TextColumn> value_columns(std::span<const ComparedStudy> studies,
     return columns;
 }
 
-std::string table_text(const std::vector<TextColumn>& columns, std::size_t rows, const Style& style) {
-    const auto line = [&](const std::string& row) { return encoded(row, style) + "\n"; };
-    const TextRows table(columns);
-    std::string text = line(table.titles());
-    for (std::size_t i = 0; i < rows; ++i) text += line(table.cells(i));
-    return text;
-}
-
 std::string facts_text(std::span<const ComparedStudy> studies, const Style& style) {
     TextColumn name{"study", true, {}, 24};
     TextColumn searcher{"searcher", true};
@@ -98,7 +90,8 @@ std::string facts_text(std::span<const ComparedStudy> studies, const Style& styl
         best.cells.push_back(view.best ? fmt::format("{}  #{}", metric_text(best_value(view)), view.best->value())
                                        : std::string("-"));
     }
-    return table_text({name, searcher, scheduler, trials, iterations, time, best}, studies.size(), style);
+    const std::vector<TextColumn> columns{name, searcher, scheduler, trials, iterations, time, best};
+    return TextRows(columns).all(style);
 }
 
 /// Iterations or seconds at row `row` of `steps`, up to the largest of all studies.
@@ -163,7 +156,7 @@ std::string comparison_text(std::span<const ComparedStudy> studies, const Style&
     const auto table = [&](TextColumn axis, const std::function<double(const StudyView&, std::size_t)>& value) {
         std::vector<TextColumn> columns = value_columns(studies, value);
         columns.insert(columns.begin(), std::move(axis));
-        return table_text(columns, steps, style);
+        return TextRows(columns).all(style);
     };
     text += "\n" + paragraph("best so far, by iterations trained by all trials (*: leads)", style);
     text += table(std::move(iterations), [&](const StudyView& view, std::size_t row) {

@@ -42,8 +42,7 @@ std::vector<TextColumn> front_columns(const tuner::Tuner& tuner, const std::vect
     for (const auto& parameter : tuner.spec().space.parameters()) {
         if (std::holds_alternative<space::Constant>(parameter.domain)) continue;
         columns.push_back(front_column(parameter.name, false, ids, [&](TrialId id) {
-            const auto* value = tuner::best_configuration(trial(id)).find(parameter.name);
-            return value == nullptr ? std::string("-") : value_text(*value);
+            return value_text(tuner::best_configuration(trial(id)), parameter.name);
         }));
     }
     for (dropped = 0; width_of(columns) > width && columns.size() > fixed; ++dropped) columns.pop_back();

@@ -93,7 +93,7 @@ std::string resume_screen(const studydir::OpenedStudy& found, const std::string&
     }
     text += prose("ranks", ranks_of_start(tuner.spec(), info, found), style);
     text += prose("study", unbroken(info.directory), style);
-    if (!info.deaths.empty()) text += prose("deaths", info.deaths, style);
+    text += prose("deaths", info.deaths, style);
     return encoded(std::move(text), style);
 }
 
@@ -121,7 +121,7 @@ std::string finished_screen(const tuner::Tuner& tuner, const FilesInfo& files, c
     if (const std::uint64_t never = trials_never_made(tuner); never > 0)
         reason +=
             fmt::format("{}the other {} {} never made", reason.empty() ? "" : "; ", never, never == 1 ? "was" : "were");
-    if (!reason.empty()) text += prose("why", reason, style);
+    text += prose("why", reason, style);
     text += best_text(tuner, style) + lost_weights_text(tuner, style);
     text += steps_text(steps_of_finished(tuner, files), style);
     return encoded(std::move(text), style);

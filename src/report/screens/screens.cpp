@@ -44,16 +44,6 @@ std::string range_text(const study::SchedulerPlan& expected) {
     return fmt::format(" ({} to {}, by the order of results)", grouped(expected.fewest), grouped(expected.most));
 }
 
-std::string configuration_text(const space::Configuration& configuration) {
-    std::string text;
-    for (const auto& entry : configuration.entries()) {
-        text += (text.empty() ? "" : " ") + entry.name + "=";
-        const bool bare = entry.value.is_list() && !entry.value.as_list().empty();
-        text += bare ? "[" + value_text(entry.value) + "]" : value_text(entry.value);
-    }
-    return text.empty() ? "(no hyper-parameters)" : text;
-}
-
 const space::Configuration& nearest_configuration(const tuner::Tuner& tuner) {
     const tuner::Nearest& nearest = *tuner.state().nearest;
     return tuner::configuration_at(tuner.state().trial(nearest.trial), nearest.iteration);
@@ -192,7 +182,7 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
                     ? prose("ranks", both, style)
                     : prose("ranks", ranks, style) + prose("study", where, style);
     }
-    if (!info.deaths.empty()) text += prose("deaths", info.deaths, style);
+    text += prose("deaths", info.deaths, style);
     const Plan expected = rehearsed_plan(spec, groups_here);
     const bool whole = spec.num_trials == grid_size(spec);
     std::string words = fmt::format("{}{}{}{}", counted(spec.num_trials, "trial"), whole ? " (the whole grid)" : "",
@@ -206,7 +196,7 @@ std::string start_screen(const study::StudySpec& spec, const StartInfo& info, co
                               counted(expected.full, "iteration"), range_text(expected.scheduler)),
                   style);
     const std::string& warning = expected.scheduler.warning;
-    if (!warning.empty()) text += paint(prose("warning", warning, style), Tone::bad, style);
+    text += prose("warning", warning, style, Tone::bad);
     text += side_plan_text(spec, style);
     return encoded(std::move(text), style);
 }
@@ -245,9 +235,8 @@ namespace {
 /// Training, search and workers in figures.
 std::string figures_text(const tuner::Tuner& tuner, const Live& live, const Style& style) {
     std::string text = prose("training", training_text(tuner), style);
-    if (const std::string suggestions = suggestions_text(tuner); !suggestions.empty())
-        text += prose("search", suggestions, style);
-    if (const std::string copies = copies_text(live); !copies.empty()) text += prose("data", copies, style);
+    text += prose("search", suggestions_text(tuner), style);
+    text += prose("data", copies_text(live), style);
     if (!live.busy_share) return text;
     const std::string data =
         live.data_share == 0.0 ? "" : fmt::format(" ({:.1f} % waiting for data)", 100.0 * live.data_share);
@@ -273,12 +262,11 @@ std::string by_mean_text(const tuner::Tuner& tuner, const Style& style) {
 std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesInfo& files, const Style& style) {
     const auto& state = tuner.state();
     std::string text = end_headline(tuner, files.code, live.elapsed_s, style);
-    if (const std::string reason = why_text(tuner); !reason.empty()) text += prose("why", reason, style);
+    text += prose("why", why_text(tuner), style);
     const bool compares = !study::compares_nothing(tuner.spec());
     if (!compares) text += prose("tasks", tasks_text(state, live.elapsed_s), style);
-    if (const std::string tasks = side_tasks_text(state); !tasks.empty()) text += prose("beside", tasks, style);
-    if (const std::string failed = failed_side_tasks_text(state); !failed.empty())
-        text += paint(prose("", failed, style), Tone::bad, style);
+    text += prose("beside", side_tasks_text(state), style);
+    text += prose("", failed_side_tasks_text(state), style, Tone::bad);
     text += best_text(tuner, style);
     if (compares && state.best && !tuner.spec().objective.several())
         text += prose("", configuration_text(tuner::best_configuration(state.trial(*state.best))), style);
@@ -286,20 +274,16 @@ std::string end_screen(const tuner::Tuner& tuner, const Live& live, const FilesI
     if (!nearest_text(tuner).empty()) text += prose("", configuration_text(nearest_configuration(tuner)), style);
     text += lost_weights_text(tuner, style);
     if (files.verbose) text += figures_text(tuner, live, style);
-    if (const std::string failure = searcher_failure_text(tuner, files.log); !failure.empty())
-        text += paint(prose("searcher", failure, style), Tone::bad, style);
+    text += prose("searcher", searcher_failure_text(tuner, files.log), style, Tone::bad);
     text += ended_early_text(tuner, style) + undone_for_room_text(tuner, style);
     text += failures_text(state, files.directory, style);
-    if (const std::string lost = lost_ranks_text(state); !lost.empty())
-        text += paint(prose("lost", lost, style), Tone::bad, style);
+    text += prose("lost", lost_ranks_text(state), style, Tone::bad);
     if (const std::string places = out_of_service_text(state); !places.empty())
-        text += paint(prose("left out", places + ": trials failed there one after the other", style), Tone::bad, style);
-    for (const std::string& warning : checkpoint_warnings(live))
-        text += paint(prose("warning", warning, style), Tone::bad, style);
+        text += prose("left out", places + ": trials failed there one after the other", style, Tone::bad);
+    for (const std::string& warning : checkpoint_warnings(live)) text += prose("warning", warning, style, Tone::bad);
     if (state.outcome == study::StudyOutcome::no_success && state.end_reason != study::Reason::never_finite)
         text += first_failure_text(tuner, style);
-    if (const std::string mark = deterministic_text(state); !mark.empty())
-        text += paint(prose("order", mark, style), Tone::bad, style);
+    text += prose("order", deterministic_text(state), style, Tone::bad);
     if (files.verbose) text += prose("files", files_text(tuner, files), style);
     return encoded(text + steps_text(steps_after(tuner, files), style), style);
 }
@@ -309,7 +293,7 @@ std::string cut_short_screen(const tuner::Tuner& tuner, const Live& live, const 
     const auto outcome = study::StudyOutcome::resumable;
     std::string text = headline(tuner, "stopped at once, resumable,", outcome, live.elapsed_s, style);
     text += prose("why", why, style);
-    if (const std::string cut = interrupted_text(tuner.state()); !cut.empty()) text += prose("cut off", cut, style);
+    text += prose("cut off", interrupted_text(tuner.state()), style);
     text += best_text(tuner, style);
     if (files.verbose)
         text += prose("training", training_text(tuner), style) + prose("files", files_text(tuner, files), style);
@@ -405,8 +389,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
                                          style);
     for (const auto& entry : tuner::best_configuration(best).entries())
         text += prose("", entry.name + " = " + unbroken(entry.value.text()), style);
-    if (const std::string after = after_trial_text(state, *state.best); !after.empty())
-        text += prose("after", after, style);
+    text += prose("after", after_trial_text(state, *state.best), style);
     text += by_mean_text(tuner, style);
     text += schedule_text(state, *state.best, directory, style);
     if (!simulated.empty()) return encoded(std::move(text), style); // there are no weights
@@ -421,8 +404,7 @@ std::string best_screen(const tuner::Tuner& tuner, const std::string& directory,
     if (weights_missing)
         text += prose("", "That file is missing: restore it, or see whether an earlier one is left with", style) +
                 labelled("", command_text({"checkpoint", directory, "best"}));
-    if (best.phase == TrialPhase::failed)
-        text += paint(prose("failed", unbroken(failure_message(best)), style), Tone::bad, style);
+    if (best.phase == TrialPhase::failed) text += prose("failed", unbroken(failure_message(best)), style, Tone::bad);
     return encoded(std::move(text), style);
 }
 

@@ -2,6 +2,7 @@
 #include "report/screens/study_list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 
@@ -46,21 +47,9 @@ std::string age_text(const ListedStudy& study, double now) {
 }
 
 std::string_view name(ListedState state) {
-    switch (state) {
-        case ListedState::running:
-            return "running";
-        case ListedState::finished:
-            return "finished";
-        case ListedState::stopped:
-            return "stopped";
-        case ListedState::failed:
-            return "failed";
-        case ListedState::interrupted:
-            return "interrupted";
-        case ListedState::unreadable:
-            break;
-    }
-    return "unreadable";
+    constexpr std::array<std::string_view, 6> names{"running", "finished",    "stopped",
+                                                    "failed",  "interrupted", "unreadable"};
+    return names.at(static_cast<std::size_t>(state));
 }
 
 ListedState state_after(study::StudyOutcome outcome) {

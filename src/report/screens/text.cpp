@@ -146,6 +146,21 @@ std::string value_text(const space::Value& value) {
     return text.empty() ? "[]" : text;
 }
 
+std::string value_text(const space::Configuration& configuration, std::string_view name) {
+    const space::Value* const value = configuration.find(name);
+    return value == nullptr ? "-" : value_text(*value);
+}
+
+std::string configuration_text(const space::Configuration& configuration) {
+    std::string text;
+    for (const auto& entry : configuration.entries()) {
+        text += (text.empty() ? "" : " ") + entry.name + "=";
+        const bool bare = entry.value.is_list() && !entry.value.as_list().empty();
+        text += bare ? "[" + value_text(entry.value) + "]" : value_text(entry.value);
+    }
+    return text.empty() ? "(no hyper-parameters)" : text;
+}
+
 std::string short_duration(double seconds) {
     if (!(seconds >= 0.0)) return "-";
     if (seconds < 59.95) return fmt::format("{:.1f}s", seconds);
@@ -184,11 +199,12 @@ std::string labelled(std::string_view label, std::string_view text) {
     return pad_right(label, label_width) + printable(text) + "\n";
 }
 
-std::string prose(std::string_view label, std::string_view text, const Style& style) {
+std::string prose(std::string_view label, std::string_view text, const Style& style, Tone tone) {
+    if (text.empty()) return {};
     std::string lines;
     for (const auto& line : wrap(text, style.width - std::min(style.width, label_width)))
         lines += labelled(lines.empty() ? label : "", with_spaces(line));
-    return lines;
+    return paint(lines, tone, style);
 }
 
 std::string paragraph(std::string_view text, const Style& style) {

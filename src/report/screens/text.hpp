@@ -11,6 +11,7 @@
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
+#include "ranktune/space/configuration.hpp"
 #include "ranktune/space/value.hpp"
 #include "ranktune/study/vocabulary.hpp"
 
@@ -45,6 +46,10 @@ using base::printable;
 [[nodiscard]] std::string metric_text(double value);
 /// A hyper-parameter for a table: floats with four significant digits, lists as 256,128.
 [[nodiscard]] std::string value_text(const space::Value& value);
+/// That of the hyper-parameter `name`; "-" where the configuration has none.
+[[nodiscard]] std::string value_text(const space::Configuration& configuration, std::string_view name);
+/// lr=0.01 hidden=[256,128]
+[[nodiscard]] std::string configuration_text(const space::Configuration& configuration);
 /// 0.2s, 14.2s, 1m12s, 2h05m, 3d04h
 [[nodiscard]] std::string short_duration(double seconds);
 using base::bytes_text;
@@ -68,8 +73,9 @@ enum class Tone : std::uint8_t { plain, good, bad };
 constexpr std::size_t label_width = 10;
 /// A label and a line that is not wrapped: a command to be copied.
 [[nodiscard]] std::string labelled(std::string_view label, std::string_view text);
-/// A label and text, wrapped at the width of the terminal.
-[[nodiscard]] std::string prose(std::string_view label, std::string_view text, const Style& style);
+/// A label and text, wrapped at the width of the terminal; empty for an empty text.
+[[nodiscard]] std::string prose(std::string_view label, std::string_view text, const Style& style,
+                                Tone tone = Tone::plain);
 /// Wrapped text without a label.
 [[nodiscard]] std::string paragraph(std::string_view text, const Style& style);
 /// Marks text that `prose` and `paragraph` must not wrap although it may hold spaces: a path or command to be copied, a

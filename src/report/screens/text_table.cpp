@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "report/screens/text.hpp"
-
 namespace ranktune::report {
 namespace {
 
@@ -38,6 +36,13 @@ std::string TextRows::line(Cell cell) const {
     }
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
+}
+
+std::string TextRows::all(const Style& style) const {
+    std::string text = titles() + "\n";
+    const std::size_t rows = columns_.empty() ? 0 : columns_.front().cells.size();
+    for (std::size_t i = 0; i < rows; ++i) text += cells(i) + "\n";
+    return encoded(std::move(text), style);
 }
 
 std::string TextRows::titles() const {

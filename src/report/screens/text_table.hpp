@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "report/screens/text.hpp"
+
 namespace ranktune::report {
 
 struct TextColumn {
@@ -25,6 +27,8 @@ class TextRows {
     /// The columns must outlive it.
     explicit TextRows(const std::vector<TextColumn>& columns);
     [[nodiscard]] std::string titles() const;
+    /// Titles and cells, one line each.
+    [[nodiscard]] std::string all(const Style& style) const;
     /// The cells at `index`, which must be there.
     [[nodiscard]] std::string cells(std::size_t index) const;
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "ranktune/base/error.hpp"
+#include "report/explain/endings.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/screens/front.hpp"
 #include "report/screens/screens.hpp"
@@ -48,11 +49,6 @@ std::string takeover_text(const Trial& trial) {
     if (trial.takeovers.empty()) return "-";
     const tuner::Donor& donor = trial.takeovers.back().donor;
     return fmt::format("#{}@{} ({})", donor.trial.value(), donor.checkpoint.iteration, trial.takeovers.size());
-}
-
-std::string reason_text(const Trial& trial) {
-    return study::is_final(trial.phase) ? study::describe(trial.closed_by, trial.closed_a, trial.closed_b)
-                                        : study::describe(trial.verdict.reason, trial.verdict.a, trial.verdict.b);
 }
 
 std::optional<space::Value> known_number(double value) {
@@ -148,11 +144,7 @@ void require_state(const std::string& word, const std::string& at) {
 }
 
 Field parameter_field(const tuner::State* state, const std::string& name) {
-    return {name,
-            [=](TrialId id) {
-                const auto* value = tuner::best_configuration(state->trial(id)).find(name);
-                return value == nullptr ? std::string("-") : value_text(*value);
-            },
+    return {name, [=](TrialId id) { return value_text(tuner::best_configuration(state->trial(id)), name); },
             [=](TrialId id) -> std::optional<space::Value> {
                 const auto* value = tuner::best_configuration(state->trial(id)).find(name);
                 return value == nullptr ? std::nullopt : std::optional(*value);

@@ -33,10 +33,6 @@ std::optional<std::size_t> index_of(std::string_view digits) {
     return error == std::errc{} && rest == end ? std::optional(index) : std::nullopt;
 }
 
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string made_now() { return report::wall_time_text(seconds_now()); }
 
 /// A page of another site that resolves to 127.0.0.1 names itself here. (A tunnel may have another port.)

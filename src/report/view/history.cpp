@@ -12,8 +12,6 @@
 namespace ranktune::report {
 namespace {
 
-double seconds_at(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
-
 /// The study's metric in a report; NaN without it, and where a constraint is violated, so that no view counts it.
 double metric_of(const study::Reported& report, const tuner::Tuner& tuner) {
     const auto& names = tuner.state().metrics;
@@ -38,7 +36,7 @@ bool is_decision(const study::Verdict& verdict) {
 
 void History::take(const study::Reported& report, std::uint64_t number, const tuner::Tuner& tuner) {
     const double value = metric_of(report, tuner);
-    const double at = seconds_at(report.at);
+    const double at = base::to_seconds(report.at);
     if (report.trial.value() >= curves_.size()) curves_.resize(report.trial.value() + 1);
     auto& curve = curves_[report.trial.value()];
     while (!curve.empty() && curve.back().iteration >= report.iteration) curve.pop_back();
@@ -75,7 +73,7 @@ void History::take_version(const std::string& version) {
 
 void History::take_incident(const study::Record& record) {
     const auto note = [this](study::StudyTime at, std::string text) {
-        incidents_.push_back({seconds_at(at), std::move(text)});
+        incidents_.push_back({base::to_seconds(at), std::move(text)});
     };
     if (const auto* lost = std::get_if<study::RankLost>(&record))
         note(lost->at, fmt::format("rank {} lost: {}", lost->rank.value(), lost->why));
@@ -115,12 +113,13 @@ void History::add(const study::Record& record, std::uint64_t number, const tuner
     } else if (const auto* promoted = std::get_if<study::TrialPromoted>(&record)) {
         decisions_.push_back({promoted->trial, promoted->from, study::Verb::go_on, promoted->reason,
                               static_cast<double>(promoted->from), static_cast<double>(promoted->target),
-                              tuner::not_a_number, seconds_at(promoted->at), true, number});
+                              tuner::not_a_number, base::to_seconds(promoted->at), true, number});
     } else if (const auto* ended = std::get_if<study::AttemptEnded>(&record)) {
-        ends_.push_back({ended->trial, ended->attempt, seconds_at(ended->at), ended->outcome,
+        ends_.push_back({ended->trial, ended->attempt, base::to_seconds(ended->at), ended->outcome,
                          study::describe(ended->failure), number});
     } else if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) {
-        starts_.push_back({seconds_at(began->at), seconds_at(began->at), began->wall_time, began->workers.size()});
+        starts_.push_back(
+            {base::to_seconds(began->at), base::to_seconds(began->at), began->wall_time, began->workers.size()});
     } else if (const auto* created = std::get_if<study::StudyCreated>(&record)) {
         take_version(created->version);
     } else if (const auto* changed = std::get_if<study::StudyChanged>(&record)) {
@@ -128,9 +127,10 @@ void History::add(const study::Record& record, std::uint64_t number, const tuner
     }
     take_incident(record);
     const auto* closed = std::get_if<study::TrialClosed>(&record);
-    if (closed != nullptr && tuner.spec().searcher.repeats > 1) take_best(closed->trial, seconds_at(closed->at), tuner);
+    if (closed != nullptr && tuner.spec().searcher.repeats > 1)
+        take_best(closed->trial, base::to_seconds(closed->at), tuner);
     rank_time_.add(record, tuner);
-    if (!starts_.empty()) starts_.back().end_s = seconds_at(tuner.state().now);
+    if (!starts_.empty()) starts_.back().end_s = base::to_seconds(tuner.state().now);
 }
 
 namespace {

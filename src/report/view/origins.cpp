@@ -50,8 +50,8 @@ void Origins::add(const study::Record& record, std::uint64_t number) {
         failed_.clear();
     } else if (const auto* steered = std::get_if<study::Steered>(&record)) {
         if (steered->ask.verb != study::SteerVerb::add) return;
-        requests_.push_back({steered->who, steered->what, base::to_seconds(steered->at.time_since_epoch()), number,
-                             steered->ask.points.size()});
+        requests_.push_back(
+            {steered->who, steered->what, base::to_seconds(steered->at), number, steered->ask.points.size()});
     }
 }
 

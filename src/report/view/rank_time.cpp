@@ -7,8 +7,6 @@
 namespace ranktune::report {
 namespace {
 
-double seconds_in(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
-
 struct SpentText {
     std::string_view words;
     std::string_view advice;
@@ -163,10 +161,11 @@ void RankTime::leave(Open& t, double at, Spent why) {
 }
 
 void RankTime::add(const study::Record& record, const tuner::Tuner& tuner) {
-    if (const auto* began = std::get_if<study::IncarnationBegan>(&record)) return begin(tuner, seconds_in(began->at));
+    if (const auto* began = std::get_if<study::IncarnationBegan>(&record))
+        return begin(tuner, base::to_seconds(began->at));
     std::visit(
         [this](const auto& r) {
-            if constexpr (requires { r.at; }) pass(seconds_in(r.at));
+            if constexpr (requires { r.at; }) pass(base::to_seconds(r.at));
         },
         record);
     if (const auto* report = std::get_if<study::Reported>(&record)) {

@@ -27,7 +27,7 @@ struct Study::Content {
 };
 
 void Study::Content::add(const study::Reported& report) {
-    const double seconds = base::to_seconds(report.at.time_since_epoch());
+    const double seconds = base::to_seconds(report.at);
     for (const auto& [id, value] : report.metrics) {
         auto& curve = curves[id.value()][report.trial.value()];
         while (!curve.empty() && curve.back().iteration >= report.iteration) curve.pop_back();

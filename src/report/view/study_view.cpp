@@ -34,8 +34,6 @@ using study::Reason;
 using study::Verb;
 using tuner::Trial;
 
-double seconds_of_time(study::StudyTime time) { return base::to_seconds(time.time_since_epoch()); }
-
 std::vector<GenerationView> generations_of(const Trial& trial, std::span<const std::uint64_t> records) {
     std::vector<GenerationView> generations;
     if (trial.takeovers.empty()) return generations;
@@ -56,11 +54,9 @@ std::vector<GenerationView> generations_of(const Trial& trial, std::span<const s
 }
 
 TrialView trial_view(const Trial& t, study::TrialId id, const History& history) {
-    const bool closed = study::is_final(t.phase);
     TrialView view;
     view.phase = t.phase;
-    view.why = study::describe(closed ? t.closed_by : t.verdict.reason, closed ? t.closed_a : t.verdict.a,
-                               closed ? t.closed_b : t.verdict.b);
+    view.why = reason_text(t);
     view.message = study::describe(t.failure);
     view.iterations = t.iteration;
     view.best = t.reported ? t.best : tuner::not_a_number;
@@ -73,7 +69,7 @@ TrialView trial_view(const Trial& t, study::TrialId id, const History& history) 
     view.workers = t.workers;
     view.bracket = t.bracket;
     view.on_hold = t.on_hold;
-    view.created_s = seconds_of_time(t.created);
+    view.created_s = base::to_seconds(t.created);
     view.origin = t.origin;
     view.configuration = tuner::best_configuration(t);
     view.generations = generations_of(t, history.takeovers(id));
@@ -98,7 +94,7 @@ std::vector<AttemptView> attempts_of(const LoadedStudy& study, const History& hi
         view.incarnation = start.incarnation;
         const auto ranks = std::span(study.ranks).subspan(start.first_rank, start.rank_count);
         view.ranks.assign(ranks.begin(), ranks.end());
-        view.begin_s = seconds_of_time(start.at);
+        view.begin_s = base::to_seconds(start.at);
         view.from = start.from;
         view.whose = start.whose;
         view.start_record = start.record;
@@ -111,7 +107,7 @@ std::vector<AttemptView> attempts_of(const LoadedStudy& study, const History& hi
             view.end_record = end->record;
         } else {
             view.end_s = start.incarnation < history.starts().size() ? history.starts()[start.incarnation].end_s
-                                                                     : seconds_of_time(state.now);
+                                                                     : base::to_seconds(state.now);
             const Trial& trial = state.trial(start.trial);
             view.runs = !state.ended && trial.attempt.live && trial.attempt.id == start.attempt;
         }
@@ -264,7 +260,7 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
     view.ended = state.ended;
     if (state.ended) view.end = why_text(tuner);
     view.exit_code = static_cast<int>(state.outcome);
-    view.now_s = seconds_of_time(state.now);
+    view.now_s = base::to_seconds(state.now);
     if (const auto newest = time_of_newest_record(state)) view.as_of = wall_time_text(*newest);
     view.best = state.best;
     view.repeats = spec.searcher.repeats;
@@ -294,8 +290,13 @@ void take_facts(StudyView& view, const tuner::Tuner& tuner) {
         view.command = study::trial_command_text(spec, tuner::best_configuration(best), *state.best);
 }
 
-/// All but curves and decisions.
-StudyView view_without_curves(const LoadedStudy& study, const History& history) {
+} // namespace
+
+std::uint64_t RungView::went_on() const {
+    return static_cast<std::uint64_t>(std::ranges::count(entries, true, &Entry::went_on));
+}
+
+StudyView study_view(const LoadedStudy& study, History history) {
     StudyView view;
     take_facts(view, *study.tuner);
     const auto& trials = study.tuner->state().trials;
@@ -340,25 +341,6 @@ StudyView view_without_curves(const LoadedStudy& study, const History& history) 
     if (!state.ended && state.iterations > 0 && running_s > 1.0)
         view.left_s = running_s * static_cast<double>(view.expected - std::min(view.expected, state.iterations)) /
                       static_cast<double>(state.iterations);
-    return view;
-}
-
-} // namespace
-
-std::uint64_t RungView::went_on() const {
-    return static_cast<std::uint64_t>(std::ranges::count(entries, true, &Entry::went_on));
-}
-
-StudyView study_view(const LoadedStudy& study, const History& history) {
-    StudyView view = view_without_curves(study, history);
-    view.decisions = history.decisions();
-    const std::size_t curves = std::min(view.trials.size(), history.curves().size());
-    for (std::size_t i = 0; i < curves; ++i) view.trials[i].curve = history.curves()[i];
-    return view;
-}
-
-StudyView study_view(const LoadedStudy& study, History&& history) {
-    StudyView view = view_without_curves(study, history);
     view.decisions = history.take_decisions();
     auto curves = history.take_curves();
     for (std::size_t i = 0; i < std::min(view.trials.size(), curves.size()); ++i)

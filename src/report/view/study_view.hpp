@@ -168,9 +168,8 @@ struct StudyView {
     std::uint64_t ranks_with_gpu = 0; ///< of these
 };
 
-/// The view of a study as of its newest record. `history` must have seen the records that `study` was made of.
-[[nodiscard]] StudyView study_view(const LoadedStudy& study, const History& history);
-/// The same, with the curves and decisions of a history that nobody needs any more: of a million reports.
-[[nodiscard]] StudyView study_view(const LoadedStudy& study, History&& history);
+/// The view of a study as of its newest record. `history` must have seen the records that `study` was made of; moved in
+/// when nobody needs it any more, because of its curves: a million reports.
+[[nodiscard]] StudyView study_view(const LoadedStudy& study, History history);
 
 } // namespace ranktune::report

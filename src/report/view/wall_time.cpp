@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/view/wall_time.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -15,6 +16,10 @@ std::optional<double> unix_seconds(const std::string& time) {
     parts.tm_year -= 1900;
     parts.tm_mon -= 1;
     return static_cast<double>(timegm(&parts));
+}
+
+double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 std::string wall_time_text(double unix_seconds) {

@@ -13,6 +13,7 @@ namespace ranktune::report {
 
 /// Seconds since 1970 of such a time, fractions left out; nothing when it cannot be read.
 [[nodiscard]] std::optional<double> unix_seconds(const std::string& time);
+[[nodiscard]] double seconds_now();
 /// "2026-11-20T14:02:11Z"
 [[nodiscard]] std::string wall_time_text(double unix_seconds);
 /// When the newest record was written: within a start, study time advances with the wall clock. Nothing: no head has

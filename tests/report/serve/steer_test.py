@@ -282,7 +282,7 @@ class Controls(Steer):
         self.steers("one")
         self.assertEqual([(each["trial"], each["state"]) for each in self.live()["trials"]], [(0, "running"), (1, "running")])
         first = self.trial(0)
-        self.assertRegex(first["configuration"], r"^lr=\S+  a=\S+$")
+        self.assertRegex(first["configuration"], r"^lr=\S+ a=\S+$")
         self.wait_until(lambda: self.trial(0)["iteration"] > first["iteration"], "a report")
         self.assertEqual(self.post({"verb": "pause", "trial": 0}), (200, "accepted  pause trial #0"))
         self.wait_until(lambda: self.trial(0)["state"] == "paused by a user", "the pause")
