@@ -229,7 +229,10 @@ class App {
         verb->add_flag("--elsewhere", validate_.elsewhere,
                        "The trials run on other machines: do not look for the program and script of the command here");
         verb->add_flag("-v,--verbose", validate_.verbose, "Also how much disk space checkpoints take");
-        on_call(verb, [this, verb] { return validate(run_.study, overrides_.in_order(*verb), validate_); });
+        on_call(verb, [this, verb] {
+            run_.overrides = overrides_.in_order(*verb);
+            return validate(run_, validate_);
+        });
     }
     void add_keys_and_algorithms() {
         auto* verb = add_verb("Begin", "keys", "The keys of a study file: what they take, their defaults, what they do",

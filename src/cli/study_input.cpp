@@ -23,6 +23,7 @@
 #include "ranktune/data/source.hpp"
 #include "ranktune/trainables/algorithms.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "report/explain/next_steps.hpp"
 #include "storage/file_system.hpp"
 #include "study/outside.hpp"
 #include "study/parse/toml_tree.hpp"
@@ -341,6 +342,13 @@ std::string directory_for(const RunArguments& arguments, const StudyInput& input
     std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
     while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
     return directory.empty() ? input.spec.name : directory;
+}
+
+std::string command_of(const std::string& verb, const RunArguments& arguments) {
+    std::vector<std::string> words{verb, arguments.study};
+    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+    if (!arguments.directory.empty()) words.insert(words.end(), {"-o", arguments.directory});
+    return report::command_text(std::move(words));
 }
 
 std::string text_of(const std::string& path, const std::string& failure) {

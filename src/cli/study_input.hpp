@@ -58,6 +58,9 @@ void write_made_study(const std::string& file, const std::string& text, std::str
 /// Where `ranktune run` puts a study: -o, the directory given as STUDY, or ./<study.name>.
 [[nodiscard]] std::string directory_for(const RunArguments& arguments, const StudyInput& input);
 
+/// The command of `verb`, without options that count once (--fresh, --resume-errored, ...), to be typed again.
+[[nodiscard]] std::string command_of(const std::string& verb, const RunArguments& arguments);
+
 /// Throws base::UsageError when `directory` cannot be a study's (a file or a dangling link is in the way), when
 /// --fresh would rename a folder that also holds the study file or the working directory, or as refuse_other_output.
 /// `study`: as the user typed it.

@@ -9,13 +9,13 @@
 
 #include <fmt/format.h>
 
+#include "cli/study_input.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "comm/mpi/environment.hpp"
 #include "comm/mpi/launch.hpp"
 #include "launch/how_launched.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
-#include "ranktune/study/command_template.hpp"
 #include "report/screens/text.hpp"
 #include "slurm/allocation.hpp"
 
@@ -44,18 +44,11 @@ std::uint32_t tasks_of_job() {
 
 constexpr std::string_view looks_like_login = "looks like a login node (Slurm is here, but this is no job)";
 
-std::string line_of(const char* verb, const RunArguments& arguments) {
-    std::vector<std::string> words{"ranktune", verb, arguments.study};
-    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
-    if (!arguments.directory.empty()) words.insert(words.end(), {"-o", arguments.directory});
-    return study::shell_text(words);
-}
-
 /// The line that starts so many workers without asking whether the machine can carry them.
 std::string launcher_line(const RunArguments& arguments, std::uint32_t workers) {
     const bool open_mpi = comm::mpi::library() == comm::mpi::Library::open_mpi;
     return fmt::format("`mpirun{} -n {} {}`", open_mpi ? " --oversubscribe" : "", workers + 1,
-                       line_of("run", arguments));
+                       command_of("run", arguments));
 }
 
 /// `by_option` when --local accepts so many workers here, else the launcher's line.
@@ -70,7 +63,7 @@ std::string login_node_refusal(const RunArguments& arguments, std::uint32_t work
     return fmt::format(
         "this {}; `{}` makes a job of the study, `{} --local {}` runs it here, with {}, and --dry-run in place "
         "of --local shows what that would be",
-        looks_like_login, line_of("submit", arguments), line_of("run", arguments), workers,
+        looks_like_login, command_of("submit", arguments), command_of("run", arguments), workers,
         report::counted(workers, "worker"));
 }
 
@@ -179,7 +172,7 @@ std::string RanksHere::why(std::uint32_t workers) const {
             return fmt::format(
                 "assumed: {}. This {}, where `ranktune run` starts nothing unless it is given --local N; "
                 "`{}` makes a job of the study, and says the layout of that",
-                as_local, looks_like_login, line_of("submit", arguments_));
+                as_local, looks_like_login, command_of("submit", arguments_));
     }
     return "";
 }

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "cli/checks/doctor.hpp"
+#include "cli/study_input.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "data/staging/stager.hpp"
 #include "launch/shared_memory.hpp"
@@ -188,16 +189,16 @@ int doctor(const std::string& directory, Format format, bool clean) {
 int support(const std::string& directory, const std::string& output) {
     if (std::error_code error; !fs::is_directory(directory, error))
         throw base::UsageError("there is no study directory '" + directory + "'");
-    const fs::path study = fs::absolute(directory).lexically_normal();
-    std::string name = (study.has_filename() ? study : study.parent_path()).filename().string();
+    const std::string study = absolute_directory(directory);
+    std::string name = fs::path(study).filename().string();
     name = (name.empty() ? "ranktune" : name) + "-support";
-    if (!studydir::holds_study(storage::posix_file_system(), study.string()))
+    if (!studydir::holds_study(storage::posix_file_system(), study))
         std::cerr
             << "there is no study in '" << report::escaped(directory)
             << "', so the archive says no more than `ranktune doctor`; give the directory that `ranktune run` made\n";
     const std::string archive = fs::absolute(output.empty() ? name + ".tar.gz" : output).string();
     Collection files(name);
-    collect(studydir::StudyDirectory{study.string()}, files);
+    collect(studydir::StudyDirectory{study}, files);
     files.pack(archive);
     std::cout << report::escaped(archive) << ": " << files.names().size() << " files, " << fs::file_size(archive)
               << " bytes, without data, weights, and values whose names say that they are secret\n";

@@ -2,12 +2,12 @@
 // export: a study for other programs.
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "cli/checks/missing_records.hpp"
+#include "cli/terminal/output_file.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
 #include "ranktune/base/error.hpp"
@@ -21,13 +21,6 @@
 namespace ranktune::cli {
 namespace {
 
-void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
-    std::ofstream file(path, std::ios::binary);
-    file << bytes;
-    file.flush();
-    if (!file) throw base::Error("writing '" + path.string() + "' failed; is there room?");
-}
-
 /// A new folder: TensorBoard would show runs of an earlier export together with these.
 void export_to_tensorboard(const report::LoadedStudy& study, const report::History& history,
                            const report::EachReport& each_report, const std::string& output) {
@@ -38,7 +31,7 @@ void export_to_tensorboard(const report::LoadedStudy& study, const report::Histo
     report::export_tensorboard(study, history, each_report, [&](const std::string& path, const std::string& bytes) {
         std::error_code error;
         std::filesystem::create_directories((folder / path).parent_path(), error);
-        write_bytes(folder / path, bytes);
+        write_whole(OutputFile((folder / path).string()), [&](std::ostream& out) { out << bytes; });
         ++count;
     });
     std::cout << report::prose("wrote",
@@ -90,25 +83,23 @@ int export_study(const ExportArguments& arguments) {
         export_to_tensorboard(study, history, each_report, output);
         return incomplete ? 1 : 0;
     }
-    std::ofstream file;
-    if (!output.empty()) {
-        file.open(output, std::ios::binary);
-        if (!file) throw base::UsageError("cannot write '" + output + "'; give another path with -o");
-    }
-    std::ostream& out = output.empty() ? std::cout : file;
-    if (format == ExportFormat::json) {
-        report::export_json(std::move(study), each_report, out);
-    } else if (format == ExportFormat::optuna) {
-        report::export_optuna(study, history, each_report, out);
-    } else if (arguments.table == "reports") {
-        const std::vector<std::string> metrics = study.tuner->state().metrics;
-        study = {};
-        report::export_reports_csv(metrics, each_report, out);
-    } else {
-        report::export_trials_csv(*study.tuner, each_report, out, row_columns(study.tuner->spec()));
-    }
-    out.flush();
-    if (!output.empty() && !out) throw base::Error("writing '" + output + "' failed; is there room?");
+    const auto write = [&](std::ostream& out) {
+        if (format == ExportFormat::json) {
+            report::export_json(std::move(study), each_report, out);
+        } else if (format == ExportFormat::optuna) {
+            report::export_optuna(study, history, each_report, out);
+        } else if (arguments.table == "reports") {
+            const std::vector<std::string> metrics = study.tuner->state().metrics;
+            study = {};
+            report::export_reports_csv(metrics, each_report, out);
+        } else {
+            report::export_trials_csv(*study.tuner, each_report, out, row_columns(study.tuner->spec()));
+        }
+    };
+    if (output.empty())
+        write(std::cout);
+    else
+        write_whole(OutputFile(output), write);
     return incomplete ? 1 : 0; // scripts that use the table must notice
 }
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <iostream>
 
 #include <fmt/format.h>
 
 #include "cli/checks/missing_records.hpp"
+#include "cli/study_input.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
 #include "ranktune/base/error.hpp"
@@ -53,11 +53,8 @@ int extend(const ExtendArguments& arguments) {
     const report::LoadedStudy study = report::load_state(files, arguments.directory);
     missing.tell(study.journal);
     studydir::ExtensionRequest request;
-    request.from = std::filesystem::absolute(arguments.directory).lexically_normal().string();
-    if (request.from.ends_with('/')) request.from.pop_back();
-    request.to = std::filesystem::absolute(arguments.output.empty() ? request.from + "-extended" : arguments.output)
-                     .lexically_normal()
-                     .string();
+    request.from = absolute_directory(arguments.directory);
+    request.to = absolute_directory(arguments.output.empty() ? request.from + "-extended" : arguments.output);
     request.trials = wanted_trials(*study.tuner, arguments);
     request.spec = report::extended(*study.tuner, request.trials, arguments.max_iterations);
     request.version = version();

@@ -43,7 +43,7 @@ std::string layout(const study::StudySpec& spec, std::uint32_t workers, const st
                                      fmt::format("{} ranks: rank 0 is the head, which trains nothing; {}", workers + 1,
                                                  report::counted(workers, "worker")),
                                      style);
-    if (!why.empty()) text += report::prose("", why, style);
+    text += report::prose("", why, style);
     if (spec.resources.gpus == study::GpuUse::some)
         return text + report::prose("",
                                     fmt::format("groups of as many ranks with a GPU each as {} says; where it says 0, "
@@ -175,29 +175,22 @@ std::string earlier_plan(const std::optional<study::WarmStarted>& earlier, const
     return earlier ? earlier_text(*earlier, style) : std::string();
 }
 
-/// The command that runs what was validated.
-std::string run_line(const std::string& study, const std::vector<std::string>& overrides) {
-    std::vector<std::string> words{"run", study};
-    words.insert(words.end(), overrides.begin(), overrides.end());
-    return report::command_text(std::move(words));
-}
-
 } // namespace
 
-int validate(const std::string& study, const std::vector<std::string>& overrides, const ValidateOptions& options) {
+int validate(const RunArguments& arguments, const ValidateOptions& options) {
     const StudyInput input =
-        read_study(study, overrides, {},
+        read_study(arguments, {},
                    {.looks = !options.elsewhere, .advice = "if only other machines have it, use validate --elsewhere"});
     report::StartInfo info;
     const auto style = detect_terminal().style;
     const auto earlier = earlier_of(input.spec); // before anything is said: it may have mistakes
-    std::cout << report::paragraph(report::unbroken(study) + ": no mistakes", style)
+    std::cout << report::paragraph(report::unbroken(arguments.study) + ": no mistakes", style)
               << report::start_screen(input.spec, info, style) << earlier_plan(earlier, style)
               << (options.verbose ? disk(input.spec, info_of(input.spec), style) : std::string())
               << copies(input.spec, style) << room_warning(input.spec, style)
               << command_warning_lines(input.spec, style)
               << report::labelled("next", is_outside(input.spec) ? "ask for its trials in Python: ranktune.create"
-                                                                 : run_line(study, overrides));
+                                                                 : command_of("run", arguments));
     return 0;
 }
 

@@ -66,14 +66,6 @@ studydir::OpenRequest open_request(const RunArguments& arguments) {
                                                         : Errored::leave};
 }
 
-/// The command as typed, without options that count once (--fresh, --resume-errored, ...), to be typed again.
-std::string typed(const RunArguments& arguments) {
-    std::vector<std::string> words{"run", arguments.study};
-    words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
-    if (!arguments.directory.empty()) words.insert(words.end(), {"-o", arguments.directory});
-    return report::command_text(std::move(words));
-}
-
 void remark(const RunArguments& arguments, const studydir::OpenedStudy& opened) {
     if (arguments.progress == Progress::none) return;
     for (const auto& sentence : without_effect(arguments, opened))
@@ -157,8 +149,7 @@ std::string write_task_results(const study::StudySpec& spec, const std::string& 
     const std::string file = directory + "/results.csv";
     try {
         static_cast<void>(
-            export_study({.directory = directory, .format = ExportFormat::csv, .table = {}, .output = file + ".new"}));
-        fs::rename(file + ".new", file);
+            export_study({.directory = directory, .format = ExportFormat::csv, .table = {}, .output = file}));
         return file;
     } catch (const std::exception& error) {
         std::cerr << "cannot write " << file << ": " << error.what() << "; ranktune export " << directory
@@ -186,7 +177,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     if (opened.finished) {
         static_cast<void>(write_task_results(opened.tuner->spec(), directory));
         remark(arguments, opened);
-        const report::FilesInfo files{0, 0, directory, typed(arguments)};
+        const report::FilesInfo files{0, 0, directory, command_of("run", arguments)};
         const auto outcome = opened.tuner->state().outcome;
         if (arguments.progress != Progress::none)
             std::cout << report::finished_screen(*opened.tuner, files, detect_terminal().style)
@@ -218,7 +209,7 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
 
 /// Counts the files and bytes below the study directory.
 report::FilesInfo files_of(const std::string& directory, const std::string& absolute, const RunArguments& arguments) {
-    report::FilesInfo info{0, 0, directory, typed(arguments)};
+    report::FilesInfo info{0, 0, directory, command_of("run", arguments)};
     info.verbose = arguments.verbose;
     std::error_code error;
     for (fs::recursive_directory_iterator entry(absolute, error), end; !error && entry != end; entry.increment(error)) {
@@ -347,7 +338,8 @@ class RunScreens {
                                            style);
         if (!renamed.empty()) std::cout << report::paragraph(renamed, style);
         if (opened.finished)
-            std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, typed(arguments_)}, style)
+            std::cout << report::finished_screen(*opened.tuner, {0, 0, directory_, command_of("run", arguments_)},
+                                                 style)
                       << std::flush;
         else if (opened.is_new)
             std::cout << report::start_screen(spec, start_info(directory_, layout_, mpi_.size()), style)
@@ -400,8 +392,9 @@ void RunScreens::end(const head::RunEnd& end) {
     if (lacks_tables && arguments_.progress == Progress::none) return tell_tables(end.tables, end.outcome);
     if (end.tuner == nullptr || arguments_.progress == Progress::none) { // the study did not start, or --quiet
         const bool told = regular && end.tuner != nullptr;
-        tell_end(told ? report::end_sentence(*end.tuner, {0, 0, directory_, typed(arguments_)}) : end.message,
-                 end.outcome);
+        tell_end(
+            told ? report::end_sentence(*end.tuner, {0, 0, directory_, command_of("run", arguments_)}) : end.message,
+            end.outcome);
         return;
     }
     if (!regular && cut_short_) return;

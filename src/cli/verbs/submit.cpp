@@ -299,8 +299,7 @@ int submit_study(const SubmitArguments& arguments, const Invocation& invocation)
     const StudyInput input = read_study(arguments.study, arguments.overrides, ranks_of(arguments));
     std::string directory = arguments.directory.empty() ? input.directory : arguments.directory;
     if (directory.empty()) directory = input.spec.name;
-    directory = fs::absolute(directory).lexically_normal().string();
-    if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    directory = absolute_directory(directory);
     refuse_outside(input.spec, directory);
     refuse_directory(directory, arguments.study, input, false);
     const auto opened = studydir::open_study(storage::posix_file_system(), directory, input.spec, {});

@@ -115,7 +115,7 @@ int run(const RunArguments& arguments, const Invocation& invocation);
 /// Hands out trials and takes their results, in lines of JSON on standard input and output, until input ends.
 int ask(const RunArguments& arguments);
 int dry_run(const RunArguments& arguments);
-int validate(const std::string& study, const std::vector<std::string>& overrides, const ValidateOptions& options);
+int validate(const RunArguments& arguments, const ValidateOptions& options);
 struct InitArguments {
     std::string name;            ///< of the study, or of its file
     std::string kind = "digits"; ///< name of the template
