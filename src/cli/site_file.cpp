@@ -1,152 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/site_file.hpp"
-#include "process/environment.hpp"
 
-#include <algorithm>
 #include <filesystem>
-#include <span>
 
-#include "cli/terminal/terminal.hpp"
-#include "ranktune/base/text.hpp"
+#include "process/environment.hpp"
 #include "ranktune/study/command_template.hpp"
-#include "ranktune/study/parse.hpp"
+#include "simulate/file_keys.hpp"
 #include "storage/file_system.hpp"
-#include "study/parse/checker.hpp"
 
 namespace ranktune::cli {
 namespace {
 
 using slurm::ScriptLine;
 using study::Node;
+using study::TableReader;
 
-const std::vector<std::string> tables{"slurm", "environment"};
-const std::vector<std::string> keys{"launcher",  "mpi",       "gpus",    "account",
-                                    "partition", "lead_time", "options", "modules"};
+const std::vector<std::string> site_keys{"slurm.launcher", "slurm.mpi",       "slurm.gpus",
+                                         "slurm.account",  "slurm.partition", "slurm.lead_time",
+                                         "slurm.options",  "slurm.modules",   "environment.NAME"};
 
 class SiteReader {
   public:
-    SiteReader(const Node& root, const std::string& file, study::Mistakes& mistakes, SiteSettings& settings)
-        : root_(root), file_(file), mistakes_(mistakes), settings_(settings) {}
+    SiteReader(const std::string& file, SiteSettings& settings) : file_(file), settings_(settings) {}
 
-    void read() {
-        for (const auto& [name, node] : root_.members) {
-            refuse_unknown(node, name, "", tables);
-            if (!node.is(Node::Kind::table)) mistakes_.value(node, name, "needs a table: [" + name + "]");
+    void job(TableReader table) {
+        line(table, "mpi", settings_.mpi);
+        line(table, "account", settings_.account);
+        line(table, "partition", settings_.partition);
+        if (line(table, "launcher", settings_.launcher))
+            if (const std::string& text = settings_.launcher->text; text != "srun" && text != "mpirun")
+                table.complain("launcher", "needs \"srun\" or \"mpirun\", not " + study::in_quotes(text));
+        if (line(table, "gpus", settings_.gpus))
+            if (const std::string& text = settings_.gpus->text;
+                text.find("{gpus}") == std::string::npos || !text.starts_with("--"))
+                table.complain("gpus", "needs an option of sbatch with {gpus} in it, as in \"--gres=gpu:{gpus}\"");
+        lead_time(table);
+        for (ScriptLine& option : list(table, "options")) {
+            if (!option.text.starts_with("-"))
+                table.complain("options", "needs options of sbatch, as in \"--constraint=gpu\", not " +
+                                              study::in_quotes(option.text));
+            settings_.options.push_back(std::move(option));
         }
-        if (const Node* table = root_.find("slurm"); table != nullptr && table->is(Node::Kind::table)) job(*table);
-        if (const Node* table = root_.find("environment"); table != nullptr && table->is(Node::Kind::table))
-            environment(*table);
+        for (const ScriptLine& module : list(table, "modules"))
+            settings_.commands.push_back({"module load " + module.text, module.from});
+        table.finish();
+    }
+
+    void environment(TableReader table) {
+        if (table.table() == nullptr) return;
+        for (const auto& [name, node] : table.table()->members) {
+            const bool good =
+                name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+                    std::string::npos &&
+                (name[0] < '0' || name[0] > '9');
+            if (!good) table.refuse(name, "is no name of a variable");
+            if (auto text = text_of(table, name, node, true); text && good)
+                settings_.commands.push_back({"export " + name + "=" + study::shell_text({*text}), place(node)});
+        }
     }
 
   private:
     [[nodiscard]] std::string place(const Node& node) const { return file_ + ":" + std::to_string(node.key_at.line); }
 
-    void refuse_unknown(const Node& node, const std::string& key, const std::string& table,
-                        const std::vector<std::string>& known) {
-        if (std::find(known.begin(), known.end(), key) != known.end()) return;
-        mistakes_.key(
-            node, table + key,
-            "unknown" + base::suggestion(key, std::span<const std::string>(known)) + " (" + base::join(known) + ")");
-    }
-
-    /// The string of a key, in one line; nothing when the key is missing or its value wrong.
-    std::optional<std::string> line(const Node& table, const std::string& key) {
-        const Node* node = table.find(key);
-        if (node == nullptr) return std::nullopt;
-        return text_of(*node, "slurm." + key);
-    }
-    std::optional<std::string> text_of(const Node& node, const std::string& key, bool may_be_empty = false) {
+    /// The string in one line; nothing when the value is wrong.
+    static std::optional<std::string> text_of(TableReader& table, const std::string& key, const Node& node,
+                                              bool may_be_empty = false) {
+        const auto wrong = [&](const std::string& why) { table.mistakes().value(node, table.dotted(key), why); };
         if (!node.is(Node::Kind::string))
-            mistakes_.value(node, key, "needs a string of one line, not " + std::string(study::kind_text(node)));
+            wrong("needs a string of one line, not " + std::string(study::kind_text(node)));
         else if (node.text.find_first_of("\n\r") != std::string::npos)
-            mistakes_.value(node, key, "needs a string of one line; this one has several");
+            wrong("needs a string of one line; this one has several");
         else if (node.text.empty() && !may_be_empty)
-            mistakes_.value(node, key, "is empty; leave the key out, or give it a value");
+            wrong("is empty; leave the key out, or give it a value");
         else
             return node.text;
         return std::nullopt;
     }
-    void line(const Node& table, const std::string& key, std::optional<ScriptLine>& into) {
-        if (auto text = line(table, key)) into = ScriptLine{std::move(*text), place(*table.find(key))};
+
+    /// Whether the file has the key, and a string.
+    bool line(TableReader& table, const char* key, std::optional<ScriptLine>& into) const {
+        const Node* node = table.take(key);
+        auto text = node == nullptr ? std::nullopt : text_of(table, key, *node);
+        if (text) into = ScriptLine{std::move(*text), place(*node)};
+        return text.has_value();
     }
 
-    std::vector<std::string> list(const Node& table, const std::string& key) {
-        std::vector<std::string> texts;
-        const Node* node = table.find(key);
-        if (node == nullptr) return texts;
-        if (!node->is(Node::Kind::array)) {
-            mistakes_.value(*node, "slurm." + key,
-                            "needs a list of strings, not " + std::string(study::kind_text(*node)));
-            return texts;
-        }
+    std::vector<ScriptLine> list(TableReader& table, const char* key) const {
+        std::vector<ScriptLine> lines;
+        const Node* node = table.take(key);
+        if (node == nullptr) return lines;
+        if (!node->is(Node::Kind::array))
+            table.complain(key, "needs a list of strings, not " + std::string(study::kind_text(*node)));
         for (const Node& item : node->items)
-            if (auto text = text_of(item, "slurm." + key)) texts.push_back(std::move(*text));
-        return texts;
+            if (auto text = text_of(table, key, item)) lines.push_back({std::move(*text), place(*node)});
+        return lines;
     }
 
-    void job(const Node& table) {
-        for (const auto& [name, node] : table.members) refuse_unknown(node, name, "slurm.", keys);
-        line(table, "launcher", settings_.launcher);
-        line(table, "mpi", settings_.mpi);
-        line(table, "gpus", settings_.gpus);
-        line(table, "account", settings_.account);
-        line(table, "partition", settings_.partition);
-        if (const Node* node = table.find("launcher");
-            node != nullptr && node->is(Node::Kind::string) && node->text != "srun" && node->text != "mpirun")
-            mistakes_.value(*node, "slurm.launcher",
-                            "needs \"srun\" or \"mpirun\", not " + study::in_quotes(node->text));
-        if (const Node* node = table.find("gpus");
-            node != nullptr && node->is(Node::Kind::string) &&
-            (node->text.find("{gpus}") == std::string::npos || !node->text.starts_with("--")))
-            mistakes_.value(*node, "slurm.gpus",
-                            "needs an option of sbatch with {gpus} in it, as in \"--gres=gpu:{gpus}\"");
-        lead_time(table);
-        for (auto& text : list(table, "options")) option(*table.find("options"), std::move(text));
-        for (const auto& text : list(table, "modules"))
-            settings_.commands.push_back({"module load " + text, place(*table.find("modules"))});
+    void lead_time(TableReader& table) {
+        const auto time = table.duration("lead_time", std::chrono::seconds(1));
+        if (!time) return;
+        if (*time > std::chrono::seconds(65'535))
+            table.complain("lead_time", "needs a duration from 1s to 65535s, the most that Slurm knows");
+        settings_.lead_time = std::chrono::duration_cast<std::chrono::seconds>(*time);
+        settings_.lead_time_from = place(*table.take("lead_time"));
     }
 
-    void option(const Node& node, std::string text) {
-        if (!text.starts_with("-"))
-            return mistakes_.value(
-                node, "slurm.options",
-                "needs options of sbatch, as in \"--constraint=gpu\", not " + study::in_quotes(text));
-        settings_.options.push_back({std::move(text), place(node)});
-    }
-
-    void lead_time(const Node& table) {
-        const auto text = line(table, "lead_time");
-        if (!text) return;
-        const Node& node = *table.find("lead_time");
-        try {
-            const auto time = std::chrono::duration_cast<std::chrono::seconds>(study::parse_duration(*text));
-            if (time < std::chrono::seconds(1) || time > std::chrono::seconds(65'535))
-                throw base::UsageError("needs a duration from 1s to 65535s, the most that Slurm knows");
-            settings_.lead_time = time;
-            settings_.lead_time_from = place(node);
-        } catch (const base::UsageError& error) {
-            mistakes_.value(node, "slurm.lead_time", error.what());
-        }
-    }
-
-    void environment(const Node& table) {
-        for (const auto& [name, node] : table.members) {
-            const bool good =
-                name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
-                    std::string::npos &&
-                (name[0] < '0' || name[0] > '9');
-            if (!good) mistakes_.key(node, "environment." + name, "is no name of a variable");
-            if (auto text = text_of(node, "environment." + name, true); text && good)
-                settings_.commands.push_back({"export " + name + "=" + study::shell_text({*text}), place(node)});
-        }
-    }
-
-    const Node& root_;
     const std::string& file_;
-    study::Mistakes& mistakes_;
     SiteSettings& settings_;
 };
 
+/// Merges a site file into `settings`: its values replace earlier ones, its lists are appended. Throws
+/// study::StudyFileError with every mistake.
 void read_site_file(const std::string& file, bool required, SiteSettings& settings) {
     std::error_code error;
     if (!std::filesystem::exists(file, error) && !required) return;
@@ -156,21 +120,14 @@ void read_site_file(const std::string& file, bool required, SiteSettings& settin
     } catch (const base::IoError& failure) {
         throw base::UsageError("cannot read the site file '" + file + "': " + failure.what());
     }
-    read_site_text(text, file, settings);
+    SiteReader reader(file, settings);
+    simulate::read_tables(text, file, site_keys, [&](const simulate::TableNamed& table) {
+        reader.job(table("slurm"));
+        reader.environment(table("environment"));
+    });
 }
 
 } // namespace
-
-void read_site_text(const std::string& text, const std::string& file, SiteSettings& settings) {
-    study::Mistakes mistakes;
-    try {
-        const Node root = study::parse_toml(text);
-        SiteReader(root, file, mistakes, settings).read();
-    } catch (const study::TomlError& error) {
-        mistakes.add(error.at(), "", "not valid TOML: " + std::string(error.what()));
-    }
-    if (!mistakes.empty()) throw study::StudyFileError(file, mistakes.sorted());
-}
 
 SiteSettings site_settings() {
     SiteSettings settings;

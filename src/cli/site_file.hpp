@@ -24,10 +24,6 @@ struct SiteSettings {
     std::vector<slurm::ScriptLine> commands; ///< shell lines: modules, then variables
 };
 
-/// Merges the text of one site file into `settings`: its values replace earlier ones, its lists are appended. Throws
-/// study::StudyFileError with every mistake.
-void read_site_text(const std::string& text, const std::string& file, SiteSettings& settings);
-
 /// Reads $RANKTUNE_SITE, or else /etc/ranktune/site.toml; then the user's own, ~/.config/ranktune/site.toml. A missing
 /// file is ignored, unless $RANKTUNE_SITE names it.
 [[nodiscard]] SiteSettings site_settings();

@@ -20,7 +20,7 @@ namespace ranktune::simulate {
 /// `table.key` of each.
 [[nodiscard]] std::vector<std::string> names_of(std::span<const study::KeyInfo> keys);
 
-// ---- Reads a TOML file whose keys all lie in tables: the model and the failures.
+// ---- Reads a TOML file whose keys all lie in tables: the model, the failures, a site file.
 
 /// The table of this name, which the file may lack.
 using TableNamed = std::function<study::TableReader(const char* name)>;
