@@ -88,6 +88,14 @@ function cleared(canvas) {
   return context;
 }
 
+// The upper canvas with what is selected; everything else is dimmed. paint(context, isShown) draws it.
+function highlighted(chart, store, paint) {
+  const context = cleared(chart.top);
+  chart.box.classList.toggle("dimmed", store.selected !== null);
+  if (store.selected !== null) paint(context, (t) => store.selected[t] === 1);
+  return context;
+}
+
 // Restricts drawing to the inside of the axes until context.restore().
 function clipped(context, inner) {
   context.save();
@@ -118,9 +126,16 @@ function strokeMarked(context, best, store, width, trace) {
   }
 }
 
-// The trial under the mouse is shown everywhere, and picked by a click. point(event) finds it.
-function followMouse(chart, store, point) {
-  chart.box.addEventListener("mousemove", point);
+// The trial under the mouse is shown everywhere, and picked by a click. find(x, y): {trial, text}, or null for none.
+function followMouse(chart, store, find) {
+  chart.box.addEventListener("mousemove", (event) => {
+    const box = chart.box.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const found = find(x, y);
+    store.setHover(found ? found.trial : NO_TRIAL);
+    if (found) chart.showTip(x, y, found.text);
+    else chart.hideTip();
+  });
   chart.box.addEventListener("mouseleave", () => {
     store.setHover(NO_TRIAL);
     chart.hideTip();

@@ -28,7 +28,7 @@ class CurvesChart {
     part.append(this.holder);
     this.chart = new Chart(this.holder, { height: Math.round(Math.min(420, Math.max(260, window.innerHeight * 0.6))), margin: { top: 26, right: 14, bottom: 38, left: 62 },
       label: `Learning curves: ${this.study.metric} of ${countText(this.study.trials.count, "trial")} by iteration` });
-    this.listen();
+    followMouse(this.chart, store, (x, y) => this.under(x, y));
     this.panel = new Panel(this.chart.box, store, () => this.draw(), (changed) => this.update(changed));
   }
 
@@ -133,9 +133,7 @@ class CurvesChart {
 
   drawTop() {
     const { store, study } = this;
-    const context = cleared(this.chart.top);
-    this.chart.box.classList.toggle("dimmed", store.selected !== null);
-    if (store.selected !== null) this.paint(context, (t) => store.selected[t] === 1);
+    const context = highlighted(this.chart, store, (...args) => this.paint(...args));
     clipped(context, this.chart.inner);
     strokeMarked(context, study.best, store, 2.6, (t) => this.trace(context, t));
     context.restore();
@@ -186,21 +184,10 @@ class CurvesChart {
     return found;
   }
 
-  listen() {
-    this.chart.box.addEventListener("mousemove", (event) => {
-      const box = this.chart.box.getBoundingClientRect();
-      const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-      const t = this.nearest(x, y);
-      this.store.setHover(t);
-      if (t === NO_TRIAL) this.chart.hideTip();
-      else this.chart.showTip(x, y, `${trialText(this.study, t)}: best ${metricText(this.study.trials.best[t])}, ${GROUP_WORDS[this.study.trials.group[t]]} after ${countText(this.study.trials.iterations[t], "iteration")}`);
-    });
-    this.chart.box.addEventListener("mouseleave", () => {
-      this.store.setHover(NO_TRIAL);
-      this.chart.hideTip();
-    });
-    this.chart.box.addEventListener("click", () => {
-      if (this.store.hover !== NO_TRIAL) this.store.pick(this.store.hover);
-    });
+  under(x, y) {
+    const t = this.nearest(x, y);
+    if (t === NO_TRIAL) return null;
+    const { trials } = this.study;
+    return { trial: t, text: `${trialText(this.study, t)}: best ${metricText(trials.best[t])}, ${GROUP_WORDS[trials.group[t]]} after ${countText(trials.iterations[t], "iteration")}` };
   }
 }

@@ -48,7 +48,7 @@ class ScatterChart {
     this.study = store.study;
     this.chart = new Chart(parent, options);
     this.panel = new Panel(this.chart.box, store, () => this.draw(), () => this.drawTop());
-    followMouse(this.chart, store, (event) => this.point(event));
+    followMouse(this.chart, store, (x, y) => this.under(x, y));
   }
 
   place(x, y) {
@@ -72,9 +72,7 @@ class ScatterChart {
 
   drawTop() {
     const { store, study } = this;
-    const context = cleared(this.chart.top);
-    this.chart.box.classList.toggle("dimmed", store.selected !== null);
-    if (store.selected !== null) this.paint(context, (t) => store.selected[t] === 1);
+    const context = highlighted(this.chart, store, (...args) => this.paint(...args));
     for (const [t, name] of [[study.best, "ink"], [store.picked, "accent"], [store.hover, "accent"]]) {
       if (t === null || t === NO_TRIAL || isNaN(this.px[t]) || isNaN(this.py[t])) continue;
       context.strokeStyle = colour(name);
@@ -85,9 +83,7 @@ class ScatterChart {
     }
   }
 
-  point(event) {
-    const box = this.chart.box.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+  under(x, y) {
     let found = NO_TRIAL;
     let least = 100;
     for (let t = 0; t < this.study.trials.count; ++t) {
@@ -96,9 +92,7 @@ class ScatterChart {
       least = distance;
       found = t;
     }
-    this.store.setHover(found);
-    if (found === NO_TRIAL) this.chart.hideTip();
-    else this.chart.showTip(x, y, this.tipOf(found));
+    return found === NO_TRIAL ? null : { trial: found, text: this.tipOf(found) };
   }
 
   tipOf(t) {

@@ -80,9 +80,7 @@ class ParallelChart {
 
   drawTop() {
     const { store, study } = this;
-    const context = cleared(this.chart.top);
-    this.chart.box.classList.toggle("dimmed", store.selected !== null);
-    if (store.selected !== null) this.paint(context, (t) => store.selected[t] === 1);
+    const context = highlighted(this.chart, store, (...args) => this.paint(...args));
     strokeMarked(context, study.best, store, 3, (t) => this.trace(context, t));
   }
 

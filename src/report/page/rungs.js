@@ -25,9 +25,9 @@ function isTop(study, rung) {
 function rungTable(study) {
   const rows = study.rungs.map((rung) => {
     const facts = rungFacts(rung);
-    if (isTop(study, rung)) return [String(rung.bracket), rung.iteration.toLocaleString("en"), rung.trial.length.toLocaleString("en"), "top", metricText(facts.best), "-", "-"];
-    return [String(rung.bracket), rung.iteration.toLocaleString("en"), rung.trial.length.toLocaleString("en"), facts.on.toLocaleString("en"),
-            metricText(facts.best), facts.on ? metricText(facts.cut) : "-", metricText(facts.left)];
+    const top = isTop(study, rung);
+    return [String(rung.bracket), rung.iteration.toLocaleString("en"), rung.trial.length.toLocaleString("en"), top ? "top" : facts.on.toLocaleString("en"),
+            metricText(facts.best), facts.on && !top ? metricText(facts.cut) : "-", top ? "-" : metricText(facts.left)];
   });
   return table(["#bracket", "#iteration", "#compared", "#went on", "#best", "#cut-off", "#best that did not"], rows, "Rungs");
 }

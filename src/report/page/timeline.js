@@ -28,7 +28,7 @@ class TimelineChart {
     this.chart = new Chart(holder, { height, margin: { top: 26, right: 14, bottom: 38, left: 50 },
       label: `Use of ${countText(this.ranks, "rank")} over ${durationText(this.study.now)}: ${shareText(this.study.cost.held || 0)} held by trials` });
     this.panel = new Panel(this.chart.box, store, () => this.draw(), () => this.drawTop());
-    followMouse(this.chart, store, (event) => this.point(event));
+    followMouse(this.chart, store, (x, y) => this.under(x, y));
   }
 
   draw() {
@@ -96,25 +96,18 @@ class TimelineChart {
 
   drawTop() {
     const { store } = this;
-    const context = cleared(this.chart.top);
-    this.chart.box.classList.toggle("dimmed", store.selected !== null);
-    if (store.selected !== null) this.paint(context, (t) => store.selected[t] === 1);
+    const context = highlighted(this.chart, store, (...args) => this.paint(...args));
     context.strokeStyle = colour("ink");
     context.lineWidth = 2;
     this.eachBar((t) => t === store.picked || t === store.hover, (i, x, y, width, height) => context.strokeRect(x, y, width, Math.max(1, height)));
   }
 
-  point(event) {
-    const box = this.chart.box.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const { attempts } = this.study;
+  under(x, y) {
     let found = -1;
     this.eachBar((t) => this.store.isSelected(t), (i, left, top, width, height) => {
       if (x >= left - 1 && x <= left + width + 1 && y >= top && y <= top + height) found = i;
     });
-    this.store.setHover(found < 0 ? NO_TRIAL : attempts.trial[found]);
-    if (found < 0) this.chart.hideTip();
-    else this.chart.showTip(x, y, attemptText(this.study, found));
+    return found < 0 ? null : { trial: this.study.attempts.trial[found], text: attemptText(this.study, found) };
   }
 }
 
