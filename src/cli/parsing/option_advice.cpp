@@ -10,39 +10,17 @@ namespace ranktune::cli {
 namespace {
 
 struct Expected {
-    std::string_view option;
+    std::string_view options; ///< separated by blanks
     std::string_view advice;
 };
 
-constexpr std::string_view workers_advice = "; the number of workers on this machine is --local N";
-constexpr std::string_view study_file = "; the study file stands alone: ranktune run FILE";
-
 constexpr Expected expected[] = {
-    {"-n", workers_advice},
-    {"-np", workers_advice},
-    {"-j", workers_advice},
-    {"-w", workers_advice},
-    {"--n", workers_advice},
-    {"--np", workers_advice},
-    {"--jobs", workers_advice},
-    {"--nproc", workers_advice},
-    {"--workers", workers_advice},
-    {"--num-workers", workers_advice},
-    {"--num_workers", workers_advice},
-    {"--ranks", workers_advice},
-    {"--processes", workers_advice},
-    {"--parallel", workers_advice},
-    {"--gpus", "; the GPUs of a trial are resources.gpus=N"},
-    {"--gpu", "; the GPUs of a trial are resources.gpus=N"},
-    {"-f", study_file},
-    {"-c", study_file},
-    {"--config", study_file},
-    {"--study", study_file},
-    {"--file", study_file},
-    {"--resume", "; the same command goes on with a study that has begun"},
-    {"--continue", "; the same command goes on with a study that has begun"},
-    {"--force", "; --fresh begins again, and renames the directory that is there"},
-    {"--overwrite", "; --fresh begins again, and renames the directory that is there"},
+    {"-n -np -j -w --n --np --jobs --nproc --workers --num-workers --num_workers --ranks --processes --parallel",
+     "; the number of workers on this machine is --local N"},
+    {"--gpus --gpu", "; the GPUs of a trial are resources.gpus=N"},
+    {"-f -c --config --study --file", "; the study file stands alone: ranktune run FILE"},
+    {"--resume --continue", "; the same command goes on with a study that has begun"},
+    {"--force --overwrite", "; --fresh begins again, and renames the directory that is there"},
     {"--dryrun", "; it is --dry-run"},
 };
 
@@ -66,8 +44,9 @@ bool is_option(std::string_view word) {
 
 std::string option_advice(std::string_view option, std::string_view verb) {
     if (verb != "run" && verb != "validate" && verb != "simulate" && verb != "submit") return {};
-    if (const auto found = std::ranges::find(expected, option, &Expected::option); found != std::end(expected))
-        return std::string(found->advice);
+    for (const auto& [options, advice] : expected)
+        if ((" " + std::string(options) + " ").find(" " + std::string(option) + " ") != std::string::npos)
+            return std::string(advice);
     if (option[1] != '-' && option.size() > 2) return option_advice(option.substr(0, 2), verb); // -j4
     return option.size() > 3 ? key_advice(option) : std::string();
 }

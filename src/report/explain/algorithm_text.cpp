@@ -54,13 +54,6 @@ std::string takes_text(const study::AlgorithmOption& option, std::string_view qu
 
 // ---- for a terminal
 
-std::string indented(std::string_view text, std::size_t indent, std::size_t width) {
-    std::string out;
-    for (const std::string& line : wrap(text, std::max<std::size_t>(width, indent + 20) - indent))
-        out += std::string(indent, ' ') + line + "\n";
-    return out;
-}
-
 std::string block(std::string_view table, const study::AlgorithmInfo& info, bool is_default, std::size_t width) {
     std::string out = fmt::format("[{}] type = \"{}\"{}\n", table, info.name, is_default ? "  (the default)" : "") +
                       indented(info.description, 2, width);

@@ -95,17 +95,9 @@ std::string trainable_section(const study::TrainableInfo& trainable) {
     return text + fmt::format("\n```toml\n{}```\n", example);
 }
 
-std::string indented_block(std::string_view text, std::size_t indent, std::size_t width) {
-    std::string out;
-    for (const std::string& line : wrap(text, std::max<std::size_t>(width, indent + 20) - indent))
-        out += std::string(indent, ' ') + line + "\n";
-    return out;
-}
-
 std::string key_text(const study::KeyInfo& key, std::size_t width) {
-    return indented_block(without_marks(fmt::format("{}: {}; default {}", key.key, key.takes, key.standard)), 0,
-                          width) +
-           indented_block(without_marks(key.meaning), 4, width);
+    return indented(without_marks(fmt::format("{}: {}; default {}", key.key, key.takes, key.standard)), 0, width) +
+           indented(without_marks(key.meaning), 4, width);
 }
 
 [[noreturn]] void refuse_name(std::string_view name) {
@@ -205,7 +197,7 @@ std::string keys_text(std::string_view name, std::size_t width) {
         const bool whole = name.empty() || name == table.name || name == fmt::format("[{}]", table.name);
         if (whole)
             text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table.name) +
-                    indented_block(without_marks(table.meaning), 0, width);
+                    indented(without_marks(table.meaning), 0, width);
         for (const study::KeyInfo& key : study::key_infos())
             if (table_of_key(key.key) == table.name && (whole || key.key == name || name_in_table(key.key) == name))
                 text += key_text(key, width);

@@ -213,6 +213,13 @@ std::string paragraph(std::string_view text, const Style& style) {
     return lines;
 }
 
+std::string indented(std::string_view text, std::size_t indent, std::size_t width) {
+    std::string lines;
+    for (const std::string& line : wrap(text, std::max<std::size_t>(width, indent + 20) - indent))
+        lines += std::string(indent, ' ') + line + "\n";
+    return lines;
+}
+
 std::string unbroken(std::string_view text) {
     std::string joined = printable(text);
     std::replace(joined.begin(), joined.end(), ' ', unbroken_space);

@@ -78,6 +78,8 @@ constexpr std::size_t label_width = 10;
                                 Tone tone = Tone::plain);
 /// Wrapped text without a label.
 [[nodiscard]] std::string paragraph(std::string_view text, const Style& style);
+/// Wrapped at `width`, `indent` columns from the left.
+[[nodiscard]] std::string indented(std::string_view text, std::size_t indent, std::size_t width);
 /// Marks text that `prose` and `paragraph` must not wrap although it may hold spaces: a path or command to be copied, a
 /// message to be searched for.
 [[nodiscard]] std::string unbroken(std::string_view text);
