@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/joined.hpp"
 #include "cli/manual/manual.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/screens/text.hpp"
@@ -15,11 +16,7 @@ namespace {
 /// Between single quotes of a shell.
 std::string shell_quoted(std::string_view text) { return "'" + report::replaced(text, {{'\'', "'\\''"}}) + "'"; }
 
-std::string verb_names(const CommandLine& line) {
-    std::vector<std::string> names;
-    for (const VerbWords& verb : line.verbs) names.push_back(verb.name);
-    return base::join(names, " ");
-}
+std::string verb_names(const CommandLine& line) { return base::joined(line.verbs, &VerbWords::name, " "); }
 
 /// The names of all options that a value follows.
 std::string options_with_value(const CommandLine& line) {

@@ -2,10 +2,10 @@
 #include "cli/parsing/option_checks.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/space/value.hpp"
 
@@ -32,9 +32,8 @@ CLI::Validator whole_number(std::uint32_t low, const std::string& what) {
 
 CLI::Validator number_between(double low, double high) {
     const auto check = [low, high](std::string& word) -> std::string {
-        double value = 0.0;
-        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-        if (error == std::errc{} && end == word.data() + word.size() && value >= low && value <= high) return {};
+        const auto value = base::number_in<double>(word);
+        if (value && *value >= low && *value <= high) return {};
         return "needs a number from " + space::number_text(low) + " to " + space::number_text(high) + ", not '" + word +
                "'";
     };

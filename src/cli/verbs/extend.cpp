@@ -2,11 +2,11 @@
 // extend: longer training for some trials, as a study of their own.
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 
 #include <fmt/format.h>
 
+#include "base/number_in.hpp"
 #include "cli/checks/missing_records.hpp"
 #include "cli/study_input.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -22,11 +22,10 @@ namespace ranktune::cli {
 namespace {
 
 std::size_t how_many(const std::string& word) {
-    std::size_t count = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
-    if (error != std::errc() || end != word.data() + word.size() || count == 0)
+    const auto count = base::number_in<std::size_t>(word);
+    if (!count || *count == 0)
         throw base::UsageError("best " + word + ": give how many of the best trials, as in: best 3");
-    return count;
+    return *count;
 }
 
 /// `best`, `best 3`, or numbers.

@@ -2,7 +2,6 @@
 #include "cli/verbs/map.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/number_in.hpp"
 #include "cli/study_input.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
@@ -38,14 +38,8 @@ constexpr std::size_t most_array_tasks = 1'000'000;
                            "; write it as for sbatch: 1-1000, 0-15:4, 1,3,5-7, and %50 behind it for 50 at a time");
 }
 
-std::optional<std::int64_t> whole_value(std::string_view word) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    return error == std::errc() && end == word.data() + word.size() ? std::optional(number) : std::nullopt;
-}
-
 std::int64_t array_number(const std::string& text, std::string_view word) {
-    const auto number = whole_value(word);
+    const auto number = base::number_in<std::int64_t>(word);
     if (!number || *number < 0) refuse_array(text, "'" + std::string(word) + "' is no number from 0");
     return *number;
 }
@@ -57,7 +51,7 @@ std::string grid_values(const std::string& entry, const std::string& given) {
     std::string_view rest = std::string_view(given).substr(6, given.size() - 7);
     while (true) {
         const std::size_t comma = rest.find(',');
-        const auto number = whole_value(base::trimmed(rest.substr(0, comma)));
+        const auto number = base::number_in<std::int64_t>(base::trimmed(rest.substr(0, comma)));
         if (!number)
             throw base::UsageError("--grid " + entry + ": range takes one or two whole numbers, as in seed=range(100)");
         bounds.push_back(*number);
@@ -85,9 +79,7 @@ std::string array_space(const ArrayNumbers& array) {
     const auto& numbers = array.numbers;
     const bool whole = numbers.back() - numbers.front() + 1 == static_cast<std::int64_t>(numbers.size());
     if (whole) return fmt::format("{} = \"randint({}, {})\"\n", array_id, numbers.front(), numbers.back() + 1);
-    std::string list;
-    for (const std::int64_t number : numbers) list += (list.empty() ? "" : ", ") + std::to_string(number);
-    return fmt::format("{} = [{}]\n", array_id, list);
+    return fmt::format("{} = [{}]\n", array_id, fmt::join(numbers, ", "));
 }
 
 /// What Slurm sets for the tasks of an array. Its job is the study, which outlives jobs: a number of it is made from

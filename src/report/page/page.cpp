@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "base/joined.hpp"
+
 namespace ranktune::report {
 
 /// src/report/page/, put together by assemble.py.
@@ -30,9 +32,7 @@ std::string_view between(std::string_view page, std::string_view begin, std::str
 }
 
 std::string title_of(std::span<const PageStudy> studies) {
-    std::string title;
-    for (const PageStudy& study : studies) title += (title.empty() ? "" : ", ") + study.view.name;
-    return html(title);
+    return html(base::joined(studies, [](const PageStudy& study) { return study.view.name; }));
 }
 
 } // namespace

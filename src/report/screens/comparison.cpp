@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/joined.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/objective.hpp"
 #include "report/export/export.hpp"
@@ -36,10 +37,8 @@ double best_while(const StudyView& view, const std::function<bool(const BestStep
 
 /// "lr = loguniform(1e-4, 1.0), hidden = ..."
 std::string space_text(const StudyView& view) {
-    std::string text;
-    for (const auto& parameter : view.parameters)
-        text += (text.empty() ? "" : ", ") + parameter.name + " = " + space::text(parameter.domain);
-    return text;
+    return base::joined(view.parameters,
+                        [](const auto& parameter) { return parameter.name + " = " + space::text(parameter.domain); });
 }
 
 /// A sentence when a property is not the same in all studies.

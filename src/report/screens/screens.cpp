@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/joined.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/explain/endings.hpp"
 #include "report/explain/next_steps.hpp"
@@ -29,12 +30,10 @@ using study::TrialPhase;
 using tuner::Trial;
 
 std::string rungs_text(const study::SchedulerPlan& expected) {
-    std::string levels;
-    std::string counts;
-    for (const auto& rung : expected.rungs) {
-        levels += (levels.empty() ? "" : "/") + std::to_string(rung.iteration);
-        counts += (counts.empty() ? "" : "/") + std::to_string(rung.trials);
-    }
+    const auto levels = base::joined(
+        expected.rungs, [](const auto& rung) { return std::to_string(rung.iteration); }, "/");
+    const auto counts = base::joined(
+        expected.rungs, [](const auto& rung) { return std::to_string(rung.trials); }, "/");
     return fmt::format("rungs {}: about {} {}", levels, counts, plural(expected.rungs.front().trials, "trial"));
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/joined.hpp"
 #include "ranktune/base/utf8.hpp"
 
 namespace ranktune::report {
@@ -141,8 +142,8 @@ std::string metric_text(double value) {
 std::string value_text(const space::Value& value) {
     if (value.is_double()) return fmt::format("{:.4g}", value.as_double());
     if (!value.is_list()) return value.text();
-    std::string text;
-    for (const auto& item : value.as_list()) text += (text.empty() ? "" : ",") + value_text(item);
+    const auto of_item = [](const space::Value& item) { return value_text(item); };
+    const std::string text = base::joined(value.as_list(), of_item, ",");
     return text.empty() ? "[]" : text;
 }
 
@@ -152,12 +153,11 @@ std::string value_text(const space::Configuration& configuration, std::string_vi
 }
 
 std::string configuration_text(const space::Configuration& configuration) {
-    std::string text;
-    for (const auto& entry : configuration.entries()) {
-        text += (text.empty() ? "" : " ") + entry.name + "=";
+    const auto with_name = [](const auto& entry) {
         const bool bare = entry.value.is_list() && !entry.value.as_list().empty();
-        text += bare ? "[" + value_text(entry.value) + "]" : value_text(entry.value);
-    }
+        return entry.name + "=" + (bare ? "[" + value_text(entry.value) + "]" : value_text(entry.value));
+    };
+    const std::string text = base::joined(configuration.entries(), with_name, " ");
     return text.empty() ? "(no hyper-parameters)" : text;
 }
 

@@ -2,7 +2,6 @@
 #include "report/serve/site.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <limits>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "report/page/page.hpp"
@@ -25,13 +25,6 @@ constexpr auto look_period = std::chrono::seconds(1);
 constexpr int sparing = 20;
 /// A head may take seconds to answer; half of the threads stay free for pages.
 constexpr unsigned most_steering = 4;
-
-std::optional<std::size_t> index_of(std::string_view digits) {
-    std::size_t index = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [rest, error] = std::from_chars(digits.data(), end, index);
-    return error == std::errc{} && rest == end ? std::optional(index) : std::nullopt;
-}
 
 std::string made_now() { return report::wall_time_text(seconds_now()); }
 
@@ -261,7 +254,7 @@ Reply Site::steer(std::string_view path, const Request& request) {
     if (const std::string why = suspicion(request); !why.empty())
         return text_reply(403, "nothing was changed, because only the page of this server may steer: " + why +
                                    ". Reload the page, and try again there");
-    const auto index = index_of(path.substr(slash + 1));
+    const auto index = base::number_in<std::size_t>(path.substr(slash + 1));
     ServedStudy* const study = index ? at(*index) : nullptr;
     if (study == nullptr) return text_reply(404, "there is no such study");
     struct Place {
@@ -289,7 +282,7 @@ Reply Site::page(std::string_view path) {
     const std::string_view kind = path.substr(0, end);
     const std::string_view rest = path.substr(std::min(end + 1, path.size()));
     const auto log = kind == "/log" ? rest.find('/') : std::string_view::npos;
-    const auto index = index_of(rest.substr(0, log));
+    const auto index = base::number_in<std::size_t>(rest.substr(0, log));
     ServedStudy* const study = index ? at(*index) : nullptr;
     Reply reply;
     if (study != nullptr && kind == "/study") {
@@ -298,7 +291,7 @@ Reply Site::page(std::string_view path) {
         reply.type = "application/json";
         reply.body = std::make_shared<const std::string>(study->live());
     } else if (study != nullptr && log != std::string_view::npos) {
-        const auto trial = index_of(rest.substr(log + 1));
+        const auto trial = base::number_in<std::size_t>(rest.substr(log + 1));
         if (!trial || *trial > std::numeric_limits<std::uint32_t>::max()) return text_reply(404, "this is no trial");
         try {
             const auto words = study->log(study::TrialId{static_cast<std::uint32_t>(*trial)});
