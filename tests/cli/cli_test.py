@@ -126,7 +126,7 @@ class Help(Case):
 
     def test_unknown_words_are_answered_with_the_nearest_one(self):
         self.assertIn("unknown verb 'rnu'; did you mean 'run'?", self.ranktune("rnu", code=2)[1])
-        self.assertIn("a verb is needed: run, ", self.ranktune(code=2)[1])
+        self.assertIn("a verb is needed: init, ", self.ranktune(code=2)[1])
         self.write()
         self.assertIn("unknown value 'tabel'; did you mean 'table'?",
                       self.ranktune("run", "tiny.toml", "--progress", "tabel", code=2)[1])

@@ -334,7 +334,7 @@ class Words(Case):
     def test_the_beginning_of_a_verb_is_offered_first(self):
         self.assertIn("unknown verb 'stat'; did you mean 'status'?", self.refused("stat", "tiny"))
         listed = self.refused("nonsense")
-        self.assertIn("run, map, predict, supervise, init, algorithms, validate", listed)
+        self.assertIn("init, validate, keys, algorithms, run, map, predict", listed)
         self.assertNotIn("hosts", listed)  # of the job scripts, and not in --help
         self.assertIn("there is no Slurm job here", self.refused("hosts"))
         self.assertIn("unknown option '--foo'", self.refused("hosts", "--foo"))

@@ -285,7 +285,7 @@ class Codes(Case):
         for words in (["bogus", "--help"], ["bogus", "-h"], ["bogus", "--version"], ["--help", "bogus"]):
             out, err = self.ranktune(*words, code=2)
             self.assertEqual(out, "")
-            self.assertRegex(err, r"unknown verb 'bogus'; did you mean 'logs'\? \(run, map, predict, supervise, init, ")
+            self.assertRegex(err, r"unknown verb 'bogus'; did you mean 'logs'\? \(init, validate, keys, algorithms, run, ")
         self.assertIn("did you mean 'status'?", self.ranktune("stat", "--help", code=2)[1])
         for words in (["--help"], ["-h"], ["--version"], ["status", "--help"], ["hosts", "--help"]):
             self.assertEqual(self.ranktune(*words)[1], "")

@@ -74,9 +74,8 @@ class History {
 
     /// By trial; trials that have not reported may be missing at the end. A point for each iteration: where one was
     /// trained again, after a loss, the newest counts.
-    [[nodiscard]] const std::vector<std::vector<CurvePoint>>& curves() const { return curves_; }
-    [[nodiscard]] const std::vector<Decision>& decisions() const { return decisions_; }
     [[nodiscard]] std::vector<std::vector<CurvePoint>> take_curves() { return std::move(curves_); }
+    [[nodiscard]] const std::vector<Decision>& decisions() const { return decisions_; }
     [[nodiscard]] std::vector<Decision> take_decisions() { return std::move(decisions_); }
     [[nodiscard]] const std::vector<AttemptEnd>& ends() const { return ends_; }
     [[nodiscard]] const std::vector<BestStep>& best() const { return best_; }
