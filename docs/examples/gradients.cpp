@@ -2,7 +2,6 @@
 // Data-parallel training: the ranks of a trial share out the samples, sum their gradients while they compute, and hold
 // the same parameters.
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -14,7 +13,6 @@
 #include <ranktune/ddp/gradient_reducer.hpp>
 #include <ranktune/ddp/group.hpp>
 #include <ranktune/ddp/parameters.hpp>
-#include <ranktune/ddp/timeline.hpp>
 #include <ranktune/testing/run_trial.hpp>
 #include <ranktune/trainables/gradient_options.hpp>
 #include <ranktune/trainables/trainable.hpp>
@@ -31,7 +29,6 @@ class Line final : public ranktune::trainables::Trainable {
         const std::array<ranktune::base::ConstBuffer, 1> tensors{parameters_};
         ranktune::ddp::check_agreement(context.group(), ranktune::ddp::parameter_digest(tensors), "the parameters");
         reducer_.emplace(context.group(), std::vector<std::size_t>{1, 1}, std::size_t{1});
-        reducer_->set_timeline(&timeline_);
     }
     Metrics step(TrialContext& context) override {
         double squares = 0.0;
@@ -48,18 +45,14 @@ class Line final : public ranktune::trainables::Trainable {
             reducer_->ready(0);
         });
         for (std::size_t i = 0; i < 2; ++i) parameters_[i] -= 0.5F * reducer_->gradient(i)[0];
-        return {{"loss", context.group().reduced(squares) / samples}, {"comm/hidden", timeline_.summary().hidden()}};
+        return {{"loss", context.group().reduced(squares) / samples}};
     }
     void save(ranktune::study::StateSink& sink) const override { sink.put<float>("line", parameters_); }
     void load(ranktune::study::StateSource& source) override { source.get<float>("line", parameters_); }
 
   private:
     static constexpr int samples = 60;
-    static double seconds() {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-    }
     std::array<float, 2> parameters_{};
-    ranktune::ddp::Timeline timeline_{seconds};
     std::optional<ranktune::ddp::GradientReducer> reducer_;
 };
 
@@ -135,7 +128,7 @@ int main() {
     const double alone = run_trial(trainable<Line>(), options).last("loss");
     options.ranks = 3;
     const double together = run_trial(trainable<Line>(), options).last("loss");
-    const std::string difference = resume_difference(trainable<Line>(), options, 50, {"comm/hidden"});
+    const std::string difference = resume_difference(trainable<Line>(), options, 50);
     std::printf("%g on one rank, %g on three %s\n", alone, together, difference.c_str());
     return alone < 1e-3 && std::abs(alone - together) < 1e-5 && difference.empty() ? 0 : 1;
 }

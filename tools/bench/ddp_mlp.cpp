@@ -3,7 +3,6 @@
 // prints one line of JSON: samples per second, the rate of the bare matrix products of the same model, and the share of
 // the communication that was hidden. Run by ddp_vs_torch.py, or by hand:
 //   mpirun -n 2 --bind-to core bench_ddp_mlp --layers 64,256,256,10 --batch 256
-// --trace PREFIX writes <PREFIX>.<rank>.json for chrome://tracing.
 
 #include <CLI/CLI.hpp>
 
@@ -11,7 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -43,7 +42,6 @@ struct Arguments {
     double seconds = 1.0; ///< of each repetition
     int repetitions = 5;
     int threads = 1;
-    std::string trace;
 };
 
 std::shared_ptr<const data::Dataset> made_up(const Arguments& arguments) {
@@ -70,6 +68,7 @@ trainables::mlp::TrainerOptions options_of(const Arguments& arguments) {
     options.lr = 1e-3;
     options.seed = 1;
     options.bucket_floats = arguments.bucket_kib * 256;
+    options.gradients.metrics = true;
     return options;
 }
 
@@ -105,9 +104,17 @@ double bare_products(const std::vector<std::size_t>& layers, std::size_t rows) {
     return operations / (seconds() - begin);
 }
 
-void write_trace(const Arguments& arguments, const ddp::Timeline& timeline, int rank) {
-    if (arguments.trace.empty()) return;
-    std::ofstream(arguments.trace + "." + std::to_string(rank) + ".json") << timeline.chrome_trace(rank);
+/// What a rank's gradients cost per step, in seconds.
+struct Cost {
+    double in_flight = 0.0;
+    double waited = 0.0;
+};
+Cost take_cost(trainables::mlp::Trainer& trainer, std::size_t steps) {
+    std::map<std::string, double> metrics;
+    for (const auto& [name, value] : trainer.take_comm_metrics()) metrics[name] = value;
+    const double speed = 1e9 * metrics["comm/GBps"];
+    return {speed > 0.0 ? 1e6 * metrics["comm/MB"] / speed / static_cast<double>(steps) : 0.0,
+            1e-3 * metrics["comm/exposed_ms"]};
 }
 
 void run(const Arguments& arguments, ddp::Group& group) {
@@ -120,16 +127,11 @@ void run(const Arguments& arguments, ddp::Group& group) {
     group.broadcast(std::span(&rate, 1));
     const auto epochs =
         static_cast<std::size_t>(std::max(1.0, arguments.seconds * rate / static_cast<double>(samples)));
+    static_cast<void>(trainer.take_comm_metrics());
     std::vector<double> rates;
     for (int i = 0; i < arguments.repetitions; ++i) rates.push_back(measure(trainer, group, epochs, samples));
 
-    ddp::Timeline timeline(seconds);
-    trainer.set_timeline(&timeline);
-    static_cast<void>(measure(trainer, group, std::max<std::size_t>(epochs / 10, 1), samples));
-    trainer.set_timeline(nullptr);
-    write_trace(arguments, timeline, group.rank());
-    const auto summary = timeline.summary();
-    const std::size_t steps = timeline.waits().size();
+    const Cost cost = take_cost(trainer, rates.size() * epochs * samples / arguments.batch);
 
     group.barrier();
     const double products =
@@ -139,10 +141,8 @@ void run(const Arguments& arguments, ddp::Group& group) {
                 R"("in_flight_us_per_step":%.1f,"waited_us_per_step":%.1f,"hidden":%.3f,"blas":"%s"})"
                 "\n",
                 group.size(), median(rates), *std::min_element(rates.begin(), rates.end()),
-                *std::max_element(rates.begin(), rates.end()), products * 1e-9,
-                1e6 * summary.in_flight_s / static_cast<double>(steps),
-                1e6 * summary.waited_s / static_cast<double>(steps), summary.hidden(),
-                trainables::blas::library().c_str());
+                *std::max_element(rates.begin(), rates.end()), products * 1e-9, 1e6 * cost.in_flight, 1e6 * cost.waited,
+                cost.in_flight > 0.0 ? 1.0 - cost.waited / cost.in_flight : 1.0, trainables::blas::library().c_str());
 }
 
 } // namespace
@@ -157,7 +157,6 @@ int main(int argc, char** argv) {
     app.add_option("--seconds", arguments.seconds, "of each repetition");
     app.add_option("--repetitions", arguments.repetitions, "whose median counts");
     app.add_option("--threads", arguments.threads, "of BLAS per rank");
-    app.add_option("--trace", arguments.trace, "prefix of Chrome trace files");
     CLI11_PARSE(app, argc, argv);
 
     const comm::mpi::Environment environment;

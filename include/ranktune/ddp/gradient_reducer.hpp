@@ -13,7 +13,6 @@
 
 #include "ranktune/ddp/compression.hpp"
 #include "ranktune/ddp/group.hpp"
-#include "ranktune/ddp/timeline.hpp"
 #include "ranktune/study/state.hpp"
 
 namespace ranktune::ddp {
@@ -167,21 +166,15 @@ class GradientReducer {
     };
     [[nodiscard]] Traffic traffic() const;
 
-    /// Records reductions and waits of this rank's host from now on; nullptr stops recording. Without a timeline no
-    /// clock is read. The timeline must outlive this object, unless it is replaced.
-    void set_timeline(Timeline* timeline);
     /// How long reductions were in flight, and how long only they were: the caller waited for them, or on a GPU, the
-    /// compute stream did. Zeros without a timeline and a clock.
+    /// compute stream did. Zeros without a clock.
     struct Timing {
         double in_flight_s = 0.0;
         double waited_s = 0.0;
     };
-    /// Of the last step. On a GPU it waits for the sums.
-    [[nodiscard]] Timing last_timing() const;
     /// Of all steps so far, one after the other. On a GPU it waits for the sums.
     [[nodiscard]] Timing total_timing() const;
-    /// Measures both from now on by this clock, in seconds, without recording (on a GPU by events of its streams); an
-    /// empty one ends that.
+    /// Measures both from now on by this clock, in seconds (on a GPU by events of its streams); an empty one ends that.
     void set_clock(std::function<double()> clock);
 
   private:

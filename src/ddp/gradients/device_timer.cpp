@@ -46,30 +46,19 @@ void DeviceTimer::ends() {
 void DeviceTimer::collect() {
     while (!ended_.empty() && ended_.front().resumed->reached()) {
         Step& step = ended_.front();
-        last_.in_flight_s = step.summed->seconds_since(*step.begun);
-        last_.waited_s = std::max(0.0, step.resumed->seconds_since(*step.computed));
-        total_.in_flight_s += last_.in_flight_s;
-        total_.waited_s += last_.waited_s;
+        total_.in_flight_s += step.summed->seconds_since(*step.begun);
+        total_.waited_s += std::max(0.0, step.resumed->seconds_since(*step.computed));
         spare_.push_back(std::move(step));
         ended_.pop_front();
     }
 }
 
-void DeviceTimer::collect_all(const std::function<void()>& look) {
+GradientReducer::Timing DeviceTimer::total(const std::function<void()>& look) {
     comm::Backoff backoff;
     for (collect(); !ended_.empty(); collect()) {
         look();
         backoff.pause();
     }
-}
-
-GradientReducer::Timing DeviceTimer::last(const std::function<void()>& look) {
-    collect_all(look);
-    return last_;
-}
-
-GradientReducer::Timing DeviceTimer::total(const std::function<void()>& look) {
-    collect_all(look);
     return total_;
 }
 

@@ -27,9 +27,8 @@ class DeviceTimer {
     void joins();
     /// The step is complete on the host.
     void ends();
-    /// Times of the last step, and of all steps together. Both wait until the device has done the last step; `look` is
-    /// called meanwhile, and may throw.
-    [[nodiscard]] GradientReducer::Timing last(const std::function<void()>& look);
+    /// Times of all steps together. Waits until the device has done the last one; `look` is called meanwhile, and may
+    /// throw.
     [[nodiscard]] GradientReducer::Timing total(const std::function<void()>& look);
 
   private:
@@ -42,7 +41,6 @@ class DeviceTimer {
     [[nodiscard]] Step fresh();
     /// Takes over the steps that the device has done.
     void collect();
-    void collect_all(const std::function<void()>& look);
 
     device::Accelerator& on_;
     Step open_;
@@ -50,7 +48,6 @@ class DeviceTimer {
     bool joined_ = false;
     std::deque<Step> ended_; ///< not yet read
     std::vector<Step> spare_;
-    GradientReducer::Timing last_;
     GradientReducer::Timing total_;
 };
 

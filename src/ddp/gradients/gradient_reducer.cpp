@@ -25,11 +25,6 @@
 namespace ranktune::ddp {
 
 struct GradientReducer::Impl final : OpenStep {
-    struct Flight {
-        std::unique_ptr<Pending> pending; ///< empty when complete
-        double begin = 0.0;
-    };
-
     Impl(Group& of_trial, std::vector<std::size_t> sizes, ReducerSettings chosen);
 
     /// Makes memory, hook and plan of the steps; all ranks then check that they agree. The state of a hook starts
@@ -81,21 +76,15 @@ struct GradientReducer::Impl final : OpenStep {
     }
     template <class Start>
     void fly(Start&& starts) {
-        Flight flight;
-        if (clock) flight.begin = clock();
-        flight.pending = starts();
-        flights.push_back(std::move(flight));
+        if (clock && flights.empty()) first_began = clock();
+        flights.push_back(starts());
     }
 
     /// Tests the oldest reduction in flight, which drives all of them; true when the first `count` are complete.
     bool advance(std::size_t count) {
         while (completed < count) {
-            Flight& flight = flights[completed];
-            if (!flight.pending->test()) return false;
-            flight.pending.reset();
-            if (timeline != nullptr)
-                timeline->reduced("bucket " + std::to_string(completed), flight.begin, timeline->now());
-            ++completed;
+            if (!flights[completed]->test()) return false;
+            flights[completed++].reset();
         }
         return true;
     }
@@ -104,12 +93,10 @@ struct GradientReducer::Impl final : OpenStep {
         const double begin = clock ? clock() : 0.0;
         const auto since = std::chrono::steady_clock::now();
         core.until([&] { return advance(count); }, [&] { collective.check_wait(since); });
-        if (!clock) return;
+        if (!clock || timer) return;
         const double end = clock();
-        if (timeline != nullptr) timeline->waited("wait", begin, end);
-        if (timer) return;
         timing.waited_s += end - begin;
-        timing.in_flight_s = end - (flights.empty() ? begin : flights.front().begin);
+        timing.in_flight_s = end - (flights.empty() ? begin : first_began);
     }
 
     void reset_step() {
@@ -131,16 +118,6 @@ struct GradientReducer::Impl final : OpenStep {
         if (arrivals.complete()) return;
         for (std::size_t i = 0; i < tensor_sizes.size(); ++i)
             if (!arrivals.has(i)) fill_with_zeros(gradients->gradient(i));
-    }
-
-    void measure(std::function<double()> by) {
-        clock = std::move(by);
-        timer.reset();
-        auto* const accelerator = device::accelerator_of(settings.place);
-        if (clock && accelerator != nullptr && collective.size() > 1) timer.emplace(*accelerator);
-    }
-    [[nodiscard]] std::function<void()> look() const {
-        return [this] { sums->look(); };
     }
 
     void close() {
@@ -172,8 +149,8 @@ struct GradientReducer::Impl final : OpenStep {
     std::shared_ptr<float> host_status = std::make_shared<float>(0.0F); ///< if it is apart
     std::size_t announced = 0;                                          ///< number of the plan
     std::size_t started = 0;                                            ///< buckets
-    std::vector<Flight> flights;
-    std::size_t completed = 0; ///< of flights
+    std::vector<std::unique_ptr<Pending>> flights;                      ///< empty when complete
+    std::size_t completed = 0;                                          ///< of flights
     Arrivals arrivals;
     Open open = Open::no;
     Clipper clipper;
@@ -181,8 +158,8 @@ struct GradientReducer::Impl final : OpenStep {
     std::uint64_t plain_bytes = 0;
     Traffic traffic;
     CoreWait core;
-    std::function<double()> clock; ///< empty: nothing is measured
-    Timeline* timeline = nullptr;
+    std::function<double()> clock;    ///< empty: nothing is measured
+    double first_began = 0.0;         ///< of the flights
     Timing timing;                    ///< of the last step, on a host
     Timing total_timing;              ///< likewise, of all steps
     std::optional<DeviceTimer> timer; ///< of gradients on a device, if they are measured
@@ -440,22 +417,16 @@ void GradientReducer::load(study::StateSource& source) {
 
 GradientReducer::Traffic GradientReducer::traffic() const { return impl_->traffic; }
 
-void GradientReducer::set_timeline(Timeline* timeline) {
-    impl_->timeline = timeline;
-    impl_->measure(timeline != nullptr ? [timeline] { return timeline->now(); } : std::function<double()>());
-}
-
 void GradientReducer::set_clock(std::function<double()> clock) {
-    impl_->timeline = nullptr;
-    impl_->measure(std::move(clock));
-}
-
-GradientReducer::Timing GradientReducer::last_timing() const {
-    return impl_->timer ? impl_->timer->last(impl_->look()) : impl_->timing;
+    Impl& s = *impl_;
+    s.clock = std::move(clock);
+    s.timer.reset();
+    auto* const accelerator = device::accelerator_of(s.settings.place);
+    if (s.clock && accelerator != nullptr && s.collective.size() > 1) s.timer.emplace(*accelerator);
 }
 
 GradientReducer::Timing GradientReducer::total_timing() const {
-    return impl_->timer ? impl_->timer->total(impl_->look()) : impl_->total_timing;
+    return impl_->timer ? impl_->timer->total([this] { impl_->sums->look(); }) : impl_->total_timing;
 }
 
 } // namespace ranktune::ddp

@@ -111,7 +111,6 @@ class DeviceEngine final : public Engine {
         gather(batch);
         const StepMarks marks{[&] {
                                   if (count > 0) stream_.record(*loss_known_);
-                                  hooks.end_phase("forward");
                               },
                               [&](std::size_t tensor) {
                                   hooks.ready(tensor);
@@ -122,7 +121,6 @@ class DeviceEngine final : public Engine {
             graphs_.run({count, batch.factor, !batch.masks.empty()}, issue, marks);
         else
             issue(marks);
-        hooks.end_phase("backward");
         if (count == 0) return hooks.check(0.0), 0.0;
         await([&] { return loss_known_->reached(); });
         hooks.check(*loss_pinned_.data());

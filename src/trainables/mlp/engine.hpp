@@ -78,8 +78,7 @@ class Engine {
     struct Hooks {
         std::function<void(std::size_t tensor)> ready; ///< the gradient of this tensor is complete, or in the stream
         std::function<void()> poll;
-        std::function<void(double loss)> check;           ///< called once with this rank's loss; may throw
-        std::function<void(const char* phase)> end_phase; ///< for a timeline
+        std::function<void(double loss)> check; ///< called once with this rank's loss; may throw
     };
     /// Both passes of a batch, within a step of the reducer. Returns this rank's sum of losses.
     virtual double compute(const Batch& batch, const Hooks& hooks) = 0;

@@ -36,11 +36,9 @@ class HostEngine final : public Engine {
         const std::size_t count = batch.rows.places.size();
         gather(batch.rows);
         const std::span<float> z = network_.forward(count, batch.masks, batch.rows.numbers);
-        hooks.end_phase("forward");
         const double loss = loss_of(z, batch);
         hooks.check(loss);
         network_.backward(count, batch.masks, {hooks.ready, hooks.poll});
-        hooks.end_phase("backward");
         return loss;
     }
 

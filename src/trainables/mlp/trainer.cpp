@@ -105,7 +105,6 @@ void Trainer::make_reducer() {
     reducer_ = std::make_unique<ddp::GradientReducer>(group_, padded_sizes(tensors_), std::move(settings));
     reducer_->load(feedback_);
     feedback_ = {};
-    reducer_->set_timeline(timeline_);
     if (options_.gradients.metrics) meter_.watch(*reducer_);
     engine_->attach(*reducer_, group_);
 }
@@ -137,9 +136,7 @@ double Trainer::compute_part(data::Range range, std::size_t part) {
                                       throw base::Error(std::string("loss is ") +
                                                         (std::isnan(loss) ? "NaN" : "infinite") + " at iteration " +
                                                         std::to_string(position_.epoch + 1));
-                              },
-                              [&](const char* phase) { end_phase(phase); }};
-    begin_phase();
+                              }};
     return engine_->compute({rows, masks_, 1.0F / static_cast<float>(range.size())}, hooks);
 }
 
@@ -154,9 +151,7 @@ double Trainer::train_batch(data::Range range) {
     ddp::run_step(*reducer_, [&] { loss += compute_part(range, last); });
     if (options_.gradients.metrics) meter_.after_step(*reducer_);
     if (options_.gradients.clip_norm > 0.0) reducer_->clip_norm(options_.gradients.clip_norm);
-    begin_phase();
     engine_->update(learning_rate());
-    end_phase("update");
     position_.sample = range.end;
     return loss;
 }
@@ -296,22 +291,6 @@ void Trainer::load_counters(study::StateSource& source, const std::vector<study:
 std::vector<std::pair<std::string, double>> Trainer::take_comm_metrics() {
     if (!options_.gradients.metrics || !reducer_) return {};
     return meter_.take(*reducer_);
-}
-
-void Trainer::set_timeline(ddp::Timeline* timeline) {
-    timeline_ = timeline;
-    if (reducer_) reducer_->set_timeline(timeline);
-}
-
-void Trainer::begin_phase() {
-    if (timeline_ != nullptr) phase_begin_ = timeline_->now();
-}
-
-void Trainer::end_phase(const char* name) {
-    if (timeline_ == nullptr) return;
-    const double now = timeline_->now();
-    timeline_->computed(name, phase_begin_, now);
-    phase_begin_ = now;
 }
 
 } // namespace ranktune::trainables::mlp

@@ -90,8 +90,6 @@ class Trainer {
     }
     /// Seconds that this rank waited for its data since the last call; negative: they are in memory.
     [[nodiscard]] double take_waited() { return data_->take_waited(); }
-    /// See ddp::GradientReducer::set_timeline; records the phases of the computation too.
-    void set_timeline(ddp::Timeline* timeline);
 
   private:
     [[nodiscard]] Shape shape() const;
@@ -109,8 +107,6 @@ class Trainer {
     [[nodiscard]] double learning_rate() const;
     [[nodiscard]] Validation validate_classes(data::Range mine);
     [[nodiscard]] Validation validate_targets(data::Range mine);
-    void begin_phase();
-    void end_phase(const char* name);
 
     std::unique_ptr<TrainingData> data_;
     TrainerOptions options_;
@@ -127,8 +123,6 @@ class Trainer {
     data::Position position_;
     data::Scale input_scale_;  ///< for `predict`
     data::Scale output_scale_; ///< likewise; empty for a classification
-    ddp::Timeline* timeline_ = nullptr;
-    double phase_begin_ = 0.0;
 };
 
 } // namespace ranktune::trainables::mlp
