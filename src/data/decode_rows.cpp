@@ -2,7 +2,6 @@
 // Plain rows of a table, or of a source whose rows are packed.
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +9,7 @@
 
 #include "base/csv.hpp"
 #include "base/json_text.hpp"
+#include "base/number_in.hpp"
 #include "data/formats.hpp"
 #include "data/mapped_file.hpp"
 #include "ranktune/base/error.hpp"
@@ -150,10 +150,9 @@ class Table {
         while (next(rows, cells)) {
             const std::string line = "line " + std::to_string(rows.row_line());
             for (std::size_t i = 0; i < cells.size(); ++i) {
-                const char* const end = cells[i].data() + cells[i].size();
-                values[i] = std::numeric_limits<double>::quiet_NaN();
-                const auto [stop, error] = std::from_chars(cells[i].data(), end, values[i]);
-                if (!cells[i].empty() && (error != std::errc() || stop != end))
+                const auto number = base::number_in<double>(cells[i]);
+                values[i] = number.value_or(std::numeric_limits<double>::quiet_NaN());
+                if (!number && !cells[i].empty())
                     refuse_file(path_, line + ", column '" + names_[i] + "': '" + cells[i] +
                                            "' is no number; give each text a number first");
                 constexpr double exact = 9007199254740992.0; // 2^53

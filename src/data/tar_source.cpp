@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "data/formats.hpp"
 #include "data/mapped_file.hpp"
 #include "ranktune/base/error.hpp"
@@ -25,17 +26,15 @@ std::string text_field(Bytes block, std::size_t begin, std::size_t length) {
 
 /// Octal digits, or GNU's big-endian bytes of a large number.
 std::optional<std::uint64_t> number_field(Bytes block, std::size_t begin, std::size_t length) {
-    std::uint64_t value = 0;
     if ((block[begin] & std::byte{0x80}) != std::byte{0}) {
+        std::uint64_t value = 0;
         for (std::size_t i = length - 8; i < length; ++i)
             value = value << 8U | static_cast<std::uint64_t>(block[begin + i]);
         return value;
     }
     std::string text = text_field(block, begin, length);
     std::erase(text, ' ');
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return value;
+    return base::number_in<std::uint64_t>(text, 8);
 }
 
 bool has_checksum(Bytes block) {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 
+#include "base/number_in.hpp"
 #include "device/built.hpp"
 #include "ranktune/base/text.hpp"
 
@@ -16,10 +16,8 @@ namespace {
 
 /// A number without sign and spaces.
 std::optional<int> whole_number(std::string_view text) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-    return value;
+    const auto value = base::number_in<int>(text);
+    return value && *value >= 0 ? value : std::nullopt;
 }
 
 /// The only one whose UUID begins with `name`.

@@ -2,10 +2,10 @@
 #include "device/survey.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "device/nvml.hpp"
 #include "ranktune/base/text.hpp"
 
@@ -86,9 +86,7 @@ std::vector<std::size_t> first_reached(const std::vector<SurveyedGpu>& gpus) {
 } // namespace
 
 std::size_t position_of(std::string_view name, const std::vector<SurveyedGpu>& gpus) {
-    std::size_t number = gpus.size();
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size()) return std::min(number, gpus.size());
+    if (const auto number = base::number_in<std::size_t>(name)) return std::min(*number, gpus.size());
     const auto found =
         std::ranges::find_if(gpus, [&](const SurveyedGpu& gpu) { return !name.empty() && gpu.uuid.starts_with(name); });
     return static_cast<std::size_t>(found - gpus.begin());

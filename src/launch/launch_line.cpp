@@ -2,9 +2,10 @@
 #include "launch/launch_line.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 #include <string_view>
+
+#include "base/number_in.hpp"
 
 namespace ranktune::launch {
 namespace {
@@ -21,12 +22,7 @@ Launcher launcher_of(std::string_view program) {
     return Launcher::other;
 }
 
-std::optional<std::uint32_t> number(std::string_view digits) {
-    std::uint32_t value = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc{} || stop != digits.data() + digits.size()) return std::nullopt;
-    return value;
-}
+std::optional<std::uint32_t> number(std::string_view digits) { return base::number_in<std::uint32_t>(digits); }
 
 /// An option with a value among the launcher's words: `--name value`, `--name=value`, `-n4`.
 struct Option {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "process/environment.hpp"
 #include "process/signals.hpp"
 #include "storage/unique_handle.hpp"
@@ -60,10 +60,7 @@ SignalNote::~SignalNote() {
 }
 
 std::optional<int> SignalNote::exit_code() const {
-    const std::string text = path_.empty() ? std::string() : read_start(code_file(path_));
-    int code = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code);
-    return error == std::errc{} && end == text.data() + text.size() ? std::optional(code) : std::nullopt;
+    return path_.empty() ? std::nullopt : base::number_in<int>(read_start(code_file(path_)));
 }
 
 void leave_exit_code(int code) noexcept {

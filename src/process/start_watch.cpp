@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "process/descendants.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/vocabulary.hpp"
@@ -76,13 +76,11 @@ std::chrono::seconds StartWatch::limit_from_environment() {
             if (const char* size = std::getenv(name)) tasks = std::max(tasks, std::strtol(size, nullptr, 10));
         return std::chrono::seconds(300 + std::min(tasks, 100'000L) / 10);
     }
-    const std::string_view text(set);
-    long seconds = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (error != std::errc() || end != text.data() + text.size() || seconds < 0)
+    const auto seconds = base::number_in<long>(set);
+    if (!seconds || *seconds < 0)
         throw base::UsageError(std::string(start_timeout_variable) + " in the environment is '" + set +
                                "'; it needs a number of seconds, 0 for no limit");
-    return std::chrono::seconds(seconds);
+    return std::chrono::seconds(*seconds);
 }
 
 } // namespace ranktune::process

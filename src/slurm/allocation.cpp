@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "slurm/allocation.hpp"
 
-#include <charconv>
-
+#include "base/number_in.hpp"
 #include "slurm/lists.hpp"
 
 namespace ranktune::slurm {
@@ -12,11 +11,7 @@ namespace {
 template <class Number>
 std::optional<Number> number(const base::Variables& variables, std::string_view name) {
     const auto text = base::value_of(variables, name);
-    if (!text) return std::nullopt;
-    Number value{};
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
-    return value;
+    return text ? base::number_in<Number>(*text) : std::nullopt;
 }
 
 /// The value of the first variable that is set.

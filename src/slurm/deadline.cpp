@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/text.hpp"
 #include "slurm/lists.hpp"
 
@@ -17,10 +17,8 @@ namespace {
 /// Removes and returns the number before position `end`, and the character there. Nothing: no digits, or too many.
 std::optional<std::int64_t> take_number(std::string_view& text, std::size_t end) {
     const auto digits = text.substr(0, end);
-    std::int64_t value = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc{} || stop != digits.data() + digits.size() || value < 0 || value > 100'000'000)
-        return std::nullopt;
+    const auto value = base::number_in<std::int64_t>(digits);
+    if (!value || *value < 0 || *value > 100'000'000) return std::nullopt;
     text.remove_prefix(std::min(digits.size() + 1, text.size()));
     return value;
 }

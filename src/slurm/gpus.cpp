@@ -2,11 +2,11 @@
 #include "slurm/gpus.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/text.hpp"
 #include "slurm/lists.hpp"
 
@@ -255,12 +255,7 @@ GpuShares share_gpus(const std::vector<RankOnNode>& ranks, std::uint32_t ranks_p
 
 namespace {
 
-/// 0 for anything but a number.
-std::uint32_t number_in(std::string_view text) {
-    std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? value : 0;
-}
+std::uint32_t number_or_none(std::string_view text) { return base::number_in<std::uint32_t>(text).value_or(0); }
 
 /// What stands before the first `mark`, which is taken away with it.
 std::string_view taken(std::string_view& text, char mark) {
@@ -275,7 +270,7 @@ std::uint32_t gpus_in(std::string_view resources) {
     while (!resources.empty()) {
         const bool of_gpus = resources.starts_with("gpu:");
         const std::string_view count = resources.substr(0, resources.find_first_of(",("));
-        if (of_gpus) gpus += number_in(count.substr(count.rfind(':') + 1));
+        if (of_gpus) gpus += number_or_none(count.substr(count.rfind(':') + 1));
         resources.remove_prefix(count.size());
         if (resources.starts_with('(')) taken(resources, ')'); // sockets, or positions with commas
         if (resources.starts_with(',')) resources.remove_prefix(1);
@@ -292,7 +287,7 @@ std::optional<std::uint32_t> cores_per_gpu(std::string_view answer, std::string_
         std::string_view of = taken(line, '|');
         const bool standard = of.ends_with('*');
         if (standard) of.remove_suffix(1);
-        const std::uint32_t cores = number_in(taken(line, '|'));
+        const std::uint32_t cores = number_or_none(taken(line, '|'));
         const std::uint32_t there = gpus_in(line);
         if ((partition.empty() ? !standard : of != partition) || there == 0 || there < gpus) continue;
         least = std::min(least.value_or(cores), cores / there);

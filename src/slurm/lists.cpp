@@ -2,19 +2,15 @@
 #include "slurm/lists.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/number_in.hpp"
 
 namespace ranktune::slurm {
 namespace {
 
 constexpr std::size_t most_hosts = 1'000'000;
 
-std::optional<std::uint32_t> number(std::string_view digits) {
-    std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-    return value;
-}
+std::optional<std::uint32_t> number(std::string_view digits) { return base::number_in<std::uint32_t>(digits); }
 
 /// Splits at `separator` outside of brackets. Nothing: unbalanced brackets.
 std::optional<std::vector<std::string_view>> split(std::string_view text, char separator) {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/number_in.hpp"
+
 namespace ranktune::comm::mpi {
 namespace {
 
@@ -17,11 +19,7 @@ std::string_view text(const base::Variables& variables, std::string_view name) {
 bool has(const base::Variables& variables, std::string_view name) { return !text(variables, name).empty(); }
 
 /// A whole number; -1: not a number.
-int number(std::string_view digits) {
-    int value = -1;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc{} && end == digits.data() + digits.size() ? value : -1;
-}
+int number(std::string_view digits) { return base::number_in<int>(digits).value_or(-1); }
 
 /// The interfaces by which a launcher connects its processes.
 struct Interfaces {

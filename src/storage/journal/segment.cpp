@@ -2,10 +2,10 @@
 #include "storage/journal/segment.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <limits>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"
@@ -191,10 +191,8 @@ std::vector<std::uint32_t> list_segments(const FileSystem& files, const std::str
     std::vector<std::uint32_t> numbers;
     for (const std::string& name : files.list(journal_directory(study_directory))) {
         if (name.size() < 9 || !name.ends_with(".h5")) continue;
-        const char* end = name.data() + name.size() - 3;
-        std::uint32_t number = 0;
-        const auto [at, error] = std::from_chars(name.data(), end, number);
-        if (error == std::errc() && at == end && number != 0) numbers.push_back(number);
+        const auto number = base::number_in<std::uint32_t>(std::string_view(name).substr(0, name.size() - 3));
+        if (number.value_or(0) != 0) numbers.push_back(*number);
     }
     std::sort(numbers.begin(), numbers.end());
     return numbers;

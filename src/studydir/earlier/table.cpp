@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Earlier results from a CSV table.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "base/csv.hpp"
+#include "base/number_in.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "space/foreign_value.hpp"
@@ -102,10 +102,8 @@ class TableReader {
     [[nodiscard]] std::optional<double> number(std::size_t column) const {
         const std::string& cell = cells_[column];
         if (cell.empty()) return {};
-        double value = 0.0;
-        const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-        if (error != std::errc{} || end != cell.data() + cell.size())
-            fail("column '" + header_[column] + "' needs a number, not '" + cell + "'");
+        const auto value = base::number_in<double>(cell);
+        if (!value) fail("column '" + header_[column] + "' needs a number, not '" + cell + "'");
         return value;
     }
 

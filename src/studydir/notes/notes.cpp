@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <iterator>
 #include <optional>
 #include <set>
 #include <system_error>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/utf8.hpp"
 
@@ -50,11 +50,9 @@ std::vector<std::string> fields_in(std::string_view line) {
 std::optional<Note> note_in(std::string_view line) {
     auto fields = fields_in(line);
     if (fields.size() != 5 || fields[4].empty() || std::ranges::find(kinds, fields[3]) == std::end(kinds)) return {};
-    std::uint32_t trial = 0;
-    const char* const end = fields[2].data() + fields[2].size();
-    if (const auto read = std::from_chars(fields[2].data(), end, trial); read.ec != std::errc() || read.ptr != end)
-        return {};
-    Note note{fields[0], fields[1], base::TrialId{trial}};
+    const auto trial = base::number_in<std::uint32_t>(fields[2]);
+    if (!trial) return {};
+    Note note{fields[0], fields[1], base::TrialId{*trial}};
     (fields[3] == kinds[0] ? note.text : note.tag) = fields[4];
     note.off = fields[3] == kinds[2];
     return note;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/error.hpp"
 #include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
@@ -71,10 +72,9 @@ class Keys {
         return *found;
     }
     [[nodiscard]] std::uint64_t digest_in(const std::string& key, const std::string& text) const {
-        std::uint64_t digest = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digest, 16);
-        if (error != std::errc() || end != text.data() + text.size()) refuse(key, "is no digest");
-        return digest;
+        const auto digest = base::number_in<std::uint64_t>(text, 16);
+        if (!digest) refuse(key, "is no digest");
+        return *digest;
     }
 
     const space::Configuration& all_;
