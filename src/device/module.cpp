@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "base/number_in.hpp"
+#include "base/take_until.hpp"
 #include "device/built.hpp"
 #include "ranktune/base/text.hpp"
 
@@ -74,11 +75,7 @@ Opened load_module() {
 
 std::vector<std::string_view> items(std::string_view list) {
     std::vector<std::string_view> result;
-    while (!list.empty()) {
-        const std::size_t comma = std::min(list.find(','), list.size());
-        result.push_back(list.substr(0, comma));
-        list.remove_prefix(std::min(comma + 1, list.size()));
-    }
+    while (!list.empty()) result.push_back(base::take_until(list, ','));
     return result;
 }
 

@@ -2,10 +2,10 @@
 #include "launch/launch_line.hpp"
 
 #include <algorithm>
-#include <span>
 #include <string_view>
 
 #include "base/number_in.hpp"
+#include "ranktune/base/text.hpp"
 
 namespace ranktune::launch {
 namespace {
@@ -60,12 +60,6 @@ bool contains(const Words& words, std::string_view word) {
 /// "n2 slots=4" or "n2:4" -> n2
 std::string host_of(std::string_view line) { return std::string(line.substr(0, line.find_first_of(" \t:"))); }
 
-std::string joined(std::span<const std::string> words) {
-    std::string text;
-    for (const auto& word : words) text += (text.empty() ? "" : ",") + word;
-    return text;
-}
-
 /// Slots on a line of a hosts file: "n2 slots=4" -> 4.
 std::uint32_t slots_in(std::string_view line) {
     const auto at = line.find("slots=");
@@ -94,7 +88,7 @@ class Reduction {
         for (auto named = find_option(words_, end_, {"--nodelist", "-w"}); named;
              named = find_option(words_, end_, {"--nodelist", "-w"}))
             erase(*named);
-        if (hosts_.empty()) insert({"--exclude=" + joined(nodes_.gone)});
+        if (hosts_.empty()) insert({"--exclude=" + base::join(nodes_.gone, ",")});
         insert({"--nodes=" + std::to_string(living_.size()), "--ntasks=" + std::to_string(tasks)});
         return {std::move(words_), std::move(hosts_)};
     }
@@ -112,7 +106,7 @@ class Reduction {
                 hosts.push_back(living_[i] + ":" + std::to_string(room_[i]));
                 room += room_[i];
             }
-            insert({"--host", joined(hosts)});
+            insert({"--host", base::join(hosts, ",")});
         }
         if (const auto ranks = find_option(words_, end_, {"-n", "-np", "--n", "--np", "-c"}))
             replace(*ranks, std::to_string(std::min(number(ranks->value).value_or(room), room)));
@@ -154,7 +148,7 @@ class Reduction {
             room += colon == std::string::npos ? 1 : number(std::string_view(item).substr(colon + 1)).value_or(1);
             kept.push_back(item);
         }
-        replace(option, joined(kept));
+        replace(option, base::join(kept, ","));
         return room;
     }
 

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -38,17 +37,6 @@ FileDescriptor open_process(std::uint64_t pid) {
 ProcessId this_process() {
     const storage::LeaseHolder me = storage::this_holder("", 0);
     return {me.writer.pid, me.process_started, me.pid_namespace};
-}
-
-std::string encode(const ProcessId& process) {
-    return std::to_string(process.pid) + " " + std::to_string(process.started) + " " + process.space;
-}
-
-ProcessId decode_process(const std::string& text) {
-    ProcessId process;
-    std::istringstream in(text);
-    in >> process.pid >> process.started >> process.space;
-    return process;
 }
 
 bool lives(const ProcessId& process) {

@@ -18,12 +18,10 @@ struct ProcessId {
     std::uint64_t pid = 0;
     std::uint64_t started = 0; ///< clock ticks since boot; 0: unknown
     std::string space;         ///< its pid namespace: pids mean nothing in another one
+    static void fields(auto&& each, auto& r) { each(r.pid, r.started, r.space); }
     friend bool operator==(const ProcessId&, const ProcessId&) = default;
 };
 [[nodiscard]] ProcessId this_process();
-/// `pid started space`, and back; what cannot be read is no process (pid 0).
-[[nodiscard]] std::string encode(const ProcessId& process);
-[[nodiscard]] ProcessId decode_process(const std::string& text);
 
 /// A descriptor (pidfd) that is readable once the process has ended; empty: there is no such process, or the kernel is
 /// older than Linux 5.3.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/number_in.hpp"
+#include "base/take_until.hpp"
 #include "ranktune/base/text.hpp"
 #include "slurm/lists.hpp"
 
@@ -71,7 +72,6 @@ VisibleGpus named_devices(const base::Variables& variables, std::uint32_t machin
     return seen("GPUs of the machine", std::to_string(machine_gpus), first_numbers(machine_gpus));
 }
 
-constexpr char field_end = '\x1f';
 constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 
 /// A maximum bipartite matching of the workers of one node to the devices that they may use; changes earlier
@@ -119,10 +119,6 @@ bool alone(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>&
     });
 }
 
-std::string counted(std::size_t count, const char* what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 /// The message for a node where a worker has no GPU.
 std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<std::size_t>& workers,
                       std::uint32_t ranks_per_gpu) {
@@ -144,8 +140,8 @@ std::string complaint(const std::vector<RankOnNode>& ranks, const std::vector<st
     if (devices.empty())
         return node + ": no GPU was granted" + (by.empty() ? "" : " (" + by + ")") + "; ask for one per " +
                (ranks_per_gpu == 1 ? "worker" : so_many) + ": " + per_node + ", or --gres=gpu:" + needed;
-    const std::string what = node + ": " + counted(workers.size(), "worker") + " for " +
-                             counted(devices.size(), "GPU") + " (" + by + "), so that " +
+    const std::string what = node + ": " + base::counted(workers.size(), "worker") + " for " +
+                             base::counted(devices.size(), "GPU") + " (" + by + "), so that " +
                              (ranks_per_gpu == 1 ? "two" : std::to_string(ranks_per_gpu + 1)) + " would use one; ";
     const std::string share = std::to_string(devices.size() * ranks_per_gpu);
     if (!first.in_job) return what + "start " + so_many + " for each GPU: --local " + share;
@@ -163,7 +159,7 @@ bool share_on_node(const std::vector<RankOnNode>& ranks, const std::vector<std::
         auto& places = wanted.emplace_back();
         for (std::uint32_t turn = 0; turn < ranks_per_gpu; ++turn)
             for (const std::string& device : ranks[w].gpus.identities)
-                places.push_back(device + field_end + std::to_string(turn));
+                places.push_back(device + '\n' + std::to_string(turn));
     }
     const Matching matching(std::move(wanted));
     bool all = true;
@@ -185,12 +181,6 @@ bool share_on_node(const std::vector<RankOnNode>& ranks, const std::vector<std::
     return all;
 }
 
-std::string_view take_field(std::string_view& text) {
-    const auto field = text.substr(0, text.find(field_end));
-    text.remove_prefix(std::min(field.size() + 1, text.size()));
-    return field;
-}
-
 } // namespace
 
 VisibleGpus visible_gpus(const base::Variables& variables, std::uint32_t machine_gpus) {
@@ -205,27 +195,6 @@ VisibleGpus visible_gpus(const base::Variables& variables, std::uint32_t machine
     gpus.whole = base::value_of(variables, "SLURM_GPUS_PER_TASK").has_value();
     gpus.in_job = base::value_of(variables, "SLURM_JOB_ID").has_value();
     return gpus;
-}
-
-std::string encode(const RankOnNode& rank) {
-    std::string text = rank.node;
-    for (const std::string& field :
-         {base::join(rank.gpus.devices, ","), base::join(rank.gpus.identities, ","),
-          std::string(rank.gpus.whole ? "1" : "0"), std::string(rank.gpus.in_job ? "1" : "0"), rank.gpus.by})
-        text += field_end + field;
-    return text;
-}
-
-RankOnNode decode_rank(std::string_view text) {
-    RankOnNode rank;
-    rank.node = take_field(text);
-    rank.gpus.devices = expand_devices(take_field(text));
-    rank.gpus.identities = expand_devices(take_field(text));
-    rank.gpus.whole = take_field(text) == "1";
-    rank.gpus.in_job = take_field(text) == "1";
-    rank.gpus.by = take_field(text);
-    if (rank.gpus.identities.size() != rank.gpus.devices.size()) rank.gpus.identities = rank.gpus.devices;
-    return rank;
 }
 
 GpuShares share_gpus(const std::vector<RankOnNode>& ranks, std::uint32_t ranks_per_gpu) {
@@ -249,20 +218,13 @@ GpuShares share_gpus(const std::vector<RankOnNode>& ranks, std::uint32_t ranks_p
         shares.problem += (shares.problem.empty() ? "" : "\n  ") + complaint(ranks, workers, ranks_per_gpu);
     }
     if (complaints > most_complaints)
-        shares.problem += "\n  and " + counted(complaints - most_complaints, "other node");
+        shares.problem += "\n  and " + base::counted(complaints - most_complaints, "other node");
     return shares;
 }
 
 namespace {
 
 std::uint32_t number_or_none(std::string_view text) { return base::number_in<std::uint32_t>(text).value_or(0); }
-
-/// What stands before the first `mark`, which is taken away with it.
-std::string_view taken(std::string_view& text, char mark) {
-    const std::string_view part = text.substr(0, text.find(mark));
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
-    return part;
-}
 
 /// The GPUs in "gpu:a100:4(S:0-1),shard:8"; those of several kinds together.
 std::uint32_t gpus_in(std::string_view resources) {
@@ -272,7 +234,7 @@ std::uint32_t gpus_in(std::string_view resources) {
         const std::string_view count = resources.substr(0, resources.find_first_of(",("));
         if (of_gpus) gpus += number_or_none(count.substr(count.rfind(':') + 1));
         resources.remove_prefix(count.size());
-        if (resources.starts_with('(')) taken(resources, ')'); // sockets, or positions with commas
+        if (resources.starts_with('(')) base::take_until(resources, ')'); // sockets, or positions with commas
         if (resources.starts_with(',')) resources.remove_prefix(1);
     }
     return gpus;
@@ -283,11 +245,11 @@ std::uint32_t gpus_in(std::string_view resources) {
 std::optional<std::uint32_t> cores_per_gpu(std::string_view answer, std::string_view partition, std::uint32_t gpus) {
     std::optional<std::uint32_t> least;
     while (!answer.empty()) {
-        std::string_view line = taken(answer, '\n');
-        std::string_view of = taken(line, '|');
+        std::string_view line = base::take_until(answer, '\n');
+        std::string_view of = base::take_until(line, '|');
         const bool standard = of.ends_with('*');
         if (standard) of.remove_suffix(1);
-        const std::uint32_t cores = number_or_none(taken(line, '|'));
+        const std::uint32_t cores = number_or_none(base::take_until(line, '|'));
         const std::uint32_t there = gpus_in(line);
         if ((partition.empty() ? !standard : of != partition) || there == 0 || there < gpus) continue;
         least = std::min(least.value_or(cores), cores / there);

@@ -23,6 +23,7 @@ struct VisibleGpus {
     bool whole = false;  ///< granted to this task alone (--gpus-per-task): it keeps all of them
     bool in_job = false; ///< in a Slurm job
     std::string by;      ///< source, for messages: "CUDA_VISIBLE_DEVICES=0,1"; empty: none
+    static void fields(auto&& each, auto& r) { each(r.devices, r.identities, r.whole, r.in_job, r.by); }
     friend bool operator==(const VisibleGpus&, const VisibleGpus&) = default;
 };
 
@@ -35,12 +36,9 @@ struct VisibleGpus {
 struct RankOnNode {
     std::string node;
     VisibleGpus gpus;
+    static void fields(auto&& each, auto& r) { each(r.node, r.gpus); }
     friend bool operator==(const RankOnNode&, const RankOnNode&) = default;
 };
-
-/// Encodes as one line without zero bytes, for sending. Decoding an invalid text gives a rank without GPUs.
-[[nodiscard]] std::string encode(const RankOnNode& rank);
-[[nodiscard]] RankOnNode decode_rank(std::string_view text);
 
 /// The assignment of GPUs to ranks.
 struct GpuShares {

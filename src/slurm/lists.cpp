@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/number_in.hpp"
+#include "base/take_until.hpp"
 
 namespace ranktune::slurm {
 namespace {
@@ -124,8 +125,7 @@ std::vector<std::string> expand_devices(std::string_view list) {
     constexpr std::uint32_t most_devices = 1024;
     std::vector<std::string> devices;
     while (!list.empty()) {
-        auto item = list.substr(0, list.find(','));
-        list.remove_prefix(std::min(item.size() + 1, list.size()));
+        auto item = base::take_until(list, ',');
         while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
         while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
         if (item.empty()) continue;

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "base/take_until.hpp"
 #include "slurm/deadline.hpp"
 #include "slurm/lists.hpp"
 
@@ -16,14 +17,6 @@ std::uint32_t number_or_zero(std::string_view digits) {
     std::uint32_t value = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), value);
     return value;
-}
-
-/// Removes and returns the part before the first `separator`.
-std::string_view next_part(std::string_view& rest, char separator) {
-    const auto end = rest.find(separator);
-    const auto part = rest.substr(0, end);
-    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
-    return part;
 }
 
 /// The list of nodes after `before` in the line: letters, digits, `-`, `_`, `.`, `[`, `]` and commas.
@@ -45,7 +38,7 @@ std::string_view list_after(std::string_view line, std::string_view before) {
 std::vector<NodeFacts> nodes_in(std::string_view scontrol) {
     std::vector<NodeFacts> nodes;
     while (!scontrol.empty()) {
-        const auto line = next_part(scontrol, '\n');
+        const auto line = base::take_until(scontrol, '\n');
         const auto name = field(line, "NodeName=");
         const auto state = field(line, "State=");
         if (name.empty() || state.empty()) continue;
@@ -59,7 +52,7 @@ bool is_gone(std::string_view state) {
     constexpr std::array<std::string_view, 9> gone{
         "DOWN", "FAIL", "FAILING", "ERROR", "FUTURE", "POWERED_DOWN", "POWERING_DOWN", "NOT_RESPONDING", "NO_RESPOND"};
     while (!state.empty()) {
-        auto word = next_part(state, '+');
+        auto word = base::take_until(state, '+');
         if (!word.empty() && word.back() == '*') return true;
         while (!word.empty() && std::string_view("~#!%$@^-").find(word.back()) != std::string_view::npos)
             word.remove_suffix(1);
@@ -70,7 +63,7 @@ bool is_gone(std::string_view state) {
 
 std::uint32_t slurmd_port(std::string_view config) {
     while (!config.empty()) {
-        auto line = next_part(config, '\n');
+        auto line = base::take_until(config, '\n');
         if (line.find("SlurmdPort") == std::string_view::npos) continue;
         const auto digits = line.find_first_of("0123456789");
         if (const auto port = digits == std::string_view::npos ? 0 : number_or_zero(line.substr(digits)); port != 0)

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "ranktune/study/schema.hpp"
 #include "support/catch.hpp"
 
 namespace binding_test {
@@ -142,15 +143,17 @@ TEST_CASE("a set of processors lies in one domain or not", "[comm]") {
     CHECK_FALSE(domain_of(cpus_of("0"), {}).has_value());
 }
 
-TEST_CASE("sets and machines are sent as text", "[comm]") {
+TEST_CASE("sets are sent as text, machines in bytes", "[comm]") {
     CHECK(cpu_text(cpus_of("8,0-2,1")) == "0-2,8");
     CHECK(cpu_text({}).empty());
     CHECK(cpus_of("a,3-x,5-4,7") == CpuSet{7});
     const Machine two = machine(2, 2, 2);
-    CHECK(encode(two) == "0,4:0;1,5:0;2,6:1;3,7:1");
-    CHECK(decode_machine(encode(two)) == two);
-    CHECK(decode_machine("0:0;nonsense") == Machine{});
-    CHECK(decode_machine("") == Machine{});
+    namespace study = ranktune::study;
+    study::Bytes bytes;
+    study::Encoder out(bytes);
+    study::put(out, two);
+    study::Decoder in(bytes);
+    CHECK(study::decoded<Machine>(in) == two);
 }
 
 TEST_CASE("this node has the cores that this process may use", "[comm]") {

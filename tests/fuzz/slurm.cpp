@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "base/take_until.hpp"
 #include "fuzz/input.hpp"
 #include "fuzz/targets.hpp"
 #include "slurm/allocation.hpp"
@@ -72,11 +73,21 @@ void lists(std::string_view text) {
     static_cast<void>(slurm::expand_counts(text));
 }
 
+/// Node, devices, identities of as many devices, and whether they are its own.
+slurm::RankOnNode rank_in(std::string_view line) {
+    slurm::RankOnNode rank;
+    rank.node = base::take_until(line, '\x1f');
+    rank.gpus.devices = slurm::expand_devices(base::take_until(line, '\x1f'));
+    rank.gpus.identities = slurm::expand_devices(base::take_until(line, '\x1f'));
+    rank.gpus.whole = base::take_until(line, '\x1f') == "1";
+    if (rank.gpus.identities.size() != rank.gpus.devices.size()) rank.gpus.identities = rank.gpus.devices;
+    return rank;
+}
+
 void ranks(std::string_view text) {
     std::vector<slurm::RankOnNode> all;
     for (const std::string& line : lines_of(text)) {
-        const auto rank = slurm::decode_rank(line);
-        all.push_back(rank);
+        all.push_back(rank_in(line));
         if (all.size() == 8) break;
     }
     const auto shares = slurm::share_gpus(all);

@@ -99,15 +99,6 @@ TEST_CASE("Slurm's own numbers distinguish devices that a cgroup has renumbered"
     CHECK(visible_gpus(task({{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_STEP_GPUS", "2,3"}})).identities == Names{"0"});
 }
 
-TEST_CASE("Ranks cross the wire as text", "[slurm]") {
-    auto rank =
-        on("n1", task({{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_STEP_GPUS", "2,3"}, {"SLURM_GPUS_PER_TASK", "2"}}));
-    CHECK(rank.gpus.whole);
-    CHECK(decode_rank(encode(rank)) == rank);
-    CHECK(decode_rank(encode(RankOnNode{})) == RankOnNode{});
-    CHECK(decode_rank("n7") == RankOnNode{"n7", {}});
-}
-
 TEST_CASE("Where all tasks of a node see its GPUs, worker i takes GPU i and the head none", "[slurm]") {
     const auto shares = share_gpus(same(5, shown("0,1,2,3"))); // --gpus-per-node=4, --gres=gpu:4, --gpus=4, mpirun
     CHECK(shares.by_rank == std::vector<Names>{{}, {"0"}, {"1"}, {"2"}, {"3"}});

@@ -2,10 +2,9 @@
 #include "comm/layout/layout.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
-#include <sstream>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -13,7 +12,9 @@
 #include "comm/layout/binding.hpp"
 #include "comm/mpi/environment.hpp"
 #include "process/environment.hpp"
+#include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "ranktune/study/schema.hpp"
 #include "slurm/allocation.hpp"
 #include "slurm/gpus.hpp"
 #include "study/printed_values.hpp"
@@ -58,57 +59,80 @@ std::uint32_t gpus_of_machine(const std::string& devices) {
 
 std::size_t Layout::node_count() const { return std::set<std::string>(nodes.begin(), nodes.end()).size(); }
 
+namespace {
+
+/// What each rank tells the others of itself.
+struct Told {
+    slurm::RankOnNode rank;
+    std::string granted;   ///< cpu_text, which is short
+    bool own_cpus = false; ///< they belong to this job alone
+    std::string switches;
+    std::string nccl_host;
+    process::ProcessId process;
+    static void fields(auto&& each, auto& r) {
+        each(r.rank, r.granted, r.own_cpus, r.switches, r.nccl_host, r.process);
+    }
+};
+
+/// By rank; a default value of a program of another version, whose greeting will tell. Collective over the world.
+template <class T>
+std::vector<T> gathered(const comm::mpi::Environment& environment, const T& mine) {
+    study::Bytes bytes;
+    study::Encoder out(bytes);
+    study::put(out, mine);
+    std::vector<T> all;
+    for (const std::string& text :
+         comm::mpi::gather_texts(environment, {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) {
+        study::Decoder in(std::as_bytes(std::span(text)));
+        try {
+            all.push_back(study::decoded<T>(in));
+        } catch (const base::FormatError&) {
+            all.emplace_back();
+        }
+    }
+    return all;
+}
+
+} // namespace
+
 Layout survey(const comm::mpi::Environment& environment) {
     const auto variables = process::environment_variables();
-    const slurm::RankOnNode mine{process::host_name(), slurm::visible_gpus(variables, gpus_of_machine("/dev"))};
+    const std::string node = process::host_name();
     // Without task confinement Slurm lets tasks use the cores of other jobs.
     const comm::CpuSet granted = comm::granted_cpus();
     const auto own = slurm::cpus_on_node(variables);
-    const std::string told =
-        slurm::encode(mine) + "\n" + comm::cpu_text(granted) + "\n" + (own && granted.size() <= *own ? "own" : "") +
-        "\n" + slurm::switches_above(variables, mine.node) + "\n" + process::environment_variable("NCCL_HOSTID") +
-        "\n" + process::encode(process::this_process());
+    const Told mine{{node, slurm::visible_gpus(variables, gpus_of_machine("/dev"))},
+                    comm::cpu_text(granted),
+                    own && granted.size() <= *own,
+                    slurm::switches_above(variables, node),
+                    process::environment_variable("NCCL_HOSTID"),
+                    process::this_process()};
     Layout layout;
     layout.own_cpus = true;
-    std::vector<slurm::RankOnNode> ranks;
-    for (const std::string& text : comm::mpi::gather_texts(environment, told)) {
-        std::istringstream lines(text);
-        std::string line;
-        std::getline(lines, line);
-        ranks.push_back(slurm::decode_rank(line));
-        layout.nodes.push_back(ranks.back().node);
-        std::getline(lines, line);
-        layout.granted.push_back(comm::cpus_of(line));
-        std::getline(lines, line);
-        layout.own_cpus = layout.own_cpus && line == "own";
-        line.clear();
-        std::getline(lines, line);
-        layout.switches.push_back(line);
-        line.clear();
-        std::getline(lines, line);
+    for (Told& told : gathered(environment, mine)) {
+        layout.nodes.push_back(told.rank.node);
+        layout.granted.push_back(comm::cpus_of(told.granted));
+        layout.own_cpus = layout.own_cpus && told.own_cpus;
+        layout.switches.push_back(std::move(told.switches));
+        layout.processes.push_back(std::move(told.process));
         // What NCCL takes for a node of its own is one here: such ranks may have the same GPU (tests on one card).
-        if (!line.empty()) ranks.back().node += " (NCCL_HOSTID=" + line + ")";
-        line.clear();
-        std::getline(lines, line);
-        layout.processes.push_back(process::decode_process(line));
+        if (!told.nccl_host.empty()) told.rank.node += " (NCCL_HOSTID=" + told.nccl_host + ")";
+        slurm::VisibleGpus& gpus = told.rank.gpus;
+        if (gpus.identities.size() != gpus.devices.size()) gpus.identities = gpus.devices;
+        layout.seen.push_back(std::move(told.rank));
     }
     // One rank of each node describes its cores.
-    const auto first = std::ranges::find(layout.nodes, mine.node) - layout.nodes.begin();
-    const std::string machine = first == environment.rank() ? comm::encode(comm::read_machine()) : std::string();
-    const auto machines = comm::mpi::gather_texts(environment, machine);
+    const auto first = std::ranges::find(layout.nodes, node) - layout.nodes.begin();
+    auto machines = gathered(environment, first == environment.rank() ? comm::read_machine() : comm::Machine());
     for (std::size_t r = 0; r < machines.size(); ++r)
-        if (!machines[r].empty()) layout.machines.emplace(layout.nodes[r], comm::decode_machine(machines[r]));
-    layout.seen = std::move(ranks);
+        if (!machines[r].cores.empty()) layout.machines.emplace(layout.nodes[r], std::move(machines[r]));
     layout.share_gpus(1);
     return layout;
 }
 
 void share_as_head(Layout& layout, const comm::mpi::Environment& environment, std::uint32_t ranks_per_gpu) {
-    const std::string told = environment.rank() == 0 ? std::to_string(ranks_per_gpu) : std::string();
-    const std::string of_head = comm::mpi::gather_texts(environment, told).front();
-    std::uint32_t agreed = 1;
-    std::from_chars(of_head.data(), of_head.data() + of_head.size(), agreed);
-    if (agreed > 1) layout.share_gpus(agreed);
+    const std::uint32_t of_head = gathered(environment, ranks_per_gpu).front();
+    if (of_head > 1) layout.share_gpus(of_head);
 }
 
 namespace {

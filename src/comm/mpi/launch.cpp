@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/number_in.hpp"
+#include "base/take_until.hpp"
 
 namespace ranktune::comm::mpi {
 namespace {
@@ -91,14 +92,6 @@ BrokenLaunch describe(const Started& start, const Interfaces& found, const Launc
     return {message, start.task <= 0, srun};
 }
 
-/// Moves the first line out of `text`.
-std::string_view take_line(std::string_view& text) {
-    const auto end = text.find('\n');
-    const auto line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    return line;
-}
-
 } // namespace
 
 bool is_first_task(const base::Variables& variables) { return started(variables).task <= 0; }
@@ -129,7 +122,7 @@ std::optional<BrokenLaunch> examine_world(const base::Variables& variables, cons
 std::string offered_interfaces(std::string_view list) {
     std::string offered;
     while (!list.empty()) {
-        std::string_view line = take_line(list);
+        std::string_view line = base::take_until(list, '\n');
         // "srun: pmix" or "<tab>pmix"; several versions in one line after a colon; headings end in "...".
         if (const auto colon = line.rfind(": "); colon != std::string_view::npos) line.remove_prefix(colon + 2);
         while (!line.empty()) {

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "ranktune/base/text.hpp"
+
 namespace ranktune::comm {
 namespace {
 
@@ -83,10 +85,6 @@ std::vector<CpuSet> shares_of(const Cores& cores, std::size_t workers, std::uint
     return serves ? inside : even;
 }
 
-std::string counted(std::size_t number, const std::string& what) {
-    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
-
 /// Ranks with the same grant.
 struct Class {
     CpuSet granted;
@@ -116,7 +114,7 @@ std::string split(const Class& shared, std::optional<std::size_t> head, const Ma
     if (cpu_count(cores) < shared.granted.size()) return "not bound: the node's cores are unknown";
     const bool with_head = head && std::find(shared.ranks.begin(), shared.ranks.end(), *head) != shared.ranks.end();
     const std::size_t workers = shared.ranks.size() - (with_head ? 1 : 0);
-    const std::string there = counted(cores.size(), "core");
+    const std::string there = base::counted(cores.size(), "core");
     // One core for the head if the workers have enough without it; otherwise the head shares theirs.
     std::vector<CpuSet> shares;
     CpuSet of_head;
@@ -126,11 +124,11 @@ std::string split(const Class& shared, std::optional<std::size_t> head, const Ma
     }
     if (of_head.empty() && cores.size() >= workers) shares = shares_of(cores, workers, needed);
     if (shares.empty() || smallest(shares) < needed)
-        return "not bound: " + there + " for " + counted(workers, "worker") + " with " + counted(needed, "cpu") +
-               " each" + (with_head ? ", and the head" : "");
+        return "not bound: " + there + " for " + base::counted(workers, "worker") + " with " +
+               base::counted(needed, "cpu") + " each" + (with_head ? ", and the head" : "");
     std::size_t next = 0;
     for (const std::size_t rank : shared.ranks) out[rank] = head == rank ? of_head : shares[next++];
-    const std::string for_workers = counted(workers, "worker");
+    const std::string for_workers = base::counted(workers, "worker");
     if (!with_head) return there + " split among " + for_workers;
     if (of_head.empty()) return there + " split among " + for_workers + ", who share them with the head";
     return there + " split: 1 for the head, " + std::to_string(cores.size() - 1) + " for " + for_workers;
@@ -160,7 +158,7 @@ NodeBinding bind_node(const std::vector<CpuSet>& granted, std::optional<std::siz
     }
     if (alone > 0)
         binding.words.push_back(granted.size() == 1 ? "alone on the node"
-                                                    : counted(alone, "rank") + " bound by the launcher");
+                                                    : base::counted(alone, "rank") + " bound by the launcher");
     return binding;
 }
 

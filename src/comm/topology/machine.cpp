@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/take_until.hpp"
+
 namespace ranktune::comm {
 namespace {
 
@@ -41,14 +43,6 @@ std::optional<std::uint32_t> take_number(std::string_view& text) {
     return number;
 }
 
-/// Removes and returns the text before `end`; removes `end` too.
-std::string_view take_field(std::string_view& text, char end) {
-    const std::size_t at = std::min(text.find(end), text.size());
-    const std::string_view field = text.substr(0, at);
-    text.remove_prefix(std::min(at + 1, text.size()));
-    return field;
-}
-
 } // namespace
 
 std::string cpu_text(const CpuSet& cpus) {
@@ -67,7 +61,7 @@ CpuSet cpus_of(std::string_view text) {
     constexpr std::uint32_t most = 1U << 20U;
     CpuSet cpus;
     while (!text.empty()) {
-        std::string_view field = take_field(text, ',');
+        std::string_view field = base::take_until(text, ',');
         const auto first = take_number(field);
         if (!first || *first >= most) continue;
         auto last = first;
@@ -80,27 +74,6 @@ CpuSet cpus_of(std::string_view text) {
     std::sort(cpus.begin(), cpus.end());
     cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
     return cpus;
-}
-
-std::string encode(const Machine& machine) {
-    std::string text;
-    for (const Core& core : machine.cores)
-        text += (text.empty() ? "" : ";") + cpu_text(core.cpus) + ":" + std::to_string(core.domain);
-    return text;
-}
-
-Machine decode_machine(std::string_view text) {
-    Machine machine;
-    while (!text.empty()) {
-        std::string_view field = take_field(text, ';');
-        Core core;
-        core.cpus = cpus_of(take_field(field, ':'));
-        const auto domain = take_number(field);
-        if (core.cpus.empty() || !domain) return {};
-        core.domain = *domain;
-        machine.cores.push_back(std::move(core));
-    }
-    return machine;
 }
 
 Machine read_machine() {

@@ -20,18 +20,16 @@ using CpuSet = std::vector<std::uint32_t>;
 struct Core {
     CpuSet cpus; ///< its hardware threads
     std::uint32_t domain = 0;
+    static void fields(auto&& each, auto& r) { each(r.cpus, r.domain); }
     friend bool operator==(const Core&, const Core&) = default;
 };
 
 /// The cores of one node, grouped by NUMA domain. Empty: unknown.
 struct Machine {
     std::vector<Core> cores;
+    static void fields(auto&& each, auto& r) { each(r.cores); }
     friend bool operator==(const Machine&, const Machine&) = default;
 };
-
-/// One line, for sending: "0,4:0;1,5:0". Decoding an invalid text gives an unknown machine.
-[[nodiscard]] std::string encode(const Machine& machine);
-[[nodiscard]] Machine decode_machine(std::string_view text);
 
 /// All cores of this node as hwloc finds them, whether or not this process may use them.
 [[nodiscard]] Machine read_machine();

@@ -162,7 +162,7 @@ Layout two_nodes(const std::string& granted) {
     layout.switches = {"s1", "s1", "s1", "s2", "s2"};
     layout.gpu_names = {"", "0", "1", "0", "1"};
     for (const char* node : {"n1", "n2"})
-        layout.machines[node] = comm::decode_machine("0:0;1:0;2:0;3:0;4:1;5:1;6:1;7:1");
+        for (std::uint32_t cpu = 0; cpu < 8; ++cpu) layout.machines[node].cores.push_back({{cpu}, cpu / 4});
     return layout;
 }
 
