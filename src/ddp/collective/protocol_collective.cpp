@@ -107,67 +107,6 @@ class ProtocolCollective::StepPending final : public Pending {
     bool done_ = false;
 };
 
-/// Sums on a device; an exception poisons the group.
-class ProtocolCollective::GuardedSums final : public DeviceSums {
-  public:
-    GuardedSums(ProtocolCollective& owner, std::unique_ptr<DeviceSums> inner)
-        : owner_(owner), inner_(std::move(inner)) {}
-    void start(Buffer values) override {
-        guarded([&] { inner_->start(values); });
-    }
-    void join() override {
-        guarded([&] { inner_->join(); });
-    }
-    void issue(const std::function<void(device::Stream&)>& work) override {
-        guarded([&] { inner_->issue(work); });
-    }
-    void exchange(const void* parts, void* all, std::size_t bytes) override {
-        guarded([&] { inner_->exchange(parts, all, bytes); });
-    }
-    void gather(const void* mine, void* all, std::size_t bytes) override {
-        guarded([&] { inner_->gather(mine, all, bytes); });
-    }
-    void sum_rounded(void* values, std::size_t count) override {
-        guarded([&] { inner_->sum_rounded(values, count); });
-    }
-    void broadcast(Buffer values) override {
-        guarded([&] { inner_->broadcast(values); });
-    }
-    void start_zeros(StepPlan::Route route, std::size_t count, DType type) override {
-        guarded([&] { inner_->start_zeros(route, count, type); });
-    }
-    void expect() override {
-        guarded([&] { inner_->expect(); });
-    }
-    [[nodiscard]] bool lost() const override { return inner_->lost(); }
-    void look() override {
-        guarded([&] { inner_->look(); });
-        owner_.look_for_lost();
-    }
-    void abandon() noexcept override { inner_->abandon(); }
-
-  private:
-    template <class F>
-    void guarded(F&& call) {
-        owner_.require_usable();
-        try {
-            call();
-        } catch (const GroupLost&) {
-            owner_.tell_lost();
-            throw;
-        } catch (const device::DeviceMemoryError&) { // this rank cannot join a sum
-            owner_.tell_lost();
-            throw;
-        } catch (...) {
-            owner_.poison();
-            throw;
-        }
-    }
-
-    ProtocolCollective& owner_;
-    std::unique_ptr<DeviceSums> inner_;
-};
-
 ProtocolCollective::ProtocolCollective(std::unique_ptr<Fabric> fabric, const std::atomic<bool>& abort,
                                        std::uint64_t epoch, Pieces pieces)
     : fabric_(std::move(fabric)),
@@ -285,7 +224,8 @@ std::unique_ptr<DeviceSums> ProtocolCollective::formed_sums(device::Accelerator&
             look_for_lost();
         };
         return devices_.groups->form(*this, devices_.roster, on, devices_.name,
-                                     {look, [this] { return abort_.load() || others_are_lost(); },
+                                     {look, [this](const std::function<void()>& call) { use_sums(call); },
+                                      [this] { return abort_.load() || others_are_lost(); },
                                       [this] { guarded([&] { messages_.tell_failure(headers_); }); },
                                       [this] { return messages_.failure() == headers_; }},
                                      longest_wait_);
@@ -299,11 +239,24 @@ DeviceSums& ProtocolCollective::sums_on(device::Accelerator& on) {
     auto& sums = devices_.sums[&on];
     if (!sums && size() == 1) sums = make_self_sums(&abort_);
     if (!sums && devices_.groups == nullptr) return Collective::sums_on(on);
-    if (!sums) {
-        auto formed = formed_sums(on);
-        sums = std::make_unique<GuardedSums>(*this, std::move(formed));
-    }
+    if (!sums) sums = formed_sums(on);
     return *sums;
+}
+
+void ProtocolCollective::use_sums(const std::function<void()>& call) {
+    require_usable();
+    try {
+        call();
+    } catch (const GroupLost&) {
+        tell_lost();
+        throw;
+    } catch (const device::DeviceMemoryError&) { // this rank cannot join a sum
+        tell_lost();
+        throw;
+    } catch (...) {
+        poison();
+        throw;
+    }
 }
 
 std::size_t ProtocolCollective::announce(const StepPlan& plan) {

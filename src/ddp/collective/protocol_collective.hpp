@@ -115,7 +115,6 @@ class ProtocolCollective final : public Collective {
     };
     using Header = std::array<std::int64_t, words>;
     class StepPending;
-    class GuardedSums;
     struct Plan {
         StepPlan step;
         std::vector<Staging> staging; ///< one per bucket if numbers are staged in another type, else empty
@@ -147,6 +146,8 @@ class ProtocolCollective final : public Collective {
     [[nodiscard]] bool others_are_lost();
     void tell_lost() noexcept; ///< tells the others, and poisons the group
     [[nodiscard]] std::unique_ptr<DeviceSums> formed_sums(device::Accelerator& on);
+    /// Calls `call`, which uses sums on a device: an exception poisons the group.
+    void use_sums(const std::function<void()>& call);
     /// Waits for completion; `keep` owns the buffer and is kept to the exit when the wait is given up.
     void wait(Pending& pending, const std::shared_ptr<const void>& keep, bool patiently = false);
     [[noreturn]] void give_up();

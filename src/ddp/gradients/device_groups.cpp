@@ -153,16 +153,16 @@ class DeviceGroups::Sums final : public DeviceSums {
     }
 
     void exchange(const void* parts, void* all, std::size_t bytes) override {
-        if (bytes == 0) return;
         using_it([&] {
+            if (bytes == 0) return;
             kept_.communicator->exchange(parts, all, bytes, stream());
             settle();
         });
     }
 
     void gather(const void* mine, void* all, std::size_t bytes) override {
-        if (bytes == 0) return;
         using_it([&] {
+            if (bytes == 0) return;
             kept_.communicator->gather(mine, all, bytes, stream());
             settle();
         });
@@ -173,8 +173,8 @@ class DeviceGroups::Sums final : public DeviceSums {
     }
 
     void broadcast(base::Buffer values) override {
-        if (values.count() == 0) return;
         using_it([&] {
+            if (values.count() == 0) return;
             follow_compute();
             kept_.communicator->broadcast(values.address(), values.bytes(), stream());
             settle();
@@ -213,13 +213,16 @@ class DeviceGroups::Sums final : public DeviceSums {
     [[nodiscard]] bool lost() const override { return lost_.load(); }
 
     void look() override {
-        ties_.look();
-        using_it([&] {
-            static_cast<void>(on_.compute_stream().idle()); // NCCL does not see that a device has failed
-            static_cast<void>(kept_.communicator->settled());
-            abort_if_overdue();
+        ties_.guard([&] {
+            ties_.look();
+            using_it([&] {
+                static_cast<void>(on_.compute_stream().idle()); // NCCL does not see that a device has failed
+                static_cast<void>(kept_.communicator->settled());
+                abort_if_overdue();
+            });
+            throw_if_lost();
+            ties_.look();
         });
-        throw_if_lost();
     }
 
     void abandon() noexcept override {
@@ -267,9 +270,11 @@ class DeviceGroups::Sums final : public DeviceSums {
     /// Calls `call` while no other thread looks.
     template <class Call>
     void using_it(Call&& call) {
-        const std::lock_guard lock(mutex_);
-        throw_if_lost();
-        or_lost(call);
+        ties_.guard([&] {
+            const std::lock_guard lock(mutex_);
+            throw_if_lost();
+            or_lost(call);
+        });
     }
     void throw_if_lost() const {
         if (lost_) throw GroupLost(*why_);

@@ -61,6 +61,8 @@ class DeviceGroups {
     /// How a rank that waits for devices hears of its group.
     struct Ties {
         Look look;
+        /// Calls `call`, which uses the communicator, and sees what it throws. May come within another one.
+        std::function<void(const std::function<void()>& call)> guard;
         std::function<bool()> gives_up; ///< whether `look` would throw; for any thread
         /// A rank that cannot form its communicator goes on to the next operation of the group, and tells those that
         /// still wait for it.
