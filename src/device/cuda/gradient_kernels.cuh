@@ -9,30 +9,18 @@ namespace ranktune::device::cuda {
 
 // ---- 16 bits ----
 
-__global__ void add_half_parts(__half* to, const __half* parts, std::size_t count, std::size_t ranks, float divisor) {
+template <class Narrow>
+__global__ void add_narrow_parts(Narrow* to, const Narrow* parts, std::size_t count, std::size_t ranks, float divisor) {
     for (std::size_t i = first_element(); i < count; i += elements_of_grid()) {
         float sum = 0.0F;
-        for (std::size_t r = 0; r < ranks; ++r) sum += __half2float(parts[r * count + i]);
-        to[i] = __float2half_rn(sum / divisor);
+        for (std::size_t r = 0; r < ranks; ++r) sum += widened(parts[r * count + i]);
+        narrow_to(to[i], sum / divisor);
     }
 }
 
-__global__ void add_brain_parts(__nv_bfloat16* to, const __nv_bfloat16* parts, std::size_t count, std::size_t ranks,
-                                float divisor) {
-    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) {
-        float sum = 0.0F;
-        for (std::size_t r = 0; r < ranks; ++r) sum += __bfloat162float(parts[r * count + i]);
-        to[i] = __float2bfloat16_rn(sum / divisor);
-    }
-}
-
-__global__ void widen_half_times(float* to, const __half* from, std::size_t count, float factor) {
-    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] = factor * __half2float(from[i]);
-}
-
-__global__ void widen_brain_times(float* to, const __nv_bfloat16* from, std::size_t count, float factor) {
-    for (std::size_t i = first_element(); i < count; i += elements_of_grid())
-        to[i] = factor * __bfloat162float(from[i]);
+template <class Narrow>
+__global__ void widen_times(float* to, const Narrow* from, std::size_t count, float factor) {
+    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] = factor * widened(from[i]);
 }
 
 // ---- the largest numbers ----

@@ -15,31 +15,28 @@ unsigned blocks_for(std::size_t count) {
     return static_cast<unsigned>(blocks < most ? blocks : most);
 }
 
+/// Launches a kernel that walks over `count` elements, if there are any.
+template <class... Parameters, class... Arguments>
+cudaError_t over(std::size_t count, cudaStream_t stream, void (*kernel)(Parameters...), Arguments... arguments) {
+    if (count == 0) return cudaSuccess;
+    kernel<<<blocks_for(count), block_threads, 0, stream>>>(arguments...);
+    return cudaGetLastError();
+}
+
 } // namespace
 
 cudaError_t launch_widen(float* to, const void* from, std::size_t count, bool brain, cudaStream_t stream) {
-    if (count == 0) return cudaSuccess;
-    if (brain)
-        widen_brain<<<blocks_for(count), block_threads, 0, stream>>>(to, static_cast<const __nv_bfloat16*>(from),
-                                                                     count);
-    else
-        widen_half<<<blocks_for(count), block_threads, 0, stream>>>(to, static_cast<const __half*>(from), count);
-    return cudaGetLastError();
+    return brain ? over(count, stream, widen<__nv_bfloat16>, to, static_cast<const __nv_bfloat16*>(from), count)
+                 : over(count, stream, widen<__half>, to, static_cast<const __half*>(from), count);
 }
 
 cudaError_t launch_narrow(void* to, const float* from, std::size_t count, bool brain, cudaStream_t stream) {
-    if (count == 0) return cudaSuccess;
-    if (brain)
-        narrow_brain<<<blocks_for(count), block_threads, 0, stream>>>(static_cast<__nv_bfloat16*>(to), from, count);
-    else
-        narrow_half<<<blocks_for(count), block_threads, 0, stream>>>(static_cast<__half*>(to), from, count);
-    return cudaGetLastError();
+    return brain ? over(count, stream, narrow<__nv_bfloat16>, static_cast<__nv_bfloat16*>(to), from, count)
+                 : over(count, stream, narrow<__half>, static_cast<__half*>(to), from, count);
 }
 
 cudaError_t launch_add(float* to, const float* from, std::size_t count, cudaStream_t stream) {
-    if (count == 0) return cudaSuccess;
-    add_numbers<<<blocks_for(count), block_threads, 0, stream>>>(to, from, count);
-    return cudaGetLastError();
+    return over(count, stream, add_numbers, to, from, count);
 }
 
 cudaError_t launch_clip(float* values, std::size_t count, double most, double* numbers, cudaStream_t stream) {
@@ -52,26 +49,17 @@ cudaError_t launch_clip(float* values, std::size_t count, double most, double* n
 
 cudaError_t launch_add_parts(void* to, const void* parts, std::size_t count, std::size_t ranks, float divisor,
                              bool brain, cudaStream_t stream) {
-    if (count == 0) return cudaSuccess;
-    if (brain)
-        add_brain_parts<<<blocks_for(count), block_threads, 0, stream>>>(
-            static_cast<__nv_bfloat16*>(to), static_cast<const __nv_bfloat16*>(parts), count, ranks, divisor);
-    else
-        add_half_parts<<<blocks_for(count), block_threads, 0, stream>>>(
-            static_cast<__half*>(to), static_cast<const __half*>(parts), count, ranks, divisor);
-    return cudaGetLastError();
+    return brain ? over(count, stream, add_narrow_parts<__nv_bfloat16>, static_cast<__nv_bfloat16*>(to),
+                        static_cast<const __nv_bfloat16*>(parts), count, ranks, divisor)
+                 : over(count, stream, add_narrow_parts<__half>, static_cast<__half*>(to),
+                        static_cast<const __half*>(parts), count, ranks, divisor);
 }
 
 cudaError_t launch_widen_times(float* to, const void* from, std::size_t count, float factor, bool brain,
                                cudaStream_t stream) {
-    if (count == 0) return cudaSuccess;
-    if (brain)
-        widen_brain_times<<<blocks_for(count), block_threads, 0, stream>>>(to, static_cast<const __nv_bfloat16*>(from),
-                                                                           count, factor);
-    else
-        widen_half_times<<<blocks_for(count), block_threads, 0, stream>>>(to, static_cast<const __half*>(from), count,
-                                                                          factor);
-    return cudaGetLastError();
+    return brain ? over(count, stream, widen_times<__nv_bfloat16>, to, static_cast<const __nv_bfloat16*>(from), count,
+                        factor)
+                 : over(count, stream, widen_times<__half>, to, static_cast<const __half*>(from), count, factor);
 }
 
 cudaError_t launch_choose(float* error, const float* gradient, const ChoiceSlot* slots, std::size_t slot_count,
@@ -82,9 +70,7 @@ cudaError_t launch_choose(float* error, const float* gradient, const ChoiceSlot*
 }
 
 cudaError_t launch_scatter(float* to, const ChosenNumber* from, std::size_t count, cudaStream_t stream) {
-    if (count == 0) return cudaSuccess;
-    scatter_numbers<<<blocks_for(count), block_threads, 0, stream>>>(to, from, count);
-    return cudaGetLastError();
+    return over(count, stream, scatter_numbers, to, from, count);
 }
 
 cudaError_t launch_orthonormalise(float* x, const float* random, std::size_t rows, std::size_t rank,
@@ -99,19 +85,15 @@ cudaError_t launch_orthonormalise(float* x, const float* random, std::size_t row
 cudaError_t launch_expand(float* m, const float* p, const float* q, std::size_t rows, std::size_t columns,
                           std::size_t rank, bool subtract, cudaStream_t stream) {
     const std::size_t count = rows * columns;
-    if (count == 0) return cudaSuccess;
-    expand_product<<<blocks_for(count), block_threads, 0, stream>>>(m, p, q, count, columns, rank, subtract);
-    return cudaGetLastError();
+    return over(count, stream, expand_product, m, p, q, count, columns, rank, subtract);
 }
 
 cudaError_t launch_activate(Activation f, float* y, const float* bias, std::size_t rows, std::size_t columns,
                             const Dropout* dropout, const std::uint32_t* samples, base::BFloat16* narrow,
                             cudaStream_t stream) {
     const std::size_t count = rows * columns;
-    if (count == 0) return cudaSuccess;
-    activate_rows<<<blocks_for(count), block_threads, 0, stream>>>(f, y, bias, count, columns, dropout, samples,
-                                                                   reinterpret_cast<__nv_bfloat16*>(narrow));
-    return cudaGetLastError();
+    return over(count, stream, activate_rows, f, y, bias, count, columns, dropout, samples,
+                reinterpret_cast<__nv_bfloat16*>(narrow));
 }
 
 cudaError_t launch_activate_backward(Activation f, float* d, const float* y, float scale, float* bias_gradient,
@@ -144,16 +126,12 @@ cudaError_t launch_total(const double* values, std::size_t count, double* result
 }
 
 cudaError_t launch_sgd(float* p, const float* g, float* m, std::size_t size, const SgdStep& step, cudaStream_t stream) {
-    if (size == 0) return cudaSuccess;
-    sgd_step<<<blocks_for(size), block_threads, 0, stream>>>(p, g, m, size, step);
-    return cudaGetLastError();
+    return over(size, stream, sgd_step, p, g, m, size, step);
 }
 
 cudaError_t launch_adam(float* p, const float* g, float* m, float* v, std::size_t size, const AdamStep& step,
                         cudaStream_t stream) {
-    if (size == 0) return cudaSuccess;
-    adam_step<<<blocks_for(size), block_threads, 0, stream>>>(p, g, m, v, size, step);
-    return cudaGetLastError();
+    return over(size, stream, adam_step, p, g, m, v, size, step);
 }
 
 } // namespace ranktune::device::cuda

@@ -35,20 +35,19 @@ __device__ inline std::size_t elements_of_grid() { return std::size_t{gridDim.x}
 
 // ---- numbers of 16 bits ----
 
-__global__ void widen_half(float* to, const __half* from, std::size_t count) {
-    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] = __half2float(from[i]);
+__device__ inline float widened(__half number) { return __half2float(number); }
+__device__ inline float widened(__nv_bfloat16 number) { return __bfloat162float(number); }
+__device__ inline void narrow_to(__half& to, float number) { to = __float2half_rn(number); }
+__device__ inline void narrow_to(__nv_bfloat16& to, float number) { to = __float2bfloat16_rn(number); }
+
+template <class Narrow>
+__global__ void widen(float* to, const Narrow* from, std::size_t count) {
+    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] = widened(from[i]);
 }
 
-__global__ void widen_brain(float* to, const __nv_bfloat16* from, std::size_t count) {
-    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] = __bfloat162float(from[i]);
-}
-
-__global__ void narrow_half(__half* to, const float* from, std::size_t count) {
-    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] = __float2half_rn(from[i]);
-}
-
-__global__ void narrow_brain(__nv_bfloat16* to, const float* from, std::size_t count) {
-    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) to[i] = __float2bfloat16_rn(from[i]);
+template <class Narrow>
+__global__ void narrow(Narrow* to, const float* from, std::size_t count) {
+    for (std::size_t i = first_element(); i < count; i += elements_of_grid()) narrow_to(to[i], from[i]);
 }
 
 // ---- gradients ----

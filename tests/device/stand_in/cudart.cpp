@@ -194,7 +194,9 @@ std::string demangled(const char* name) {
     const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
                                                            &std::free);
     const std::string whole = status == 0 ? text.get() : name;
-    return whole.substr(0, whole.find('('));
+    constexpr std::string_view result = "void "; // that of a template is part of its name
+    const std::size_t begin = whole.starts_with(result) ? result.size() : 0;
+    return whole.substr(begin, whole.find('(') - begin);
 }
 
 struct Configuration {

@@ -51,17 +51,17 @@ void add(const char* name) {
 namespace cuda = ranktune::device::cuda;
 
 [[maybe_unused]] const bool added = [] {
-    add<&cuda::widen_half>("widen_half");
-    add<&cuda::widen_brain>("widen_brain");
-    add<&cuda::narrow_half>("narrow_half");
-    add<&cuda::narrow_brain>("narrow_brain");
+    add<&cuda::widen<__half>>("widen<__half>");
+    add<&cuda::widen<__nv_bfloat16>>("widen<__nv_bfloat16>");
+    add<&cuda::narrow<__half>>("narrow<__half>");
+    add<&cuda::narrow<__nv_bfloat16>>("narrow<__nv_bfloat16>");
     add<&cuda::add_numbers>("add_numbers");
     add<&cuda::sum_squares>("sum_squares");
     add<&cuda::scale_to_norm>("scale_to_norm");
-    add<&cuda::add_half_parts>("add_half_parts");
-    add<&cuda::add_brain_parts>("add_brain_parts");
-    add<&cuda::widen_half_times>("widen_half_times");
-    add<&cuda::widen_brain_times>("widen_brain_times");
+    add<&cuda::add_narrow_parts<__half>>("add_narrow_parts<__half>");
+    add<&cuda::add_narrow_parts<__nv_bfloat16>>("add_narrow_parts<__nv_bfloat16>");
+    add<&cuda::widen_times<__half>>("widen_times<__half>");
+    add<&cuda::widen_times<__nv_bfloat16>>("widen_times<__nv_bfloat16>");
     add<&cuda::choose_largest>("choose_largest");
     add<&cuda::scatter_numbers>("scatter_numbers");
     add<&cuda::make_orthonormal>("make_orthonormal");
