@@ -8,45 +8,20 @@
 #include <limits>
 #include <type_traits>
 
+#include "ddp/collective/number_type.hpp"
+
 namespace ranktune::ddp {
 
 namespace {
 
 using base::DType;
 
-/// The type in which numbers of type T are added.
-template <class T>
-using Wide = std::conditional_t<sizeof(T) == 2, float, T>;
 /// The integer type to whose order T's order can be mapped.
 template <class T>
 using Key = std::conditional_t<sizeof(Wide<T>) == 4, std::int32_t, std::int64_t>;
 
 template <class T>
 constexpr bool is_floating = std::is_floating_point_v<Wide<T>>;
-
-/// Calls `body` with a number of the C++ type of `type`; throws for types that cannot be reduced.
-template <class Body>
-void with_type(DType type, Body&& body) {
-    switch (type) {
-        case DType::float32:
-            return body(float{});
-        case DType::float64:
-            return body(double{});
-        case DType::int32:
-            return body(std::int32_t{});
-        case DType::int64:
-            return body(std::int64_t{});
-        case DType::uint64:
-            return body(std::uint64_t{});
-        case DType::float16:
-            return body(base::Float16{});
-        case DType::bfloat16:
-            return body(base::BFloat16{});
-        case DType::uint8:
-            break;
-    }
-    throw base::UsageError("numbers of type " + std::string(base::name(type)) + " cannot be reduced");
-}
 
 /// The bits of positive numbers are ordered as the numbers are, those of negative ones in reverse.
 template <class Integer>

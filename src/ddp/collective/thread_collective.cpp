@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ddp/collective.hpp"
+#include "ddp/collective/number_type.hpp"
 
 namespace ranktune::ddp {
 
@@ -118,20 +119,12 @@ Bytes fold(const std::vector<Bytes>& parts, Reduce how) {
 }
 
 Board::Combine folding(base::DType type, Reduce how) {
-    switch (type) {
-        case base::DType::float32:
-            return [how](const auto& parts) { return fold<float>(parts, how); };
-        case base::DType::float64:
-            return [how](const auto& parts) { return fold<double>(parts, how); };
-        case base::DType::int32:
-            return [how](const auto& parts) { return fold<std::int32_t>(parts, how); };
-        case base::DType::int64:
-            return [how](const auto& parts) { return fold<std::int64_t>(parts, how); };
-        case base::DType::uint64:
-            return [how](const auto& parts) { return fold<std::uint64_t>(parts, how); };
-        default:
-            throw base::Error("threads do not reduce " + std::string(base::name(type)));
-    }
+    Board::Combine combine;
+    with_type(type, [&]<class T>(T) {
+        if constexpr (sizeof(T) > 2) combine = [how](const auto& parts) { return fold<T>(parts, how); };
+    });
+    if (!combine) throw base::Error("threads do not reduce " + std::string(base::name(type)));
+    return combine;
 }
 
 class Complete final : public Pending {

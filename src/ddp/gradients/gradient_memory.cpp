@@ -5,32 +5,13 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
-#include <type_traits>
 
+#include "ddp/collective/number_type.hpp"
 #include "device/device.hpp"
 
 namespace ranktune::ddp {
 
 namespace {
-
-/// Calls `body` with a number of the C++ type of the gradients' type.
-template <class Body>
-void with_gradient_type(base::DType type, Body&& body) {
-    switch (type) {
-        case base::DType::float64:
-            return body(double{});
-        case base::DType::float16:
-            return body(base::Float16{});
-        case base::DType::bfloat16:
-            return body(base::BFloat16{});
-        default:
-            return body(float{});
-    }
-}
-
-/// The type in which gradients of type T are added.
-template <class T>
-using Added = std::conditional_t<sizeof(T) == 2, float, T>;
 
 /// Null for the host, and for devices of tests.
 device::Accelerator* accelerator_for(base::Buffer values) {
@@ -74,7 +55,7 @@ void fill_with_zeros(base::Buffer values) {
 }
 
 void write_number(base::Buffer to, float value) {
-    with_gradient_type(to.type(), [&]<class T>(T) {
+    with_type(to.type(), [&]<class T>(T) {
         const T number(value);
         base::copy(std::span(&number, 1), to);
     });
@@ -104,11 +85,11 @@ void Accumulator::take(const GradientMemory& gradients) {
         holds_ = true;
         return;
     }
-    with_gradient_type(gradients.type, [&]<class T>(T) {
-        const std::span<Added<T>> sum = to.as<Added<T>>();
+    with_type(gradients.type, [&]<class T>(T) {
+        const std::span<Wide<T>> sum = to.as<Wide<T>>();
         const std::span<const T> numbers = base::ConstBuffer(from).as<T>();
-        if (!holds_) std::ranges::fill(sum, Added<T>{});
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<Added<T>>(numbers[i]);
+        if (!holds_) std::ranges::fill(sum, Wide<T>{});
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<Wide<T>>(numbers[i]);
     });
     holds_ = true;
 }
@@ -119,11 +100,11 @@ void Accumulator::add_to(const GradientMemory& gradients, std::size_t b) const {
     const base::Buffer from = sums(gradients).part(gradients.bucket_begin[b], to.count());
     if (auto* const accelerator = accelerator_for(to))
         return accelerator->compute_stream().add(floats(to), floats(from), to.count());
-    with_gradient_type(gradients.type, [&]<class T>(T) {
-        const std::span<const Added<T>> sum = base::ConstBuffer(from).as<Added<T>>();
+    with_type(gradients.type, [&]<class T>(T) {
+        const std::span<const Wide<T>> sum = base::ConstBuffer(from).as<Wide<T>>();
         const std::span<T> numbers = to.as<T>();
         for (std::size_t i = 0; i < sum.size(); ++i)
-            numbers[i] = static_cast<T>(sum[i] + static_cast<Added<T>>(numbers[i]));
+            numbers[i] = static_cast<T>(sum[i] + static_cast<Wide<T>>(numbers[i]));
     });
 }
 
@@ -132,10 +113,10 @@ namespace {
 /// 2-norm. In eight sums, element i in sum i % 8: processors add them side by side.
 double norm_of(base::ConstBuffer values) {
     double squares[8] = {};
-    with_gradient_type(values.type(), [&]<class T>(T) {
+    with_type(values.type(), [&]<class T>(T) {
         const std::span<const T> numbers = values.as<T>();
         for (std::size_t i = 0; i < numbers.size(); ++i) {
-            const auto wide = static_cast<double>(static_cast<Added<T>>(numbers[i]));
+            const auto wide = static_cast<double>(static_cast<Wide<T>>(numbers[i]));
             squares[i % 8] += wide * wide;
         }
     });
@@ -143,9 +124,9 @@ double norm_of(base::ConstBuffer values) {
 }
 
 void scale(base::Buffer values, double factor) {
-    with_gradient_type(values.type(), [&]<class T>(T) {
+    with_type(values.type(), [&]<class T>(T) {
         for (T& number : values.as<T>())
-            number = static_cast<T>(static_cast<Added<T>>(number) * static_cast<Added<T>>(factor));
+            number = static_cast<T>(static_cast<Wide<T>>(number) * static_cast<Wide<T>>(factor));
     });
 }
 
