@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/transport/transport.hpp"
 #include "comm/wire/protocol.hpp"
 #include "head/named_places.hpp"
 #include "head/observer.hpp"

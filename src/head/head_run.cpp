@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "comm/layout/binding.hpp"
+#include "comm/transport/flush.hpp"
 #include "comm/transport/shared.hpp"
 #include "comm/wire/keep_alive.hpp"
-#include "comm/wire/outbox.hpp"
 #include "head/background/head_services.hpp"
 #include "head/background/hooks.hpp"
 #include "head/background/job_watch.hpp"
@@ -115,7 +115,6 @@ class HeadRun {
     std::string start_;
     std::unique_ptr<studydir::LogFile> log_;
     process::Waker waker_;
-    comm::TransportOutbox outbox_;
     std::unique_ptr<storage::Journal> journal_;
     std::uint64_t progress_before_ = 0;
     std::optional<slurm::Allocation> job_; ///< nothing: not in a Slurm job
@@ -142,7 +141,6 @@ HeadRun::HeadRun(comm::Transport& transport, comm::KeepAlive& keep_alive, const 
       lease_(std::move(entered.lease)),
       opened_(std::move(entered.opened)),
       start_(studydir::start_name(process::slurm_job(), opened_.incarnation.value())),
-      outbox_(transport),
       job_(slurm::allocation(process::environment_variables())) {
     if (opened_.uuid.empty()) opened_.uuid = process::make_uuid();
     studydir::create_study_directory(files_, directory_, options.study_text, opened_.is_new);
@@ -365,7 +363,7 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     Keeper keeper(files_, *lease_, *journal_, directory_, waker_, *log_);
     std::optional<JobWatch> watch;
     if (job_) watch.emplace(*job_, options_.spec.slurm.lead_time, options_.spec.slurm.poll_interval, waker_, *log_);
-    HeadMachine head(head_options(), tuner(), *journal_, outbox_, services, observer, *log_, clock_->now());
+    HeadMachine head(head_options(), tuner(), *journal_, transport_, services, observer, *log_, clock_->now());
     NotedStop noted(options_.signal_meanings);
     const auto dies_at = options_.dies_after ? clock_->now() + *options_.dies_after : base::StudyTime::max();
     HeadEnd end = serve_head(

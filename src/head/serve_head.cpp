@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "comm/wire/outbox.hpp"
+#include "comm/transport/flush.hpp"
 
 namespace ranktune::head {
 namespace {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/transport/transport.hpp"
 #include "comm/wire/protocol.hpp"
 #include "process/process_watch.hpp"
 #include "ranktune/base/log.hpp"

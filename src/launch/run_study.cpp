@@ -19,10 +19,10 @@
 #include "comm/mpi/launch.hpp"
 #include "comm/mpi/pmix.hpp"
 #include "comm/transport/bell.hpp"
+#include "comm/transport/flush.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "comm/transport/shared.hpp"
 #include "comm/wire/keep_alive.hpp"
-#include "comm/wire/outbox.hpp"
 #include "data/staging/stager.hpp"
 #include "ddp/gradients/device_groups.hpp"
 #include "head/head_run.hpp"
@@ -180,10 +180,9 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
     ddp::DeviceGroups device_groups({.host = node.empty() ? worker_options.host : node});
     worker::WorkerLog log(worker_options.rank);
     worker::WorkerOutput output(log);
-    comm::TransportOutbox outbox(transport);
     const process::ProcessClock clock;
     std::optional<base::StudyTime> dies_at;
-    DataCopies copies(outbox);
+    DataCopies copies(transport);
     const auto on_study = [&](const study::StudySpec& spec) { // before the trial thread starts
         device_groups.set_form_within(spec.failure.forming_timeout);
         const std::string problem =
@@ -197,7 +196,7 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
          gpus_on_node(options.layout, worker_options.rank)},
         on_study, {&exchange, ranks_beside(options.layout, worker_options.rank)});
     worker::WorkerMachine worker(
-        worker_options, outbox,
+        worker_options, transport,
         [&](const comm::Welcome& welcome) {
             studydir::prepare_crash_note(welcome.directory, welcome.incarnation, worker_options.rank);
             return make_runner(welcome);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/transport/transport.hpp"
 #include "comm/wire/protocol.hpp"
 #include "worker/part.hpp"
 #include "worker/trial/runner.hpp"

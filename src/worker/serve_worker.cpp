@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "comm/wire/outbox.hpp"
+#include "comm/transport/flush.hpp"
 #include "ddp/collective.hpp"
 #include "ddp/collective/mpi_collective.hpp"
 

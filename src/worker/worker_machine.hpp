@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/transport/transport.hpp"
 #include "comm/wire/protocol.hpp"
 #include "device/survey.hpp"
 #include "process/process_watch.hpp"

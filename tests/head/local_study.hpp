@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/wire/outbox.hpp"
+#include "comm/transport/transport.hpp"
 #include "ddp/collective/thread_collective.hpp"
 #include "head/head_run.hpp"
 #include "process/wake.hpp"
@@ -42,7 +42,6 @@ inline worker::WorkerEnd run_local_worker(simulate::LoopbackHub& hub, ddp::Threa
     options.host = "here";
     process::Waker waker;
     worker::WorkerLog log(me);
-    comm::TransportOutbox outbox(*transport);
     const process::ProcessClock clock;
     const worker::FormGroup form = [&meeting, me](const worker::Assignment& assignment,
                                                   const std::atomic<bool>& abort) {
@@ -50,8 +49,8 @@ inline worker::WorkerEnd run_local_worker(simulate::LoopbackHub& hub, ddp::Threa
         return meeting.form(start.ranks, me, start.trial.value() * 1000ULL + start.attempt.value(), abort);
     };
     worker::WorkerMachine worker(
-        options, outbox, worker::make_trial_runner(storage::posix_file_system(), form, options.host, log, waker), log,
-        clock.now());
+        options, *transport, worker::make_trial_runner(storage::posix_file_system(), form, options.host, log, waker),
+        log, clock.now());
     return worker::serve_worker(*transport, worker, clock, waker, nullptr);
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/transport/transport.hpp"
 #include "head/head_machine.hpp"
 #include "schedulers/built_in.hpp"
 #include "searchers/built_in.hpp"

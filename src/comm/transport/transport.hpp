@@ -18,15 +18,20 @@ struct Packet {
     std::vector<std::byte> bytes;
 };
 
+/// Destination of a machine's messages; tests record them.
+class Outbox {
+  public:
+    virtual ~Outbox() = default;
+    /// Takes a copy; returns at once; never throws for a dead peer.
+    virtual void send(base::Rank to, std::span<const std::byte> message) = 0;
+};
+
 /// One rank's endpoint. Messages between two ranks arrive once and in order unless a decorator changes that. No call
 /// blocks on a peer, dead or alive. Used by one thread (the head's loop, a worker's service thread).
-class Transport {
+class Transport : public Outbox {
   public:
-    virtual ~Transport() = default;
     [[nodiscard]] virtual base::Rank rank() const = 0;
     [[nodiscard]] virtual std::uint32_t size() const = 0;
-    /// Takes a copy; returns at once.
-    virtual void send(base::Rank to, std::span<const std::byte> bytes) = 0;
     /// The next message, if one has arrived. Also drives sends that are under way.
     [[nodiscard]] virtual std::optional<Packet> poll() = 0;
     /// Whether all sends have completed, so that the process may end.

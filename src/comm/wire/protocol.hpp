@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <variant>
 
 #include "ranktune/base/ids.hpp"
@@ -37,6 +38,7 @@
 #include "ranktune/study/codec.hpp"
 #include "ranktune/study/command.hpp"
 #include "ranktune/study/event.hpp"
+#include "ranktune/study/schema.hpp"
 
 namespace ranktune::comm {
 
@@ -229,19 +231,29 @@ using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, 
                              Ready, Go, MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested,
                              RankEnded, EndRank, RankWaits, Staging>;
 
+/// Position of T in the variant.
+template <class T, std::size_t I = 0>
+constexpr std::uint8_t kind_of() {
+    if constexpr (std::is_same_v<T, std::variant_alternative_t<I, Message>>)
+        return static_cast<std::uint8_t>(I);
+    else
+        return kind_of<T, I + 1>();
+}
+
+// Hello has a form that never changes, so that an older head can name the newer version.
+void put(study::Encoder& out, const Hello& hello);
+void get(study::Decoder& in, Hello& hello);
+
 /// Replaces the contents of `out` (whose capacity is reused) by the encoded message.
 template <class T>
-void encode_message(const T& message, study::Bytes& out);
+void encode_message(const T& message, study::Bytes& out) {
+    out.clear();
+    study::Encoder encoder(out);
+    encoder.u8(kind_of<T>());
+    put(encoder, message);
+}
 /// Decodes into `into`, reusing its memory where the kind is the same. Throws base::FormatError for an unknown kind,
 /// truncated bytes or trailing bytes.
 void decode_message(std::span<const std::byte> bytes, Message& into);
-
-/// Destination of a machine's messages. The loop implements it over a transport; tests record.
-class Outbox {
-  public:
-    virtual ~Outbox() = default;
-    /// Takes a copy; returns at once; never throws for a dead peer.
-    virtual void send(base::Rank to, std::span<const std::byte> message) = 0;
-};
 
 } // namespace ranktune::comm

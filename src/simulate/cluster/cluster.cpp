@@ -5,6 +5,7 @@
 #include <deque>
 #include <queue>
 
+#include "comm/transport/transport.hpp"
 #include "head/background/preparer.hpp"
 #include "simulate/transport/loopback.hpp"
 #include "simulate/transport/ordered.hpp"

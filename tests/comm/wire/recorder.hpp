@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "comm/transport/transport.hpp"
 #include "comm/wire/protocol.hpp"
 #include "support/catch.hpp"
 
