@@ -23,34 +23,6 @@ std::string shown(std::string_view line) {
     return "'" + base::printable(line.substr(0, longest)) + (line.size() > longest ? "...'" : "'");
 }
 
-/// JSON has no NaN and no infinity, but Python and others write them: quoted, they can be parsed.
-std::string quote_non_finite(std::string_view line) {
-    constexpr std::string_view words[] = {"-Infinity", "Infinity", "NaN"};
-    std::string out;
-    bool in_string = false;
-    for (std::size_t at = 0; at < line.size();) {
-        const char c = line[at];
-        if (in_string && c == '\\' && at + 1 < line.size()) {
-            out += line.substr(at, 2);
-            at += 2;
-            continue;
-        }
-        if (c == '"') in_string = !in_string;
-        const auto* word =
-            in_string ? std::end(words)
-                      : std::ranges::find_if(words, [&](std::string_view w) { return line.substr(at).starts_with(w); });
-        if (word != std::end(words)) {
-            (out += '"') += *word;
-            out += '"';
-            at += word->size();
-        } else {
-            out += c;
-            ++at;
-        }
-    }
-    return out;
-}
-
 /// Of a ProgramReport or a ProgramResult.
 void take_value(const std::string& name, const Json& value, auto& report) {
     const auto number = [&](double metric) { report.metrics.emplace_back(name, metric); };
@@ -162,6 +134,33 @@ Json read_line(std::string_view line) try {
 }
 
 } // namespace
+
+std::string quote_non_finite(std::string_view line) {
+    constexpr std::string_view words[] = {"-Infinity", "Infinity", "NaN"};
+    std::string out;
+    bool in_string = false;
+    for (std::size_t at = 0; at < line.size();) {
+        const char c = line[at];
+        if (in_string && c == '\\' && at + 1 < line.size()) {
+            out += line.substr(at, 2);
+            at += 2;
+            continue;
+        }
+        if (c == '"') in_string = !in_string;
+        const auto* word =
+            in_string ? std::end(words)
+                      : std::ranges::find_if(words, [&](std::string_view w) { return line.substr(at).starts_with(w); });
+        if (word != std::end(words)) {
+            (out += '"') += *word;
+            out += '"';
+            at += word->size();
+        } else {
+            out += c;
+            ++at;
+        }
+    }
+    return out;
+}
 
 ProgramReport values_on_last_line(std::string_view output) {
     ProgramReport report;

@@ -128,6 +128,9 @@ struct Returned {
 /// The configuration as JSON: nested names as nested objects.
 [[nodiscard]] std::string configuration_json(const space::Configuration& configuration);
 
+/// JSON has no NaN and no infinity, but Python and others write them: quoted, they can be parsed.
+[[nodiscard]] std::string quote_non_finite(std::string_view line);
+
 /// Splits a byte stream into lines.
 class LineBuffer {
   public:

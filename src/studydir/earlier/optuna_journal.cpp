@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "process/program/json_input.hpp"
+#include "process/program/messages.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "studydir/earlier/found.hpp"
@@ -46,33 +47,7 @@ struct OptunaTrial {
     [[nodiscard]] bool is_finished() const { return state == complete || state == pruned || state == failed; }
 };
 
-/// Python writes NaN and Infinity, which JSON does not have: null.
-std::string without_nan(std::string_view line) {
-    std::string out;
-    bool in_string = false;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        if (in_string) {
-            out += c;
-            if (c == '\\' && i + 1 < line.size()) out += line[++i];
-            in_string = c != '"';
-            continue;
-        }
-        in_string = c == '"';
-        const auto rest = line.substr(i);
-        std::size_t length = 0;
-        for (const std::string_view word : {"NaN", "-Infinity", "Infinity"})
-            if (length == 0 && rest.starts_with(word)) length = word.size();
-        if (length == 0) {
-            out += c;
-        } else {
-            out += "null";
-            i += length - 1;
-        }
-    }
-    return out;
-}
-
+/// NaN for what process::quote_non_finite made a text, too.
 double number_of(const Json& json) {
     return json.is_number() ? json.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
@@ -109,7 +84,7 @@ class OptunaReader {
 
     void read_line(std::string_view line) {
         try {
-            const Json log = process::read_json(without_nan(line));
+            const Json log = process::read_json(process::quote_non_finite(line));
             if (log.is_discarded() || !log.is_object() || !log.contains("op_code"))
                 fail("is no line of a journal of Optuna: there is no op_code");
             apply(log);
@@ -165,7 +140,7 @@ class OptunaReader {
         if (const auto params = log.find("params"); params != log.end())
             for (const auto& [name, value] : params->items())
                 set(trial, name, value, log.at("distributions").at(name).get<std::string>());
-        if (const auto value = log.find("value"); value != log.end() && !value->is_null())
+        if (const auto value = log.find("value"); value != log.end() && value->is_number())
             trial.objectives = {number_of(*value)};
         if (const auto values = log.find("values"); values != log.end()) take_values(trial, *values);
         if (const auto steps = log.find("intermediate_values"); steps != log.end())
@@ -187,7 +162,7 @@ class OptunaReader {
 
     /// A category is stored as its position.
     void set(OptunaTrial& trial, const std::string& name, const Json& internal, const std::string& distribution) {
-        const Json about = process::read_json(without_nan(distribution));
+        const Json about = process::read_json(process::quote_non_finite(distribution));
         if (about.is_discarded()) fail("the distribution of '" + name + "' is no JSON");
         if (about.at("name").get<std::string>() != "CategoricalDistribution") {
             trial.values.set(name, space::Value(internal.get<double>()));
