@@ -65,6 +65,31 @@ void Background::main() {
     }
 }
 
+Tasks::Tasks()
+    : thread_([this] {
+          run_all();
+          return Background::when_asked;
+      }) {}
+
+void Tasks::post(std::function<void()> task) {
+    {
+        const std::lock_guard lock(mutex_);
+        tasks_.push_back(std::move(task));
+    }
+    thread_.ask();
+}
+
+void Tasks::run_all() {
+    std::unique_lock lock(mutex_);
+    while (!tasks_.empty()) {
+        const auto task = std::move(tasks_.front());
+        tasks_.pop_front();
+        lock.unlock();
+        task();
+        lock.lock();
+    }
+}
+
 void leave_behind(std::thread thread) {
     any_left_behind.store(true);
     thread.detach();

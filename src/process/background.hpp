@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Background: a thread that runs one task beside a loop that must not block.
+// Background: a thread that runs one task beside a loop that must not block; Tasks: one that runs many.
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -44,6 +45,21 @@ class Background {
     bool quit_ = false;
     std::once_flag joined_;
     std::thread thread_;
+};
+
+/// Calls functions one after the other on a thread of its own. The destructor waits for all that were posted.
+class Tasks {
+  public:
+    Tasks();
+    /// `task` must not throw. Any thread; never waits for a task.
+    void post(std::function<void()> task);
+
+  private:
+    void run_all();
+
+    std::mutex mutex_;
+    std::deque<std::function<void()>> tasks_;
+    Background thread_;
 };
 
 /// Lets a thread run on that cannot be ended and whose result nobody needs. It may use only what it owns, and lives as

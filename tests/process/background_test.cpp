@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -109,6 +111,16 @@ TEST_CASE("work may ask for another call from its first one on", "[process]") {
         asking.calls.wait_for(2);
         CHECK(asking.calls.now() == 2);
     }
+}
+
+TEST_CASE("tasks are done in their order, and all before the end", "[process]") {
+    std::vector<int> done;
+    {
+        Tasks tasks;
+        for (int i = 0; i < 100; ++i) tasks.post([&done, i] { done.push_back(i); });
+    }
+    REQUIRE(done.size() == 100);
+    CHECK(std::is_sorted(done.begin(), done.end()));
 }
 
 TEST_CASE("slow work rests nineteen times as long as it took", "[process]") {

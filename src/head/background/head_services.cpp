@@ -12,6 +12,22 @@
 #include "studydir/finished_study.hpp"
 
 namespace ranktune::head {
+namespace {
+
+/// A file that cannot be removed stays; the next start finds it as an orphan.
+void unlink_checkpoint(storage::FileSystem& files, const std::string& directory, const std::string& path,
+                       base::LogSink& log) {
+    try {
+        const std::string full = directory + "/" + path;
+        files.remove_all(full);
+        // The last checkpoint of a trial takes the trial's folder with it: thousands of trials leave few files.
+        files.remove_if_empty(full.substr(0, full.rfind('/')));
+    } catch (const std::exception& error) {
+        log.write(base::LogLevel::warning, "unlink", {{"path", path}, {"error", error.what()}});
+    }
+}
+
+} // namespace
 
 HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal, std::string study_directory,
                            base::Incarnation incarnation, process::Waker& waker, base::LogSink& log, EndRank end_rank,
@@ -25,7 +41,7 @@ HeadServices::HeadServices(storage::FileSystem& files, storage::Journal& journal
       end_rank_(std::move(end_rank)),
       publish_results_(std::move(publish_results)),
       leave_word_(std::move(leave_word)),
-      unlinker_(std::make_shared<Unlinker>(files, directory_, log)),
+      unlinking_(std::make_shared<process::Tasks>()),
       preparer_([&waker] { waker.wake(); }, directory_,
                 [&log](std::string_view line) {
                     log.write(base::LogLevel::info, "searcher", {{"said", std::string(line)}});
@@ -36,8 +52,9 @@ HeadServices::~HeadServices() {
 }
 
 void HeadServices::delete_checkpoint(const study::DeleteCheckpoint& checkpoint) {
-    journal_.when_synced([unlinker = unlinker_, checkpoint] {
-        for (const std::string& path : storage::paths_of(checkpoint.path, checkpoint.shards)) unlinker->remove(path);
+    journal_.when_synced([unlinking = unlinking_, &files = files_, directory = directory_, &log = log_, checkpoint] {
+        for (const std::string& path : storage::paths_of(checkpoint.path, checkpoint.shards))
+            unlinking->post([&files, directory, path, &log] { unlink_checkpoint(files, directory, path, log); });
     });
 }
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "head/background/preparer.hpp"
-#include "head/background/unlinker.hpp"
 #include "head/head_machine.hpp"
+#include "process/background.hpp"
 #include "process/wake.hpp"
 #include "ranktune/base/log.hpp"
 #include "storage/file_system.hpp"
@@ -69,7 +69,7 @@ class HeadServices final : public HeadDuties {
     EndRank end_rank_;
     AtTheEnd publish_results_;
     Word leave_word_;
-    std::shared_ptr<Unlinker> unlinker_; ///< shared with the journal's callbacks, which may outlive this object
+    std::shared_ptr<process::Tasks> unlinking_; ///< shared with the journal's callbacks, which may outlive this object
     Preparer preparer_;
     std::string tables_;             ///< like instead_
     std::optional<Instead> instead_; ///< written before `published_`
