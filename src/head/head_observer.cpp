@@ -109,12 +109,12 @@ struct RecordLogger {
 
 HeadObserver::HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status,
                            const storage::Journal& journal, Answers answers)
-    : next_(next), log_(log), status_(status), journal_(journal), answers_(std::move(answers)) {}
+    : Observer(next), log_(log), status_(status), journal_(journal), answers_(std::move(answers)) {}
 
 void HeadObserver::on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
                               const HeadFigures& figures) {
     for (const auto& record : records) std::visit(RecordLogger{log_, tuner.state()}, record);
-    if (next_ != nullptr) next_->on_records(tuner, records, figures);
+    Observer::on_records(tuner, records, figures);
 }
 
 void HeadObserver::on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) {
@@ -126,7 +126,7 @@ void HeadObserver::on_tick(const tuner::Tuner& tuner, const HeadFigures& figures
         next_status_s_ = figures.elapsed_s + 1.0;
         status_.publish(status_json(tuner, figures, journal_.statistics().synced, answers_()));
     }
-    if (next_ != nullptr) next_->on_tick(tuner, figures);
+    Observer::on_tick(tuner, figures);
 }
 
 void HeadObserver::write_stat(const tuner::Tuner& tuner, const HeadFigures& figures) {

@@ -30,7 +30,6 @@ class HeadObserver final : public Observer {
   private:
     void write_stat(const tuner::Tuner& tuner, const HeadFigures& figures);
 
-    Observer* next_;
     base::LogSink& log_;
     studydir::Publisher& status_;
     const storage::Journal& journal_;

@@ -37,13 +37,24 @@ struct HeadFigures {
     CopyFigures copies;
 };
 
+/// One may stand before another, to which it passes everything on.
 class Observer {
   public:
+    /// `next` may be null, and outlives this object.
+    explicit Observer(Observer* next = nullptr) : next_(next) {}
     virtual ~Observer() = default;
     /// After every batch of written records, in order.
-    virtual void on_records(const tuner::Tuner&, const std::vector<study::Record>&, const HeadFigures&) {}
+    virtual void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
+                            const HeadFigures& figures) {
+        if (next_ != nullptr) next_->on_records(tuner, records, figures);
+    }
     /// About twice a second, and once after the end.
-    virtual void on_tick(const tuner::Tuner&, const HeadFigures&) {}
+    virtual void on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) {
+        if (next_ != nullptr) next_->on_tick(tuner, figures);
+    }
+
+  private:
+    Observer* next_;
 };
 
 } // namespace ranktune::head

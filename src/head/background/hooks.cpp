@@ -30,7 +30,7 @@ void add_best(const tuner::Trial& trial, std::vector<std::pair<std::string, std:
 
 Hooks::Hooks(Observer* next, study::HookSpec spec, std::string study, std::string directory, process::Waker& waker,
              base::LogSink& log)
-    : next_(next),
+    : Observer(next),
       spec_(std::move(spec)),
       study_(std::move(study)),
       directory_(std::move(directory)),
@@ -72,11 +72,7 @@ void Hooks::on_records(const tuner::Tuner& tuner, const std::vector<study::Recor
         any = true;
     }
     if (any) thread_.ask();
-    if (next_ != nullptr) next_->on_records(tuner, records, figures);
-}
-
-void Hooks::on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) {
-    if (next_ != nullptr) next_->on_tick(tuner, figures);
+    Observer::on_records(tuner, records, figures);
 }
 
 std::optional<std::string> Hooks::note() {

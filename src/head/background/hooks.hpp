@@ -30,7 +30,6 @@ class Hooks final : public Observer {
 
     void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
                     const HeadFigures& figures) override;
-    void on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) override;
     /// Waits for the commands of trials, at most twice hooks.timeout, then runs the study's.
     void study_ended(const tuner::Tuner& tuner, study::StudyOutcome outcome, const std::string& reason);
     /// What to tell the user, once; never waits.
@@ -45,7 +44,6 @@ class Hooks final : public Observer {
     void run(const std::string& key, const std::string& command, const Facts& facts);
     void run_all();
 
-    Observer* next_;
     study::HookSpec spec_;
     std::string study_;
     std::string directory_;

@@ -29,7 +29,7 @@ std::string shortened(const std::string& text) {
 SteeringDesk::SteeringDesk(Observer* next, storage::FileSystem& files, studydir::StudyDirectory directory,
                            storage::Journal& journal, space::SearchSpace space, process::Waker& waker,
                            base::LogSink& log)
-    : next_(next),
+    : Observer(next),
       files_(files),
       directory_(std::move(directory)),
       journal_(journal),
@@ -83,11 +83,7 @@ void SteeringDesk::on_records(const tuner::Tuner& tuner, const std::vector<study
             open_.erase(found);
         }
     }
-    if (next_ != nullptr) next_->on_records(tuner, records, figures);
-}
-
-void SteeringDesk::on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) {
-    if (next_ != nullptr) next_->on_tick(tuner, figures);
+    Observer::on_records(tuner, records, figures);
 }
 
 std::optional<SteeringDesk::Request> SteeringDesk::next_request() {

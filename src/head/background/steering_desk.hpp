@@ -42,7 +42,6 @@ class SteeringDesk final : public Observer {
 
     void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
                     const HeadFigures& figures) override;
-    void on_tick(const tuner::Tuner& tuner, const HeadFigures& figures) override;
 
   private:
     struct Request {
@@ -70,7 +69,6 @@ class SteeringDesk final : public Observer {
     void settle_when_synced(std::string name, std::string words, std::string resolved);
     [[nodiscard]] std::optional<Request> next_request();
 
-    Observer* next_;
     storage::FileSystem& files_;
     studydir::StudyDirectory directory_;
     storage::Journal& journal_;
