@@ -2,6 +2,7 @@
 #include "process/environment.hpp"
 
 #include <pwd.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,6 +64,31 @@ std::uint64_t memory_bytes() {
         }
     }
     return bytes;
+}
+
+std::string file_system_name(std::uint64_t number) {
+    struct Known {
+        std::uint64_t number;
+        const char* name;
+    };
+    // From statfs(2) and the sources of the clients of parallel file systems.
+    constexpr Known known[] = {{0x0BD00BD0, "lustre"}, {0x6969, "nfs"},         {0x47504653, "gpfs"},
+                               {0x19830326, "beegfs"}, {0x00C36400, "ceph"},    {0xEF53, "ext4"},
+                               {0x58465342, "xfs"},    {0x9123683E, "btrfs"},   {0x2FC12FC1, "zfs"},
+                               {0x01021994, "tmpfs"},  {0x794C7630, "overlay"}, {0x65735546, "fuse"},
+                               {0xFF534D42, "cifs"},   {0xFE534D42, "smb2"},    {0x01021997, "9p"},
+                               {0x5346544E, "ntfs"},   {0xAAD7AAEA, "panfs"},   {0x858458F6, "ramfs"}};
+    for (const Known& each : known)
+        if (each.number == number) return each.name;
+    char text[32];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+    return text;
+}
+
+std::string file_system_type(const std::string& path) {
+    struct statfs about {};
+    if (::statfs(path.c_str(), &about) != 0) return {};
+    return file_system_name(static_cast<std::uint32_t>(about.f_type));
 }
 
 std::string slurm_job() { return environment_variable("SLURM_JOB_ID"); }

@@ -23,6 +23,10 @@ namespace ranktune::process {
 /// Memory that the processes of this job may use on this node, in bytes: the node's, or the limit of the process's
 /// control group (version 2) if that is less.
 [[nodiscard]] std::uint64_t memory_bytes();
+/// Name of a file system by its statfs(2) magic number: "lustre", "nfs", "ext4"; "0x1234" for an unknown one.
+[[nodiscard]] std::string file_system_name(std::uint64_t number);
+/// The one of the file system that holds `path`; empty, and errno: it cannot be read.
+[[nodiscard]] std::string file_system_type(const std::string& path);
 /// Slurm's id of the job; empty outside Slurm.
 [[nodiscard]] std::string slurm_job();
 [[nodiscard]] std::uint32_t slurm_restart_count();

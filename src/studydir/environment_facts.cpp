@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cctype>
@@ -123,34 +122,15 @@ std::string environment_json(const EnvironmentFacts& facts) {
     return object.str() + "\n";
 }
 
-std::string file_system_name(std::uint64_t number) {
-    struct Known {
-        std::uint64_t number;
-        const char* name;
-    };
-    // From statfs(2) and the sources of the clients of parallel file systems.
-    constexpr Known known[] = {{0x0BD00BD0, "lustre"}, {0x6969, "nfs"},         {0x47504653, "gpfs"},
-                               {0x19830326, "beegfs"}, {0x00C36400, "ceph"},    {0xEF53, "ext4"},
-                               {0x58465342, "xfs"},    {0x9123683E, "btrfs"},   {0x2FC12FC1, "zfs"},
-                               {0x01021994, "tmpfs"},  {0x794C7630, "overlay"}, {0x65735546, "fuse"},
-                               {0xFF534D42, "cifs"},   {0xFE534D42, "smb2"},    {0x01021997, "9p"},
-                               {0x5346544E, "ntfs"},   {0xAAD7AAEA, "panfs"}};
-    for (const Known& each : known)
-        if (each.number == number) return each.name;
-    char text[32];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
-    return text;
-}
-
 FileSystemFacts file_system_facts(const std::string& path) {
     FileSystemFacts facts;
-    struct statfs kind {};
+    const std::string type = process::file_system_type(path);
     struct statvfs room {};
-    if (statfs(path.c_str(), &kind) != 0 || statvfs(path.c_str(), &room) != 0) {
+    if (type.empty() || statvfs(path.c_str(), &room) != 0) {
         facts.error = {errno, std::generic_category()};
         return facts;
     }
-    facts.type = file_system_name(static_cast<std::uint64_t>(kind.f_type) & 0xFFFFFFFFU);
+    facts.type = type;
     facts.free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
     if (room.f_files > 0) facts.free_inodes = room.f_favail;
     return facts;

@@ -27,16 +27,13 @@ struct EnvironmentFacts {
 
 /// The file system of a study, for its log: most trouble at night is a full or a slow disk.
 struct FileSystemFacts {
-    std::string type = "unknown";             ///< "lustre", "nfs", "ext4"; "0x1234" for an unknown magic number
+    std::string type = "unknown";             ///< process::file_system_type
     std::uint64_t free_bytes = 0;             ///< for this user
     std::optional<std::uint64_t> free_inodes; ///< for this user; none on file systems without a limit (btrfs)
     std::error_code error;                    ///< set when the facts could not be read
 };
 /// Facts about the file system that holds `path`.
 [[nodiscard]] FileSystemFacts file_system_facts(const std::string& path);
-
-/// Name of a file system by its statfs(2) magic number.
-[[nodiscard]] std::string file_system_name(std::uint64_t number);
 
 /// "12TiB", "840MiB", "0B": without a space, for a log field.
 [[nodiscard]] std::string binary_size(std::uint64_t bytes);

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "process/environment.hpp"
 #include "studydir/environment_facts.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
@@ -17,9 +18,9 @@ using namespace ranktune;
 using namespace ranktune::studydir;
 
 TEST_CASE("file systems have a name and a free size", "[studydir]") {
-    CHECK(file_system_name(0x0BD00BD0) == "lustre");
-    CHECK(file_system_name(0x6969) == "nfs");
-    CHECK(file_system_name(0x1234) == "0x1234");
+    CHECK(ranktune::process::file_system_name(0x0BD00BD0) == "lustre");
+    CHECK(ranktune::process::file_system_name(0x6969) == "nfs");
+    CHECK(ranktune::process::file_system_name(0x1234) == "0x1234");
     CHECK(binary_size(0) == "0B");
     CHECK(binary_size(1023) == "1023B");
     CHECK(binary_size(1024) == "1KiB");

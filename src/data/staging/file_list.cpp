@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <system_error>
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "storage/journal/journal_values.hpp"
 
 namespace ranktune::data {
 namespace {
@@ -84,11 +84,7 @@ std::string FileList::copy_name(const std::string& start) const {
     return text;
 }
 
-std::string start_of_node() {
-    std::string id;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-    return id;
-}
+std::string start_of_node() { return storage::this_writer().boot_id; }
 
 FileList list_files(const study::DataFile& file) {
     try {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/staging/places.hpp"
 
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 
 #include "process/environment.hpp"
@@ -22,19 +22,9 @@ namespace {
 
 constexpr std::uint64_t memory_divisor = 4;
 
-// Not in linux/magic.h.
-constexpr std::array<std::uint32_t, 8> network_magic{
-    0x0BD00BD0 /* Lustre */, 0x47504653 /* GPFS */, 0x19830326 /* BeeGFS */, 0x00C36400 /* Ceph */,
-    0xFF534D42 /* CIFS */,   0xFE534D42 /* SMB2 */, 0x65735546 /* FUSE */,   0xAAD7AAEA /* PanFS */};
-
-std::uint32_t magic_of(const std::string& path) {
-    struct statfs about {};
-    return ::statfs(path.c_str(), &about) == 0 ? static_cast<std::uint32_t>(about.f_type) : 0;
-}
-
 bool is_memory(const std::string& path) {
-    const std::uint32_t magic = magic_of(path);
-    return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC;
+    const std::string type = process::file_system_type(path);
+    return type == "tmpfs" || type == "ramfs";
 }
 
 std::uint64_t free_memory() {
@@ -118,8 +108,8 @@ CopyPlaces places_for(const std::string& directory, bool makes) {
 } // namespace
 
 bool is_network(const std::string& path) {
-    const std::uint32_t magic = magic_of(path);
-    return magic == NFS_SUPER_MAGIC || std::ranges::find(network_magic, magic) != network_magic.end();
+    constexpr std::string_view kinds[] = {"nfs", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb2", "fuse", "panfs"};
+    return std::ranges::find(kinds, process::file_system_type(path)) != std::end(kinds);
 }
 
 bool same_file_system(const std::string& a, const std::string& b) {
