@@ -12,6 +12,7 @@
 #include "comm/kept.hpp"
 #include "comm/mpi/communicator.hpp"
 #include "comm/mpi/error.hpp"
+#include "comm/mpi/request.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/state.hpp"
 
@@ -32,7 +33,7 @@ struct RequestHeader {
 
 /// An answer on its way. Its address must not change, because MPI holds that of the request.
 struct Sending {
-    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::Request request; ///< an error ends it, too: the piece does not come, and the receiver notices
     std::shared_ptr<const void> owner;
 };
 
@@ -46,7 +47,7 @@ struct Wanted {
 /// A piece that was asked for.
 struct Receiving {
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Request asking = MPI_REQUEST_NULL;
+    mpi::Request asking;
     std::vector<std::byte> question;
     Wanted wanted;
     bool refused = false; ///< by MPI: the peer has died
@@ -64,13 +65,6 @@ constexpr auto moves_nothing_within = std::chrono::microseconds(5);
 /// times as long where source and target do not lie in their pages alike.
 constexpr std::size_t page = study::PageAllocator<std::byte>::page;
 
-/// An error counts as done: the piece does not come, and the receiver notices.
-bool is_done(MPI_Request& request) {
-    if (request == MPI_REQUEST_NULL) return true;
-    int flag = 0;
-    return MPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
-}
-
 } // namespace
 
 struct BlockExchange::Impl {
@@ -87,7 +81,7 @@ struct BlockExchange::Impl {
 
     void answer(const std::vector<std::byte>& question, int to);
     void drive_sends() {
-        std::erase_if(sending, [](Sending& each) { return is_done(each.request); });
+        std::erase_if(sending, [](Sending& each) { return each.request.ended(); });
     }
     [[nodiscard]] bool take_request();
     void start(Receiving& piece, int from, std::string_view wanted_key, const Wanted& wanted, int tag);
@@ -160,7 +154,7 @@ void BlockExchange::Impl::answer(const std::vector<std::byte>& question, int to)
     auto& sent = sending.emplace_back();
     if (found) sent.owner = found->owner;
     if (MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, header.answer_tag, world.get(),
-                  &sent.request) != MPI_SUCCESS)
+                  sent.request.slot()) != MPI_SUCCESS)
         sending.pop_back();
 }
 
@@ -178,7 +172,7 @@ void BlockExchange::Impl::start(Receiving& piece, int from, std::string_view wan
         piece.refused = MPI_Irecv(wanted.into.data(), static_cast<int>(wanted.into.size()), MPI_BYTE, from, tag,
                                   world.get(), &piece.request) != MPI_SUCCESS;
     piece.refused = piece.refused || MPI_Isend(piece.question.data(), static_cast<int>(piece.question.size()), MPI_BYTE,
-                                               from, request_tag, world.get(), &piece.asking) != MPI_SUCCESS;
+                                               from, request_tag, world.get(), piece.asking.slot()) != MPI_SUCCESS;
 }
 
 BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, std::vector<std::byte>& description) {
@@ -194,7 +188,7 @@ BlockExchange::Answer BlockExchange::ask(base::Rank from, std::string_view key, 
                 description.resize(static_cast<std::size_t>(found->bytes));
                 mpi::check(MPI_Mrecv(description.data(), found->bytes, MPI_BYTE, &found->message, MPI_STATUS_IGNORE),
                            "MPI_Mrecv");
-                if (!is_done(asked->asking)) keep_to_exit(asked);
+                if (!asked->asking.ended()) keep_to_exit(asked);
                 return found->bytes == 0 ? Answer::refused : Answer::done;
             }
             backoff.pause();
@@ -288,7 +282,7 @@ BlockExchange::Answer BlockExchange::Reader::next(const Take& take) {
         MPI_Get_count(&status, MPI_BYTE, &size);
         const auto bytes = piece.wanted.into;
         if (static_cast<std::size_t>(size) != bytes.size()) return Answer::refused;
-        while (!is_done(piece.asking)) {
+        while (!piece.asking.ended()) {
         } // small and answered: it has left
         take(done, bytes);
         done += bytes.size();

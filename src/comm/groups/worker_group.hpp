@@ -20,8 +20,6 @@ class WorkerGroup {
 
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
-    /// World ranks; position = rank in the group.
-    [[nodiscard]] const std::vector<base::Rank>& ranks() const { return ranks_; }
     /// MPI_COMM_SELF for a group of one.
     [[nodiscard]] MPI_Comm communicator() const { return communicator_; }
 
@@ -30,7 +28,7 @@ class WorkerGroup {
 
   private:
     GroupFactory::Impl& factory_;
-    std::vector<base::Rank> ranks_;
+    std::vector<base::Rank> ranks_; ///< of the world; position = rank in the group
     int rank_;
     MPI_Comm communicator_;
     bool poisoned_ = false;

@@ -25,9 +25,8 @@ class Request {
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
 
-    /// Argument for the call that starts the operation. Requires !active().
+    /// Argument for the call that starts the operation. Requires that none is under way.
     [[nodiscard]] MPI_Request* slot() { return &handle_; }
-    [[nodiscard]] bool active() const { return handle_ != MPI_REQUEST_NULL; }
     /// Drives progress; true when complete (or never started). Throws MpiError.
     [[nodiscard]] bool test() {
         int flag = 0;

@@ -136,10 +136,6 @@ std::string split(const Class& shared, std::optional<std::size_t> head, const Ma
 
 } // namespace
 
-bool NodeBinding::any() const {
-    return std::any_of(cpus.begin(), cpus.end(), [](const CpuSet& set) { return !set.empty(); });
-}
-
 NodeBinding bind_node(const std::vector<CpuSet>& granted, std::optional<std::size_t> head, const Machine& machine,
                       std::uint32_t cpus_per_rank) {
     NodeBinding binding;

@@ -22,7 +22,6 @@ struct NodeBinding {
     std::vector<CpuSet> cpus;
     /// Log texts, one per group of ranks with the same grant: "8 cores split: 1 for the head, 7 for 3 workers".
     std::vector<std::string> words;
-    [[nodiscard]] bool any() const;
 };
 
 /// `granted`: the mask of every rank of one node, by rank. `head`: position of the head among them. `cpus_per_rank`:
