@@ -106,12 +106,7 @@ class Reader {
   private:
     static hdf5::FileHandle open(const std::string& path) {
         static_cast<void>(version_of(path)); // says why a file cannot be found
-        const hdf5::PropertiesHandle access(H5Pcreate(H5P_FILE_ACCESS));
-#if H5_VERSION_GE(1, 10, 7)
-        // Datasets are not written while they are read, and some parallel file systems refuse locks.
-        H5Pset_file_locking(access.get(), false, true);
-#endif
-        hdf5::FileHandle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
+        hdf5::FileHandle file = hdf5::open_unlocked(path);
         if (!file) throw base::FormatError("dataset file '" + path + "' cannot be opened as HDF5");
         return file;
     }

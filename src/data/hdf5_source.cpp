@@ -381,12 +381,7 @@ SourcePointer open_hdf5(const std::string& path, const SourceOptions& options) {
     auto file = std::make_unique<MappedFile>(path);
     return storage::hdf5_call([&]() -> SourcePointer {
         const hdf5::QuietErrors quiet;
-        const hdf5::PropertiesHandle access(H5Pcreate(H5P_FILE_ACCESS));
-#if H5_VERSION_GE(1, 10, 7)
-        H5Pset_file_locking(access.get(), false,
-                            true); // it is not written, and some parallel file systems refuse locks
-#endif
-        hdf5::FileHandle handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
+        hdf5::FileHandle handle = hdf5::open_unlocked(path);
         if (!handle) refuse_file(path, "cannot be opened as HDF5: it is something else, or cut off");
         auto sets = open_sets(handle.get(), options.group, options.field, file->bytes().size(), path);
         return std::make_shared<Hdf5Source>(path, std::move(file), std::move(handle), std::move(sets), options.memory);

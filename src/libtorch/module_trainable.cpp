@@ -25,6 +25,7 @@
 #include "ranktune/data/sampling.hpp"
 #include "ranktune/libtorch/data_parallel.hpp"
 #include "ranktune/study/event.hpp"
+#include "trainables/predict/prediction.hpp"
 
 namespace ranktune::libtorch {
 
@@ -329,14 +330,8 @@ void ModuleTrainable::predict(trainables::TrialContext& /*context*/, const data:
             std::to_string(y.dim()) + " dimensions");
     // Of equal numbers the first: argmax of LibTorch promises nothing.
     const Tensor values = y.to(::torch::kFloat64);
-    const auto width = static_cast<std::size_t>(y.size(1));
-    std::span<const double> rest(values.data_ptr<double>(), static_cast<std::size_t>(values.numel()));
-    std::vector<std::int32_t> classes;
-    for (; !rest.empty(); rest = rest.subspan(width)) {
-        const auto row = rest.first(width);
-        classes.push_back(static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin()));
-    }
-    out.put<std::int32_t>("class", classes);
+    const std::span<const double> numbers(values.data_ptr<double>(), static_cast<std::size_t>(values.numel()));
+    out.put<std::int32_t>("class", trainables::largest_of_rows(numbers, static_cast<std::size_t>(y.size(1))));
 }
 
 void ModuleTrainable::save(study::StateSink& sink) const {

@@ -42,6 +42,14 @@ void fail(const std::string& what) {
     throw base::FormatError("HDF5: " + what + (reason.empty() ? "" : " (" + reason + ")"));
 }
 
+FileHandle open_unlocked(const std::string& path) {
+    const PropertiesHandle access(H5Pcreate(H5P_FILE_ACCESS));
+#if H5_VERSION_GE(1, 10, 7)
+    H5Pset_file_locking(access.get(), false, true);
+#endif
+    return FileHandle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
+}
+
 TypeHandle string_type() {
     TypeHandle type(check(H5Tcopy(H5T_C_S1), "string type"));
     check(H5Tset_size(type.get(), H5T_VARIABLE), "string type");

@@ -53,6 +53,9 @@ T check(T result, const char* what) {
     return result;
 }
 
+/// For reading a file that nobody writes: some parallel file systems refuse locks. Empty: it cannot be opened.
+[[nodiscard]] FileHandle open_unlocked(const std::string& path);
+
 /// Variable-length UTF-8 string.
 [[nodiscard]] TypeHandle string_type();
 /// Little-endian, as in memory (base/digest.cpp asserts it).

@@ -18,6 +18,7 @@
 #include "trainables/builtin.hpp"
 #include "trainables/mlp/trainer.hpp"
 #include "trainables/options.hpp"
+#include "trainables/predict/prediction.hpp"
 
 namespace ranktune::trainables {
 
@@ -279,12 +280,7 @@ class Mlp final : public Trainable {
         trainer_->predict(inputs, outputs);
         out.put<float>("y", outputs, {column.count, width});
         if (!shape_.classification) return;
-        std::vector<std::int32_t> classes;
-        for (std::size_t row = 0; row < column.count; ++row) {
-            const auto values = std::span(outputs).subspan(row * width, width);
-            classes.push_back(static_cast<std::int32_t>(std::ranges::max_element(values) - values.begin()));
-        }
-        out.put<std::int32_t>("class", classes, {column.count});
+        out.put<std::int32_t>("class", largest_of_rows<float>(outputs, width), {column.count});
     }
 
   private:

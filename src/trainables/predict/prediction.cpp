@@ -34,23 +34,13 @@ std::vector<double> doubles_of(const Put& put, std::size_t count) {
     return values.type() == base::DType::float64 ? take(values.as<double>()) : take(values.as<float>());
 }
 
-/// The class of the largest number of each row.
-std::vector<std::int32_t> largest_of_rows(std::span<const double> y, std::size_t width) {
-    std::vector<std::int32_t> classes;
-    for (; !y.empty(); y = y.subspan(width)) {
-        const auto row = y.first(width);
-        classes.push_back(static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin()));
-    }
-    return classes;
-}
-
 Prediction mean_of(std::vector<Prediction> members) {
     Prediction mean = std::move(members.front());
     if (members.size() == 1) return mean;
     for (const Prediction& member : std::span(members).subspan(1))
         std::ranges::transform(mean.y, member.y, mean.y.begin(), std::plus<>());
     for (double& value : mean.y) value /= static_cast<double>(members.size());
-    if (mean.classifies) mean.classes = largest_of_rows(mean.y, numbers_in(mean.row));
+    if (mean.classifies) mean.classes = largest_of_rows<double>(mean.y, numbers_in(mean.row));
     return mean;
 }
 
@@ -61,7 +51,7 @@ Prediction vote_of(std::span<const Prediction> members) {
     for (const Prediction& member : members)
         for (std::size_t i = 0; i < member.classes.size(); ++i)
             vote.y[i * width + static_cast<std::size_t>(member.classes[i])] += 1.0;
-    vote.classes = largest_of_rows(vote.y, width);
+    vote.classes = largest_of_rows<double>(vote.y, width);
     for (double& value : vote.y) value /= static_cast<double>(members.size());
     return vote;
 }

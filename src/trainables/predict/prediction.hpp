@@ -2,8 +2,10 @@
 #pragma once
 // What models predict for the samples of a batch, and what an ensemble of them does.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,17 @@
 #include "ranktune/study/state.hpp"
 
 namespace ranktune::trainables {
+
+/// The class of the largest number of each row, the first of equal ones.
+template <class T>
+[[nodiscard]] std::vector<std::int32_t> largest_of_rows(std::span<const T> y, std::size_t width) {
+    std::vector<std::int32_t> classes;
+    for (; !y.empty(); y = y.subspan(width)) {
+        const auto row = y.first(width);
+        classes.push_back(static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin()));
+    }
+    return classes;
+}
 
 struct Prediction {
     base::DType type = base::DType::float32; ///< of y in the file: float32 or float64
