@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "process/command_output.hpp"
+#include "ranktune/base/text.hpp"
 #include "slurm/nodes.hpp"
 #include "storage/unique_handle.hpp"
 
@@ -89,9 +90,7 @@ std::vector<std::string> without_slurmd(const std::vector<slurm::NodeFacts>& nod
 
 std::map<std::string, std::string> nodes_gone(const std::vector<std::string>& nodes) {
     std::map<std::string, std::string> gone;
-    std::string list;
-    for (const auto& node : nodes) list += (list.empty() ? "" : ",") + node;
-    const auto facts = slurm::nodes_in(shown({"node", "--oneliner", list}));
+    const auto facts = slurm::nodes_in(shown({"node", "--oneliner", base::join(nodes, ",")}));
     for (const auto& node : facts)
         if (slurm::is_gone(node.state)) gone.emplace(node.name, node.state);
     std::vector<slurm::NodeFacts> others;

@@ -34,6 +34,7 @@
 #include "process/signal_note.hpp"
 #include "process/signals.hpp"
 #include "process/wake.hpp"
+#include "ranktune/base/text.hpp"
 #include "studydir/crash_note.hpp"
 #include "worker/serve_worker.hpp"
 #include "worker/worker_output.hpp"
@@ -63,9 +64,7 @@ int leave_soon(int code) {
 /// `any`: the job has GPUs. A rank without one must not take that of another.
 void show_own_gpus(const std::vector<std::string>& gpus, bool any) {
     if (!any) return;
-    std::string list;
-    for (const auto& gpu : gpus) list += (list.empty() ? "" : ",") + gpu;
-    for (const auto& [name, value] : process::gpu_variables(list)) {
+    for (const auto& [name, value] : process::gpu_variables(base::join(gpus, ","))) {
         if (value)
             setenv(name.c_str(), value->c_str(), 1);
         else

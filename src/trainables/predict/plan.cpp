@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/joined.hpp"
 #include "base/number_in.hpp"
 #include "ranktune/base/error.hpp"
 #include "study/printed_values.hpp"
@@ -90,10 +91,8 @@ void write_trial(const PredictingTrial& trial, const std::string& table, Lines& 
     out.text("digest", digest_text(trial.checkpoint.digest));
     out.line("bytes", std::to_string(trial.checkpoint.bytes));
     if (!trial.checkpoint.shards.empty()) {
-        std::string list;
-        for (const std::uint64_t each : trial.checkpoint.shards)
-            list += (list.empty() ? "" : ", ") + study::text_of(digest_text(each));
-        out.line("shards", "[" + list + "]");
+        const auto text = [](std::uint64_t each) { return study::text_of(digest_text(each)); };
+        out.line("shards", "[" + base::joined(trial.checkpoint.shards, text) + "]");
     }
     out.table(table + ".configuration");
     for (const auto& [name, value] : trial.configuration.entries())

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/joined.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::trainables {
@@ -76,8 +77,7 @@ Prediction side_by_side(std::span<const Prediction> members) {
 } // namespace
 
 std::string Prediction::form() const {
-    std::string shape;
-    for (const std::uint64_t extent : row) shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+    const std::string shape = base::joined(row, [](std::uint64_t extent) { return std::to_string(extent); });
     return std::string(base::name(type)) + " [" + shape + "]" + (classifies ? ", with a class" : "");
 }
 

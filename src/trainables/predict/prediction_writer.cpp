@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "base/joined.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::trainables {
@@ -15,9 +16,7 @@ namespace {
 /// A list as an attribute: "17 4 9".
 template <class Of>
 std::string words_of(const PredictPlan& plan, Of&& of) {
-    std::string text;
-    for (const PredictingTrial& trial : plan.trials) text += (text.empty() ? "" : " ") + of(trial);
-    return text;
+    return base::joined(plan.trials, of, " ");
 }
 
 storage::OutputForm form_of(const PredictPlan& plan, const Prediction& prediction) {
