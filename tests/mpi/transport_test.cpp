@@ -11,7 +11,6 @@
 #include "comm/mpi/error.hpp"
 #include "comm/transport/mpi_transport.hpp"
 #include "mpi_world.hpp"
-#include "simulate/transport/ordered.hpp"
 #include "support/catch.hpp"
 #include "transport_contract.hpp"
 
@@ -26,13 +25,6 @@ TEST_CASE("the transport over MPI keeps the contract", "[comm][mpi]") {
     CHECK(transport->size() == static_cast<std::uint32_t>(test::world().size()));
     const auto complaints = test::transport_contract(*transport, [] { std::this_thread::yield(); });
     CHECK(complaints == std::vector<std::string>{});
-}
-
-TEST_CASE("a session over MPI keeps the contract", "[comm][mpi]") {
-    simulate::OrderedTransport session(make_mpi_transport(test::world()));
-    const auto complaints = test::transport_contract(session, [] { std::this_thread::yield(); });
-    CHECK(complaints == std::vector<std::string>{});
-    CHECK(session.duplicates() == 0);
 }
 
 TEST_CASE("a transport that ends with nothing under way leaves nothing behind", "[comm][mpi]") {

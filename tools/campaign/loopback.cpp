@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The campaign over loopback: RUNS random studies on simulated clusters with delays, reordering, duplicates,
-// exceptions, deaths of ranks and heads, early stops and resumes, all in virtual time. Each depends only on its number.
+// The campaign over loopback: RUNS random studies on simulated clusters with delays, exceptions, deaths of ranks and
+// heads, early stops and resumes, all in virtual time. Each depends only on its number.
 //
 //   campaign_loopback [RUNS] [--from NUMBER] [--jobs N]      RUNS cases from NUMBER on (defaults 10000, 0, 1)
 //
@@ -23,8 +23,8 @@ namespace {
 using ranktune::simulate::CaseResult;
 
 struct Totals {
-    std::uint64_t lives = 0, trials = 0, failed_trials = 0, records = 0, messages = 0, faults = 0, attempts = 0,
-                  ranks_lost = 0, heads_killed = 0, wrong = 0;
+    std::uint64_t lives = 0, trials = 0, failed_trials = 0, records = 0, messages = 0, attempts = 0, ranks_lost = 0,
+                  heads_killed = 0, wrong = 0;
     double virtual_seconds = 0.0;
     std::uint64_t outcomes[256] = {};
 
@@ -34,7 +34,6 @@ struct Totals {
         failed_trials += result.failed_trials;
         records += result.records;
         messages += result.messages;
-        faults += result.faults;
         attempts += result.attempts;
         ranks_lost += result.ranks_lost;
         heads_killed += result.heads_killed;
@@ -94,12 +93,12 @@ int main(int argc, char** argv) {
     const auto count = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
     std::printf(
         "%llu runs, %llu wrong: %llu lives (%llu heads and %llu ranks killed), %llu trials (%llu failed), "
-        "%llu attempts, %llu records, %llu messages (%llu duplicated or overtaken); outcomes 0: %llu, 3: %llu, "
+        "%llu attempts, %llu records, %llu messages; outcomes 0: %llu, 3: %llu, "
         "4: %llu, other: %llu; %.0f h of virtual time in %.1f s of CPU\n",
         count(runs), count(totals.wrong), count(totals.lives), count(totals.heads_killed), count(totals.ranks_lost),
         count(totals.trials), count(totals.failed_trials), count(totals.attempts), count(totals.records),
-        count(totals.messages), count(totals.faults), count(totals.outcomes[0]), count(totals.outcomes[3]),
-        count(totals.outcomes[4]), count(runs - totals.outcomes[0] - totals.outcomes[3] - totals.outcomes[4]),
-        totals.virtual_seconds / 3600.0, static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
+        count(totals.messages), count(totals.outcomes[0]), count(totals.outcomes[3]), count(totals.outcomes[4]),
+        count(runs - totals.outcomes[0] - totals.outcomes[3] - totals.outcomes[4]), totals.virtual_seconds / 3600.0,
+        static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
     return totals.wrong == 0 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One study on the ranks of an mpirun, over links that delay, reorder and duplicate messages; a worker's link may die.
+// One study on the ranks of an mpirun, over links that delay messages; a worker's link may die.
 //
 //   campaign_mpi_faults STUDY DIRECTORY SEED      SEED 0: no faults
 //
@@ -19,7 +19,6 @@
 #include "ranktune/trainables/algorithms.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "simulate/transport/fault.hpp"
-#include "simulate/transport/ordered.hpp"
 #include "storage/file_system.hpp"
 
 namespace {
@@ -32,10 +31,8 @@ class Links final : public comm::Transport {
   public:
     Links(std::unique_ptr<comm::Transport> wire, const simulate::FaultPlan& plan) : faults_(std::move(wire), plan) {}
     ~Links() override {
-        const auto& counts = faults_.counts();
-        std::fprintf(stderr, "rank %u sent %llu duplicated %llu overtook %llu%s\n", rank().value(),
-                     static_cast<unsigned long long>(counts.sent), static_cast<unsigned long long>(counts.duplicated),
-                     static_cast<unsigned long long>(counts.overtook), faults_.dead() ? " dead" : "");
+        std::fprintf(stderr, "rank %u sent %llu%s\n", rank().value(),
+                     static_cast<unsigned long long>(faults_.counts().sent), faults_.dead() ? " dead" : "");
     }
     Links(const Links&) = delete;
     Links& operator=(const Links&) = delete;
@@ -68,8 +65,6 @@ simulate::FaultPlan plan_for(std::uint64_t seed, base::Rank self, std::uint32_t 
     simulate::FaultPlan plan;
     plan.seed = seed;
     plan.max_delay = std::chrono::microseconds(random.below(5000));
-    plan.reorder = 0.3 * random.uniform();
-    plan.duplicate = 0.3 * random.uniform();
     const bool dies = random.below(3) == 0;
     const base::Rank victim{1 + static_cast<std::uint32_t>(random.below(size - 1))};
     const base::StudyTime at{std::chrono::milliseconds(20 + random.below(700))};
@@ -92,7 +87,7 @@ int main(int argc, char** argv) {
     if (seed > 0)
         options.wrap = [seed](std::unique_ptr<comm::Transport> wire) -> std::unique_ptr<comm::Transport> {
             const simulate::FaultPlan plan = plan_for(seed, wire->rank(), wire->size());
-            return std::make_unique<simulate::OrderedTransport>(std::make_unique<Links>(std::move(wire), plan));
+            return std::make_unique<Links>(std::move(wire), plan);
         };
     if (mpi.rank() == 0) {
         options.study_text = storage::read_text(storage::posix_file_system(), argv[1]);

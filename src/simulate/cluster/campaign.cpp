@@ -101,7 +101,6 @@ void add(const ClusterResult& life, const ClusterOptions& options, CaseResult& r
     ++result.lives;
     result.steps += life.steps;
     result.messages += life.messages;
-    result.faults += life.faults;
     result.attempts += life.attempts;
     result.virtual_seconds += base::to_seconds(life.elapsed);
     if (!life.head) ++result.heads_killed;

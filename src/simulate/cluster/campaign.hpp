@@ -30,7 +30,6 @@ struct CaseResult {
     std::uint64_t records = 0;
     std::uint64_t steps = 0; ///< rounds of the simulated service loops
     std::uint64_t messages = 0;
-    std::uint64_t faults = 0;
     std::uint64_t attempts = 0;
     std::uint64_t ranks_lost = 0;
     std::uint64_t heads_killed = 0;

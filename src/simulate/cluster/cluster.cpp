@@ -8,7 +8,6 @@
 #include "comm/transport/transport.hpp"
 #include "head/background/preparer.hpp"
 #include "simulate/transport/loopback.hpp"
-#include "simulate/transport/ordered.hpp"
 
 namespace ranktune::simulate {
 
@@ -175,7 +174,6 @@ class Cluster {
         fault->advance(now_);
         node.fault = fault.get();
         node.wire = std::move(fault);
-        if (options_.sessions) node.wire = std::make_unique<OrderedTransport>(std::move(node.wire));
     }
 
     void wake(Rank rank, StudyTime at) {
@@ -284,7 +282,6 @@ class Cluster {
         for (const std::string& text : world_.problems()) problem(text);
         for (const Node& node : nodes_) {
             result_.messages += node.sent;
-            result_.faults += node.fault->counts().duplicated + node.fault->counts().overtook;
             if (node.worker) result_.workers.push_back(node.worker->end());
             if (node.state == Node::State::serving)
                 problem("rank " + std::to_string(node.wire->rank().value()) + " never ended");

@@ -25,8 +25,7 @@ struct ClusterOptions {
     std::uint32_t with_gpu = 0; ///< the last so many workers have a GPU each
     std::uint64_t seed = 1;
     base::Incarnation incarnation{1};
-    FaultPlan wires;      ///< delays and faults of every link; its `seed` and `death` are not used
-    bool sessions = true; ///< restore the order of messages; otherwise the machines see duplicates
+    FaultPlan wires; ///< delays and faults of every link; its `seed` and `death` are not used
     CurveOptions curve;
     /// (rank, time since the beginning) at which a process is killed. Rank 0 is the head.
     std::vector<std::pair<base::Rank, base::Duration>> deaths;
@@ -50,7 +49,6 @@ struct ClusterResult {
     base::Duration elapsed{};                              ///< virtual
     std::uint64_t steps = 0;                               ///< of the simulation
     std::uint64_t messages = 0;                            ///< sent
-    std::uint64_t faults = 0;                              ///< duplicated and reordered messages
     std::uint64_t attempts = 0;
     head::HeadFigures figures;
     double head_cpu_s = 0.0;           ///< of the head's rounds, measured by `cpu_clock`

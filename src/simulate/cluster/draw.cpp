@@ -105,14 +105,6 @@ ClusterOptions draw_life(RngStream& rng, std::uint32_t workers) {
     life.workers = workers;
     life.seed = rng();
     life.wires.max_delay = pick<Duration>(rng, {0us, 100us, 10ms, 300ms});
-    life.wires.reorder = pick(rng, {0.0, 0.1, 0.5});
-    life.wires.duplicate = pick(rng, {0.0, 0.1, 0.5});
-    if (chance(rng, 0.1)) {
-        // Messages may arrive twice in a row: the machines must cope without a session.
-        life.sessions = false;
-        life.wires.min_delay = life.wires.max_delay;
-        life.wires.reorder = 0.0;
-    }
     life.curve.max_iteration = pick<Duration>(rng, {20ms, 500ms, 2s});
     life.curve.throw_rate = pick(rng, {0.0, 0.1, 0.5});
     life.curve.nan_rate = pick(rng, {0.0, 0.1});

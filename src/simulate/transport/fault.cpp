@@ -35,19 +35,14 @@ void FaultTransport::send(base::Rank to, std::span<const std::byte> bytes) {
     if (dead_) return;
     ++counts_.sent;
     Link& towards = link(to);
-    // Make all draws for every message, so that a change of one probability does not change the others' draws.
-    const double drop = towards.stream.uniform();
-    const double duplicate = towards.stream.uniform();
-    const double reorder = towards.stream.uniform();
-    if (drop < plan_.drop) {
+    if (towards.stream.uniform() < plan_.drop) {
         ++counts_.dropped;
         return;
     }
-    hold(towards, to, bytes, reorder >= plan_.reorder);
-    if (duplicate < plan_.duplicate) {
-        ++counts_.duplicated;
-        hold(towards, to, bytes, false);
-    }
+    const auto spread = static_cast<std::uint64_t>((plan_.max_delay - plan_.min_delay).count());
+    const auto due = now_ + plan_.min_delay + base::Duration(towards.stream.below(spread + 1));
+    towards.last_due = std::max(due, towards.last_due);
+    held_.emplace(Due{towards.last_due, next_sequence_++}, Held{to, {bytes.begin(), bytes.end()}});
     release_due();
 }
 
@@ -64,18 +59,6 @@ FaultTransport::Link& FaultTransport::link(base::Rank to) {
     if (it != links_.end()) return it->second;
     return links_.emplace(to, Link{base::RngStream(plan_.seed, base::Purpose::fault, rank().value(), to.value()), now_})
         .first->second;
-}
-
-void FaultTransport::hold(Link& link, base::Rank to, std::span<const std::byte> bytes, bool ordered) {
-    const auto spread = static_cast<std::uint64_t>((plan_.max_delay - plan_.min_delay).count());
-    auto due = now_ + plan_.min_delay + base::Duration(link.stream.below(spread + 1));
-    if (ordered) {
-        due = std::max(due, link.last_due);
-    } else if (due < link.last_due) {
-        ++counts_.overtook;
-    }
-    link.last_due = std::max(due, link.last_due);
-    held_.emplace(Due{due, next_sequence_++}, Held{to, {bytes.begin(), bytes.end()}});
 }
 
 void FaultTransport::release_due() {

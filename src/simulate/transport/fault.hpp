@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Fault transport: a decorator that delays, reorders, duplicates and drops messages and lets its rank die, reproducibly
-// from a seed.
+// Fault transport: a decorator that delays and drops messages and lets its rank die, reproducibly from a seed. Those
+// that arrive do so once and in order per link, as with MPI.
 
 #include <cstdint>
 #include <map>
@@ -15,14 +15,12 @@
 
 namespace ranktune::simulate {
 
-/// The faults to inject. Probabilities in [0, 1] per message.
+/// The faults to inject.
 struct FaultPlan {
     std::uint64_t seed = 0;
     base::Duration min_delay{0}; ///< delay of each message, uniform in [min_delay, max_delay]
     base::Duration max_delay{0};
-    double reorder = 0.0;                 ///< message may overtake earlier ones of its link; others stay in order
-    double duplicate = 0.0;               ///< arrives twice, with independent delays
-    double drop = 0.0;                    ///< never arrives
+    double drop = 0.0;                    ///< probability in [0, 1] that a message never arrives
     std::optional<base::StudyTime> death; ///< after it this rank neither sends nor receives
 };
 
@@ -50,8 +48,6 @@ class FaultTransport final : public comm::Transport {
     struct Counts {
         std::uint64_t sent = 0; ///< calls of send while alive
         std::uint64_t dropped = 0;
-        std::uint64_t duplicated = 0;
-        std::uint64_t overtook = 0; ///< overtook an earlier message of the same link
     };
     [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -71,7 +67,6 @@ class FaultTransport final : public comm::Transport {
     };
 
     Link& link(base::Rank to);
-    void hold(Link& link, base::Rank to, std::span<const std::byte> bytes, bool ordered);
     void release_due();
 
     std::unique_ptr<comm::Transport> wire_;
