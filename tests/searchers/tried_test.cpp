@@ -62,6 +62,7 @@ TEST_CASE("avoid_duplicates: a large finite space, and spaces where it has no ef
     CHECK(is_finite(grid));
     CHECK(different("random", grid, 4, true) == 4);
     CHECK(different("random", grid, 20, true) == 4);
+    CHECK(different("random", space_of({{"n", "choice([1, 1, 2])"}}), 2, true) == 2);
     const study::StudySpec spec = study_with("random", space_of({{"n", "randint(0, 3)"}}));
     CHECK_FALSE(make_searcher(spec)->learns());
 }

@@ -21,8 +21,8 @@ class Enumeration {
     static constexpr std::uint64_t most_points_with_conditions = std::uint64_t{1} << 18;
 
     /// Throws base::UsageError naming every continuous parameter (uniform, loguniform, randn, qrandn: give them a
-    /// quantum, a list or a grid), or for a space with conditions or rules that has too many points. `space` must
-    /// outlive it.
+    /// quantum, a list or a grid), or for a space with conditions or rules that has too many points. Keeps a
+    /// copy of the space.
     explicit Enumeration(const SearchSpace& space);
 
     /// Number of configurations. Saturates at 2^63.
@@ -38,7 +38,7 @@ class Enumeration {
     /// Collects the points at which every absent parameter is at its first position: one for each configuration.
     void collect_distinct();
 
-    const SearchSpace& space_;
+    SearchSpace space_;
     std::vector<std::uint64_t> counts_; ///< values of each parameter
     std::uint64_t size_ = 1;
     std::vector<std::uint64_t> distinct_; ///< empty: every point of the cross product is a configuration of its own

@@ -12,8 +12,19 @@
 namespace ranktune::searchers {
 namespace {
 
+/// The product of the numbers of values of a small space is at most this.
+constexpr std::uint64_t most_of_small = std::uint64_t{1} << 16U;
 /// In spaces that are not small, so many random configurations are tried.
 constexpr int most_draws = 8;
+
+bool is_small(const space::SearchSpace& space) {
+    std::uint64_t size = 1;
+    for (const space::Parameter& parameter : space.parameters()) {
+        const std::uint64_t values = space::cardinality(parameter.domain).value_or(most_of_small + 1);
+        if (values > most_of_small || (size *= values) > most_of_small) return false;
+    }
+    return true;
+}
 
 class Unrepeated final : public Searcher {
   public:
@@ -54,7 +65,7 @@ bool is_finite(const space::SearchSpace& space) {
 
 TriedConfigurations::TriedConfigurations(const space::SearchSpace& space, bool of_any_space)
     : space_(space), finite_(is_finite(space)), reads_(finite_ || of_any_space) {
-    if (finite_ && SmallSpace::is_small(space_)) small_ = fresh_.emplace(space_);
+    if (is_small(space_)) taken_.resize(all_.emplace(space_).size());
 }
 
 std::vector<double> TriedConfigurations::key_of(std::vector<double> coordinates, std::uint64_t grid_point) const {
@@ -67,7 +78,7 @@ void TriedConfigurations::read(const Observations& seen) {
     if (!reads_) return;
     if (seen.points() < points_ || !seen.continues(begin_)) {
         points_ = 0;
-        small_ = fresh_;
+        taken_.assign(taken_.size(), false);
         known_.clear();
     }
     if (points_ == 0) begin_ = seen.first(1);
@@ -75,19 +86,18 @@ void TriedConfigurations::read(const Observations& seen) {
     for (; points_ < seen.points(); ++points_) {
         std::vector<double> coordinates = seen.point(points_);
         const std::uint64_t grid_point = seen.grid_point(points_);
-        if (small_)
-            small_->take(small_->number_of(coordinates, grid_point));
-        else
+        if (!all_)
             known_.insert(key_of(std::move(coordinates), grid_point));
+        else if (const auto number = all_->find(configuration_at(space_, std::move(coordinates), grid_point)))
+            taken_[*number] = true;
     }
 }
 
 bool TriedConfigurations::has(const space::Configuration& configuration) const {
     if (!reads_) return false;
-    std::vector<double> coordinates = coordinates_of(space_, configuration);
-    const std::uint64_t grid_point = space_.grid_point(configuration);
-    if (small_) return !small_->is_free(small_->number_of(coordinates, grid_point));
-    return known_.contains(key_of(std::move(coordinates), grid_point));
+    if (!all_) return known_.contains(key_of(coordinates_of(space_, configuration), space_.grid_point(configuration)));
+    const auto number = all_->find(configuration);
+    return !number || taken_[*number]; // what breaks a rule has no number
 }
 
 space::Configuration TriedConfigurations::or_another(space::Configuration wish, base::RngStream& random,
@@ -97,7 +107,7 @@ space::Configuration TriedConfigurations::or_another(space::Configuration wish, 
     };
     if (!finite_ || !is_taken(wish)) return wish;
     const std::uint64_t grid_point = space_.grid_point(wish);
-    if (small_) return free_one(grid_point, random, others).value_or(std::move(wish));
+    if (all_) return free_one(grid_point, random, others).value_or(std::move(wish));
     for (int draw = 0; draw < most_draws; ++draw) {
         std::vector<double> unit(space_.dimensions());
         for (double& each : unit) each = random.uniform();
@@ -108,22 +118,20 @@ space::Configuration TriedConfigurations::or_another(space::Configuration wish, 
 
 std::optional<space::Configuration> TriedConfigurations::free_one(std::uint64_t grid_point, base::RngStream& random,
                                                                   std::span<const space::Configuration> others) const {
-    const std::uint64_t count = small_->per_grid_point();
-    const std::uint64_t low = grid_point * count;
-    std::uint64_t begin = low + random.below(count);
-    // Each of the others is in the way at most once in each of the two searches.
-    const auto search = [&](std::uint64_t from, std::uint64_t at, std::uint64_t end) {
-        for (std::size_t i = 0; i <= others.size(); ++i) {
-            const auto number = small_->first_free(from, at, end);
-            if (!number) break;
-            auto configuration = small_->at(*number);
-            if (std::ranges::find(others, configuration) == others.end()) return std::optional(configuration);
-            at = *number + 1 < end ? *number + 1 : from;
+    const std::uint64_t begin = random.below(taken_.size());
+    const auto first_free = [&](bool of_grid_point) -> std::optional<space::Configuration> {
+        for (std::uint64_t k = 0; k < taken_.size(); ++k) {
+            const std::uint64_t number = (begin + k) % taken_.size();
+            if (taken_[number]) continue;
+            space::Configuration each = all_->at(number);
+            if (of_grid_point && space_.grid_point(each) != grid_point) continue;
+            // Of equal values in a list, the first one counts.
+            if (all_->find(each) == number && std::ranges::find(others, each) == others.end()) return each;
         }
-        return std::optional<space::Configuration>();
+        return std::nullopt;
     };
-    if (auto found = search(low, begin, low + count)) return found;
-    return search(0, begin, small_->size());
+    if (auto found = first_free(true)) return found;
+    return first_free(false);
 }
 
 base::RngStream draws_for_another(std::uint64_t seed, std::uint64_t index) {

@@ -11,9 +11,9 @@
 
 #include "ranktune/base/rng.hpp"
 #include "ranktune/searchers/searcher.hpp"
+#include "ranktune/space/enumeration.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
-#include "searchers/coordinates/small_space.hpp"
 
 namespace ranktune::searchers {
 
@@ -37,8 +37,7 @@ class TriedConfigurations {
     void read(const Observations& seen);
     [[nodiscard]] bool has(const space::Configuration& configuration) const;
     /// `wish`, or if it was tried, or is in `others`, another one: if possible of the same grid point, the first from a
-    /// random place on. In a space of more than SmallSpace::most configurations a few random ones are tried. Gives
-    /// `wish` where there is no other.
+    /// random place on. In a space that is not small a few random ones are tried. Gives `wish` where there is no other.
     [[nodiscard]] space::Configuration or_another(space::Configuration wish, base::RngStream& random,
                                                   std::span<const space::Configuration> others = {}) const;
 
@@ -49,10 +48,10 @@ class TriedConfigurations {
 
     space::SearchSpace space_;
     bool finite_;
-    bool reads_;                              ///< the space is finite, or `of_any_space`
-    std::optional<SmallSpace> fresh_;         ///< with nothing taken; nullopt: too large
-    mutable std::optional<SmallSpace> small_; ///< searches compress its paths; the answers stay the same
-    Observations begin_;                      ///< first line of the table
+    bool reads_;                            ///< the space is finite, or `of_any_space`
+    std::optional<space::Enumeration> all_; ///< of a small finite space
+    std::vector<bool> taken_;               ///< of each configuration of `all_`
+    Observations begin_;                    ///< first line of the table
     std::uint64_t points_ = 0;
     std::set<std::vector<double>>
         known_; ///< of a space that is not small: coordinates, absent ones as -1, and the grid point
