@@ -23,6 +23,13 @@ template <class Slots>
     return slots[trial.value()];
 }
 
+/// Throws base::FormatError, "trial <number> <what>", unless the record fits.
+inline void require_record(bool fits, base::TrialId trial, const char* what) {
+    if (fits) [[likely]]
+        return;
+    throw base::FormatError("trial " + std::to_string(trial.value()) + " " + what);
+}
+
 /// Throws std::logic_error with the concatenated parts unless `holds`.
 template <class... Parts>
 void require(bool holds, const Parts&... parts) {

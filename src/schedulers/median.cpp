@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedulers/median.hpp"
+// Median stopping (Golovin et al., "Google Vizier", KDD 2017, section 3.2.2), as in Ray Tune.
 
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <variant>
+#include <vector>
 
-#include "ranktune/base/error.hpp"
+#include "ranktune/schedulers/objective_reader.hpp"
+#include "ranktune/schedulers/scheduler.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/checks.hpp"
+#include "schedulers/median_set.hpp"
+#include "schedulers/rungs/heap.hpp"
 #include "schedulers/rungs/rung_options.hpp"
 
 namespace ranktune::schedulers {
@@ -26,6 +31,74 @@ constexpr std::uint8_t median_paused = 1;
 constexpr std::uint8_t median_released = 2;
 constexpr std::uint8_t median_closed = 4;
 
+/// At iteration t >= grace a trial stops iff its best value so far is strictly worse than the median, over all other
+/// trials that have reached t (running, finished, stopped or failed), of the mean of their values over [grace, t], and
+/// there are at least min_samples of these. A non-finite value makes a running mean worst from then on.
+///
+/// For skipped iterations the mean counts as unchanged; iterations that are repeated after a loss are neither counted
+/// nor judged again. With hard_stop = false the trial pauses instead; when no new trial can be created, `next` resumes
+/// paused trials, lowest id first, and what they report then is neither judged nor counted.
+///
+///   grace 0, min_samples 1; another trial reported 0, 100, ... 500:   decide(t = 5: 240) -> stop: 250 is better
+///
+/// Cost per report O(log trials); memory 40 bytes per trial and 8 per counted report (the mean at every iteration is
+/// kept, because any later trial is compared with it).
+class MedianStopping final : public Scheduler {
+  public:
+    struct Options {
+        double grace = 1.0; ///< >= 0; compared with iterations
+        std::uint32_t min_samples = 3;
+        bool hard_stop = true;
+        base::Iteration ceiling = 1;
+    };
+    MedianStopping(const Options& options, const study::Objective& objective);
+
+    [[nodiscard]] std::string_view name() const override { return "median"; }
+    [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
+    [[nodiscard]] Work next(const Pool& pool) const override;
+    [[nodiscard]] base::Iteration next_decision_point(base::TrialId trial, base::Iteration current) const override;
+    void apply(const study::Record& record) override;
+    void snapshot(study::Encoder& out) const override;
+    void restore(study::Decoder& in) override;
+    void check_invariants() const override;
+    [[nodiscard]] bool pauses() const override { return !options_.hard_stop; }
+
+  private:
+    struct Slot {
+        double best = worst;       ///< score; -infinity before the first finite one
+        double sum = 0.0;          ///< of the scores counted
+        std::uint64_t count = 0;   ///< reports at or after the grace period
+        base::Iteration next = 0;  ///< one more than the last iteration reported
+        bool paused : 1 = false;   ///< by this rule
+        bool released : 1 = false; ///< was paused once; now runs to the end unjudged
+        bool closed : 1 = false;
+    };
+    struct LowerFirst {
+        bool operator()(base::TrialId a, base::TrialId b) const { return a < b; }
+    };
+
+    [[nodiscard]] const Slot& slot(base::TrialId trial) const { return slot_of(slots_, trial); }
+    [[nodiscard]] Slot& slot(base::TrialId trial) { return slot_of(slots_, trial); }
+    [[nodiscard]] static double mean(const Slot& slot);
+    [[nodiscard]] double value(double score) const;
+    void on(const study::MetricDefined& record) { objective_.apply(record); }
+    void on(const study::TrialCreated& record);
+    void on(const study::Reported& record);
+    void on(const study::TrialPromoted& record);
+    void on(const study::TrialClosed& record);
+    void on(const study::TrialReopened& record) { slot(record.trial).closed = false; }
+    void count(Slot& slot, base::Iteration iteration, double score);
+    void refresh();
+
+    Options options_;
+    study::Mode mode_;
+    ObjectiveReader objective_;
+    base::Iteration first_;                  ///< the first whole iteration that is not before the grace period
+    std::vector<MedianSet> levels_;          ///< position t - first_: running means at t of all trials that reached it
+    std::vector<Slot> slots_;                ///< position is the TrialId
+    Heap<base::TrialId, LowerFirst> paused_; ///< the top is paused; others may have left
+};
+
 } // namespace
 
 MedianStopping::MedianStopping(const Options& options, const study::Objective& objective)
@@ -35,9 +108,6 @@ MedianStopping::MedianStopping(const Options& options, const study::Objective& o
       first_(static_cast<base::Iteration>(std::ceil(options.grace))) {
     assert(options.grace >= 0.0);
 }
-
-const MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) const { return slot_of(slots_, trial); }
-MedianStopping::Slot& MedianStopping::slot(base::TrialId trial) { return slot_of(slots_, trial); }
 
 /// A sum that overflowed is worst, like a non-finite value.
 double MedianStopping::mean(const Slot& at) {
@@ -82,37 +152,32 @@ base::Iteration MedianStopping::next_decision_point(base::TrialId trial, base::I
 }
 
 void MedianStopping::apply(const study::Record& record) {
-    if (const auto* report = std::get_if<study::Reported>(&record)) {
-        reported(*report);
-    } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
-        objective_.apply(*metric);
-    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
-        if (trial->trial.value() != slots_.size()) {
-            throw base::FormatError("trial " + std::to_string(trial->trial.value()) + " is created out of order");
-        }
-        slots_.push_back({.best = worst});
-    } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
-        promoted(*promotion);
-    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
-        Slot& at = slot(close->trial);
-        if (at.closed) throw base::FormatError("trial " + std::to_string(close->trial.value()) + " is closed twice");
-        at.closed = true;
-        at.paused = false;
-        refresh();
-    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
-        slot(again->trial).closed = false;
-    }
+    std::visit(
+        [this](const auto& r) {
+            if constexpr (requires { on(r); }) on(r);
+        },
+        record);
 }
 
-void MedianStopping::reported(const study::Reported& record) {
+void MedianStopping::on(const study::TrialCreated& record) {
+    require_record(record.trial.value() == slots_.size(), record.trial, "is created out of order");
+    slots_.emplace_back();
+}
+
+void MedianStopping::on(const study::TrialClosed& record) {
+    Slot& at = slot(record.trial);
+    require_record(!at.closed, record.trial, "is closed twice");
+    at.closed = true;
+    at.paused = false;
+    refresh();
+}
+
+void MedianStopping::on(const study::Reported& record) {
     Slot& at = slot(record.trial);
     if (at.released) return;
     count(at, record.iteration, objective_.score(objective_.value(record)));
     if (record.verdict.verb == Verb::pause && record.verdict.reason == Reason::below_median) {
-        if (at.count == 0) {
-            throw base::FormatError("trial " + std::to_string(record.trial.value()) +
-                                    " is paused by the median rule before the grace period is over");
-        }
+        require_record(at.count > 0, record.trial, "is paused by the median rule before the grace period is over");
         at.paused = true;
         paused_.push(record.trial);
     }
@@ -134,12 +199,9 @@ void MedianStopping::count(Slot& at, base::Iteration iteration, double score) {
     if (iteration <= options_.ceiling) levels_[iteration - first_].insert(mean(at));
 }
 
-void MedianStopping::promoted(const study::TrialPromoted& record) {
+void MedianStopping::on(const study::TrialPromoted& record) {
     Slot& at = slot(record.trial);
-    if (!at.paused) {
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
-                                " is resumed although the median rule has not paused it");
-    }
+    require_record(at.paused, record.trial, "is resumed although the median rule has not paused it");
     at.paused = false;
     at.released = true;
     refresh();
@@ -170,7 +232,7 @@ void MedianStopping::restore(study::Decoder& in) {
     require_format(in.u8() == median_version, "median", "has another version");
     objective_.restore(in);
     require_format(in.varint() == first_, "median", "has another grace period");
-    slots_.assign(in.count(), Slot{.best = worst});
+    slots_.assign(in.count(), Slot{});
     paused_.clear();
     for (std::uint32_t i = 0; i < slots_.size(); ++i) {
         Slot& at = slots_[i];

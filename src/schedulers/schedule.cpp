@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedulers/schedule.hpp"
+// Hyper-parameters that change at given iterations: the schedule of a member of a population, or any other.
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
-#include "ranktune/base/error.hpp"
+#include "ranktune/schedulers/scheduler.hpp"
+#include "ranktune/space/search_space.hpp"
+#include "ranktune/study/algorithm.hpp"
 #include "ranktune/study/schema.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/checks.hpp"
+#include "schedulers/saved_state.hpp"
 
 namespace ranktune::schedulers {
 
@@ -29,6 +38,85 @@ study::SchedulerPlan plan_schedule(const study::StudySpec& spec) {
             .certainty = study::SchedulerPlan::Certainty::exact};
 }
 
+/// Every trial is trained to the ceiling. At the first report at or after a change of the schedule it pauses, which
+/// saves its state, and goes on at once from that state with the values of the schedule: a takeover of its own
+/// checkpoint. So the record of a configuration, and what a crash leaves, are those of an exploit.
+///
+///   lr = [[10, 0.05]]:  decide(#0 at 10) -> pause (scheduled)   next() -> promote #0, from its checkpoint of 10
+///
+/// If the attempt is lost before it has saved that state, the trial trains up to the change again, as it was. If it
+/// has paused and its program saved nothing at that iteration, it goes on from its newest checkpoint.
+///
+/// Cost of a report: O(1); of a change: O(log trials).
+class Schedule final : public Scheduler {
+  public:
+    Schedule(space::SearchSpace space, std::vector<study::Scheduled> schedule, Iteration ceiling);
+
+    [[nodiscard]] std::string_view name() const override { return "schedule"; }
+    [[nodiscard]] bool exploits() const override { return true; }
+    [[nodiscard]] bool pauses() const override { return true; }
+    [[nodiscard]] study::Verdict decide(const Report& report, bool contended) const override;
+    [[nodiscard]] Work next(const Pool& pool) const override;
+    [[nodiscard]] std::optional<Exploit> exploit_at(const Promotion& promotion) const override;
+    [[nodiscard]] Iteration next_decision_point(TrialId trial, Iteration current) const override;
+    void study_changed(const study::StudySpec& spec) override { space_ = spec.space; }
+    void apply(const study::Record& record) override;
+    void snapshot(study::Encoder& out) const override;
+    void restore(study::Decoder& in) override;
+    void check_invariants() const override;
+
+  private:
+    /// saves: it has paused, and goes on from the state that its attempt saves before it ends.
+    enum class Phase : std::uint8_t { runs, saves, paused, over };
+    struct Member {
+        space::Configuration first;        ///< with which it was made
+        std::vector<std::uint32_t> before; ///< `passed` at each of its takeovers, the oldest first
+        std::vector<SavedState> saved;     ///< committed and not released, the oldest first
+        Iteration iteration = 0;           ///< of its newest report
+        std::uint32_t passed = 0;          ///< changes of the schedule that it has taken over
+        Phase phase = Phase::runs;
+        bool obeyed = false; ///< its newest attempt ended because it was told to pause
+        [[nodiscard]] std::uint32_t generation() const { return static_cast<std::uint32_t>(before.size()); }
+        static void fields(auto&& each, auto& r) {
+            each(r.first, r.before, r.saved, r.iteration, r.passed, r.phase, r.obeyed);
+        }
+    };
+
+    [[nodiscard]] Member& member(TrialId trial) { return slot_of(members_, trial); }
+    [[nodiscard]] const Member& member(TrialId trial) const { return slot_of(members_, trial); }
+    /// How many changes of the schedule come up to this iteration.
+    [[nodiscard]] std::uint32_t passed_by(Iteration iteration) const {
+        return static_cast<std::uint32_t>(std::ranges::upper_bound(points_, iteration) - points_.begin());
+    }
+    [[nodiscard]] bool must_change(const Member& at, Iteration iteration) const {
+        return at.passed < points_.size() && iteration >= points_[at.passed];
+    }
+    /// The state that the trial changes with; null: it has not saved that state.
+    [[nodiscard]] const SavedState* state_to_change(const Member& at) const;
+    [[nodiscard]] space::Configuration configuration_at(const Member& at, Iteration iteration) const;
+    void on(const study::TrialCreated& record);
+    void on(const study::TrialStarted& record) { member(record.trial).obeyed = false; }
+    void on(const study::Reported& record);
+    void on(const study::CheckpointCommitted& record);
+    void on(const study::CheckpointReleased& record);
+    void on(const study::Exploited& record);
+    void on(const study::ExploitUndone& record);
+    void on(const study::AttemptEnded& record);
+    void on(const study::IncarnationBegan& record);
+    void on(const study::TrialPromoted& record);
+    void on(const study::TrialClosed& record) { set_phase(record.trial, Phase::over); }
+    void on(const study::TrialReopened& record);
+    void attempt_over(TrialId trial, bool obeyed);
+    void set_phase(TrialId trial, Phase phase);
+
+    space::SearchSpace space_;
+    std::vector<study::Scheduled> schedule_;
+    Iteration ceiling_;
+    std::vector<Iteration> points_; ///< at which something changes, ascending
+    std::vector<Member> members_;   ///< position is the TrialId
+    std::set<TrialId> paused_;      ///< derived
+};
+
 } // namespace
 
 Schedule::Schedule(space::SearchSpace space, std::vector<study::Scheduled> schedule, Iteration ceiling)
@@ -38,9 +126,6 @@ Schedule::Schedule(space::SearchSpace space, std::vector<study::Scheduled> sched
     std::ranges::sort(points_);
     points_.erase(std::unique(points_.begin(), points_.end()), points_.end());
 }
-
-Schedule::Member& Schedule::member(TrialId trial) { return slot_of(members_, trial); }
-const Schedule::Member& Schedule::member(TrialId trial) const { return slot_of(members_, trial); }
 
 // ---- decisions
 
@@ -109,57 +194,65 @@ void Schedule::set_phase(TrialId trial, Phase phase) {
 }
 
 void Schedule::apply(const study::Record& record) {
-    if (const auto* report = std::get_if<study::Reported>(&record)) {
-        Member& at = member(report->trial);
-        at.iteration = std::max(at.iteration, report->iteration);
-        if (report->verdict.reason == Reason::scheduled) set_phase(report->trial, Phase::saves);
-    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
-        if (trial->trial.value() != members_.size())
-            throw base::FormatError("trial " + std::to_string(trial->trial.value()) + " is created out of order");
-        members_.emplace_back().first = trial->configuration;
-        members_.back().first.share_names(members_.front().first);
-    } else if (const auto* start = std::get_if<study::TrialStarted>(&record)) {
-        member(start->trial).obeyed = false;
-    } else if (const auto* saved = std::get_if<study::CheckpointCommitted>(&record)) {
-        const study::CheckpointRef& checkpoint = saved->checkpoint;
-        member(saved->trial).saved.push_back({checkpoint.iteration, checkpoint.generation, checkpoint.path});
-    } else if (const auto* gone = std::get_if<study::CheckpointReleased>(&record)) {
-        std::erase_if(member(gone->trial).saved, [&](const SavedState& each) { return each.path == gone->path; });
-    } else if (const auto* change = std::get_if<study::Exploited>(&record)) {
-        apply_to(*change);
-    } else if (const auto* back = std::get_if<study::ExploitUndone>(&record)) {
-        apply_to(*back);
-    } else if (const auto* end = std::get_if<study::AttemptEnded>(&record)) {
-        attempt_over(end->trial, end->outcome == study::AttemptOutcome::paused);
-    } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
-        for (std::uint32_t i = 0; i < members_.size(); ++i) attempt_over(TrialId(i), members_[i].obeyed);
-    } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
-        if (member(promotion->trial).phase != Phase::paused)
-            throw base::FormatError("trial " + std::to_string(promotion->trial.value()) +
-                                    " goes on although the schedule has not paused it");
-        set_phase(promotion->trial, Phase::runs);
-    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
-        set_phase(close->trial, Phase::over);
-    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
-        set_phase(again->trial, Phase::runs);
-        if (again->from_scratch) member(again->trial).saved.clear();
-    }
+    std::visit(
+        [this](const auto& r) {
+            if constexpr (requires { on(r); }) on(r);
+        },
+        record);
 }
 
-void Schedule::apply_to(const study::Exploited& record) {
+void Schedule::on(const study::TrialCreated& record) {
+    require_record(record.trial.value() == members_.size(), record.trial, "is created out of order");
+    members_.emplace_back().first = record.configuration;
+    members_.back().first.share_names(members_.front().first);
+}
+
+void Schedule::on(const study::Reported& record) {
+    Member& at = member(record.trial);
+    at.iteration = std::max(at.iteration, record.iteration);
+    if (record.verdict.reason == Reason::scheduled) set_phase(record.trial, Phase::saves);
+}
+
+void Schedule::on(const study::CheckpointCommitted& record) {
+    const study::CheckpointRef& checkpoint = record.checkpoint;
+    member(record.trial).saved.push_back({checkpoint.iteration, checkpoint.generation, checkpoint.path});
+}
+
+void Schedule::on(const study::CheckpointReleased& record) {
+    std::erase_if(member(record.trial).saved, [&](const SavedState& each) { return each.path == record.path; });
+}
+
+void Schedule::on(const study::Exploited& record) {
     Member& at = member(record.trial);
     at.before.push_back(at.passed);
     at.passed = std::max(at.passed, passed_by(record.iteration));
-    if (at.generation() != record.generation)
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " skips a generation");
+    require_record(at.generation() == record.generation, record.trial, "skips a generation");
 }
 
-void Schedule::apply_to(const study::ExploitUndone& record) {
+void Schedule::on(const study::ExploitUndone& record) {
     Member& at = member(record.trial);
-    if (at.generation() <= record.generation)
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " undoes a change that is none");
+    require_record(at.generation() > record.generation, record.trial, "undoes a change that is none");
     at.passed = at.before[record.generation];
     at.before.resize(record.generation);
+}
+
+void Schedule::on(const study::AttemptEnded& record) {
+    attempt_over(record.trial, record.outcome == study::AttemptOutcome::paused);
+}
+
+void Schedule::on(const study::IncarnationBegan&) {
+    for (std::uint32_t i = 0; i < members_.size(); ++i) attempt_over(TrialId(i), members_[i].obeyed);
+}
+
+void Schedule::on(const study::TrialPromoted& record) {
+    require_record(member(record.trial).phase == Phase::paused, record.trial,
+                   "goes on although the schedule has not paused it");
+    set_phase(record.trial, Phase::runs);
+}
+
+void Schedule::on(const study::TrialReopened& record) {
+    set_phase(record.trial, Phase::runs);
+    if (record.from_scratch) member(record.trial).saved.clear();
 }
 
 void Schedule::attempt_over(TrialId trial, bool obeyed) {

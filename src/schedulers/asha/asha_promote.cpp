@@ -7,7 +7,6 @@
 #include <string>
 #include <variant>
 
-#include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
 #include "schedulers/checks.hpp"
 
@@ -50,13 +49,10 @@ AshaPromote::AshaPromote(const Options& options, const study::Objective& objecti
                      [this](std::size_t a, std::size_t b) { return rungs_[a].level > rungs_[b].level; });
 }
 
-const AshaPromote::Slot& AshaPromote::slot(base::TrialId trial) const { return slot_of(slots_, trial); }
-AshaPromote::Slot& AshaPromote::slot(base::TrialId trial) { return slot_of(slots_, trial); }
-
 // ---- deciding: changes nothing --------------------------------------------------------------------------------------
 
 study::Verdict AshaPromote::decide(const Report& report, bool contended) const {
-    const Slot& at = slot(report.trial);
+    const Slot& at = slot_of(slots_, report.trial);
     const Rung& here = rung(at);
     if (report.iteration < here.level) return {Verb::go_on, Reason::below_rung};
     const auto level = static_cast<double>(here.level);
@@ -143,7 +139,7 @@ Work AshaPromote::next(const Pool& pool) const {
 }
 
 base::Iteration AshaPromote::next_decision_point(base::TrialId trial, base::Iteration current) const {
-    const Slot& at = slot(trial);
+    const Slot& at = slot_of(slots_, trial);
     if (at.finishing) return std::max(options_.ceiling, current + 1);
     return std::max(rung(at).level, current + 1);
 }
@@ -161,23 +157,15 @@ std::vector<Scheduler::RungView> AshaPromote::rungs() const {
 
 void AshaPromote::apply(const study::Record& record) {
     fell_out_.clear();
-    if (const auto* report = std::get_if<study::Reported>(&record)) {
-        reported(*report);
-    } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
-        objective_.apply(*metric);
-    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
-        created(*trial);
-    } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
-        promoted(*promotion);
-    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
-        closed(*close);
-    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
-        reopened(*again);
-    }
+    std::visit(
+        [this](const auto& r) {
+            if constexpr (requires { on(r); }) on(r);
+        },
+        record);
 }
 
-void AshaPromote::reported(const study::Reported& record) {
-    Slot& at = slot(record.trial);
+void AshaPromote::on(const study::Reported& record) {
+    Slot& at = slot_of(slots_, record.trial);
     if (record.iteration < rung(at).level) return;
     if (!at.entered) {
         enter(at, record.trial, score_of(record));
@@ -192,21 +180,16 @@ void AshaPromote::reported(const study::Reported& record) {
     }
 }
 
-void AshaPromote::created(const study::TrialCreated& record) {
-    if (record.trial.value() != slots_.size() || record.bracket >= first_.size()) {
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
-                                " is created out of order or in an unknown bracket");
-    }
+void AshaPromote::on(const study::TrialCreated& record) {
+    require_record(record.trial.value() == slots_.size() && record.bracket < first_.size(), record.trial,
+                   "is created out of order or in an unknown bracket");
     slots_.push_back({.bracket = static_cast<std::uint8_t>(record.bracket)});
     ++active_;
 }
 
-void AshaPromote::promoted(const study::TrialPromoted& record) {
-    Slot& at = slot(record.trial);
-    if (!at.paused) {
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
-                                " is promoted although it is not paused at a rung");
-    }
+void AshaPromote::on(const study::TrialPromoted& record) {
+    Slot& at = slot_of(slots_, record.trial);
+    require_record(at.paused, record.trial, "is promoted although it is not paused at a rung");
     Rung& from = rung(at);
     set_paused(record.trial, false);
     drop_left(from); // so that the next best is on top
@@ -214,9 +197,9 @@ void AshaPromote::promoted(const study::TrialPromoted& record) {
     if (record.reason == Reason::finish_top) set_finishing(at, true);
 }
 
-void AshaPromote::closed(const study::TrialClosed& record) {
-    Slot& at = slot(record.trial);
-    if (at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
+void AshaPromote::on(const study::TrialClosed& record) {
+    Slot& at = slot_of(slots_, record.trial);
+    require_record(!at.closed, record.trial, "is closed twice");
     set_paused(record.trial, false);
     set_finishing(at, false);
     at.closed = true;
@@ -228,9 +211,9 @@ void AshaPromote::closed(const study::TrialClosed& record) {
 }
 
 /// Removes the entry that the failure made, so that the trial can be entered with its next report.
-void AshaPromote::reopened(const study::TrialReopened& record) {
-    Slot& at = slot(record.trial);
-    if (!at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is reopened but open");
+void AshaPromote::on(const study::TrialReopened& record) {
+    Slot& at = slot_of(slots_, record.trial);
+    require_record(at.closed, record.trial, "is reopened but open");
     at.closed = false;
     ++active_;
     Rung& here = rung(at);
@@ -338,7 +321,7 @@ void AshaPromote::rebuild_reach(Rung& rung) const {
 }
 
 bool AshaPromote::out_of_reach(base::TrialId trial) const {
-    const Slot& at = slot(trial);
+    const Slot& at = slot_of(slots_, trial);
     const Rung& here = rung(at);
     if (!at.entered || here.last || several() || here.within_reach.size() < reach()) return false;
     return study::better(here.within_reach.top(), {at.score, trial});

@@ -101,8 +101,6 @@ class AshaPromote final : public Scheduler {
         Heap<study::Ranked, WorseFirst> within_reach{};
     };
 
-    [[nodiscard]] const Slot& slot(base::TrialId trial) const;
-    [[nodiscard]] Slot& slot(base::TrialId trial);
     [[nodiscard]] const Rung& rung(const Slot& slot) const { return rungs_[first_[slot.bracket] + slot.rung]; }
     [[nodiscard]] Rung& rung(const Slot& slot) { return rungs_[first_[slot.bracket] + slot.rung]; }
     [[nodiscard]] bool waits_at(const study::Ranked& entry, const Rung& rung) const;
@@ -121,11 +119,12 @@ class AshaPromote final : public Scheduler {
     template <class Pick>
     [[nodiscard]] Candidate highest(Pick pick) const;
 
-    void reported(const study::Reported& record);
-    void created(const study::TrialCreated& record);
-    void promoted(const study::TrialPromoted& record);
-    void closed(const study::TrialClosed& record);
-    void reopened(const study::TrialReopened& record);
+    void on(const study::Reported& record);
+    void on(const study::MetricDefined& record) { objective_.apply(record); }
+    void on(const study::TrialCreated& record);
+    void on(const study::TrialPromoted& record);
+    void on(const study::TrialClosed& record);
+    void on(const study::TrialReopened& record);
     [[nodiscard]] study::Score score_of(const study::Reported& record) const;
     void enter(Slot& slot, base::TrialId trial, const study::Score& score);
     void rank_again(Rung& rung);

@@ -61,9 +61,6 @@ AshaStop::AshaStop(const Options& options, const study::Objective& objective)
     first_.push_back(rungs_.size());
 }
 
-const AshaStop::Slot& AshaStop::slot(base::TrialId trial) const { return slot_of(slots_, trial); }
-AshaStop::Slot& AshaStop::slot(base::TrialId trial) { return slot_of(slots_, trial); }
-
 // ---- deciding: changes nothing --------------------------------------------------------------------------------------
 
 /// Position in rungs_ of the rung that a report is compared at and entered in, if any.
@@ -80,7 +77,7 @@ std::optional<std::size_t> AshaStop::rung_to_enter(const Slot& at, base::Iterati
 }
 
 study::Verdict AshaStop::decide(const Report& report, bool) const {
-    const Slot& at = slot(report.trial);
+    const Slot& at = slot_of(slots_, report.trial);
     if (ends_at_ceiling(report.iteration)) {
         return {Verb::stop, Reason::max_iterations, static_cast<double>(options_.ceiling)};
     }
@@ -118,7 +115,7 @@ study::Verdict AshaStop::decide_ray(const Rung& here, const Report& report) cons
 }
 
 base::Iteration AshaStop::next_decision_point(base::TrialId trial, base::Iteration current) const {
-    const Slot& at = slot(trial);
+    const Slot& at = slot_of(slots_, trial);
     for (std::size_t k = 0; k < rungs_of(at.bracket); ++k) {
         const base::Iteration level = rungs_[first_[at.bracket] + k].level;
         if (level > current && (at.entered >> k & 1U) == 0) return level;
@@ -138,21 +135,15 @@ std::vector<Scheduler::RungView> AshaStop::rungs() const {
 // ---- applying: the only mutator -------------------------------------------------------------------------------------
 
 void AshaStop::apply(const study::Record& record) {
-    if (const auto* report = std::get_if<study::Reported>(&record)) {
-        reported(*report);
-    } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
-        objective_.apply(*metric);
-    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
-        created(*trial);
-    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
-        closed(*close);
-    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
-        reopened(*again);
-    }
+    std::visit(
+        [this](const auto& r) {
+            if constexpr (requires { on(r); }) on(r);
+        },
+        record);
 }
 
-void AshaStop::reported(const study::Reported& record) {
-    Slot& at = slot(record.trial);
+void AshaStop::on(const study::Reported& record) {
+    Slot& at = slot_of(slots_, record.trial);
     // Rule ray: a trial that the ceiling ends leaves no entry; one that something else ends there does.
     if (options_.rule == Rule::ray && ends_at_ceiling(record.iteration) &&
         (record.verdict.verb != Verb::stop || record.verdict.reason == Reason::max_iterations)) {
@@ -165,17 +156,15 @@ void AshaStop::reported(const study::Reported& record) {
     enter(at, *position, record.trial, score, std::isnan(value), record.verdict.verb == Verb::go_on);
 }
 
-void AshaStop::created(const study::TrialCreated& record) {
-    if (record.trial.value() != slots_.size() || record.bracket + 1 >= first_.size()) {
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
-                                " is created out of order or in an unknown bracket");
-    }
+void AshaStop::on(const study::TrialCreated& record) {
+    require_record(record.trial.value() == slots_.size() && record.bracket + 1 < first_.size(), record.trial,
+                   "is created out of order or in an unknown bracket");
     slots_.push_back({.bracket = static_cast<std::uint8_t>(record.bracket)});
 }
 
-void AshaStop::closed(const study::TrialClosed& record) {
-    Slot& at = slot(record.trial);
-    if (at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
+void AshaStop::on(const study::TrialClosed& record) {
+    Slot& at = slot_of(slots_, record.trial);
+    require_record(!at.closed, record.trial, "is closed twice");
     at.closed = true;
     if (options_.rule != Rule::floor || record.phase != study::TrialPhase::failed) return;
     const auto heading = static_cast<std::size_t>(std::countr_one(at.entered));
@@ -184,9 +173,9 @@ void AshaStop::closed(const study::TrialClosed& record) {
 }
 
 /// Removes the entry that the failure made, so that the trial can be entered with its next report.
-void AshaStop::reopened(const study::TrialReopened& record) {
-    Slot& at = slot(record.trial);
-    if (!at.closed) throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is reopened but open");
+void AshaStop::on(const study::TrialReopened& record) {
+    Slot& at = slot_of(slots_, record.trial);
+    require_record(at.closed, record.trial, "is reopened but open");
     at.closed = false;
     if (options_.rule != Rule::floor || at.entered == 0) return;
     const auto index = static_cast<std::size_t>(std::bit_width(at.entered)) - 1;

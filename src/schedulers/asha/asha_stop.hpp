@@ -77,8 +77,6 @@ class AshaStop final : public Scheduler {
         ParetoRung compared{};      ///< several objectives only
     };
 
-    [[nodiscard]] const Slot& slot(base::TrialId trial) const;
-    [[nodiscard]] Slot& slot(base::TrialId trial);
     [[nodiscard]] std::size_t rungs_of(std::uint8_t bracket) const { return first_[bracket + 1U] - first_[bracket]; }
     [[nodiscard]] std::optional<std::size_t> rung_to_enter(const Slot& slot, base::Iteration iteration) const;
     [[nodiscard]] study::Verdict decide_floor(const Rung& rung, const Report& report) const;
@@ -87,10 +85,11 @@ class AshaStop final : public Scheduler {
         return iteration >= options_.ceiling && options_.stop_last_trials;
     }
 
-    void reported(const study::Reported& record);
-    void created(const study::TrialCreated& record);
-    void closed(const study::TrialClosed& record);
-    void reopened(const study::TrialReopened& record);
+    void on(const study::Reported& record);
+    void on(const study::MetricDefined& record) { objective_.apply(record); }
+    void on(const study::TrialCreated& record);
+    void on(const study::TrialClosed& record);
+    void on(const study::TrialReopened& record);
     [[nodiscard]] bool several() const { return objective_.objective().several(); }
     [[nodiscard]] bool is_in_best(const Rung& rung, const Report& report) const;
     void enter(Slot& slot, std::size_t rung, base::TrialId trial, const study::Score& score, bool is_nan, bool goes_on);

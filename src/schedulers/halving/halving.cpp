@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "ranktune/base/error.hpp"
 #include "schedulers/checks.hpp"
 #include "schedulers/rungs/levels.hpp"
 
@@ -25,9 +24,6 @@ Halving::Halving(Options options, const study::Objective& objective)
     for (const BracketShape& shape : options_.brackets)
         for (const Iteration level : shape.levels) merge(views_, {level, 0, 0});
 }
-
-const Halving::Slot& Halving::slot(TrialId trial) const { return slot_of(slots_, trial); }
-Halving::Slot& Halving::slot(TrialId trial) { return slot_of(slots_, trial); }
 
 Scheduler::RungView& Halving::view(Iteration level) {
     return *std::ranges::lower_bound(views_, level, {}, &RungView::iteration);
@@ -98,7 +94,7 @@ std::optional<Halving::Choice> Halving::choose(std::size_t bracket, bool cut) co
 // ---- decisions: change nothing
 
 study::Verdict Halving::decide(const Report& report, bool contended) const {
-    const Slot& at = slot(report.trial);
+    const Slot& at = slot_of(slots_, report.trial);
     if (report.iteration >= shape(at.bracket).levels.back())
         return {Verb::stop, Reason::max_iterations, static_cast<double>(shape(at.bracket).levels.back())};
     if (report.iteration < level(at)) return {Verb::go_on, Reason::below_rung};
@@ -138,17 +134,17 @@ Work Halving::next(const Pool& pool) const {
 }
 
 Iteration Halving::next_decision_point(TrialId trial, Iteration current) const {
-    return std::max(level(slot(trial)), current + 1);
+    return std::max(level(slot_of(slots_, trial)), current + 1);
 }
 
 bool Halving::out_of_reach(TrialId trial) const {
-    const Slot& at = slot(trial);
+    const Slot& at = slot_of(slots_, trial);
     return at.stands() && has_no_place(at);
 }
 
 /// Also a paused one: once it is promoted, its next rung waits for it.
 bool Halving::holds_up_others(TrialId trial) const {
-    const Slot& at = slot(trial);
+    const Slot& at = slot_of(slots_, trial);
     return at.phase != Phase::closed && !is_last(at);
 }
 
@@ -156,34 +152,25 @@ bool Halving::holds_up_others(TrialId trial) const {
 
 void Halving::apply(const study::Record& record) {
     fell_out_.clear();
-    if (const auto* report = std::get_if<study::Reported>(&record)) {
-        reported(*report);
-    } else if (const auto* metric = std::get_if<study::MetricDefined>(&record)) {
-        objective_.apply(*metric);
-    } else if (const auto* trial = std::get_if<study::TrialCreated>(&record)) {
-        created(*trial);
-    } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
-        promoted(*promotion);
-    } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
-        closed(*close);
-    } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
-        reopened(*again);
-    }
+    std::visit(
+        [this](const auto& r) {
+            if constexpr (requires { on(r); }) on(r);
+        },
+        record);
 }
 
-void Halving::created(const study::TrialCreated& record) {
+void Halving::on(const study::TrialCreated& record) {
     const std::size_t newest =
         brackets_.empty() || !takes_trials(brackets_.size() - 1) ? brackets_.size() : brackets_.size() - 1;
-    if (record.trial.value() != slots_.size() || record.bracket != newest)
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
-                                " is created out of order or not in the bracket that takes trials");
+    require_record(record.trial.value() == slots_.size() && record.bracket == newest, record.trial,
+                   "is created out of order or not in the bracket that takes trials");
     slots_.push_back({.bracket = record.bracket});
     place(record.trial);
     refresh(record.bracket);
 }
 
-void Halving::reported(const study::Reported& record) {
-    Slot& at = slot(record.trial);
+void Halving::on(const study::Reported& record) {
+    Slot& at = slot_of(slots_, record.trial);
     if (record.iteration < level(at)) return;
     enter(at);
     if (is_last(at) || record.verdict.verb == Verb::stop) return; // it is awaited until it is closed
@@ -205,7 +192,7 @@ void Halving::enter(Slot& at) {
 /// The trial pauses at its rung.
 void Halving::stand(TrialId trial, double score) {
     leave(trial);
-    Slot& at = slot(trial);
+    Slot& at = slot_of(slots_, trial);
     at.score = score;
     at.phase = Phase::paused;
     rung(at).standing.insert({score, trial});
@@ -214,7 +201,7 @@ void Halving::stand(TrialId trial, double score) {
 
 /// Out of the rung, in whatever phase it is there.
 void Halving::leave(TrialId trial) {
-    Slot& at = slot(trial);
+    Slot& at = slot_of(slots_, trial);
     Rung& here = rung(at);
     if (at.phase == Phase::heading) --here.heading;
     if (at.stands()) here.standing.erase({at.score, trial});
@@ -224,7 +211,7 @@ void Halving::leave(TrialId trial) {
 /// The trial leaves its rung for the next one.
 void Halving::go_up(TrialId trial) {
     leave(trial);
-    Slot& at = slot(trial);
+    Slot& at = slot_of(slots_, trial);
     ++view(level(at)).promoted;
     const Slot below = at;
     ++at.rung;
@@ -237,19 +224,16 @@ void Halving::go_up(TrialId trial) {
         [this](const Ranked& left) { fell_out_.push_back(left.trial); });
 }
 
-void Halving::promoted(const study::TrialPromoted& record) {
-    const Slot& at = slot(record.trial);
-    if (at.phase != Phase::paused)
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) +
-                                " is promoted although it is not paused at a rung");
+void Halving::on(const study::TrialPromoted& record) {
+    const Slot& at = slot_of(slots_, record.trial);
+    require_record(at.phase == Phase::paused, record.trial, "is promoted although it is not paused at a rung");
     go_up(record.trial);
     refresh(at.bracket);
 }
 
-void Halving::closed(const study::TrialClosed& record) {
-    Slot& at = slot(record.trial);
-    if (at.phase == Phase::closed)
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
+void Halving::on(const study::TrialClosed& record) {
+    Slot& at = slot_of(slots_, record.trial);
+    require_record(at.phase != Phase::closed, record.trial, "is closed twice");
     leave(record.trial);
     at.phase = Phase::closed;
     if (record.phase == study::TrialPhase::failed) count_failure(at, true);
@@ -258,10 +242,9 @@ void Halving::closed(const study::TrialClosed& record) {
 }
 
 /// The trial is awaited again where it failed.
-void Halving::reopened(const study::TrialReopened& record) {
-    Slot& at = slot(record.trial);
-    if (at.phase != Phase::closed)
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is reopened but open");
+void Halving::on(const study::TrialReopened& record) {
+    Slot& at = slot_of(slots_, record.trial);
+    require_record(at.phase == Phase::closed, record.trial, "is reopened but open");
     if (at.failed) count_failure(at, false);
     at.failed = false;
     at.phase = Phase::heading;

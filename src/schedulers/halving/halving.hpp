@@ -87,8 +87,6 @@ class Halving final : public Scheduler {
         study::Ranked entry;
     };
 
-    [[nodiscard]] const Slot& slot(base::TrialId trial) const;
-    [[nodiscard]] Slot& slot(base::TrialId trial);
     [[nodiscard]] Rung& rung(const Slot& at) { return brackets_[at.bracket][at.rung]; }
     [[nodiscard]] const BracketShape& shape(std::size_t bracket) const {
         return options_.brackets[bracket % options_.brackets.size()];
@@ -103,11 +101,12 @@ class Halving final : public Scheduler {
     [[nodiscard]] bool awaits_nobody_else(const Slot& at, bool cut) const;
     [[nodiscard]] std::optional<Choice> choose(std::size_t bracket, bool cut) const;
 
-    void created(const study::TrialCreated& record);
-    void reported(const study::Reported& record);
-    void promoted(const study::TrialPromoted& record);
-    void closed(const study::TrialClosed& record);
-    void reopened(const study::TrialReopened& record);
+    void on(const study::TrialCreated& record);
+    void on(const study::Reported& record);
+    void on(const study::MetricDefined& record) { objective_.apply(record); }
+    void on(const study::TrialPromoted& record);
+    void on(const study::TrialClosed& record);
+    void on(const study::TrialReopened& record);
     void stand(base::TrialId trial, double score);
     void leave(base::TrialId trial);
     void enter(Slot& at);

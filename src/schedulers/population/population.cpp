@@ -8,10 +8,8 @@
 #include <variant>
 
 #include "models/welch.hpp"
-#include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/study/schema.hpp"
-#include "schedulers/checks.hpp"
 #include "schedulers/population/explore.hpp"
 
 namespace ranktune::schedulers {
@@ -40,9 +38,6 @@ Population::Population(const Options& options, const study::Objective& objective
     assert(options.points.interval >= 1 && options.quantile > 0.0 && options.quantile <= 0.5);
     assert(!(options.saved_before_verdict && options.synchronous));
 }
-
-const Population::Member& Population::member(TrialId trial) const { return slot_of(members_, trial); }
-Population::Member& Population::member(TrialId trial) { return slot_of(members_, trial); }
 
 // ---- decisions
 
@@ -305,9 +300,8 @@ void Population::apply_one(const study::Record& record) {
     } else if (std::holds_alternative<study::IncarnationBegan>(record)) {
         for (std::uint32_t i = 0; i < members_.size(); ++i) attempt_over(TrialId(i));
     } else if (const auto* promotion = std::get_if<study::TrialPromoted>(&record)) {
-        if (member(promotion->trial).phase != Phase::paused)
-            throw base::FormatError("trial " + std::to_string(promotion->trial.value()) +
-                                    " goes on although the population has not paused it");
+        require_record(member(promotion->trial).phase == Phase::paused, promotion->trial,
+                       "goes on although the population has not paused it");
         set_phase(promotion->trial, Phase::waiting);
     } else if (const auto* close = std::get_if<study::TrialClosed>(&record)) {
         closed(*close);
@@ -318,8 +312,7 @@ void Population::apply_one(const study::Record& record) {
 }
 
 void Population::created(const study::TrialCreated& record) {
-    if (record.trial.value() != members_.size())
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is created out of order");
+    require_record(record.trial.value() == members_.size(), record.trial, "is created out of order");
     Member& at = members_.emplace_back();
     at.configuration = record.configuration;
     if (record.trial.value() > 0) at.configuration.share_names(members_.front().configuration);
@@ -365,14 +358,12 @@ void Population::exploited(const study::Exploited& record) {
     at.configuration = record.configuration;
     at.configuration.share_names(at.before.back());
     at.window.clear();
-    if (at.generation() != record.generation)
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " skips a generation");
+    require_record(at.generation() == record.generation, record.trial, "skips a generation");
 }
 
 void Population::undone(const study::ExploitUndone& record) {
     Member& at = member(record.trial);
-    if (at.generation() <= record.generation)
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " undoes an exploit that is none");
+    require_record(at.generation() > record.generation, record.trial, "undoes an exploit that is none");
     at.configuration = at.before[record.generation];
     if (record.why == study::StateLoss::unreadable) at.unreadable.push_back(at.donors.back());
     at.before.resize(record.generation);
@@ -383,8 +374,7 @@ void Population::undone(const study::ExploitUndone& record) {
 /// A score of a failed member is no score to beat for ever.
 void Population::closed(const study::TrialClosed& record) {
     Member& at = member(record.trial);
-    if (is_over(at.phase))
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " is closed twice");
+    require_record(!is_over(at.phase), record.trial, "is closed twice");
     const bool failed = record.phase == study::TrialPhase::failed;
     release(record.trial);
     set_phase(record.trial, failed ? Phase::failed : Phase::closed);

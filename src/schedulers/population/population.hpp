@@ -16,6 +16,7 @@
 #include "ranktune/space/search_space.hpp"
 #include "ranktune/study/algorithm.hpp"
 #include "ranktune/study/spec.hpp"
+#include "schedulers/checks.hpp"
 #include "schedulers/population/standings.hpp"
 #include "schedulers/saved_state.hpp"
 
@@ -139,8 +140,8 @@ class Population final : public Scheduler {
     using Standing = Standings::Standing;
     using Queue = std::set<std::pair<base::Iteration, base::TrialId>>; ///< the least trained first
 
-    [[nodiscard]] const Member& member(base::TrialId trial) const;
-    [[nodiscard]] Member& member(base::TrialId trial);
+    [[nodiscard]] const Member& member(base::TrialId trial) const { return slot_of(members_, trial); }
+    [[nodiscard]] Member& member(base::TrialId trial) { return slot_of(members_, trial); }
     [[nodiscard]] Standing standing_of(const Report& report) const;
     [[nodiscard]] Choice choice_of(const Report& report, const Standing& standing) const;
     [[nodiscard]] Choice choose(const Report& report, const Standing& standing) const;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <variant>
 
-#include "ranktune/base/error.hpp"
-#include "schedulers/checks.hpp"
 #include "schedulers/population/population.hpp"
 
 namespace ranktune::schedulers {
@@ -64,8 +62,7 @@ bool Population::can_donate(TrialId trial, Iteration iteration) const {
 // ---- state
 
 void Population::held(const study::ReportHeld& record) {
-    if (!is_barrier(record.trial, record.iteration))
-        throw base::FormatError("trial " + std::to_string(record.trial.value()) + " waits at no barrier");
+    require_record(is_barrier(record.trial, record.iteration), record.trial, "waits at no barrier");
     arrived(record.trial, record.iteration, objective_.score(objective_.value(record)));
     member(record.trial).held = true;
     held_.insert({record.iteration, record.trial});
