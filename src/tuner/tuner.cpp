@@ -7,6 +7,7 @@
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/objective.hpp"
+#include "ranktune/study/schema.hpp"
 #include "schedulers/built_in.hpp"
 #include "schedulers/checks.hpp"
 #include "searchers/built_in.hpp"
@@ -14,7 +15,6 @@
 #include "tuner/admission/by_barrier.hpp"
 #include "tuner/admission/by_turn.hpp"
 #include "tuner/apply.hpp"
-#include "tuner/archive.hpp"
 #include "tuner/resume.hpp"
 #include "tuner/rules/causes.hpp"
 
@@ -31,19 +31,11 @@ std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, State& s
 }
 
 /// The fields of the state that a snapshot holds, apart from those that save themselves.
-template <class Archive, class S>
-void state_fields(Archive& archive, S& s) {
-    const auto each = [&archive](auto&... field) { (archive(field), ...); };
+void state_fields(auto&& each, auto& s) {
     each(s.uuid, s.version, s.wall_time, s.incarnation, s.now, s.began, s.metrics, s.reports, s.records, s.iterations,
-         s.interruptions, s.since_better, s.ended_well, s.scored, s.best, s.nearest, s.suggested);
-    Tickets::fields(archive, s.tickets);
-    each(s.draining, s.drain_began, s.drain_reason, s.drain_message, s.drain_by, s.ended, s.outcome, s.end_reason,
-         s.end_message, s.deterministic_until, s.simulation);
-    Requests::fields(archive, s.requests);
-    Pace::fields(archive, s.pace);
-    Blame::fields(archive, s.blame);
-    Retention::fields(archive, s.retention);
-    LastResults::fields(archive, s.last_results);
+         s.interruptions, s.since_better, s.ended_well, s.scored, s.best, s.nearest, s.suggested, s.tickets, s.draining,
+         s.drain_began, s.drain_reason, s.drain_message, s.drain_by, s.ended, s.outcome, s.end_reason, s.end_message,
+         s.deterministic_until, s.simulation, s.requests, s.pace, s.blame, s.retention, s.last_results);
 }
 
 using schedulers::require;
@@ -89,11 +81,10 @@ bool is_of_this_version(const study::Snapshot& snapshot) {
 
 void Tuner::snapshot(study::Encoder& out) const {
     out.u8(snapshot_version);
-    Writer write{out};
-    state_fields(write, core_.state);
-    core_.state.trials.snapshot(write);
-    core_.state.side.snapshot(write);
-    core_.state.placement.snapshot(write);
+    state_fields([&out](const auto&... each) { (study::put(out, each), ...); }, core_.state);
+    core_.state.trials.snapshot(out);
+    study::put(out, core_.state.side);
+    study::put(out, core_.state.placement);
     core_.scheduler->snapshot(out);
     core_.admission->snapshot(out);
     core_.state.observations.snapshot(out);
@@ -103,15 +94,14 @@ void Tuner::snapshot(study::Encoder& out) const {
 void Tuner::restore(study::Decoder& in) {
     if (in.u8() != snapshot_version)
         throw base::FormatError("this snapshot was written by another version of ranktune");
-    Reader read{in};
-    state_fields(read, core_.state);
-    core_.state.trials.restore(read);
-    core_.state.side.restore(read);
+    state_fields([&in](auto&... each) { (study::get(in, each), ...); }, core_.state);
+    core_.state.trials.restore(in);
+    study::get(in, core_.state.side);
     for (std::uint32_t i = 0; core_.state.placement.keeps_kinds_apart() && i < core_.state.trials.size(); ++i) {
         Trial& t = trial(core_, TrialId{i});
         t.workers = core_.spec.workers_for(t.configuration);
     }
-    core_.state.placement.restore(read);
+    study::get(in, core_.state.placement);
     if (core_.spec.objective.several()) core_.state.front.find(core_.state.trials, core_.spec.objective);
     core_.state.blame.restored(core_.state.trials);
     core_.state.retention.list_all(core_.state.trials, core_.spec);

@@ -12,8 +12,7 @@ namespace ranktune::tuner::testing {
 [[nodiscard]] inline study::Bytes snapshot_of(const Trials& trials, const Admission& admission) {
     study::Bytes bytes;
     study::Encoder out(bytes);
-    Writer write{out};
-    trials.snapshot(write);
+    trials.snapshot(out);
     admission.snapshot(out);
     return bytes;
 }
@@ -21,8 +20,7 @@ namespace ranktune::tuner::testing {
 /// Both are new. Whatever was written is read.
 inline void restore_from(const study::Bytes& bytes, Trials& trials, Admission& admission) {
     study::Decoder in(bytes);
-    Reader read{in};
-    trials.restore(read);
+    trials.restore(in);
     admission.restore(in);
     REQUIRE(in.empty());
 }

@@ -551,11 +551,9 @@ TEST_CASE("Blame comes back from its snapshot, and its suspects from the trials"
     s.well(2, 4);
     s.close(3, TrialPhase::failed, false);
     s.close(1, TrialPhase::failed);
-    const auto bytes_of = [](const Blame& one) {
-        return testing::written([&](Writer& writer) { Blame::fields(writer, one); });
-    };
+    const auto bytes_of = [](const Blame& one) { return testing::written(one); };
     Blame again;
-    testing::read_back(bytes_of(s.blame), [&](Reader& reader) { Blame::fields(reader, again); });
+    testing::read_back(bytes_of(s.blame), again);
     CHECK_FALSE(broken(again, s.trials).empty()); // the suspects are not derived yet
     again.restored(s.trials);
     CHECK(broken(again, s.trials).empty());

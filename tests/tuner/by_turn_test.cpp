@@ -525,13 +525,9 @@ TEST_CASE("A slot whose clock is ahead of time is found by the invariants", "[tu
     ByTurn turns(spec, trials, scheduler);
     std::vector<LogicalSlot> slots(1);
     slots[0].clock = 2.0;
-    study::Bytes forged;
-    study::Encoder out(forged);
-    Writer write{out};
-    write(false); // drains
-    write(std::vector<TrialId>{});
-    write(1.0); // the time
-    write(slots);
+    const bool drains = false;
+    const double time = 1.0;
+    const study::Bytes forged = testing::written(drains, std::vector<TrialId>{}, time, slots);
     study::Decoder in(forged);
     turns.restore(in);
     CHECK(broken(turns) == "the clock of a slot is ahead of time");

@@ -256,15 +256,9 @@ TEST_CASE("Trials are told early enough for the slowest iteration and a checkpoi
 
 TEST_CASE("The invariants of Pace notice a snapshot that does not fit together", "[tuner]") {
     const auto stored = [](double iteration, double starting, double saving, Iteration stretch) {
-        const auto bytes = testing::written([&](Writer& writer) {
-            writer(std::optional<StudyTime>{});
-            writer(iteration);
-            writer(starting);
-            writer(saving);
-            writer(stretch);
-        });
+        const auto bytes = testing::written(std::optional<StudyTime>{}, iteration, starting, saving, stretch);
         Pace pace;
-        testing::read_back(bytes, [&](Reader& reader) { Pace::fields(reader, pace); });
+        testing::read_back(bytes, pace);
         return testing::broken(pace);
     };
     CHECK(testing::broken(Pace()).empty());
@@ -285,11 +279,9 @@ TEST_CASE("A restored Pace gives the same answers", "[tuner]") {
     pace.learn_from_checkpoint(t, at_second(1.25), 1, true);
     pace.set_deadline(at_second(200));
     pace.set_stretch(3);
-    const auto bytes_of = [](const Pace& one) {
-        return testing::written([&](Writer& writer) { Pace::fields(writer, one); });
-    };
+    const auto bytes_of = [](const Pace& one) { return testing::written(one); };
     Pace again;
-    testing::read_back(bytes_of(pace), [&](Reader& reader) { Pace::fields(reader, again); });
+    testing::read_back(bytes_of(pace), again);
     CHECK(bytes_of(again) == bytes_of(pace));
     CHECK(again.deadline() == at_second(200));
     CHECK(again.iteration() == 3.0);

@@ -25,13 +25,11 @@ Placement five_ranks() {
     return placement;
 }
 
-study::Bytes snapshot_of(const Placement& placement) {
-    return testing::written([&](Writer& writer) { placement.snapshot(writer); });
-}
+study::Bytes snapshot_of(const Placement& placement) { return testing::written(placement); }
 
 Placement restored(const study::Bytes& bytes) {
     Placement placement;
-    testing::read_back(bytes, [&](Reader& reader) { placement.restore(reader); });
+    testing::read_back(bytes, placement);
     return placement;
 }
 
@@ -109,7 +107,7 @@ TEST_CASE("Workers with and without a GPU are kept apart where a study says so",
     placement.check_invariants();
     Placement again;
     again.keep_kinds_apart();
-    testing::read_back(snapshot_of(placement), [&](Reader& reader) { again.restore(reader); });
+    testing::read_back(snapshot_of(placement), again);
     again.check_invariants();
     CHECK(again.free(WorkerKind::with_gpu) == 1);
     CHECK(again.free(WorkerKind::without_gpu) == 1);

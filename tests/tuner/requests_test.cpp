@@ -17,22 +17,14 @@ space::Configuration point(double x) {
     return configuration;
 }
 
-study::Bytes bytes_of(const Requests& requests) {
-    return testing::written([&](Writer& writer) { Requests::fields(writer, requests); });
-}
+study::Bytes bytes_of(const Requests& requests) { return testing::written(requests); }
 
 /// Reads a snapshot with these values, whether or not they fit together.
 Requests stored(const std::vector<std::uint64_t>& numbers, std::uint64_t created, const Texts& keys,
                 const Texts& before) {
-    const auto bytes = testing::written([&](Writer& writer) {
-        writer(numbers);
-        writer(std::deque<space::Configuration>{});
-        writer(created);
-        writer(keys);
-        writer(before);
-    });
+    const auto bytes = testing::written(numbers, std::deque<space::Configuration>{}, created, keys, before);
     Requests requests;
-    testing::read_back(bytes, [&](Reader& reader) { Requests::fields(reader, requests); });
+    testing::read_back(bytes, requests);
     return requests;
 }
 
@@ -84,7 +76,7 @@ TEST_CASE("Restored requests give the same answers", "[tuner]") {
     requests.point_created();
     requests.changed("study.num_trials", "4");
     Requests again;
-    testing::read_back(bytes_of(requests), [&](Reader& reader) { Requests::fields(reader, again); });
+    testing::read_back(bytes_of(requests), again);
     CHECK(bytes_of(again) == bytes_of(requests));
     CHECK(again.knows(5));
     CHECK(again.created() == 1);

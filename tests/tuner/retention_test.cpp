@@ -225,11 +225,9 @@ TEST_CASE("Retention comes back from its snapshot, and its list from the trials"
         retention.list(TrialId{i}, trials[i], spec);
     }
     retention.keep(TrialId{1});
-    const auto bytes_of = [](const Retention& one) {
-        return testing::written([&](Writer& writer) { Retention::fields(writer, one); });
-    };
+    const auto bytes_of = [](const Retention& one) { return testing::written(one); };
     Retention again;
-    testing::read_back(bytes_of(retention), [&](Reader& reader) { Retention::fields(reader, again); });
+    testing::read_back(bytes_of(retention), again);
     again.list_all(trials, spec);
     CHECK(bytes_of(again) == bytes_of(retention));
     CHECK(again.keeper() == TrialId{1});

@@ -15,20 +15,13 @@ space::Configuration point(double x) {
     return configuration;
 }
 
-study::Bytes bytes_of(const Tickets& tickets) {
-    return testing::written([&](Writer& writer) { Tickets::fields(writer, tickets); });
-}
+study::Bytes bytes_of(const Tickets& tickets) { return testing::written(tickets); }
 
 /// Reads a snapshot with these values, whether or not they fit together.
 Tickets stored(std::uint64_t next, const std::vector<Ticket>& open) {
-    const auto bytes = testing::written([&](Writer& writer) {
-        writer(next);
-        writer(open);
-        writer(std::uint32_t{0});
-        writer(std::string());
-    });
+    const auto bytes = testing::written(next, open, std::uint32_t{0}, std::string());
     Tickets tickets;
-    testing::read_back(bytes, [&](Reader& reader) { Tickets::fields(reader, tickets); });
+    testing::read_back(bytes, tickets);
     return tickets;
 }
 
@@ -80,7 +73,7 @@ TEST_CASE("Failures in a row are counted until a suggestion comes, or the next s
     CHECK(tickets.failures() == 2);
     CHECK(tickets.why() == "second");
     Tickets restored;
-    testing::read_back(bytes_of(tickets), [&](Reader& reader) { Tickets::fields(reader, restored); });
+    testing::read_back(bytes_of(tickets), restored);
     CHECK(restored.failures() == 2);
     CHECK(restored.why() == "second");
     tickets.answer(2, point(0.5), false);
@@ -111,7 +104,7 @@ TEST_CASE("Restored tickets give the same answers", "[tuner]") {
     tickets.take(1);
     tickets.answer(2, point(0.75), false);
     Tickets again;
-    testing::read_back(bytes_of(tickets), [&](Reader& reader) { Tickets::fields(reader, again); });
+    testing::read_back(bytes_of(tickets), again);
     CHECK(bytes_of(again) == bytes_of(tickets));
     CHECK(again.next() == 3);
     CHECK(again.unanswered(0)->seen == 4);

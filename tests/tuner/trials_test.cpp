@@ -26,12 +26,17 @@ Trials trials_in(const std::vector<TrialPhase>& phases) {
 }
 
 study::Bytes snapshot_of(const Trials& trials) {
-    return written([&](Writer& writer) { trials.snapshot(writer); });
+    study::Bytes bytes;
+    study::Encoder out(bytes);
+    trials.snapshot(out);
+    return bytes;
 }
 
 Trials restored(const study::Bytes& bytes) {
     Trials trials;
-    read_back(bytes, [&](Reader& reader) { trials.restore(reader); });
+    study::Decoder in(bytes);
+    trials.restore(in);
+    CHECK(in.empty());
     return trials;
 }
 

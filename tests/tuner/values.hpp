@@ -8,28 +8,24 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/schema.hpp"
 #include "support/catch.hpp"
-#include "tuner/archive.hpp"
 #include "tuner/state.hpp"
 
 namespace ranktune::tuner::testing {
 
-/// What `write(Writer&)` puts into a snapshot.
-template <class Write>
-[[nodiscard]] study::Bytes written(Write write) {
+/// The values, one after the other, as in a snapshot.
+[[nodiscard]] study::Bytes written(const auto&... values) {
     study::Bytes bytes;
     study::Encoder out(bytes);
-    Writer writer{out};
-    write(writer);
+    (study::put(out, values), ...);
     return bytes;
 }
 
-/// `read(Reader&)` takes all of the bytes.
-template <class Read>
-void read_back(const study::Bytes& bytes, Read read) {
+/// `value` takes all of the bytes.
+void read_back(const study::Bytes& bytes, auto& value) {
     study::Decoder in(bytes);
-    Reader reader{in};
-    read(reader);
+    study::get(in, value);
     CHECK(in.empty());
 }
 

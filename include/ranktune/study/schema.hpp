@@ -77,6 +77,9 @@ template <class T, class Allocator>
 inline constexpr bool is_list<std::vector<T, Allocator>> = true;
 template <class T>
 inline constexpr bool is_list<std::deque<T>> = true;
+/// In `fields`, of decltype(r): whether the value is read, and not written.
+template <class Reference>
+inline constexpr bool is_read = !std::is_const_v<std::remove_reference_t<Reference>>;
 
 // ---- writing
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/schema.hpp"
 #include "schedulers/checks.hpp"
-#include "tuner/archive.hpp"
 #include "tuner/rules/causes.hpp"
 #include "tuner/rules/limits.hpp"
 
@@ -177,27 +177,22 @@ void ByBarrier::refresh_all() {
 // ---- snapshot and invariants
 
 void ByBarrier::snapshot(study::Encoder& out) const {
-    Writer write{out};
     std::vector<study::ReportHeld> reports;
     for (const auto& [trial, held] : held_) reports.push_back(held.front());
-    write(reports);
-    write(std::vector<TrialId>(leaving_.begin(), leaving_.end()));
-    write(std::vector<TrialId>(absent_.begin(), absent_.end()));
-    write(released_);
-    write(drain_);
+    study::put(out, reports);
+    study::put(out, std::vector<TrialId>(leaving_.begin(), leaving_.end()));
+    study::put(out, std::vector<TrialId>(absent_.begin(), absent_.end()));
+    study::put(out, released_);
+    study::put(out, drain_);
 }
 
 void ByBarrier::restore(study::Decoder& in) {
     ByArrival::restore(in);
-    Reader read{in};
-    std::vector<study::ReportHeld> reports;
-    std::vector<TrialId> leaving;
-    std::vector<TrialId> absent;
-    read(reports);
-    read(leaving);
-    read(absent);
-    read(released_);
-    read(drain_);
+    auto reports = study::decoded<std::vector<study::ReportHeld>>(in);
+    const auto leaving = study::decoded<std::vector<TrialId>>(in);
+    const auto absent = study::decoded<std::vector<TrialId>>(in);
+    study::get(in, released_);
+    study::get(in, drain_);
     const auto exists = [this](TrialId id) {
         if (id.value() >= trials_.size()) throw base::FormatError("a barrier holds a trial that was never created");
     };

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ranktune/study/schema.hpp"
 #include "schedulers/checks.hpp"
-#include "tuner/archive.hpp"
 #include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
@@ -219,23 +219,17 @@ void ByTurn::refresh(TrialId id) {
 // ---- snapshot and invariants
 
 void ByTurn::snapshot(study::Encoder& out) const {
-    Writer write{out};
-    write(draining_);
-    write(std::vector<TrialId>(leaving_.begin(), leaving_.end()));
-    write(time_.now());
-    write(time_.slots());
+    study::put(out, draining_);
+    study::put(out, std::vector<TrialId>(leaving_.begin(), leaving_.end()));
+    study::put(out, time_.now());
+    study::put(out, time_.slots());
 }
 
 void ByTurn::restore(study::Decoder& in) {
-    Reader read{in};
-    double now = 0.0;
-    std::vector<LogicalSlot> slots;
-    read(draining_);
-    std::vector<TrialId> leaving;
-    read(leaving);
-    read(now);
-    read(slots);
-    time_.restored(now, std::move(slots));
+    study::get(in, draining_);
+    const auto leaving = study::decoded<std::vector<TrialId>>(in);
+    const auto now = study::decoded<double>(in);
+    time_.restored(now, study::decoded<std::vector<LogicalSlot>>(in));
     unslotted_.clear();
     unsaved_.clear();
     leaving_.clear();

@@ -100,14 +100,8 @@ class Blame {
     void retired_device(std::uint32_t device, const Placement& placement);
     static void forgive(Trial& t);
 
-    template <class Archive, class Self>
-    static void fields(Archive& archive, Self& self) {
-        archive(self.hosts_);
-        archive(self.devices_);
-        archive(self.words_);
-        archive(self.early_failures_);
-        archive(self.in_a_row_);
-        archive(self.deaths_alone_);
+    static void fields(auto&& each, auto& r) {
+        each(r.hosts_, r.devices_, r.words_, r.early_failures_, r.in_a_row_, r.deaths_alone_);
     }
     void restored(const Trials& trials);
     /// Throws std::logic_error naming what does not hold.

@@ -56,14 +56,7 @@ class Pace {
     /// killed.)
     void learn_from_loss(Trial& t, StudyTime at, bool first);
 
-    template <class Archive, class Self>
-    static void fields(Archive& archive, Self& self) {
-        archive(self.deadline_);
-        archive(self.iteration_);
-        archive(self.starting_);
-        archive(self.saving_);
-        archive(self.stretch_);
-    }
+    static void fields(auto&& each, auto& r) { each(r.deadline_, r.iteration_, r.starting_, r.saving_, r.stretch_); }
 
   private:
     std::optional<StudyTime> deadline_;

@@ -90,7 +90,7 @@ class Placement {
     /// Whether another rank of its host is in service: the GPU and the host are not the same thing then.
     [[nodiscard]] bool has_neighbour(std::uint32_t device) const;
 
-    /// Some trials need GPUs, and others go to workers without one. Once, before `begin` and `restore`.
+    /// Some trials need GPUs, and others go to workers without one. Once, before `begin` and a snapshot.
     void keep_kinds_apart() { apart_ = true; }
     // ---- mutators; all throw base::FormatError for an impossible change
     /// The last `spares` workers get no trial before others are lost. `helpers` others, the last ones, those without
@@ -108,18 +108,9 @@ class Placement {
     /// One GPU of the host. Returns the position of the GPU.
     std::uint32_t retire_device(const std::string& host, const std::string& device);
 
-    template <class Archive>
-    void snapshot(Archive& archive) const {
-        archive(workers_);
-        archive(hosts_);
-        archive(devices_);
-    }
-    template <class Archive>
-    void restore(Archive& archive) {
-        archive(workers_);
-        archive(hosts_);
-        archive(devices_);
-        rebuild();
+    static void fields(auto&& each, auto& r) {
+        each(r.workers_, r.hosts_, r.devices_);
+        if constexpr (study::is_read<decltype(r)>) r.rebuild();
     }
     /// Throws std::logic_error naming what does not hold.
     void check_invariants() const;

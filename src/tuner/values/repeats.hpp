@@ -63,14 +63,13 @@ class LastResults {
     void note(TrialId trial, Result result) { results_[trial] = std::move(result); }
     void forget(const Repetitions& all);
 
-    template <class Archive, class Self>
-    static void fields(Archive& archive, Self& self) {
+    static void fields(auto&& each, auto& r) {
         std::vector<Entry> entries;
-        for (const auto& [trial, result] : self.results_) entries.push_back({trial, result});
-        archive(entries);
-        if constexpr (!std::is_const_v<Self>) {
-            self.results_.clear();
-            for (const Entry& each : entries) self.results_[each.trial] = each.result;
+        for (const auto& [trial, result] : r.results_) entries.push_back({trial, result});
+        each(entries);
+        if constexpr (study::is_read<decltype(r)>) {
+            r.results_.clear();
+            for (const Entry& entry : entries) r.results_[entry.trial] = entry.result;
         }
     }
 

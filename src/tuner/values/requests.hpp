@@ -33,14 +33,7 @@ class Requests {
     /// The study file says something new about this key.
     void forget(const std::string& key);
 
-    template <class Archive, class Self>
-    static void fields(Archive& archive, Self& self) {
-        archive(self.numbers_);
-        archive(self.points_);
-        archive(self.created_);
-        archive(self.keys_);
-        archive(self.before_);
-    }
+    static void fields(auto&& each, auto& r) { each(r.numbers_, r.points_, r.created_, r.keys_, r.before_); }
 
   private:
     std::vector<std::uint64_t> numbers_; ///< of all requests that took effect

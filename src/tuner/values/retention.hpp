@@ -69,12 +69,7 @@ class Retention {
     void list(TrialId id, const Trial& t, const study::StudySpec& spec);
     void list_all(const Trials& trials, const study::StudySpec& spec);
 
-    template <class Archive, class Self>
-    static void fields(Archive& archive, Self& self) {
-        archive(self.keeper_);
-        archive(self.ever_saved_);
-        archive(self.bytes_);
-    }
+    static void fields(auto&& each, auto& r) { each(r.keeper_, r.ever_saved_, r.bytes_); }
     /// Throws std::logic_error naming what does not hold.
     void check_invariants(const Trials& trials, const study::StudySpec& spec) const;
 

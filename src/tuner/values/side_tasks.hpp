@@ -78,19 +78,15 @@ class SideTasks {
     /// `charged`: the failure or loss counts.
     void end(const SideEnded& ended, bool charged);
 
-    template <class Archive>
-    void snapshot(Archive& archive) const {
+    static void fields(auto&& each, auto& r) {
         std::vector<SideWork> all;
-        for (const auto& [unit, work] : table_) all.push_back(work);
-        archive(all);
-    }
-    template <class Archive>
-    void restore(Archive& archive) {
-        std::vector<SideWork> all;
-        archive(all);
-        table_.clear();
-        for (SideWork& work : all) table_.emplace(unit_of(work.task), std::move(work));
-        recount();
+        for (const auto& [unit, work] : r.table_) all.push_back(work);
+        each(all);
+        if constexpr (study::is_read<decltype(r)>) {
+            r.table_.clear();
+            for (SideWork& work : all) r.table_.emplace(unit_of(work.task), std::move(work));
+            r.recount();
+        }
     }
     /// Throws std::logic_error naming what does not hold.
     void check_invariants() const;

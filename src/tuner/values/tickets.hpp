@@ -52,13 +52,7 @@ class Tickets {
     /// Drops all: they are of another space.
     void drop_all() { open_.clear(); }
 
-    template <class Archive, class Self>
-    static void fields(Archive& archive, Self& self) {
-        archive(self.next_);
-        archive(self.open_);
-        archive(self.failures_);
-        archive(self.why_);
-    }
+    static void fields(auto&& each, auto& r) { each(r.next_, r.open_, r.failures_, r.why_); }
 
   private:
     std::uint64_t next_ = 0;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "ranktune/study/schema.hpp"
 #include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner {
@@ -118,6 +119,24 @@ void Trials::recount() {
         if (t.attempt.live) ++live_;
         if (can_start(t)) waiting_.insert(waiting_.end(), TrialId{i});
     }
+}
+
+void Trials::snapshot(study::Encoder& out) const {
+    study::put(out, table_.size());
+    for (const Trial& trial : table_) study::put(out, trial);
+}
+
+void Trials::restore(study::Decoder& in) {
+    table_.clear();
+    for (auto left = study::decoded<std::size_t>(in); left > 0; --left) {
+        auto trial = study::decoded<Trial>(in);
+        // Mostly the same parameters.
+        if (!table_.empty()) trial.configuration.share_names(table_.back().configuration);
+        for (Takeover& each : trial.takeovers) each.before.share_names(trial.configuration);
+        for (UndoneTakeover& each : trial.undone) each.after.share_names(trial.configuration);
+        table_.push_back(std::move(trial));
+    }
+    recount();
 }
 
 void Trials::check_invariants() const {

@@ -47,28 +47,9 @@ class Trials {
     void begin_attempt(const study::TrialStarted& started, Iteration from);
     /// The ranks of its attempt are back. The phase of the trial stays.
     void end_attempt(TrialId id);
+    void snapshot(study::Encoder& out) const;
     /// Restores the table and derives the rest.
-    template <class Archive>
-    void restore(Archive& archive) {
-        table_.clear();
-        std::size_t size = 0;
-        archive(size);
-        while (table_.size() < size) {
-            Trial trial;
-            archive(trial);
-            // Mostly the same parameters.
-            if (!table_.empty()) trial.configuration.share_names(table_.back().configuration);
-            for (Takeover& each : trial.takeovers) each.before.share_names(trial.configuration);
-            for (UndoneTakeover& each : trial.undone) each.after.share_names(trial.configuration);
-            table_.push_back(std::move(trial));
-        }
-        recount();
-    }
-    template <class Archive>
-    void snapshot(Archive& archive) const {
-        archive(table_.size());
-        for (const Trial& trial : table_) archive(trial);
-    }
+    void restore(study::Decoder& in);
     /// Throws std::logic_error naming what does not hold.
     void check_invariants() const;
 
