@@ -2,11 +2,11 @@
 #include "simulate/recorded_curves.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
@@ -18,13 +18,6 @@ namespace {
 using base::Iteration;
 
 constexpr std::uint32_t draw_pace = 0x8000'0002U;
-
-std::optional<double> number_in(const std::string& text) {
-    double value = 0.0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || std::isnan(value)) return std::nullopt;
-    return value;
-}
 
 double share(double value, double lower, double upper, bool log) {
     if (log) return value <= 0.0 ? 0.0 : share(std::log(value), std::log(lower), std::log(upper), false);
@@ -55,7 +48,7 @@ bool is_ordered(const space::Domain& domain) {
 
 bool means(const space::Value& value, const std::string& text) {
     if (value.text() == text) return true;
-    return value.is_number() && number_in(text) == value.as_double();
+    return value.is_number() && base::number_in<double>(text) == value.as_double();
 }
 
 } // namespace
@@ -151,8 +144,8 @@ RecordedCurves::Place RecordedCurves::place(const space::Domain& domain, const s
         if (!is_ordered(domain)) return {Place::Kind::word, at};
         return {Place::Kind::number, (at + 0.5) / static_cast<double>(list->size())};
     }
-    const auto value = number_in(text);
-    if (!value) throw base::UsageError("needs a number, not '" + text + "'");
+    const auto value = base::number_in<double>(text);
+    if (!value || std::isnan(*value)) throw base::UsageError("needs a number, not '" + text + "'");
     return {Place::Kind::number, place_in(domain, *value)};
 }
 

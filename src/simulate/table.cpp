@@ -2,12 +2,12 @@
 // Measured curves from CSV and HDF5.
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "base/csv.hpp"
+#include "base/number_in.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -127,11 +127,9 @@ Columns columns_of(const std::vector<std::string>& header, const std::vector<std
 }
 
 double number(const std::string& cell, const char* what, const Rows& rows) {
-    double value = 0.0;
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (error != std::errc{} || end != cell.data() + cell.size())
-        rows.fail(std::string(what) + " needs a number, not '" + cell + "'");
-    return value;
+    const auto value = base::number_in<double>(cell);
+    if (!value) rows.fail(std::string(what) + " needs a number, not '" + cell + "'");
+    return *value;
 }
 
 Recording::Point point_of(const std::vector<std::string>& cells, const Columns& columns, const Rows& rows) {

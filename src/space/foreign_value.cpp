@@ -2,12 +2,13 @@
 #include "space/foreign_value.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/number_in.hpp"
 
 namespace ranktune::space {
 namespace {
@@ -59,14 +60,6 @@ Value near_in_range(const Domain& domain, const Value& value) {
     return value;
 }
 
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return {};
-    return value;
-}
-
 /// Without blanks, and in small letters: "True" is true, "[128, 64]" is [128,64].
 std::string plain(std::string_view text) {
     std::string out;
@@ -107,8 +100,8 @@ Value as_meant(const Domain& domain, std::string_view text) {
         if ((each.is_bool() || each.is_list()) && plain(each.text()) == plain(text)) return each;
     for (const Value& each : listed)
         if (each.is_none() && means_none(text)) return each;
-    if (const auto whole = number_in<std::int64_t>(text)) return as_meant(domain, Value(*whole));
-    if (const auto number = number_in<double>(text)) return as_meant(domain, Value(*number));
+    if (const auto whole = base::number_in<std::int64_t>(text)) return as_meant(domain, Value(*whole));
+    if (const auto number = base::number_in<double>(text)) return as_meant(domain, Value(*number));
     return std::string(text);
 }
 

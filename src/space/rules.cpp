@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "base/joined.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "ranktune/space/search_space.hpp"
@@ -22,11 +23,7 @@ constexpr int most_starts = 32;
 constexpr int most_steps = 500; ///< of a search from one start
 constexpr int halvings = 16;
 
-std::string rules_text(const std::vector<Rule>& rules) {
-    std::string text;
-    for (const Rule& rule : rules) text += (text.empty() ? "" : ", ") + rule.text();
-    return text;
-}
+std::string rules_text(const std::vector<Rule>& rules) { return base::joined(rules, &Rule::text); }
 
 /// `values`: of what the rule mentions; null: absent.
 bool is_kept_with(const Rule& rule, std::span<const Value* const> values) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/study/command_template.hpp"
+#include "base/joined.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -84,9 +85,7 @@ std::string python_text(const space::Value& value, bool inside = false) {
     if (value.is_bool()) return value.as_bool() ? "True" : "False";
     if (value.is_string()) return inside ? in_single_quotes(value.as_string(), "\\") : value.as_string();
     if (!value.is_list()) return value.text();
-    std::string items;
-    for (const space::Value& item : value.as_list()) items += (items.empty() ? "" : ", ") + python_text(item, true);
-    return "[" + items + "]";
+    return "[" + base::joined(value.as_list(), [](const space::Value& item) { return python_text(item, true); }) + "]";
 }
 
 /// A string that Hydra's grammar leaves a string, and the same: a word that is no number, boolean or null.
@@ -128,9 +127,7 @@ std::string hydra_text(const space::Value& value) {
         return is_plain_for_hydra(value.as_string()) ? value.as_string() : hydra_quoted(value.as_string());
     if (value.is_none()) return "null";
     if (!value.is_list()) return value.text();
-    std::string items;
-    for (const space::Value& item : value.as_list()) items += (items.empty() ? "" : ",") + hydra_text(item);
-    return "[" + items + "]";
+    return "[" + base::joined(value.as_list(), hydra_text, ",") + "]";
 }
 
 std::vector<std::string> hydra_arguments(const space::Configuration& configuration) {
@@ -411,19 +408,14 @@ std::vector<WrittenWord> CommandTemplate::written(std::string_view command) {
     return result;
 }
 
-std::string shell_text(const std::vector<std::string>& words) {
-    std::string text;
-    for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
-    return text;
-}
+std::string shell_text(const std::vector<std::string>& words) { return base::joined(words, quoted, " "); }
 
 std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration, base::TrialId trial) {
     const ProgramSpec& program = *spec.trainable.program;
     if (!program.function.empty()) {
-        std::string arguments;
-        for (const auto& [name, value] : configuration.entries())
-            arguments += (arguments.empty() ? "" : ", ") + name + "=" + value.literal();
-        return program.function.substr(program.function.rfind('/') + 1) + "(" + arguments + ")";
+        const auto argument = [](const auto& entry) { return entry.name + "=" + entry.value.literal(); };
+        return program.function.substr(program.function.rfind('/') + 1) + "(" +
+               base::joined(configuration.entries(), argument) + ")";
     }
     const std::string folder = "trials/" + std::to_string(trial.value());
     return shell_text(

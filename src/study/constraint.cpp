@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/constraint.hpp"
 
+#include "base/joined.hpp"
 #include "ranktune/space/value.hpp"
 
 namespace ranktune::study {
@@ -16,9 +17,8 @@ std::string text(const Constraint& constraint) {
 }
 
 std::string text(std::span<const Constraint> constraints) {
-    std::string all;
-    for (const Constraint& each : constraints) all += (all.empty() ? "" : " and ") + text(each);
-    return all;
+    return base::joined(
+        constraints, [](const Constraint& each) { return text(each); }, " and ");
 }
 
 } // namespace ranktune::study

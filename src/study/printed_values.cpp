@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
@@ -28,10 +28,7 @@ std::optional<double> number_of(std::string_view text) {
     if (digits.find_first_not_of("+-.0123456789dDeE") == std::string::npos)
         std::ranges::replace_if(
             digits, [](char c) { return c == 'd' || c == 'D'; }, 'e');
-    double value = 0.0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-    return value;
+    return base::number_in<double>(digits);
 }
 
 std::string_view as_text(std::span<const PCRE2_UCHAR8> text) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/joined.hpp"
 #include "ranktune/study/parse.hpp"
 #include "study/constraint.hpp"
 #include "study/parse/foreign/foreign_range.hpp"
@@ -41,37 +42,24 @@ class Writer {
     std::string text_;
 };
 
+std::string list_of(const auto& list, auto text_of_each) { return "[" + base::joined(list, text_of_each) + "]"; }
+
 void write_study(const StudySpec& spec, Writer& out) {
     out.table("study");
     out.line("name", text_of(spec.name));
     if (spec.objective.several()) {
-        std::string metrics;
-        std::string modes;
-        for (const Goal& goal : spec.objective.goals()) {
-            metrics += (metrics.empty() ? "" : ", ") + text_of(goal.metric);
-            modes += (modes.empty() ? "" : ", ") + text_of(goal.mode);
-        }
-        out.line("metric", "[" + metrics + "]");
-        out.line("mode", "[" + modes + "]");
+        const std::vector<Goal> goals = spec.objective.goals();
+        out.line("metric", list_of(goals, [](const Goal& goal) { return text_of(goal.metric); }));
+        out.line("mode", list_of(goals, [](const Goal& goal) { return text_of(goal.mode); }));
     } else {
         out.line("metric", text_of(spec.objective.metric));
         out.line("mode", text_of(spec.objective.mode));
     }
-    if (!spec.objective.constraints.empty()) {
-        std::string list;
-        for (const Constraint& each : spec.objective.constraints)
-            list += (list.empty() ? "" : ", ") + text_of(text(each));
-        out.line("constraints", "[" + list + "]");
-    }
+    if (const auto& constraints = spec.objective.constraints; !constraints.empty())
+        out.line("constraints", list_of(constraints, [](const Constraint& each) { return text_of(text(each)); }));
     out.line("num_trials", std::to_string(spec.num_trials));
     out.line("max_iterations", std::to_string(spec.max_iterations));
     out.members("study", spec);
-}
-
-std::string list_of(const std::vector<std::string>& items) {
-    std::string list;
-    for (const std::string& item : items) list += (list.empty() ? "" : ", ") + text_of(item);
-    return "[" + list + "]";
 }
 
 void write_program(const ProgramSpec& program, Writer& out) {
@@ -83,13 +71,13 @@ void write_program(const ProgramSpec& program, Writer& out) {
         out.line("flags",
                  program.flags == Flags::both ? text_of(std::string("both")) : text_of(program.flags != Flags::off));
     }
-    if (!program.report.empty()) out.line("report", list_of(program.report));
+    if (!program.report.empty()) out.line("report", text_of(program.report));
     if (program.result != PrintedResult::none) out.line("result", text_of(std::string(name(program.result))));
     out.line("directory", text_of(program.directory));
     std::string env;
     for (const auto& [name, value] : program.env) env += (env.empty() ? " " : ", ") + name + " = " + text_of(value);
     out.line("env", "{" + env + " }");
-    out.line("keep_env", list_of(program.keep_env));
+    out.line("keep_env", text_of(program.keep_env));
 }
 
 void write_trainable(const StudySpec& spec, Writer& out) {
@@ -209,7 +197,7 @@ void write_space(const StudySpec& spec, bool with_bounds, Writer& out) {
         std::vector<std::string> rules;
         for (const space::Rule& rule : spec.space.rules())
             if (rule.forbids == forbids) rules.push_back(rule.condition.text());
-        if (!rules.empty()) out.line(forbids ? "forbid" : "require", list_of(rules));
+        if (!rules.empty()) out.line(forbids ? "forbid" : "require", text_of(rules));
     }
     const auto range_like = range_like_tables(spec.space);
     for (const space::Parameter& parameter : spec.space.parameters())
@@ -229,66 +217,50 @@ void write_algorithm(std::string_view table, const AlgorithmInfo& algorithm, con
 /// `start = [{ lr = 0.1, "opt.kind" = "sgd" }]`: one line, as every key.
 void write_start(const SearcherSpec& searcher, Writer& out) {
     if (searcher.start.empty()) return;
-    std::string points;
-    for (const space::Configuration& point : searcher.start) {
-        std::string values;
-        for (const auto& [name, value] : point.entries())
-            values += (values.empty() ? "" : ", ") + name + " = " + text_of(value);
-        points += (points.empty() ? "{ " : ", { ") + values + " }";
-    }
-    out.line("start", "[" + points + "]");
+    const auto value_text = [](const auto& entry) { return entry.name + " = " + text_of(entry.value); };
+    out.line("start", list_of(searcher.start, [&](const space::Configuration& point) {
+                 return "{ " + base::joined(point.entries(), value_text) + " }";
+             }));
 }
 
 /// `warm_start = ["/data/a", { path = "/data/b.csv", metric = "acc" }]`
 void write_warm_start(const SearcherSpec& searcher, Writer& out) {
     if (searcher.warm_start.empty()) return;
-    std::string list;
-    for (const WarmSource& source : searcher.warm_start) {
-        std::string entry = text_of(source.path);
-        if (!source.metric.empty() || !source.study.empty()) {
-            entry = "{ path = " + entry;
-            if (!source.metric.empty()) entry += ", metric = " + text_of(source.metric);
-            if (!source.study.empty()) entry += ", study = " + text_of(source.study);
-            entry += " }";
-        }
-        list += (list.empty() ? "" : ", ") + entry;
-    }
-    out.line("warm_start", "[" + list + "]");
+    out.line("warm_start", list_of(searcher.warm_start, [](const WarmSource& source) {
+                 std::string entry = text_of(source.path);
+                 if (source.metric.empty() && source.study.empty()) return entry;
+                 entry = "{ path = " + entry;
+                 if (!source.metric.empty()) entry += ", metric = " + text_of(source.metric);
+                 if (!source.study.empty()) entry += ", study = " + text_of(source.study);
+                 return entry + " }";
+             }));
 }
 
 void write_explore(const SchedulerSpec& scheduler, Writer& out) {
     if (!scheduler.algorithm->explores) return;
     out.table("scheduler.explore"); // without a line: trials only take over states
-    for (const Explored& each : scheduler.explore) {
-        std::string factors;
-        for (const double factor : each.factors) factors += (factors.empty() ? "" : ", ") + text_of(factor);
-        out.line(each.name, each.factors.empty() ? text_of(std::string("resample")) : "[" + factors + "]");
-    }
+    for (const Explored& each : scheduler.explore)
+        out.line(each.name, each.factors.empty() ? text_of(std::string("resample")) : text_of(each.factors));
 }
 
 /// `lr = [[10, 0.05], [20, 0.01]]`
 void write_schedule(const SchedulerSpec& scheduler, Writer& out) {
     if (scheduler.schedule.empty()) return;
     out.table("scheduler.schedule");
-    for (const Scheduled& each : scheduler.schedule) {
-        std::string changes;
-        for (const Scheduled::Change& change : each.changes)
-            changes +=
-                (changes.empty() ? "[" : ", [") + std::to_string(change.after) + ", " + text_of(change.value) + "]";
-        out.line(each.name, "[" + changes + "]");
-    }
+    for (const Scheduled& each : scheduler.schedule)
+        out.line(each.name, list_of(each.changes, [](const Scheduled::Change& change) {
+                     return "[" + std::to_string(change.after) + ", " + text_of(change.value) + "]";
+                 }));
 }
 
 void write_stop(const StudySpec& spec, Writer& out) {
     const StopSpec& stop = spec.stop;
     if (!stop.metrics.empty() || stop.trial_time) out.table("stop");
     if (!stop.metrics.empty()) {
-        std::string list;
-        for (const MetricStop& metric : stop.metrics) {
-            const std::string op = metric.mode == Mode::max ? " >= " : " <= ";
-            list += (list.empty() ? "[" : ", ") + text_of(metric.metric + op + text_of(metric.threshold));
-        }
-        out.line("metric", list + "]");
+        out.line("metric", list_of(stop.metrics, [](const MetricStop& metric) {
+                     const std::string op = metric.mode == Mode::max ? " >= " : " <= ";
+                     return text_of(metric.metric + op + text_of(metric.threshold));
+                 }));
     }
     out.members("stop", spec);
     const StudyStop& study = stop.study;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/study/steering.hpp"
+#include "base/joined.hpp"
+#include "base/number_in.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <limits>
 #include <optional>
@@ -51,10 +52,9 @@ void read_point(const Node& table, const std::string& prefix, const space::Searc
 space::Configuration point_of(const Node& table, const space::SearchSpace& space) {
     space::Configuration point;
     read_point(table, "", space, point);
-    std::string text;
-    for (const StartProblem& problem : start_problems(point, space))
-        text += (text.empty() ? "" : "; ") + problem.name + ": " + problem.message;
-    if (!text.empty()) throw base::UsageError(text);
+    const auto problems = start_problems(point, space);
+    const auto text_of = [](const StartProblem& each) { return each.name + ": " + each.message; };
+    if (!problems.empty()) throw base::UsageError(base::joined(problems, text_of, "; "));
     return point;
 }
 
@@ -98,10 +98,9 @@ SteeringFile parse_steering(const std::string& text, const space::SearchSpace& s
     try {
         const Node root = parse_toml(text);
         SteeringFile file;
-        const std::string& request = needed_key(root, "request", Node::Kind::string).text;
-        const auto end = request.data() + request.size();
-        if (std::from_chars(request.data(), end, file.ask.request, 16).ptr != end || request.empty())
-            throw base::UsageError("the request has no valid number");
+        const auto request = base::number_in<std::uint64_t>(needed_key(root, "request", Node::Kind::string).text, 16);
+        if (!request) throw base::UsageError("the request has no valid number");
+        file.ask.request = *request;
         file.who = needed_key(root, "who", Node::Kind::string).text;
         const std::string& verb = needed_key(root, "verb", Node::Kind::string).text;
         const auto known = std::ranges::find(steer_verbs, verb);

@@ -27,10 +27,7 @@ std::string text_of(const std::string& value) {
 std::string text_of(const space::Value& value) {
     if (value.is_none()) return "\"None\""; // see as_in
     if (value.is_string()) return text_of(value.as_string());
-    if (!value.is_list()) return value.literal();
-    std::string text;
-    for (const space::Value& item : value.as_list()) text += (text.empty() ? "" : ", ") + text_of(item);
-    return "[" + text + "]";
+    return value.is_list() ? text_of(value.as_list()) : value.literal();
 }
 std::string text_of(const DataPart& part) {
     std::string text = "{ source = " + text_of(part.source);
@@ -39,14 +36,10 @@ std::string text_of(const DataPart& part) {
     return text + " }";
 }
 std::string text_of(const DataFile& file) {
-    std::string parts;
-    for (const DataPart& part : file.parts) parts += (parts.empty() ? "" : ", ") + text_of(part);
-    if (file.is_mixture()) return "[" + parts + "]";
+    if (file.is_mixture()) return text_of(file.parts);
     std::string options;
     if (!file.dtype.empty()) options += ", dtype = " + text_of(file.dtype);
-    std::string extents;
-    for (const std::uint64_t extent : file.shape) extents += (extents.empty() ? "" : ", ") + text_of(extent);
-    if (!extents.empty()) options += ", shape = [" + extents + "]";
+    if (!file.shape.empty()) options += ", shape = " + text_of(file.shape);
     if (file.tokens > 0) options += ", tokens = " + text_of(file.tokens);
     if (!file.group.empty()) options += ", group = " + text_of(file.group);
     if (file.decode) options += ", decode = true";
@@ -58,11 +51,6 @@ std::string text_of(const DataFile& file) {
 }
 std::string text_of(double value) { return space::float_text(value); }
 std::string text_of(base::Duration value) { return text_of(duration_text(value)); }
-std::string text_of(const std::vector<std::uint32_t>& values) {
-    std::string text = "[";
-    for (const std::uint32_t value : values) text += (text.size() == 1 ? "" : ", ") + std::to_string(value);
-    return text + "]";
-}
 std::string text_of(Mode mode) { return text_of(std::string(name(mode))); }
 std::string text_of(Bind bind) {
     for (const auto& word : bind_words)

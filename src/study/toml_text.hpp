@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/joined.hpp"
 #include "ranktune/base/time.hpp"
 #include "ranktune/space/value.hpp"
 #include "ranktune/study/spec.hpp"
@@ -20,12 +21,16 @@ namespace ranktune::study {
 [[nodiscard]] std::string text_of(const DataFile& file); ///< as an entry of [data] has it
 [[nodiscard]] std::string text_of(double value);
 [[nodiscard]] std::string text_of(base::Duration value);
-[[nodiscard]] std::string text_of(const std::vector<std::uint32_t>& values);
 [[nodiscard]] std::string text_of(Mode mode);
 [[nodiscard]] std::string text_of(Bind bind);
 [[nodiscard]] std::string text_of(std::same_as<bool> auto value) { return value ? "true" : "false"; }
 [[nodiscard]] std::string text_of(std::unsigned_integral auto value) requires(!std::same_as<decltype(value), bool>) {
     return std::to_string(value);
+}
+/// "[a, b]"
+template <class T>
+[[nodiscard]] std::string text_of(const std::vector<T>& list) {
+    return "[" + base::joined(list, [](const T& each) { return text_of(each); }) + "]";
 }
 
 } // namespace ranktune::study

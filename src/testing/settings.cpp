@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 
+#include "base/joined.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/spec.hpp"
 
@@ -126,10 +127,9 @@ std::vector<Settings> settings_of(const study::SearcherInfo& info) {
 }
 
 std::string settings_text(const Settings& settings) {
-    std::string text;
-    for (const study::OptionValue& setting : settings)
-        text += (text.empty() ? "" : ", ") + setting.option + " = " + setting.value.literal();
-    return text.empty() ? text : "{" + text + "}";
+    if (settings.empty()) return {};
+    return "{" + base::joined(settings, [](const auto& each) { return each.option + " = " + each.value.literal(); }) +
+           "}";
 }
 
 } // namespace ranktune::testing

@@ -5,6 +5,8 @@
 #include <span>
 #include <variant>
 
+#include "base/joined.hpp"
+
 namespace ranktune::simulate {
 namespace {
 
@@ -23,10 +25,8 @@ Training training_of(const std::vector<tuner::Stretch>& stretches) {
 }
 
 std::string text(const Training& training) {
-    std::string words;
-    for (const auto& [configuration, iterations] : training)
-        words += (words.empty() ? "" : ", ") + std::to_string(iterations) + " with " + configuration.text();
-    return words;
+    return base::joined(training,
+                        [](const auto& each) { return std::to_string(each.second) + " with " + each.first.text(); });
 }
 
 } // namespace

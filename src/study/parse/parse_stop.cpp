@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // [stop]: limits of one trial.
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/text.hpp"
 #include "study/parse/key_rows.hpp"
 #include "study/parse/parse_tables.hpp"
@@ -14,10 +14,8 @@ namespace {
 
 std::optional<double> to_number(std::string_view text) {
     if (text.starts_with('+')) text.remove_prefix(1);
-    double value = 0.0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-    return value;
+    const auto value = base::number_in<double>(text);
+    return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 void parse_metric(ParseContext& context, const Node& node) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/joined.hpp"
+#include "base/number_in.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/space/condition.hpp"
 #include "ranktune/space/domain.hpp"
@@ -92,9 +94,7 @@ std::optional<double> number_of(const Node& node) {
     if (node.is(Node::Kind::integer)) return static_cast<double>(node.integer);
     if (node.is(Node::Kind::real)) return node.real;
     if (!node.is(Node::Kind::string)) return std::nullopt;
-    double value = 0.0; // Katib and SageMaker write numbers as strings
-    const auto [end, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), value);
-    return error == std::errc{} && end == node.text.data() + node.text.size() ? std::optional(value) : std::nullopt;
+    return base::number_in<double>(node.text); // Katib and SageMaker write numbers as strings
 }
 
 bool is_whole_number(const Node& node) {
@@ -286,9 +286,7 @@ std::string literal_of(const Node& node) {
     if (node.is(Node::Kind::integer)) return std::to_string(node.integer);
     if (node.is(Node::Kind::real)) return space::float_text(node.real);
     if (node.is(Node::Kind::string)) return space::Value(node.text).literal();
-    std::string items;
-    for (const Node& item : node.items) items += (items.empty() ? "" : ", ") + literal_of(item);
-    return "[" + items + "]";
+    return "[" + base::joined(node.items, literal_of) + "]";
 }
 
 std::string number_in(const Node& node) { return node.is(Node::Kind::string) ? node.text : literal_of(node); }
@@ -308,10 +306,8 @@ std::string bound_in(const Node& node, const RangeParts& parts) {
 
 std::string next_integer(const Node& node) {
     const std::string text = number_in(node);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return text + " + 1";
-    return std::to_string(value + 1);
+    const auto value = base::number_in<std::int64_t>(text);
+    return value ? std::to_string(*value + 1) : text + " + 1";
 }
 
 /// The right side of a line that stands for a range.

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/space/domain.hpp"
 #include "study/parse/foreign/foreign_range.hpp"
@@ -19,17 +19,10 @@ namespace {
 using View = std::string_view;
 using space::Value;
 
-template <class Number>
-std::optional<Value> read_as(View text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return Value(value);
-}
-
 std::optional<Value> number_in(View text) {
-    const auto whole = read_as<std::int64_t>(text);
-    return whole ? whole : read_as<double>(text);
+    if (const auto whole = base::number_in<std::int64_t>(text)) return Value(*whole);
+    if (const auto real = base::number_in<double>(text)) return Value(*real);
+    return std::nullopt;
 }
 
 /// A number, or a word without blanks, in quotes or not.
