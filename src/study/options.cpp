@@ -181,13 +181,17 @@ std::string option_problem(const OptionInfo& option, const space::Domain& domain
     return std::visit([&](const auto& d) { return range_problem(option, d); }, domain);
 }
 
-space::Value resolved(const OptionInfo& option, const space::Value& value, const std::filesystem::path& directory) {
+std::string absolute_path(const std::string& path, const std::filesystem::path& directory) {
     // An empty path is reported as a mistake elsewhere; resolved, it would be the folder itself.
-    if (option.kind != OptionInfo::Kind::path || !value.is_string() || value.as_string().empty()) return value;
-    const std::filesystem::path path = directory / value.as_string();
-    std::string absolute = std::filesystem::absolute(path).lexically_normal().string();
+    if (path.empty()) return path;
+    std::string absolute = std::filesystem::absolute(directory / path).lexically_normal().string();
     if (absolute.size() > 1 && absolute.ends_with('/')) absolute.pop_back();
     return absolute;
+}
+
+space::Value resolved(const OptionInfo& option, const space::Value& value, const std::filesystem::path& directory) {
+    if (option.kind != OptionInfo::Kind::path || !value.is_string()) return value;
+    return absolute_path(value.as_string(), directory);
 }
 
 space::Domain resolved(const OptionInfo& option, const space::Domain& domain, const std::filesystem::path& directory) {
@@ -215,14 +219,11 @@ std::string python_target(const std::string& given, const std::filesystem::path&
     if (!path.ends_with(".py") || !is_variable_name(name))
         throw base::UsageError("needs a file and one of its functions, as in \"train.py:train\", not " +
                                in_quotes(given));
-    const OptionInfo file{.name = "python", .kind = OptionInfo::Kind::path, .description = ""};
-    return resolved(file, space::Value(path), directory).as_string() + ":" + name;
+    return absolute_path(path, directory) + ":" + name;
 }
 
 std::string interpreter_path(const std::string& given, const std::filesystem::path& directory) {
-    if (given.find('/') == std::string::npos) return given;
-    const OptionInfo path{.name = "interpreter", .kind = OptionInfo::Kind::path, .description = ""};
-    return resolved(path, space::Value(given), directory).as_string();
+    return given.find('/') == std::string::npos ? given : absolute_path(given, directory);
 }
 
 } // namespace ranktune::study

@@ -30,6 +30,8 @@ namespace ranktune::study {
 /// Why the domain holds values that the option cannot have, or an empty string.
 [[nodiscard]] std::string option_problem(const OptionInfo& option, const space::Domain& domain);
 
+/// From `directory` on; an empty path stays empty.
+[[nodiscard]] std::string absolute_path(const std::string& path, const std::filesystem::path& directory);
 /// A path option's value made absolute, relative to `directory`; other values as they are.
 [[nodiscard]] space::Value resolved(const OptionInfo& option, const space::Value& value,
                                     const std::filesystem::path& directory);

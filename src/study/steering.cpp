@@ -32,26 +32,15 @@ constexpr std::array<std::string_view, 5> settable{"study.num_trials", "study.ma
 
 std::string toml_string(const std::string& text) { return space::Value(text).literal(); }
 
-/// Adds the values of a table and of the tables in it: nested hyper-parameters have dotted names.
-void read_point(const Node& table, const std::string& prefix, const space::SearchSpace& space,
-                space::Configuration& point) {
-    for (const auto& [key, node] : table.members) {
-        const std::string name = prefix + key;
-        if (node.is(Node::Kind::table)) {
-            read_point(node, name + ".", space, point);
-            continue;
-        }
+space::Configuration point_of(const Node& table, const space::SearchSpace& space) {
+    space::Configuration point;
+    for_each_leaf(table, [&](const std::string& name, const Node& node) {
         Mistakes mistakes;
         const auto value = to_value(node, name, mistakes);
         if (!value) throw base::UsageError(name + ": " + mistakes.sorted().front().message);
         const space::Parameter* parameter = space.find(name);
         point.set(name, parameter == nullptr ? *value : as_in(parameter->domain, *value));
-    }
-}
-
-space::Configuration point_of(const Node& table, const space::SearchSpace& space) {
-    space::Configuration point;
-    read_point(table, "", space, point);
+    });
     const auto problems = start_problems(point, space);
     const auto text_of = [](const StartProblem& each) { return each.name + ": " + each.message; };
     if (!problems.empty()) throw base::UsageError(base::joined(problems, text_of, "; "));

@@ -95,6 +95,10 @@ std::string in_quotes(std::string_view text) {
     return '"' + base::printable(text.substr(0, end)) + (end < text.size() ? "...\"" : "\"");
 }
 
+std::string text_or_kind(const Node& node) {
+    return node.is(Node::Kind::string) ? in_quotes(node.text) : std::string(kind_text(node));
+}
+
 std::string either(std::span<const std::string_view> texts) {
     std::string out;
     for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -193,8 +197,7 @@ std::optional<std::uint64_t> TableReader::bytes(std::string_view key) {
     auto bytes = node->is(Node::Kind::string) ? bytes_of(node->text) : std::nullopt;
     if (!bytes)
         complain(key, "needs a number of bytes, or text with one of the units " + unit_names() +
-                          ", as in \"500GB\", not " +
-                          (node->is(Node::Kind::string) ? in_quotes(node->text) : std::string(kind_text(*node))));
+                          ", as in \"500GB\", not " + text_or_kind(*node));
     return bytes;
 }
 

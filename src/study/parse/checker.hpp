@@ -107,6 +107,8 @@ class TableReader {
 
 /// `text` in double quotes, shortened if it is long, with control characters as '?'.
 [[nodiscard]] std::string in_quotes(std::string_view text);
+/// A string in quotes, anything else by its kind: what a mistake says was given.
+[[nodiscard]] std::string text_or_kind(const Node& node);
 /// "a", "b" or "c": for the words that a key accepts.
 [[nodiscard]] std::string either(std::span<const std::string_view> texts);
 

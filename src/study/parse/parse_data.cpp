@@ -156,7 +156,6 @@ void parse_data(ParseContext& context) {
     TableReader keys = context.reader("data");
     read_members(keys, context.spec, context.trust_trainable);
     check_directory(context, *data);
-    const OptionInfo path{.name = "path", .kind = OptionInfo::Kind::path, .description = ""};
     for (const auto& [name, node] : data->members) {
         const std::string key = "data." + name;
         if (const KeyRow* row = find_row(key); row != nullptr && row->read != nullptr) continue;
@@ -170,7 +169,7 @@ void parse_data(ParseContext& context) {
             context.spec.data.push_back(std::move(file));
             continue;
         }
-        file.path = resolved(path, space::Value(file.path), context.directory).as_string();
+        file.path = absolute_path(file.path, context.directory);
         if (context.mistakes.size() == before)
             if (const std::string why = data_problem(context.paths, file); !why.empty())
                 context.mistakes.value(node, key, why);

@@ -26,9 +26,7 @@ std::optional<std::vector<double>> read_factors(ParseContext& context, const Nod
             if (item.is_number())
                 factors.push_back(item.is(Node::Kind::integer) ? static_cast<double>(item.integer) : item.real);
     if (!factors.empty() && factors.size() == node.items.size()) return factors;
-    const std::string got = node.is(Node::Kind::string)  ? in_quotes(node.text)
-                            : node.is(Node::Kind::array) ? "this list"
-                                                         : std::string(kind_text(node));
+    const std::string got = node.is(Node::Kind::array) ? "this list" : text_or_kind(node);
     context.mistakes.value(node, key, std::string(explore_takes) + ", not " + got);
     return std::nullopt;
 }
@@ -57,15 +55,6 @@ void read_entry(ParseContext& context, const Node& node, const std::string& name
     context.spec.scheduler.explore.push_back(std::move(explored));
 }
 
-void read_table(ParseContext& context, const Node& table, const std::string& prefix) {
-    for (const auto& [key, node] : table.members) {
-        if (node.is(Node::Kind::table))
-            read_table(context, node, prefix + key + ".");
-        else
-            read_entry(context, node, prefix + key);
-    }
-}
-
 } // namespace
 
 void parse_explore(ParseContext& context, TableReader& scheduler) {
@@ -82,7 +71,7 @@ void parse_explore(ParseContext& context, TableReader& scheduler) {
         context.mistakes.value(*table, "scheduler.explore",
                                "is a table: [scheduler.explore] with a line for each hyper-parameter that changes");
     } else if (table != nullptr) {
-        read_table(context, *table, "");
+        for_each_leaf(*table, [&](const std::string& name, const Node& node) { read_entry(context, node, name); });
     }
     if (context.mistakes.size() != before || table != nullptr || !context.space_is_valid) return;
     scheduler.complain("explore",

@@ -47,10 +47,8 @@ void parse_predict(ParseContext& context) {
     if (given == nullptr || !given->is(Node::Kind::string)) return;
     const auto& program = context.spec.trainable.program;
     const std::string beside = program ? common_directory(*program) : context.directory.string();
-    const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
-    predict.directory = resolved(path, space::Value(predict.directory.empty() ? "." : predict.directory),
-                                 predict.directory.empty() ? beside : context.directory.string())
-                            .as_string();
+    predict.directory =
+        predict.directory.empty() ? absolute_path(".", beside) : absolute_path(predict.directory, context.directory);
     if (context.paths.directory)
         if (const std::string why = context.paths.directory(predict.directory); !why.empty())
             table.complain("directory", why);

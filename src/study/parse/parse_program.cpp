@@ -77,8 +77,7 @@ void parse_flags(TableReader& table, ProgramSpec& program) {
     } else if (flags->is(Node::Kind::string) && flags->text == "both") {
         program.flags = Flags::both;
     } else {
-        const std::string found =
-            flags->is(Node::Kind::string) ? in_quotes(flags->text) : std::string(kind_text(*flags));
+        const std::string found = text_or_kind(*flags);
         table.complain("flags", "needs true, false or \"both\" (--amp and --no-amp), not " + found);
     }
 }
@@ -177,8 +176,7 @@ void parse_rows(ParseContext& context, TableReader& table, ProgramSpec& program)
     const auto given = table.string(table_option);
     if (!given) return;
     if (!program.function.empty()) return table.refuse(table_option, "is for a command");
-    const OptionInfo option{.name = table_option, .kind = OptionInfo::Kind::path, .description = ""};
-    const std::string path = resolved(option, space::Value(*given), context.directory).as_string();
+    const std::string path = absolute_path(*given, context.directory);
     if (const std::string why = context.paths.file ? context.paths.file(path) : ""; !why.empty())
         return table.complain(table_option, why);
     context.spec.trainable.options.set(table_option, space::Value(path));
@@ -209,12 +207,11 @@ std::optional<std::vector<std::string>> columns_of(const ParseContext& context) 
 }
 
 void parse_directory(ParseContext& context, TableReader& table, ProgramSpec& program) {
-    const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
     const std::string given = table.string("directory").value_or(".");
     if (given.empty())
         return table.complain("directory",
                               "needs a directory, not \"\"; \".\" is that of the study file, as without the key");
-    program.directory = resolved(path, space::Value(given), context.directory).as_string();
+    program.directory = absolute_path(given, context.directory);
     if (const auto cwd = table.string("cwd")) {
         if (*cwd != "trial")
             return table.complain("cwd",

@@ -56,15 +56,6 @@ void read_parameter(ParseContext& context, const Node& node, const std::string& 
     context.spec.scheduler.schedule.push_back(std::move(scheduled));
 }
 
-void read_all(ParseContext& context, const Node& table, const std::string& prefix) {
-    for (const auto& [key, node] : table.members) {
-        if (node.is(Node::Kind::table))
-            read_all(context, node, prefix + key + ".");
-        else
-            read_parameter(context, node, prefix + key);
-    }
-}
-
 } // namespace
 
 void parse_schedule(ParseContext& context, TableReader& scheduler) {
@@ -81,7 +72,7 @@ void parse_schedule(ParseContext& context, TableReader& scheduler) {
         context.mistakes.value(*table, "scheduler.schedule",
                                "is a table: [scheduler.schedule] with a line for each hyper-parameter that changes");
     } else if (table != nullptr) {
-        read_all(context, *table, "");
+        for_each_leaf(*table, [&](const std::string& name, const Node& node) { read_parameter(context, node, name); });
     }
     if (context.mistakes.size() != before || !context.spec.scheduler.schedule.empty() || !context.space_is_valid)
         return;

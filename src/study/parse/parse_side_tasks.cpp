@@ -64,9 +64,7 @@ void parse_side_task(ParseContext& context, SideTask::Kind kind) {
     if (is_outside(context.spec))
         table.complain("command", "needs ranks, and the trials of this study are asked for and told; leave it out");
     SideSpec& side = part_for(context.spec, kind);
-    const OptionInfo path{.name = "directory", .kind = OptionInfo::Kind::path, .description = ""};
-    const std::string given = side.directory.empty() ? "." : side.directory;
-    side.directory = resolved(path, space::Value(given), context.directory).as_string();
+    side.directory = absolute_path(side.directory.empty() ? "." : side.directory, context.directory);
     if (!context.trust_trainable) {
         if (context.paths.directory)
             if (const std::string why = context.paths.directory(side.directory); !why.empty())

@@ -10,47 +10,29 @@
 namespace ranktune::study {
 namespace {
 
-/// The values of one point, by name, with their places.
-class StartReader {
-  public:
-    explicit StartReader(ParseContext& context) : context_(context) {}
-
-    void read(const Node& table, const std::string& prefix) {
-        for (const auto& [key, node] : table.members) {
-            const std::string name = prefix + key;
-            if (node.is(Node::Kind::table)) {
-                read(node, name + ".");
-                continue;
-            }
-            auto value = to_value(node, "searcher.start." + name, context_.mistakes);
-            if (!value) continue;
-            const space::Parameter* parameter = context_.spec.space.find(name);
-            point_.set(name, parameter == nullptr ? *value : as_in(parameter->domain, *value));
-            places_[name] = &node;
-        }
+void read_start(ParseContext& context, const Node& table) {
+    if (table.members.empty())
+        context.mistakes.value(table, "searcher.start", "gives no value; the searcher suggests such points by itself");
+    space::Configuration point;
+    std::map<std::string, const Node*> places; // of its values
+    for_each_leaf(table, [&](const std::string& name, const Node& node) {
+        auto value = to_value(node, "searcher.start." + name, context.mistakes);
+        if (!value) return;
+        const space::Parameter* parameter = context.spec.space.find(name);
+        point.set(name, parameter == nullptr ? *value : as_in(parameter->domain, *value));
+        places[name] = &node;
+    });
+    if (!context.space_is_valid) return; // its mistakes come first
+    for (const StartProblem& problem : start_problems(point, context.spec.space)) {
+        const Node& node = *places.at(problem.name);
+        const std::string key = "searcher.start." + problem.name;
+        if (problem.in_value)
+            context.mistakes.value(node, key, problem.message);
+        else
+            context.mistakes.key(node, key, problem.message);
     }
-
-    void finish(const Node& table) {
-        if (table.members.empty())
-            context_.mistakes.value(table, "searcher.start",
-                                    "gives no value; the searcher suggests such points by itself");
-        if (!context_.space_is_valid) return; // its mistakes come first
-        for (const StartProblem& problem : start_problems(point_, context_.spec.space)) {
-            const Node& node = *places_.at(problem.name);
-            const std::string key = "searcher.start." + problem.name;
-            if (problem.in_value)
-                context_.mistakes.value(node, key, problem.message);
-            else
-                context_.mistakes.key(node, key, problem.message);
-        }
-        context_.spec.searcher.start.push_back(std::move(point_));
-    }
-
-  private:
-    ParseContext& context_;
-    space::Configuration point_;
-    std::map<std::string, const Node*> places_;
-};
+    context.spec.searcher.start.push_back(std::move(point));
+}
 
 } // namespace
 
@@ -64,11 +46,7 @@ void parse_start(ParseContext& context, TableReader& searcher) {
                                "is a list of points: [[searcher.start]] for each, with lines such as lr = 0.1");
         return;
     }
-    for (const Node& item : points->items) {
-        StartReader reader(context);
-        reader.read(item, "");
-        reader.finish(item);
-    }
+    for (const Node& item : points->items) read_start(context, item);
 }
 
 void check_start_count(ParseContext& context) {

@@ -27,9 +27,8 @@ void parse_metric(ParseContext& context, const Node& node) {
             return;
         }
     }
-    context.mistakes.value(node, key,
-                           "needs a comparison in quotes, METRIC >= NUMBER or METRIC <= NUMBER, not " +
-                               (node.is(Node::Kind::string) ? in_quotes(node.text) : std::string(kind_text(node))));
+    context.mistakes.value(
+        node, key, "needs a comparison in quotes, METRIC >= NUMBER or METRIC <= NUMBER, not " + text_or_kind(node));
 }
 
 void parse_plateau(ParseContext& context, const Node& node) {

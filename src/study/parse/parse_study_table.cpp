@@ -63,7 +63,7 @@ std::vector<Mode> modes_of(const ParseContext& context, const Node& node, std::s
         const auto word = std::ranges::find_if(
             modes, [&](const auto& each) { return item.is(Node::Kind::string) && each.text == item.text; });
         if (word == std::end(modes)) {
-            const std::string what = item.is(Node::Kind::string) ? in_quotes(item.text) : std::string(kind_text(item));
+            const std::string what = text_or_kind(item);
             context.mistakes.value(item, key, "unknown value " + what + R"(; accepted: "min" or "max")");
             return {};
         }
@@ -160,8 +160,7 @@ void parse_constraints(ParseContext& context) {
         if (!limit) {
             context.mistakes.value(
                 item, key,
-                "needs a comparison in quotes, METRIC <= NUMBER or METRIC >= NUMBER, not " +
-                    (item.is(Node::Kind::string) ? in_quotes(item.text) : std::string(kind_text(item))));
+                "needs a comparison in quotes, METRIC <= NUMBER or METRIC >= NUMBER, not " + text_or_kind(item));
             continue;
         }
         check_metric(context, item, key, limit->metric);

@@ -123,7 +123,7 @@ void parse_inputs(ParseContext& context) {
 
 std::string file_problem(const ParseContext& context, const OptionInfo& option, const space::Value& value) {
     if (option.kind != OptionInfo::Kind::path || !context.paths.file || !value.is_string()) return "";
-    const std::string path = resolved(option, value, context.directory).as_string();
+    const std::string path = absolute_path(value.as_string(), context.directory);
     std::string why = context.paths.file(path);
     return why.empty() && option.check ? option.check(path) : why;
 }

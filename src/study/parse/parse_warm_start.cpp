@@ -3,6 +3,7 @@
 // goes on no longer needs them.
 #include <algorithm>
 
+#include "study/options.hpp"
 #include "study/parse/parse_algorithm.hpp"
 
 namespace ranktune::study {
@@ -77,8 +78,7 @@ void parse_warm_start(ParseContext& context, TableReader& searcher) {
     for (const Node& item : list->items) {
         WarmSource source = warm_source(item, context.mistakes);
         if (source.path.empty()) continue;
-        source.path = std::filesystem::absolute(context.directory / source.path).lexically_normal().string();
-        if (source.path.size() > 1 && source.path.ends_with('/')) source.path.pop_back();
+        source.path = absolute_path(source.path, context.directory);
         context.spec.searcher.warm_start.push_back(std::move(source));
     }
 }

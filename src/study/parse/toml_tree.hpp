@@ -45,6 +45,17 @@ struct Member {
     Node value;
 };
 
+/// `act(name, node)` for what is in the table and in the tables in it, whose names are joined by dots.
+template <class Act>
+void for_each_leaf(const Node& table, Act&& act, const std::string& prefix = {}) {
+    for (const auto& [key, node] : table.members) {
+        if (node.is(Node::Kind::table))
+            for_each_leaf(node, act, prefix + key + ".");
+        else
+            act(prefix + key, node);
+    }
+}
+
 /// "an integer", "a string", ...: for messages.
 [[nodiscard]] std::string_view kind_text(const Node& node);
 
