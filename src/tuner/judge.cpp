@@ -7,7 +7,6 @@
 #include "ranktune/study/objective.hpp"
 #include "tuner/decide.hpp"
 #include "tuner/rules/causes.hpp"
-#include "tuner/rules/words.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -104,7 +103,8 @@ study::TrialClosed judged(const Core& core, const EndFact& fact, StudyTime now) 
         case AttemptOutcome::finished:
             return closed(TrialPhase::finished, Reason::trainable_done, 0.0, 0.0, {});
         case AttemptOutcome::lost:
-            return closed(TrialPhase::failed, Reason::lost, losses, 0.0, {words::ranks_lost(losses)});
+            return closed(TrialPhase::failed, Reason::lost, losses, 0.0,
+                          {"its ranks were lost " + std::to_string(losses) + " times"});
         case AttemptOutcome::disturbed:
             if (core.admission->disturbance_is_a_loss())
                 return closed(TrialPhase::failed, Reason::lost, losses, 0.0, fact.failure);

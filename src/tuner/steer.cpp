@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "ranktune/study/change.hpp"
 #include "ranktune/study/parse.hpp"
 #include "study/parse/key_table.hpp"
@@ -14,7 +15,6 @@
 #include "tuner/apply.hpp"
 #include "tuner/decide.hpp"
 #include "tuner/rules/causes.hpp"
-#include "tuner/rules/words.hpp"
 
 namespace ranktune::tuner {
 namespace {
@@ -33,19 +33,31 @@ bool only_more_trials(const study::Steering& ask) {
 }
 
 std::string objection_to_trial(const Core& core, const study::Steering& ask) {
-    if (ask.trial.value() >= core.state.trials.size()) return words::no_such_trial(ask.trial, core.state.trials.size());
+    const std::string its_name = named(ask.trial);
+    if (const std::size_t trials = core.state.trials.size(); ask.trial.value() >= trials)
+        return "there is no " + its_name + ": the study has " + base::counted(trials, "trial") + " so far, from #0 on";
     const Trial& t = core.state.trials[ask.trial];
-    if (is_final(t.phase)) return words::is_over(ask.trial, t.closed_by, t.closed_a, t.closed_b);
+    if (is_final(t.phase)) return its_name + " is over: " + study::describe(t.closed_by, t.closed_a, t.closed_b);
     if (ask.verb == SteerVerb::resume) {
         if (t.on_hold) return {};
-        return t.phase == TrialPhase::paused ? words::paused_by_scheduler(ask.trial) : words::is_not_paused(ask.trial);
+        if (t.phase != TrialPhase::paused) return its_name + " is not paused";
+        return its_name +
+               " was paused by its scheduler, which lets it go on if it is good enough; users resume what users have "
+               "paused";
     }
-    if (core.admission->at_barrier(ask.trial)) return words::is_at_barrier(ask.trial);
+    if (core.admission->at_barrier(ask.trial))
+        return its_name + " waits to be compared with the others of its round; ask again when it trains";
     if (ask.verb == SteerVerb::cancel) return {};
-    if (t.on_hold) return words::is_on_hold(ask.trial);
-    if (core.scheduler->synchronous()) return words::compares_together(core.scheduler->name());
-    if (core.scheduler->holds_up_others(ask.trial)) return words::holds_up_others(core.scheduler->name());
-    return core.spec.checkpoint.supported ? std::string() : words::would_begin_again();
+    if (t.on_hold) return its_name + " is paused by a user already; ranktune resume lets it go on";
+    const std::string scheduler = "scheduler " + std::string(core.scheduler->name());
+    if (core.scheduler->synchronous())
+        return scheduler + " compares trials together: a paused one would hold up all others. It can be cancelled";
+    if (core.scheduler->holds_up_others(ask.trial))
+        return scheduler +
+               " lets no other trial of a rung go on before all have reported there: a paused one would hold them up. "
+               "It can be cancelled";
+    if (core.spec.checkpoint.supported) return {};
+    return "the trainable saves no checkpoints, so that a paused trial would begin again. It can be cancelled";
 }
 
 /// The study file with what was asked for. Throws base::UsageError with the mistakes.
@@ -59,12 +71,24 @@ study::StudySpec steered_spec(const Core& core, const study::Steering& ask) {
     return later;
 }
 
+/// `later`: the next start can take over another value.
+std::string key_is_fixed(const std::string& key, bool later) {
+    const std::string settable = "; what can change while the study runs: " + study::settable_keys();
+    if (later)
+        return key + " changes with the next start only: ranktune stop, then ranktune run with " + key + "=..." +
+               settable;
+    const std::string longer =
+        key == "study.max_iterations" ? "; longer training for some trials: ranktune extend" : "";
+    return key + " cannot change in a study that has begun, because results depend on it; " +
+           "another study can have it: ranktune run STUDY_FILE " + key + "=... -o DIRECTORY" + longer + settable;
+}
+
 std::string objection_to_settings(const Core& core, const study::Steering& ask) {
-    if (ask.settings.empty()) return words::nothing_to_set();
+    if (ask.settings.empty()) return "there is nothing to set: ranktune set STUDY study.num_trials=120";
     std::vector<std::string> fixed;
     for (const std::string& setting : ask.settings)
         if (std::string key = study::key_of(setting); !study::may_be_set(key)) fixed.push_back(std::move(key));
-    const auto why_fixed = [&] { return words::key_is_fixed(fixed[0], study::may_change_later(fixed[0], core.spec)); };
+    const auto why_fixed = [&] { return key_is_fixed(fixed[0], study::may_change_later(fixed[0], core.spec)); };
     const study::KeyTable known(study::Algorithms{{core.spec.scheduler.algorithm}, {core.spec.searcher.algorithm}});
     if (!fixed.empty() && std::ranges::find(known.keys(), fixed[0]) != known.keys().end()) return why_fixed();
     try {
@@ -72,12 +96,14 @@ std::string objection_to_settings(const Core& core, const study::Steering& ask) 
         if (!fixed.empty()) return why_fixed();
         const auto created =
             core.state.trials.size() + core.state.requests.points().size() * core.spec.searcher.repeats;
-        if (later.num_trials < created) return words::fewer_trials(created, later.num_trials);
+        if (later.num_trials < created)
+            return "study.num_trials: there are " + base::counted(created, "trial") + " already, so it cannot be " +
+                   std::to_string(later.num_trials);
         const auto changes = study::differences(core.spec, later);
-        if (changes.empty()) return words::nothing_changes();
+        if (changes.empty()) return "the study has these settings already";
         for (const study::KeyChange& change : changes)
             if (!study::may_be_set(change.key))
-                return words::key_is_fixed(change.key, change.may_change); // it follows from what was asked
+                return key_is_fixed(change.key, change.may_change); // it follows from what was asked
         return {};
     } catch (const study::StudyFileError& error) {
         const study::Mistake& first = error.mistakes().front();
@@ -109,10 +135,12 @@ void steer_spec(Core& core, const std::string& resolved) {
 
 std::string objection(const Core& core, const study::Steering& ask) {
     if (core.state.requests.knows(ask.request)) return {};
-    if (core.state.draining || core.state.ended) return words::study_is_ending();
-    if (!core.admission->may_be_steered() && !only_more_trials(ask)) return words::study_is_deterministic();
+    if (core.state.draining || core.state.ended) return "the study is ending; ask again when it runs";
+    if (!core.admission->may_be_steered() && !only_more_trials(ask))
+        return "the study is deterministic: its results must not depend on when somebody asks for something. It takes "
+               "more trials (ranktune add, or set study.num_trials) and ranktune stop";
     if (is_about_a_trial(ask.verb)) return objection_to_trial(core, ask);
-    if (ask.verb == SteerVerb::add) return ask.points.empty() ? words::nothing_to_add() : "";
+    if (ask.verb == SteerVerb::add) return ask.points.empty() ? "there is no trial to add" : "";
     return objection_to_settings(core, ask);
 }
 

@@ -174,7 +174,7 @@ study::AttemptEnded end_of(const Core& core, TrialId id, AttemptOutcome outcome,
         case Then::is_over:
             if (t.reported || (held != nullptr && !held->empty()) || core.spec.may_be_silent) break;
             end.outcome = AttemptOutcome::failed;
-            end.failure = {words::no_report()};
+            end.failure = {"the trainable ended without a single report"};
             end.retry = may_retry(core, id, end.failure.message);
             break;
         case Then::pauses:

@@ -89,7 +89,8 @@ study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
         return {now, StudyOutcome::too_many_failures, reason,
                 (core.state.draining ? why + "; " : "") + failures_sentence(core.state, core.spec.failure)};
     if (const std::uint64_t missing = ranges_not_begun(core.state, core.spec); missing > 0)
-        return {now, StudyOutcome::too_many_failures, reason, why + "; " + words::ranges_missing(missing)};
+        return {now, StudyOutcome::too_many_failures, reason,
+                why + "; " + std::to_string(missing) + (missing == 1 ? " range" : " ranges") + " of samples not begun"};
     if (const SideWork* after = failed(study::SideTask::Kind::after))
         return {now, StudyOutcome::runtime_error, Reason::after_failed, words::after_failed(after->failure)};
     return {now, StudyOutcome::ok, reason, why};

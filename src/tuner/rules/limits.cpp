@@ -3,7 +3,6 @@
 
 #include "ranktune/space/value.hpp"
 #include "tuner/rules/causes.hpp"
-#include "tuner/rules/words.hpp"
 
 namespace ranktune::tuner {
 
@@ -33,7 +32,7 @@ std::optional<StudyLimit> limit_reached(const State& state, const study::StudySp
         return StudyLimit{Reason::enough_trials,
                           std::to_string(state.ended_well) + " trials have ended well (stop.study.trials_ok)"};
     if (spec.time_budget && now >= StudyTime{*spec.time_budget})
-        return StudyLimit{Reason::study_time, words::time_budget_used_up()};
+        return StudyLimit{Reason::study_time, "study.time_budget is used up"};
     return std::nullopt;
 }
 

@@ -5,8 +5,6 @@
 #include <cstdio>
 
 #include "ranktune/base/text.hpp"
-#include "ranktune/study/change.hpp"
-#include "study/steering_file.hpp"
 #include "tuner/rules/causes.hpp"
 
 namespace ranktune::tuner::words {
@@ -19,10 +17,6 @@ std::string seconds_text(double seconds) {
 }
 
 } // namespace
-
-std::string no_report() { return "the trainable ended without a single report"; }
-
-std::string ranks_lost(std::uint32_t losses) { return "its ranks were lost " + std::to_string(losses) + " times"; }
 
 std::string job_died(std::uint32_t deaths, std::uint32_t deaths_alone) {
     return "the job died " + std::to_string(deaths) + " times while it ran, " + std::to_string(deaths_alone) +
@@ -42,11 +36,6 @@ std::string before_failed(const Failure& failure) {
 std::string after_failed(const Failure& failure) {
     return "all trials are done, but [after] failed: " + describe(failure) +
            ". Correct it, and the same command runs it again";
-}
-
-std::string time_budget_used_up() { return "study.time_budget is used up"; }
-std::string ranges_missing(std::uint64_t count) {
-    return std::to_string(count) + (count == 1 ? " range" : " ranges") + " of samples not begun";
 }
 
 std::string no_time_left(const Time& time) {
@@ -90,74 +79,6 @@ std::string missing_metric(TrialId trial, const study::Objective& objective, con
     else if (!nearest.empty())
         text += ". Did you mean study.metric = \"" + std::string(nearest) + "\"?";
     return text;
-}
-
-std::string study_is_ending() { return "the study is ending; ask again when it runs"; }
-
-std::string study_is_deterministic() {
-    return "the study is deterministic: its results must not depend on when somebody asks for something. It takes more "
-           "trials (ranktune add, or set study.num_trials) and ranktune stop";
-}
-
-std::string no_such_trial(TrialId trial, std::size_t trials) {
-    return "there is no " + named(trial) + ": the study has " + base::counted(trials, "trial") + " so far, from #0 on";
-}
-
-std::string is_over(TrialId trial, Reason reason, double a, double b) {
-    return named(trial) + " is over: " + study::describe(reason, a, b);
-}
-
-std::string paused_by_scheduler(TrialId trial) {
-    return named(trial) +
-           " was paused by its scheduler, which lets it go on if it is good enough; users resume what users have "
-           "paused";
-}
-
-std::string is_not_paused(TrialId trial) { return named(trial) + " is not paused"; }
-
-std::string is_on_hold(TrialId trial) {
-    return named(trial) + " is paused by a user already; ranktune resume lets it go on";
-}
-
-std::string is_at_barrier(TrialId trial) {
-    return named(trial) + " waits to be compared with the others of its round; ask again when it trains";
-}
-
-std::string compares_together(std::string_view scheduler) {
-    return "scheduler " + std::string(scheduler) +
-           " compares trials together: a paused one would hold up all others. It can be cancelled";
-}
-
-std::string holds_up_others(std::string_view scheduler) {
-    return "scheduler " + std::string(scheduler) +
-           " lets no other trial of a rung go on before all have reported there: a paused one would hold them up. It "
-           "can be cancelled";
-}
-
-std::string would_begin_again() {
-    return "the trainable saves no checkpoints, so that a paused trial would begin again. It can be cancelled";
-}
-
-std::string nothing_to_add() { return "there is no trial to add"; }
-
-std::string nothing_to_set() { return "there is nothing to set: ranktune set STUDY study.num_trials=120"; }
-
-std::string nothing_changes() { return "the study has these settings already"; }
-
-std::string fewer_trials(std::size_t created, std::size_t wanted) {
-    return "study.num_trials: there are " + base::counted(created, "trial") + " already, so it cannot be " +
-           std::to_string(wanted);
-}
-
-std::string key_is_fixed(const std::string& key, bool later) {
-    const std::string settable = "; what can change while the study runs: " + study::settable_keys();
-    if (later)
-        return key + " changes with the next start only: ranktune stop, then ranktune run with " + key + "=..." +
-               settable;
-    const std::string longer =
-        key == "study.max_iterations" ? "; longer training for some trials: ranktune extend" : "";
-    return key + " cannot change in a study that has begun, because results depend on it; " +
-           "another study can have it: ranktune run STUDY_FILE " + key + "=... -o DIRECTORY" + longer + settable;
 }
 
 } // namespace ranktune::tuner::words
