@@ -46,13 +46,6 @@ Standardisation::Standardisation(std::span<const double> values) {
     inverse_ = m.variance < 1e-30 ? 0.0 : 1.0 / std::sqrt(m.variance);
 }
 
-std::vector<double> standardised(std::span<const double> values) {
-    const Standardisation standard(values);
-    std::vector<double> all(values.begin(), values.end());
-    for (double& each : all) each = standard(each);
-    return all;
-}
-
 double yeo_johnson(double value, double power) {
     if (value >= 0.0) return power == 0.0 ? std::log1p(value) : std::expm1(power * std::log1p(value)) / power;
     const double other = 2.0 - power;

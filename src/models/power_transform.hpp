@@ -3,15 +3,11 @@
 // Numbers brought closer to a normal distribution.
 
 #include <span>
-#include <vector>
 
 namespace ranktune::models {
 
-/// The values less their mean, divided by their standard deviation (of the population); zeros if all are equal. Finite
+/// A value less the mean of all, divided by their standard deviation (of the population); zero if all are equal. Finite
 /// for finite values of any size.
-[[nodiscard]] std::vector<double> standardised(std::span<const double> values);
-
-/// The same as a function of one value, and its inverse.
 class Standardisation {
   public:
     Standardisation() = default;

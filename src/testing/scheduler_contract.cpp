@@ -132,18 +132,6 @@ void check_words(const study::StudySpec& spec) {
             "the description of a scheduler that is synchronous says that it is not deterministic");
 }
 
-/// The resolved file must describe the study completely.
-void check_resolved(const study::StudySpec& spec, bool must_parse) {
-    const std::string text = study::resolved_toml(spec);
-    const study::Algorithms known{{spec.scheduler.algorithm}, {spec.searcher.algorithm}};
-    try {
-        const study::StudySpec again = study::parse_resolved_study(text, "/contract/resolved.toml", known);
-        require(study::resolved_toml(again) == text, "options read back from the resolved file as they were written");
-    } catch (const study::StudyFileError&) {
-        if (must_parse) throw; // settings that do not fit into a study file
-    }
-}
-
 void check_plan(const study::StudySpec& spec) {
     if (!spec.scheduler.algorithm->plan) return;
     const study::SchedulerPlan plan = spec.scheduler.algorithm->plan(spec);
@@ -203,15 +191,7 @@ bool works(const study::StudySpec& spec) {
 } // namespace
 
 std::vector<std::string> check_scheduler(const study::SchedulerInfo& info, const std::vector<Settings>& more) {
-    BrokenRules broken;
-    broken.look(info.name, [&] { study::check_description(info); });
-    std::vector<std::string> unusable = broken.take();
-    if (!unusable.empty()) return unusable;
-    std::vector<Settings> all = settings_of(info);
-    broken.look(info.name,
-                [&] { require(!all.empty() && all.front().empty(), "the defaults work in a study of 20 iterations"); });
-    all.insert(all.end(), more.begin(), more.end());
-    for (const Settings& settings : all) {
+    const auto check = [&](BrokenRules& broken, const Settings& settings) {
         for (const Iteration ceiling :
              settings.empty() ? std::vector<Iteration>{20, 5, 1} : std::vector<Iteration>{20}) {
             const std::string where = info.name + settings_text(settings) + " with " + std::to_string(ceiling) +
@@ -219,8 +199,8 @@ std::vector<std::string> check_scheduler(const study::SchedulerInfo& info, const
             study::StudySpec spec = study_with(info, settings, ceiling);
             if (ceiling == 20 || works(spec)) check_rules(broken, where, std::move(spec), settings.empty());
         }
-    }
-    return broken.take();
+    };
+    return broken_rules(info, more, "the defaults work in a study of 20 iterations", check);
 }
 
 } // namespace ranktune::testing

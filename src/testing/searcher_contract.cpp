@@ -403,8 +403,7 @@ void check_words(Maker& make) {
             "the searcher has the name of its description");
 }
 
-/// The resolved file must describe the study completely.
-void check_resolved(Maker& make, bool must_parse) {
+void check_resolved_of(Maker& make, bool must_parse) {
     study::StudySpec spec = make.rich();
     spec.trainable.name = "contract";
     spec.searcher = make.chosen();
@@ -412,36 +411,21 @@ void check_resolved(Maker& make, bool must_parse) {
         if (option.kind == study::OptionInfo::Kind::path) // absolute in every study that was read from a file
             spec.searcher.options.set(option.name, "/contract/" + option.name);
     spec.scheduler = schedulers::chosen("fifo");
-    const std::string text = study::resolved_toml(spec);
-    const study::Algorithms known{{spec.scheduler.algorithm}, {spec.searcher.algorithm}};
-    try {
-        const study::StudySpec again = study::parse_resolved_study(text, "/contract/resolved.toml", known);
-        require(study::resolved_toml(again) == text, "options read back from the resolved file as they were written");
-    } catch (const study::StudyFileError&) {
-        if (must_parse) throw; // settings that do not fit into a study file
-    }
+    check_resolved(spec, must_parse);
 }
 
 } // namespace
 
 std::vector<std::string> check_searcher(const study::SearcherInfo& info, const std::vector<Settings>& more) {
-    BrokenRules broken;
-    broken.look(info.name, [&] { study::check_description(info); });
-    std::vector<std::string> unusable = broken.take();
-    if (!unusable.empty()) return unusable;
-    std::vector<Settings> all = settings_of(info);
-    broken.look(info.name, [&] { require(!all.empty() && all.front().empty(), "the defaults work"); });
-    all.insert(all.end(), more.begin(), more.end());
-    for (const Settings& settings : all) {
+    return broken_rules(info, more, "the defaults work", [&](BrokenRules& broken, const Settings& settings) {
         const std::string where = info.name + settings_text(settings);
         Maker make(info, settings);
         for (const auto check : {check_twice, check_instances, check_exhaustion, check_independence, check_preparation,
                                  check_single_values, check_empty_space, check_conditions, check_rules,
                                  check_odd_values, check_snapshot, check_replay, check_earlier, check_words})
             broken.look(where, [&] { check(make); });
-        broken.look(where, [&] { check_resolved(make, settings.empty()); });
-    }
-    return broken.take();
+        broken.look(where, [&] { check_resolved_of(make, settings.empty()); });
+    });
 }
 
 } // namespace ranktune::testing

@@ -8,6 +8,7 @@
 
 #include "base/joined.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/study/parse.hpp"
 #include "ranktune/study/spec.hpp"
 
 namespace ranktune::testing {
@@ -17,20 +18,11 @@ using Kind = study::OptionInfo::Kind;
 
 constexpr std::size_t most_combinations = 64;
 
-const space::Value* find(const Settings& settings, const std::string& option) {
-    const auto found = std::ranges::find(settings, option, &study::OptionValue::option);
-    return found == settings.end() ? nullptr : &found->value;
-}
-
-const study::AlgorithmOption& option_of(const study::AlgorithmInfo& info, const std::string& name) {
-    return *std::ranges::find(info.options, name, &study::AlgorithmOption::name);
-}
-
 bool applies(const study::AlgorithmInfo& info, const Settings& settings, const study::AlgorithmOption& option) {
-    if (!option.only_with) return true;
-    const study::AlgorithmOption& other = option_of(info, option.only_with->option);
-    const space::Value* given = find(settings, other.name);
-    return applies(info, settings, other) && (given == nullptr ? other.standard : *given) == option.only_with->value;
+    space::Configuration options;
+    for (const study::AlgorithmOption& each : info.options) options.set(each.name, each.standard);
+    for (const study::OptionValue& each : settings) options.set(each.option, each.value);
+    return study::applies(info, options, option);
 }
 
 /// Values of an option with few values.
@@ -124,6 +116,17 @@ std::vector<Settings> settings_of(const study::SchedulerInfo& info) {
 }
 std::vector<Settings> settings_of(const study::SearcherInfo& info) {
     return settings_of(info, [&](const Settings& settings) { return works_alone(info, settings); });
+}
+
+void check_resolved(const study::StudySpec& spec, bool must_parse) {
+    const std::string text = study::resolved_toml(spec);
+    const study::Algorithms known{{spec.scheduler.algorithm}, {spec.searcher.algorithm}};
+    try {
+        const study::StudySpec again = study::parse_resolved_study(text, "/contract/resolved.toml", known);
+        require(study::resolved_toml(again) == text, "options read back from the resolved file as they were written");
+    } catch (const study::StudyFileError&) {
+        if (must_parse) throw; // settings that do not fit into a study file
+    }
 }
 
 std::string settings_text(const Settings& settings) {

@@ -82,8 +82,6 @@ class RankedSplit {
     [[nodiscard]] std::size_t size() const { return best_.size() + rest_.size(); }
     /// The size of the best part after one more insertion.
     [[nodiscard]] std::size_t next_best_count() const { return count_(size() + 1); }
-    /// Requires that not all are among the best.
-    [[nodiscard]] const study::Ranked& best_of_rest() const { return rest_.top(); }
     /// Rule quantile: the (1 - 1/eta) quantile, linear between neighbours as in numpy. Requires size() > 0.
     [[nodiscard]] double quantile() const;
 

@@ -2,7 +2,6 @@
 #pragma once
 // Ranking: trials in the order of their scores, by position.
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -26,18 +25,8 @@ class Ranking {
     [[nodiscard]] std::size_t position(const study::Ranked& entry) const;
     /// Requires position < size().
     [[nodiscard]] const study::Ranked& operator[](std::size_t position) const;
-    /// Calls `visit(const study::Ranked&)` for the positions [from, to), in order. Requires to <= size().
-    template <class Visit>
-    void for_range(std::size_t from, std::size_t to, Visit visit) const {
-        std::size_t begin = 0;
-        for (auto block = blocks_.begin(); block != blocks_.end() && begin < to; begin += block->size(), ++block) {
-            const std::size_t end = std::min(to - begin, block->size());
-            for (std::size_t i = from > begin ? from - begin : 0; i < end; ++i) visit((*block)[i]);
-        }
-    }
-    /// Require size() > 0.
+    /// Requires size() > 0.
     [[nodiscard]] const study::Ranked& best() const { return blocks_.front().front(); }
-    [[nodiscard]] const study::Ranked& worst() const { return blocks_.back().back(); }
 
     /// Calls `visit(const study::Ranked&)` for every entry, the best first.
     template <class Visit>
