@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/joined.hpp"
 #include "ranktune/space/domain.hpp"
 #include "space/arithmetic.hpp"
 
@@ -15,15 +16,7 @@ namespace {
 constexpr double most_multiples = 0x1p50;
 
 std::string call(const char* name, std::initializer_list<Value> arguments) {
-    std::string out = name;
-    char separator = '(';
-    for (const Value& argument : arguments) {
-        out += separator;
-        if (separator == ',') out += ' ';
-        out += argument.literal();
-        separator = ',';
-    }
-    return out + ')';
+    return std::string(name) + "(" + base::joined(arguments, &Value::literal) + ")";
 }
 
 std::string text_of(const FloatRange& d) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/joined.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/utf8.hpp"
 
@@ -47,16 +48,6 @@ std::string quoted(std::string_view text) {
         left.remove_prefix(rune.bytes);
     }
     return plain ? "'" + std::string(text) + "'" : out + '"';
-}
-
-template <class Text>
-std::string list_text(const Value::List& list, std::string_view separator, Text text) {
-    std::string out = "[";
-    for (std::size_t i = 0; i < list.size(); ++i) {
-        if (i > 0) out += separator;
-        out += text(list[i]);
-    }
-    return out + ']';
 }
 
 } // namespace
@@ -137,7 +128,7 @@ std::string_view Value::kind() const {
 
 std::string Value::text() const {
     if (is_string()) return as_string();
-    if (is_list()) return list_text(as_list(), ",", [](const Value& v) { return v.text(); });
+    if (is_list()) return "[" + base::joined(as_list(), &Value::text, ",") + "]";
     return literal();
 }
 
@@ -147,7 +138,7 @@ std::string Value::literal() const {
     if (is_int()) return int_text(data_.integer);
     if (is_double()) return float_text(data_.real);
     if (is_string()) return quoted(as_string());
-    return list_text(as_list(), ", ", [](const Value& v) { return v.literal(); });
+    return "[" + base::joined(as_list(), &Value::literal) + "]";
 }
 
 std::string float_text(double value) {

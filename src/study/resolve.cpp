@@ -74,9 +74,8 @@ void write_program(const ProgramSpec& program, Writer& out) {
     if (!program.report.empty()) out.line("report", text_of(program.report));
     if (program.result != PrintedResult::none) out.line("result", text_of(std::string(name(program.result))));
     out.line("directory", text_of(program.directory));
-    std::string env;
-    for (const auto& [name, value] : program.env) env += (env.empty() ? " " : ", ") + name + " = " + text_of(value);
-    out.line("env", "{" + env + " }");
+    const auto variable = [](const auto& each) { return " " + each.name + " = " + text_of(each.value); };
+    out.line("env", "{" + base::joined(program.env, variable, ",") + " }");
     out.line("keep_env", text_of(program.keep_env));
 }
 

@@ -9,6 +9,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/joined.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 
@@ -51,9 +52,8 @@ void copy_to_state(std::span<const std::byte> from, std::byte* to) {
 }
 
 std::string shape_text(const TensorInfo& info) {
-    std::string text = std::string(base::name(info.type)) + "[";
-    for (std::size_t i = 0; i < info.shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(info.shape[i]);
-    return text + "]";
+    const auto in_digits = [](std::uint64_t extent) { return std::to_string(extent); };
+    return std::string(base::name(info.type)) + "[" + base::joined(info.shape, in_digits) + "]";
 }
 
 std::uint64_t product(std::uint64_t bytes, std::span<const std::uint64_t> extents) {

@@ -42,8 +42,8 @@ space::Configuration point_of(const Node& table, const space::SearchSpace& space
         point.set(name, parameter == nullptr ? *value : as_in(parameter->domain, *value));
     });
     const auto problems = start_problems(point, space);
-    const auto text_of = [](const StartProblem& each) { return each.name + ": " + each.message; };
-    if (!problems.empty()) throw base::UsageError(base::joined(problems, text_of, "; "));
+    const auto in_words = [](const StartProblem& each) { return each.name + ": " + each.message; };
+    if (!problems.empty()) throw base::UsageError(base::joined(problems, in_words, "; "));
     return point;
 }
 

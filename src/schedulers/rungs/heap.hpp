@@ -79,10 +79,7 @@ class Heap {
         items_[hole] = value;
     }
     bool in_heap_order(const std::vector<T>& items) const {
-        for (std::size_t i = 1; i < items.size(); ++i) {
-            if (before_(items[i], items[(i - 1) / 2])) return false;
-        }
-        return true;
+        return std::ranges::is_heap(items, [this](const T& a, const T& b) { return before_(b, a); });
     }
 
     std::vector<T> items_;

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/joined.hpp"
 #include "study/parse/checker.hpp"
 #include "study/toml_text.hpp"
 
@@ -112,9 +113,7 @@ std::string kind(const Limits& limits) {
         return limits.shortest == base::Duration::zero() ? "duration"
                                                          : "duration, " + text_of(limits.shortest) + " at least";
     } else if constexpr (std::is_same_v<T, Bind>) {
-        std::string words;
-        for (const auto& word : bind_words) words += (words.empty() ? "`\"" : ", `\"") + std::string(word.text) + "\"`";
-        return words;
+        return base::joined(bind_words, [](const auto& word) { return "`\"" + std::string(word.text) + "\"`"; });
     } else if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) {
         return "list of " + bounded("integers", limits, true);
     } else {
