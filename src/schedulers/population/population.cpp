@@ -342,7 +342,8 @@ void Population::arrived(TrialId trial, Iteration iteration, double score) {
 void Population::reported(const study::Reported& record) {
     Member& at = member(record.trial);
     if (at.held) {
-        const bool leaves = record.verdict.verb == Verb::stop; // alone, whoever else is there
+        // Alone, whoever else is there. (A verdict without a reason: it has ended by itself.)
+        const bool leaves = record.verdict.verb == Verb::stop || record.verdict.reason == Reason::none;
         if (!leaves && record.iteration > barrier_) begin_verdicts(record.iteration);
         release(record.trial);
     } else {
