@@ -65,7 +65,11 @@ bool is_finite(const space::SearchSpace& space) {
 
 TriedConfigurations::TriedConfigurations(const space::SearchSpace& space, bool of_any_space)
     : space_(space), finite_(is_finite(space)), reads_(finite_ || of_any_space) {
-    if (is_small(space_)) taken_.resize(all_.emplace(space_).size());
+    if (!is_small(space_)) return;
+    taken_.resize(all_.emplace(space_).size());
+    if (space_.grid_size() == 1) return;
+    for (std::uint64_t number = 0; number < taken_.size(); ++number)
+        grid_points_.push_back(static_cast<std::uint16_t>(space_.grid_point(all_->at(number))));
 }
 
 std::vector<double> TriedConfigurations::key_of(std::vector<double> coordinates, std::uint64_t grid_point) const {
@@ -122,9 +126,8 @@ std::optional<space::Configuration> TriedConfigurations::free_one(std::uint64_t 
     const auto first_free = [&](bool of_grid_point) -> std::optional<space::Configuration> {
         for (std::uint64_t k = 0; k < taken_.size(); ++k) {
             const std::uint64_t number = (begin + k) % taken_.size();
-            if (taken_[number]) continue;
+            if (taken_[number] || (of_grid_point && grid_point_of(number) != grid_point)) continue;
             space::Configuration each = all_->at(number);
-            if (of_grid_point && space_.grid_point(each) != grid_point) continue;
             // Of equal values in a list, the first one counts.
             if (all_->find(each) == number && std::ranges::find(others, each) == others.end()) return each;
         }

@@ -46,12 +46,17 @@ class TriedConfigurations {
     [[nodiscard]] std::optional<space::Configuration> free_one(std::uint64_t grid_point, base::RngStream& random,
                                                                std::span<const space::Configuration> others) const;
 
+    [[nodiscard]] std::uint64_t grid_point_of(std::uint64_t number) const {
+        return grid_points_.empty() ? 0 : grid_points_[number];
+    }
+
     space::SearchSpace space_;
     bool finite_;
-    bool reads_;                            ///< the space is finite, or `of_any_space`
-    std::optional<space::Enumeration> all_; ///< of a small finite space
-    std::vector<bool> taken_;               ///< of each configuration of `all_`
-    Observations begin_;                    ///< first line of the table
+    bool reads_;                             ///< the space is finite, or `of_any_space`
+    std::optional<space::Enumeration> all_;  ///< of a small finite space
+    std::vector<bool> taken_;                ///< of each configuration of `all_`
+    std::vector<std::uint16_t> grid_points_; ///< too; empty: there is one
+    Observations begin_;                     ///< first line of the table
     std::uint64_t points_ = 0;
     std::set<std::vector<double>>
         known_; ///< of a space that is not small: coordinates, absent ones as -1, and the grid point
