@@ -58,6 +58,9 @@ class Study(study_case.Study):
     def wait_until_training(self):
         self.wait_for("two running trials", self.started)
 
+    def wait_for_a_report(self):
+        self.wait_for("a report", lambda: re.search(r'"reports": [1-9]', self.status_file()))
+
     def worker_log(self):
         return self.log("workers-")
 
@@ -72,6 +75,7 @@ def clean_stop(make):
     """USR1, which the launcher passes to every rank, ends the study cleanly: trials pause with a checkpoint."""
     study = make()
     study.wait_until_training()
+    study.wait_for_a_report()
     study.process.send_signal(signal.SIGUSR1)
     check_resumable(study, *study.finish())
     journal = study.journal()
@@ -98,6 +102,7 @@ def stop_from_worker(make):
     """A signal that reaches one worker only is passed on to the head."""
     study = make()
     study.wait_until_training()
+    study.wait_for_a_report()
     os.kill(study.ranks()[3], signal.SIGUSR2)
     check_resumable(study, *study.finish())
     assert study.journal()["ended"] == 1
@@ -202,6 +207,7 @@ def killed_launcher(make):
     """kill -9 of the launcher: nobody stays behind."""
     study = make()
     study.wait_until_training()
+    study.wait_for_a_report()
     study.process.kill()
     study.finish()
     assert study.journal()["reports"] > 0
@@ -212,6 +218,7 @@ def killed_worker(make):
     """kill -9 of a worker: the launcher ends the job; the journal is whole and nothing stays behind."""
     study = make()
     study.wait_until_training()
+    study.wait_for_a_report()
     os.kill(study.ranks()[2], signal.SIGKILL)
     code, _ = study.finish()
     assert code != 0
@@ -223,6 +230,7 @@ def killed_head(make):
     """kill -9 of the head: the same."""
     study = make()
     study.wait_until_training()
+    study.wait_for_a_report()
     os.kill(study.ranks()[0], signal.SIGKILL)
     code, _ = study.finish()
     assert code != 0
@@ -233,6 +241,7 @@ def survived_worker(make):
     """Where the launcher lets the others live, the study goes on without the dead rank, to its end."""
     study = make(options="seconds = 0.005", extra=["--enable-recovery"])
     study.wait_until_training()
+    study.wait_for_a_report()
     os.kill(study.ranks()[4], signal.SIGKILL)
     study.finish()
     outcome = study.outcome()
@@ -245,6 +254,7 @@ def orphaned_workers(make):
     """Workers whose head is gone end by themselves, also where the launcher would let them live."""
     study = make(extra=["--enable-recovery"])
     study.wait_until_training()
+    study.wait_for_a_report()
     os.kill(study.ranks()[0], signal.SIGKILL)
     study.finish()
     assert study.journal()["reports"] > 0

@@ -20,13 +20,13 @@ BUILD = "build/sabotage"  # as deep as build/test, so that a compiler cache know
 # Name, file in src, text, what it becomes, test program, name of the test.
 FAULTS = [
     ("blind-look", "ddp/gradients/device_groups.cpp",
-     "            static_cast<void>(kept_.communicator->settled());\n            abort_if_overdue();\n        });\n",
-     "            abort_if_overdue();\n        });\n",
+     "                static_cast<void>(kept_.communicator->settled());\n                abort_if_overdue();\n            });\n",
+     "                abort_if_overdue();\n            });\n",
      "lost", "an error that reaches the last bucket after the status word is a lost group"),
     ("blind-mlp", "trainables/mlp/device_engine.cpp", "            if (sums_ != nullptr) sums_->look();\n", "",
      "trainer", "sums that fail after the end of their step end the validation that follows"),
     ("silent-loser", "ddp/collective/protocol_collective.cpp",
-     "        } catch (const GroupLost&) {\n            owner_.tell_lost();\n", "        } catch (const GroupLost&) {\n",
+     "        call();\n    } catch (const GroupLost&) {\n        tell_lost();\n", "        call();\n    } catch (const GroupLost&) {\n",
      "lost", "what NCCL fails at is a lost group with a cause; the next trial forms a new one"),
     ("lone-keeper", "ddp/gradients/device_groups.cpp", "reuse = low == high && kept", "reuse = (low == high || true) && kept",
      "lost", "a rank that has lost its communicator alone forms a new one with those that kept theirs"),
