@@ -48,6 +48,7 @@ class TrialContext final : public trainables::TrialContext {
     [[nodiscard]] base::Iteration max_iterations() const override { return 1000; }
     [[nodiscard]] ddp::Group& group() const override { return group_; }
     [[nodiscard]] int cpus_per_rank() const override { return 1; }
+    [[nodiscard]] std::uint64_t memory() const override { return std::uint64_t{1} << 33U; }
     [[nodiscard]] std::vector<std::string> devices() const override { return options_.gpus; }
     [[nodiscard]] const study::DataFile& data(std::string_view name) const override {
         return trainables::data_called(name, {});
