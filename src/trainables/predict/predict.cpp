@@ -36,22 +36,14 @@ class Predict final : public Trainable {
   public:
     void setup(TrialContext& context) override {
         if (context.size() != 1) throw base::UsageError("resources.ranks is not 1: a range is predicted by one rank");
-        now_ = &context;
-        predictor_.emplace(
-            predict_plan_of(context.configuration()),
-            [this](const PredictPlan& plan, const PredictingTrial& trial) { return load_model(plan, trial, *now_); },
-            context.memory());
+        predictor_.emplace(predict_plan_of(context.configuration()), load_model, context);
     }
     [[nodiscard]] bool reset_config(TrialContext&) override { return true; }
-    Metrics step(TrialContext& context) override {
-        now_ = &context;
-        return predictor_->predict_range(context);
-    }
+    Metrics step(TrialContext& context) override { return predictor_->predict_range(context); }
     void save(study::StateSink&) const override {}
     void load(study::StateSource&) override {}
 
   private:
-    TrialContext* now_ = nullptr; ///< during a call
     std::optional<Predictor> predictor_;
 };
 

@@ -19,7 +19,7 @@ bool fit_into(std::uint64_t memory, const PredictPlan& plan) {
 
 } // namespace
 
-Predictor::Predictor(PredictPlan plan, MakeModel make, std::uint64_t memory)
+Predictor::Predictor(PredictPlan plan, MakeModel make, TrialContext& within)
     : plan_(std::move(plan)),
       make_(std::move(make)),
       source_(data::Source::open(plan_.input, {.group = plan_.group, .field = plan_.field})),
@@ -28,8 +28,8 @@ Predictor::Predictor(PredictPlan plan, MakeModel make, std::uint64_t memory)
         throw base::UsageError("'" + plan_.input + "' has " + std::to_string(source_->samples()) +
                                " samples, and the study file says " + std::to_string(plan_.samples) +
                                ": give the predictions of the new file another output");
-    if (!fit_into(memory, plan_)) return;
-    for (const PredictingTrial& trial : plan_.trials) models_.push_back(make_(plan_, trial));
+    if (!fit_into(within.memory(), plan_)) return;
+    for (const PredictingTrial& trial : plan_.trials) models_.push_back(make_(plan_, trial, within));
 }
 
 data::LoaderOptions Predictor::loader_options(const TrialContext& context) const {
@@ -78,13 +78,13 @@ Metrics Predictor::predict_range(TrialContext& context) {
     const auto put = [&](const Part& part, std::vector<Prediction> members) {
         writer_.put(std::move(members), part.batch.begin, context.trial());
     };
-    if (in_turn()) {
+    if (models_.empty()) { // one after the other
         while (read() != nullptr) {
         }
         std::vector<std::vector<Prediction>> said(parts.size()); // by the models so far
         for (const PredictingTrial& trial : plan_.trials) {
             Models one;
-            one.push_back(make_(plan_, trial));
+            one.push_back(make_(plan_, trial, context));
             std::size_t next = 0;
             std::size_t done = 0;
             predict(

@@ -16,14 +16,15 @@ namespace ranktune::trainables {
 /// What a rank needs for all its ranges. Used by one thread.
 class Predictor {
   public:
-    using MakeModel =
-        std::function<std::unique_ptr<PredictingModel>(const PredictPlan& plan, const PredictingTrial& trial)>;
+    /// `within`: the trial of the study of predictions during which it is made.
+    using MakeModel = std::function<std::unique_ptr<PredictingModel>(
+        const PredictPlan& plan, const PredictingTrial& trial, TrialContext& within)>;
 
     /// `make` is called for each trial of the plan, which lives as long as this object. Models whose checkpoints take
-    /// more than half of `memory` bytes, or what the plan says, are made one after the other for each range, whose
-    /// samples wait for them in memory; other models live as long as this object. Throws base::UsageError when the
-    /// input is not what the plan says; as data::Source::open and `make`.
-    Predictor(PredictPlan plan, MakeModel make, std::uint64_t memory);
+    /// more than half of the rank's memory, or what the plan says, are made one after the other for each range, whose
+    /// samples wait for them in memory; other models are made now and live as long as this object. Throws
+    /// base::UsageError when the input is not what the plan says; as data::Source::open and `make`.
+    Predictor(PredictPlan plan, MakeModel make, TrialContext& within);
     Predictor(const Predictor&) = delete;
     Predictor& operator=(const Predictor&) = delete;
 
@@ -32,8 +33,6 @@ class Predictor {
     /// before, and what models, input and output throw; models may have begun a batch then, and this object is of no
     /// more use.
     [[nodiscard]] Metrics predict_range(TrialContext& context);
-    /// Models are made while a range is predicted, and are gone at its end.
-    [[nodiscard]] bool in_turn() const { return models_.empty(); }
 
   private:
     using Models = std::vector<std::unique_ptr<PredictingModel>>;

@@ -12,7 +12,8 @@ void PredictBody::start(const study::CheckpointRef* /*checkpoint*/) {
     programs_ = std::exchange(spare_.predict, nullptr);
     if (programs_) return;
     if (context_.size() != 1) throw base::UsageError("resources.ranks is not 1: a range is predicted by one rank");
-    programs_ = std::make_unique<PredictPrograms>(trainables::predict_plan_of(parts_.configuration), parts_.setting);
+    programs_ =
+        std::make_unique<PredictPrograms>(trainables::predict_plan_of(parts_.configuration), parts_.setting, context_);
 }
 
 study::Verb PredictBody::train(const Report& report) {

@@ -239,10 +239,10 @@ void PredictPrograms::Program::read(const process::ProgramPredicted& said, std::
     if (!memory.read(put_.add(classes), y_offset_ + bytes)) short_of();
 }
 
-PredictPrograms::PredictPrograms(PredictPlan plan, const AttemptSetting& setting)
+PredictPrograms::PredictPrograms(PredictPlan plan, const AttemptSetting& setting, trainables::TrialContext& within)
     : predictor_(
           std::move(plan),
-          [&](const PredictPlan& of, const PredictingTrial& trial) {
+          [this, &setting](const PredictPlan& of, const PredictingTrial& trial, trainables::TrialContext&) {
               auto program = std::make_unique<Program>(of, trial, setting);
               if (now_)
                   program->start_range(now_->assignment, now_->port);
@@ -250,7 +250,7 @@ PredictPrograms::PredictPrograms(PredictPlan plan, const AttemptSetting& setting
                   programs_.push_back(program.get());
               return program;
           },
-          setting.memory) {}
+          within) {}
 
 PredictPrograms::~PredictPrograms() = default;
 

@@ -24,7 +24,7 @@ struct RangeGivenUp {
 class PredictPrograms {
   public:
     /// `setting` outlives this object. Throws as trainables::Predictor.
-    PredictPrograms(trainables::PredictPlan plan, const AttemptSetting& setting);
+    PredictPrograms(trainables::PredictPlan plan, const AttemptSetting& setting, trainables::TrialContext& within);
     ~PredictPrograms();
     PredictPrograms(const PredictPrograms&) = delete;
     PredictPrograms& operator=(const PredictPrograms&) = delete;
