@@ -101,6 +101,11 @@ std::optional<Batch> Loader::next() {
     return std::move(taken.batch);
 }
 
+bool Loader::ready() {
+    const std::scoped_lock lock(mutex_);
+    return ring_[taken_ % ring_.size()].ready;
+}
+
 void Loader::serve() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -160,8 +165,10 @@ void Loader::read(Job& job) const {
     const std::size_t count = job.batch.samples.size();
     for (std::size_t i = 0; i < options_.columns.size(); ++i) {
         const std::size_t bytes = count * options_.columns[i].bytes();
-        Column& column = job.batch.columns.emplace_back(
-            Column{options_.columns[i], count, std::make_unique_for_overwrite<std::byte[]>(bytes)});
+        Column& column = job.batch.columns.emplace_back(Column{
+            options_.columns[i], count,
+            options_.allocate ? options_.allocate(bytes)
+                              : std::shared_ptr<std::byte[]>(std::make_unique_for_overwrite<std::byte[]>(bytes))});
         if (filled_by_[i])
             source_->gather(*filled_by_[i], job.batch.samples, column.bytes());
         else

@@ -143,6 +143,8 @@ class Accelerator : public base::Device {
     /// The two streams that gradient steps use: the trainable computes on the first, and groups reduce on the second.
     [[nodiscard]] virtual Stream& compute_stream() = 0;
     [[nodiscard]] virtual Stream& communication_stream() = 0;
+    /// For samples that are uploaded while the other two work. This device's own copies use it, too.
+    [[nodiscard]] virtual Stream& copy_stream() = 0;
     /// A stream of this device that another library owns, by its cudaStream_t; null: the default stream. It outlives
     /// the result.
     [[nodiscard]] virtual std::unique_ptr<Stream> borrow(void* native) = 0;

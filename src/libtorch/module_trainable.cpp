@@ -203,7 +203,7 @@ struct ModuleTrainable::Impl {
         if (!stream)
             stream.emplace(from,
                            loading_for(context, from.loading, batch, training.drop_last || from.loading.drop_last),
-                           position);
+                           position, parallel.where());
         Losses losses;
         while (from.per_iteration == 0 || losses.trained < from.per_iteration) {
             const auto share = stream->next(); // (each epoch has a batch at least)
@@ -249,7 +249,7 @@ struct ModuleTrainable::Impl {
     void validate_source(const trainables::TrialContext& context, trainables::Metrics& sums) const {
         data::LoaderOptions loading = loading_for(context, training.val_from.loading, batch, false);
         loading.order.shuffle = data::Shuffle::none;
-        SampleStream all(training.val_from, std::move(loading), {});
+        SampleStream all(training.val_from, std::move(loading), {}, parallel.where());
         while (const auto share = all.next())
             if (share->count > 0) add_validation(moved(share->samples, {0, share->count}), share->count, sums);
     }

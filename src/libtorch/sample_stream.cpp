@@ -2,10 +2,14 @@
 #include "libtorch/sample_stream.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ddp/collective/core_wait.hpp"
+#include "device/device.hpp"
+#include "libtorch/streams.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/data.hpp"
 
@@ -56,6 +60,17 @@ Samples first_columns(const data::Batch& batch) {
     return {tensor_of(batch.columns[0]), tensor_of(batch.columns[1])};
 }
 
+/// A GPU reads page-locked memory by itself. LibTorch keeps such memory for later batches.
+data::LoaderOptions pinned_on(const Where& where, data::LoaderOptions loading) {
+    if (!where.device.is_cuda() || loading.allocate) return loading;
+    loading.allocate = [](std::size_t bytes) {
+        const auto owner = ::torch::empty({static_cast<std::int64_t>(bytes)},
+                                          ::torch::TensorOptions(::torch::kUInt8).pinned_memory(true));
+        return std::shared_ptr<std::byte[]>(static_cast<std::byte*>(owner.data_ptr()), [owner](std::byte*) {});
+    };
+    return loading;
+}
+
 } // namespace
 
 ::torch::Tensor tensor_of(const data::Column& column) {
@@ -71,19 +86,95 @@ data::LoaderOptions loading_for(const trainables::TrialContext& context, data::L
     return trainables::loading_in(context, std::move(loading));
 }
 
-SampleStream::SampleStream(const Streamed& what, data::LoaderOptions loading, data::Position from)
-    : what_(what), loader_(what.source, from, std::move(loading)) {}
+/// The copy stream of a GPU, beside which the rank computes. One upload is under way at a time.
+class SampleStream::Uploads {
+  public:
+    explicit Uploads(Where where)
+        : where_(std::move(where)),
+          on_(*device::accelerator_of(where_.place)),
+          issued_(on_.make_event()),
+          arrived_(on_.make_event()) {}
 
-std::optional<SampleStream::Share> SampleStream::next() {
-    batch_ = loader_.next();
-    if (!batch_) return std::nullopt;
-    Share share;
-    share.count = batch_->samples.size();
-    share.whole = batch_->end - batch_->begin;
-    if (share.count > 0) share.samples = what_.samples ? what_.samples(*batch_) : first_columns(*batch_);
-    return share;
+    [[nodiscard]] Samples begin(const Samples& host) {
+        device::Stream& copies = on_.copy_stream();
+        // Memory of the last uploads, which LibTorch keeps for those of its copy stream, has been read by the work so
+        // far.
+        on_.compute_stream().record(*issued_);
+        copies.wait(*issued_);
+        const auto guard = current_streams().make_current(copies.native(), where_.device.index());
+        Samples there{uploaded(host.inputs), uploaded(host.targets)};
+        copies.record(*arrived_);
+        return there;
+    }
+    /// What is computed later sees the upload.
+    void order() { on_.compute_stream().wait(*arrived_); }
+    /// Until the memory of the host has been read.
+    void finish() {
+        if (arrived_->reached()) return;
+        const auto begin = std::chrono::steady_clock::now();
+        ddp::CoreWait().until([&] { return arrived_->reached(); }, [] {});
+        waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    [[nodiscard]] double waited_seconds() const { return waited_; }
+
+  private:
+    [[nodiscard]] ::torch::Tensor uploaded(const ::torch::Tensor& some) const {
+        return (where_.device.is_cuda() && some.device().is_cpu() ? some.pin_memory() : some).to(where_.device, true);
+    }
+
+    Where where_;
+    device::Accelerator& on_;
+    std::unique_ptr<device::Event> issued_;
+    std::unique_ptr<device::Event> arrived_;
+    double waited_ = 0.0;
+};
+
+SampleStream::SampleStream(const Streamed& what, data::LoaderOptions loading, data::Position from, const Where& where)
+    : what_(what),
+      uploads_(device::accelerator_of(where.place) == nullptr ? nullptr : std::make_unique<Uploads>(where)),
+      loader_(what.source, from, pinned_on(where, std::move(loading))),
+      position_(from) {}
+
+SampleStream::~SampleStream() {
+    try {
+        if (uploads_) uploads_->finish();
+    } catch (const device::DeviceError&) { // a lost device reads nothing
+    }
 }
 
-double SampleStream::take_waited() { return loader_.waited_seconds() - std::exchange(told_, loader_.waited_seconds()); }
+SampleStream::Turn SampleStream::read() {
+    Turn turn;
+    try {
+        turn.batch = loader_.next();
+        turn.after = loader_.position();
+        if (!turn.batch) return turn;
+        turn.share.count = turn.batch->samples.size();
+        turn.share.whole = turn.batch->end - turn.batch->begin;
+        if (turn.share.count == 0) return turn;
+        turn.share.samples = what_.samples ? what_.samples(*turn.batch) : first_columns(*turn.batch);
+        if (uploads_) turn.share.samples = uploads_->begin(turn.share.samples);
+    } catch (...) { // told when its turn comes
+        turn.error = std::current_exception();
+    }
+    return turn;
+}
+
+std::optional<SampleStream::Share> SampleStream::next() {
+    if (uploads_) uploads_->finish(); // the batch of now_ goes
+    now_ = ahead_ ? *std::exchange(ahead_, std::nullopt) : read();
+    position_ = now_.after;
+    if (now_.error) std::rethrow_exception(now_.error);
+    if (!now_.batch) return std::nullopt;
+    if (uploads_) {
+        uploads_->order();
+        if (loader_.ready()) ahead_ = read();
+    }
+    return now_.share;
+}
+
+double SampleStream::take_waited() {
+    const double waited = loader_.waited_seconds() + (uploads_ ? uploads_->waited_seconds() : 0.0);
+    return waited - std::exchange(told_, waited);
+}
 
 } // namespace ranktune::libtorch

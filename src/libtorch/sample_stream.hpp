@@ -3,6 +3,8 @@
 // SampleStream: a rank's share of the batches of a file, as tensors.
 
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <optional>
 
 #include "ranktune/data/loader.hpp"
@@ -10,26 +12,44 @@
 
 namespace ranktune::libtorch {
 
+/// On a GPU the next share travels there while the rank computes on this one.
 class SampleStream {
   public:
     struct Share {
-        Samples samples;         ///< on the host, until the next call; undefined without samples
+        Samples samples;         ///< where the rank computes, until the next call; undefined without samples
         std::size_t count = 0;   ///< of this rank
         std::uint64_t whole = 0; ///< of all ranks
     };
     /// `what` outlives it, and has a source. Throws base::UsageError.
-    SampleStream(const Streamed& what, data::LoaderOptions loading, data::Position from);
+    SampleStream(const Streamed& what, data::LoaderOptions loading, data::Position from, const Where& where);
+    ~SampleStream();
     /// nullopt once at the end of each epoch. Throws what source or map threw.
     [[nodiscard]] std::optional<Share> next();
-    [[nodiscard]] data::Position position() const { return loader_.position(); }
+    /// Where the share of the next call begins.
+    [[nodiscard]] data::Position position() const { return position_; }
     /// Seconds in `next` since the last call.
     [[nodiscard]] double take_waited();
 
   private:
+    /// What a call of `next` returns.
+    struct Turn {
+        std::optional<data::Batch> batch; ///< whose memory the samples share on the host
+        Share share;
+        data::Position after;
+        std::exception_ptr error;
+    };
+    /// The uploads of one rank.
+    class Uploads;
+
+    [[nodiscard]] Turn read();
+
     const Streamed& what_;
+    std::unique_ptr<Uploads> uploads_; ///< null on the host
     data::Loader loader_;
-    std::optional<data::Batch> batch_; ///< whose memory the tensors share
-    double told_ = 0.0;                ///< seconds
+    data::Position position_;
+    Turn now_;
+    std::optional<Turn> ahead_;
+    double told_ = 0.0; ///< seconds
 };
 
 /// The options of a rank's loader. `batch`: of all ranks.

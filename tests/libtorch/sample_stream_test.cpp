@@ -5,7 +5,8 @@
 #include <mutex>
 #include <set>
 
-#include "models.hpp"
+#include "clocked_streams.hpp"
+#include "libtorch/sample_stream.hpp"
 #include "support/files.hpp"
 
 namespace sample_stream_test {
@@ -115,6 +116,51 @@ TEST_CASE("each sample is trained once in an epoch, in another order in each", "
     REQUIRE(run_trial(registered(watched), options(2)).failure.empty());
     CHECK(seen.size() == 5 * 40);
     CHECK(std::set(seen.begin(), seen.end()).size() == 5 * 40);
+}
+
+TEST_CASE("the next samples go to the GPU beside the work on these, and into no memory that earlier work still reads",
+          "[libtorch]") {
+    testing::ClockedAccelerator accelerator;
+    StreamClock& compute = accelerator.compute_clock;
+    StreamClock& copies = accelerator.copy_clock;
+    /// LibTorch copies on the stream that is current.
+    class CopyingStreams final : public ClockedStreams {
+      public:
+        CopyingStreams(StreamClock& first, StreamClock& later) : first_(first), later_(later) {}
+        [[nodiscard]] std::unique_ptr<Guard> make_current(void* stream, int ordinal) override {
+            CHECK(stream == &later_);
+            CHECK(follows(later_, first_));
+            auto guard = ClockedStreams::make_current(stream, ordinal);
+            work();
+            return guard;
+        }
+
+      private:
+        StreamClock& first_;
+        StreamClock& later_;
+    } streams(compute, copies);
+
+    FromFiles files;
+    const libtorch::Streamed what{.source = files.train};
+    data::LoaderOptions loading;
+    loading.batch = 16;
+    libtorch::SampleStream stream(what, loading, {}, libtorch::Where{torch::kCPU, base::Place(accelerator)});
+    data::Loader as_read(files.train, {}, loading);
+    int batches = 0;
+    for (int beside = 0; beside < 4;) { // as often as the loader was fast enough
+        const auto share = stream.next();
+        const auto batch = as_read.next();
+        REQUIRE(share.has_value() == batch.has_value());
+        CHECK(stream.position().epoch == as_read.position().epoch);
+        CHECK(stream.position().sample == as_read.position().sample);
+        if (!share) continue;
+        ++batches;
+        CHECK(share->count == batch->samples.size());
+        CHECK(torch::equal(share->samples.inputs, libtorch::tensor_of(batch->column("x"))));
+        CHECK(compute[&copies] == batches); // it waits for its own samples, and for no others
+        if (copies[&copies] > batches) ++beside;
+        ++compute[&compute]; // a step
+    }
 }
 
 TEST_CASE("validation from a file is that from memory", "[libtorch]") {

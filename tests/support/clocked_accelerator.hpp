@@ -81,6 +81,7 @@ class ClockedAccelerator final : public device::Accelerator {
     void limit_memory(std::uint64_t) override {}
     [[nodiscard]] device::Stream& compute_stream() override { return compute_; }
     [[nodiscard]] device::Stream& communication_stream() override { return communication_; }
+    [[nodiscard]] device::Stream& copy_stream() override { return copies_; }
     [[nodiscard]] std::unique_ptr<device::Stream> borrow(void* native) override {
         return std::make_unique<ClockedStream>(*static_cast<StreamClock*>(native));
     }
@@ -100,12 +101,14 @@ class ClockedAccelerator final : public device::Accelerator {
 
     StreamClock compute_clock;
     StreamClock communication_clock;
+    StreamClock copy_clock;
 
   private:
     void trim() noexcept override {}
     device::DeviceFacts facts_;
     ClockedStream compute_{compute_clock};
     ClockedStream communication_{communication_clock};
+    ClockedStream copies_{copy_clock};
 };
 
 } // namespace ranktune::testing

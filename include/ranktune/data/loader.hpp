@@ -27,7 +27,7 @@ namespace ranktune::data {
 struct Column {
     Field field;
     std::size_t count = 0;
-    std::unique_ptr<std::byte[]> memory;
+    std::shared_ptr<std::byte[]> memory;
     [[nodiscard]] std::span<std::byte> bytes() const { return {memory.get(), count * field.bytes()}; }
     [[nodiscard]] std::span<std::byte> row(std::size_t i) const {
         return bytes().subspan(i * field.bytes(), field.bytes());
@@ -70,6 +70,8 @@ struct LoaderOptions {
     bool drop_last = false;  ///< leave out what does not fill the last batch of an epoch
     int threads = 1;
     std::size_t ahead = 2; ///< batches that are ready or being prepared
+    /// Memory of a column, for instance page-locked; called by several threads at once. Empty: plain.
+    std::function<std::shared_ptr<std::byte[]>(std::size_t bytes)> allocate = {};
     Map map = {};
     /// What a batch has; empty: the fields of the source that do not vary. Columns of a name, type and shape of the
     /// source are filled from it, others are zero, for the map.
@@ -96,6 +98,8 @@ class Loader {
     /// The next batch; nullopt once at the end of each epoch, after which the next epoch begins. A mixture has no end.
     /// Throws what source or map threw for this batch; the next call goes on behind it.
     [[nodiscard]] std::optional<Batch> next();
+    /// Whether `next` would return at once.
+    [[nodiscard]] bool ready();
     /// Where the batch of the next call begins: give it to another Loader to resume.
     [[nodiscard]] Position position() const { return position_; }
     /// How long calls of `next` waited, in all.

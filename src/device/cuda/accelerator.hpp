@@ -27,6 +27,7 @@ class CudaAccelerator final : public Accelerator {
     void limit_memory(std::uint64_t bytes) override { budget_.limit(bytes); }
     [[nodiscard]] Stream& compute_stream() override { return compute_; }
     [[nodiscard]] Stream& communication_stream() override { return communication_; }
+    [[nodiscard]] Stream& copy_stream() override { return copies_; }
     [[nodiscard]] std::unique_ptr<Stream> borrow(void* native) override {
         return std::make_unique<CudaStream>(number_, budget_, static_cast<cudaStream_t>(native));
     }
