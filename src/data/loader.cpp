@@ -101,11 +101,6 @@ std::optional<Batch> Loader::next() {
     return std::move(taken.batch);
 }
 
-bool Loader::ready() {
-    const std::scoped_lock lock(mutex_);
-    return ring_[taken_ % ring_.size()].ready;
-}
-
 void Loader::serve() {
     std::unique_lock lock(mutex_);
     while (true) {

@@ -209,9 +209,10 @@ struct ModuleTrainable::Impl {
             const auto share = stream->next(); // (each epoch has a batch at least)
             if (!share && from.per_iteration == 0) break;
             if (!share) continue;
+            losses.trained += share->whole;
+            if (from.per_iteration == 0 || losses.trained < from.per_iteration) stream->look_ahead();
             losses.sum += train_batch({0, share->count}, share->whole,
                                       [&](data::Range some) { return moved(share->samples, some); });
-            losses.trained += share->whole;
         }
         position = stream->position();
         data_wait = group.reduced(stream->take_waited()) / group.size();
@@ -250,8 +251,10 @@ struct ModuleTrainable::Impl {
         data::LoaderOptions loading = loading_for(context, training.val_from.loading, batch, false);
         loading.order.shuffle = data::Shuffle::none;
         SampleStream all(training.val_from, std::move(loading), {}, parallel.where());
-        while (const auto share = all.next())
+        while (const auto share = all.next()) {
+            all.look_ahead();
             if (share->count > 0) add_validation(moved(share->samples, {0, share->count}), share->count, sums);
+        }
     }
     void add_validation(const Samples& some, std::size_t count, trainables::Metrics& sums) const {
         const trainables::Metrics means = training.validate(some);

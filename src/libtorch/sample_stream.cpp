@@ -97,8 +97,7 @@ class SampleStream::Uploads {
 
     [[nodiscard]] Samples begin(const Samples& host) {
         device::Stream& copies = on_.copy_stream();
-        // Memory of the last uploads, which LibTorch keeps for those of its copy stream, has been read by the work so
-        // far.
+        // The work so far reads memory that LibTorch's allocator may give to the next upload.
         on_.compute_stream().record(*issued_);
         copies.wait(*issued_);
         const auto guard = current_streams().make_current(copies.native(), where_.device.index());
@@ -165,10 +164,7 @@ std::optional<SampleStream::Share> SampleStream::next() {
     position_ = now_.after;
     if (now_.error) std::rethrow_exception(now_.error);
     if (!now_.batch) return std::nullopt;
-    if (uploads_) {
-        uploads_->order();
-        if (loader_.ready()) ahead_ = read();
-    }
+    if (uploads_) uploads_->order();
     return now_.share;
 }
 

@@ -12,7 +12,6 @@
 
 namespace ranktune::libtorch {
 
-/// On a GPU the next share travels there while the rank computes on this one.
 class SampleStream {
   public:
     struct Share {
@@ -25,6 +24,11 @@ class SampleStream {
     ~SampleStream();
     /// nullopt once at the end of each epoch. Throws what source or map threw.
     [[nodiscard]] std::optional<Share> next();
+    /// On a GPU the next share travels there while the rank computes on this one. Whoever calls it does so for every
+    /// share that is to follow: Streamed::samples may draw numbers, and always draws them here.
+    void look_ahead() {
+        if (uploads_) ahead_ = read();
+    }
     /// Where the share of the next call begins.
     [[nodiscard]] data::Position position() const { return position_; }
     /// Seconds in `next` since the last call.

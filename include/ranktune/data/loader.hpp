@@ -98,8 +98,6 @@ class Loader {
     /// The next batch; nullopt once at the end of each epoch, after which the next epoch begins. A mixture has no end.
     /// Throws what source or map threw for this batch; the next call goes on behind it.
     [[nodiscard]] std::optional<Batch> next();
-    /// Whether `next` would return at once.
-    [[nodiscard]] bool ready();
     /// Where the batch of the next call begins: give it to another Loader to resume.
     [[nodiscard]] Position position() const { return position_; }
     /// How long calls of `next` waited, in all.
