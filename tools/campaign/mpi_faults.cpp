@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "comm/mpi/environment.hpp"
@@ -26,7 +27,8 @@ namespace {
 using namespace ranktune;
 using namespace std::chrono_literals;
 
-/// A fault transport that runs on real time.
+/// A fault transport that runs on real time, from the first message on: a worker dies after it has said Hello, however
+/// long it takes to start.
 class Links final : public comm::Transport {
   public:
     Links(std::unique_ptr<comm::Transport> wire, const simulate::FaultPlan& plan) : faults_(std::move(wire), plan) {}
@@ -40,6 +42,7 @@ class Links final : public comm::Transport {
     [[nodiscard]] base::Rank rank() const override { return faults_.rank(); }
     [[nodiscard]] std::uint32_t size() const override { return faults_.size(); }
     void send(base::Rank to, std::span<const std::byte> bytes) override {
+        if (!began_) began_ = std::chrono::steady_clock::now();
         advance();
         faults_.send(to, bytes);
     }
@@ -53,9 +56,11 @@ class Links final : public comm::Transport {
     }
 
   private:
-    void advance() { faults_.advance(base::StudyTime{std::chrono::steady_clock::now() - began_}); }
+    void advance() {
+        if (began_) faults_.advance(base::StudyTime{std::chrono::steady_clock::now() - *began_});
+    }
 
-    const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+    std::optional<std::chrono::steady_clock::time_point> began_;
     simulate::FaultTransport faults_;
 };
 

@@ -45,7 +45,7 @@ heartbeat_timeout = "6s"
 abort_grace = "2s"
 """
 SCHEDULERS = {**SCHEDULERS, "median": 'type = "median"'}
-PATIENCE = 200  # seconds for one run to end: one whose worker is dead before it has said Hello takes 120
+PATIENCE = 200  # seconds for one run to end
 RESUMABLE = 75
 
 
