@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <ranktune/torch.hpp>
+#include <ranktune/trainables/data.hpp>
 
 namespace nn = torch::nn;
 
@@ -54,6 +55,12 @@ ranktune::Samples images(const ranktune::data::Split& split, std::size_t pixels)
     return {torch::tensor(split.x).view({count, 1, side, side}), torch::tensor(split.classes).to(torch::kInt64)};
 }
 
+/// Rows of pixels from 0 to 255, as a file has them, where the rank computes.
+torch::Tensor images(const torch::Tensor& rows) {
+    const auto side = static_cast<int64_t>(std::lround(std::sqrt(rows.size(1))));
+    return rows.to(torch::kFloat32).div(255).view({-1, 1, side, side});
+}
+
 ranktune::Training train_resnet(ranktune::TrialContext& context) {
     const ranktune::Configuration& options = context.configuration();
     const auto data = ranktune::data::shared_dataset(options.at("data").as_string(), ranktune::data::Scaling::unit);
@@ -82,7 +89,16 @@ ranktune::Training train_resnet(ranktune::TrialContext& context) {
             .softmax(1);
     };
     training.predicts_classes = true;
-    training.train = images(data->train, data->features);
+    if (options.contains("stream")) { // `stream = "train"`: an entry of [data], with columns x and y, read ahead
+        auto [source, loading] = ranktune::trainables::open_data(context, options.at("stream").as_string());
+        training.train_from = {.source = std::move(source), .loading = std::move(loading)};
+        training.loss = [net](const ranktune::Samples& batch) mutable {
+            return torch::nn::functional::cross_entropy(net->forward(images(batch.inputs)),
+                                                        batch.targets.to(torch::kInt64));
+        };
+    } else {
+        training.train = images(data->train, data->features);
+    }
     training.val = images(data->val, data->features);
     training.batch_size = options.at("batch_size").as_int();
     training.drop_last = true; // batch normalisation of a few samples tells nothing

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ranktune/torch.hpp>
+#include <ranktune/trainables/data.hpp>
 
 namespace nn = torch::nn;
 
@@ -95,19 +96,31 @@ ranktune::Training train_gpt(ranktune::TrialContext& context) {
     training.module = gpt.ptr();
     training.optimizer = std::make_unique<torch::optim::AdamW>(
         gpt->parameters(), torch::optim::AdamWOptions().weight_decay(options.at("weight_decay").as_double()));
-    training.train = windows(text.substr(0, split), shape.window, shape.window / 4);
+    std::int64_t samples = 0;         // of an epoch
+    if (options.contains("stream")) { // `stream = "text"`: an entry of [data], of 33 tokens a sample, read ahead
+        auto [source, loading] = ranktune::trainables::open_data(context, options.at("stream").as_string());
+        samples = static_cast<std::int64_t>(source->samples());
+        training.train_from = {.source = std::move(source), .loading = std::move(loading)};
+        training.train_from.samples = [window = shape.window](const ranktune::data::Batch& batch) -> ranktune::Samples {
+            const torch::Tensor rows = ranktune::libtorch::tensor_of(batch.column("tokens"));
+            return {rows.narrow(1, 0, window), rows.narrow(1, 1, window)};
+        };
+    } else {
+        training.train = windows(text.substr(0, split), shape.window, shape.window / 4);
+        samples = training.train.inputs.size(0);
+    }
     training.val = windows(text.substr(split), shape.window, shape.window);
     training.batch_size = options.at("batch_size").as_int();
     training.loss = [gpt](const ranktune::Samples& batch) mutable {
-        return torch::nn::functional::cross_entropy(gpt->forward(batch.inputs).flatten(0, 1), batch.targets.flatten());
+        return torch::nn::functional::cross_entropy(gpt->forward(batch.inputs.to(torch::kInt64)).flatten(0, 1),
+                                                    batch.targets.to(torch::kInt64).flatten());
     };
     training.validate = [loss = training.loss](const ranktune::Samples& batch) -> ranktune::Metrics {
         const double nats = loss(batch).item<double>();
         return {{"val_loss", nats}, {"val_bits", nats / std::numbers::ln2}}; // per letter
     };
     const double lr = options.at("lr").as_double(); // rises during the first epoch, then falls as half a cosine
-    const auto epoch =
-        static_cast<double>((training.train.inputs.size(0) + training.batch_size - 1) / training.batch_size);
+    const auto epoch = static_cast<double>((samples + training.batch_size - 1) / training.batch_size);
     const double end = epoch * static_cast<double>(context.max_iterations());
     training.learning_rate = [=](std::uint64_t step) {
         const double at = static_cast<double>(step) + 1.0;

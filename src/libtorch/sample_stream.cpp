@@ -118,7 +118,11 @@ class SampleStream::Uploads {
 
   private:
     [[nodiscard]] ::torch::Tensor uploaded(const ::torch::Tensor& some) const {
-        return (where_.device.is_cuda() && some.device().is_cpu() ? some.pin_memory() : some).to(where_.device, true);
+        if (!where_.device.is_cuda() || !some.device().is_cpu()) return some.to(where_.device, true);
+        const ::torch::Tensor host = some.is_contiguous()
+                                         ? some.pin_memory() // the loader's is that already
+                                         : ::torch::empty(some.sizes(), some.options().pinned_memory(true)).copy_(some);
+        return host.to(where_.device, true);
     }
 
     Where where_;
