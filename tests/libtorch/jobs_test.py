@@ -76,6 +76,25 @@ class Jobs(Kills, Case):
                 shutil.rmtree(self.cwd / "through")
                 shutil.rmtree(self.cwd / "killed")
 
+    def test_samples_are_streamed_from_files(self):
+        count, pixels = 128, 16 * 16
+        header = json.dumps({"x": {"dtype": "U8", "shape": [count, pixels], "data_offsets": [0, count * pixels]},
+                             "y": {"dtype": "U8", "shape": [count], "data_offsets": [count * pixels, count * (pixels + 1)]}}).encode()
+        images = bytes(i * 7 % 256 for i in range(count * pixels)) + bytes(i % 10 for i in range(count))
+        (self.cwd / "images.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + images)
+        (self.cwd / "text.bin").write_bytes(bytes(i * i % 97 for i in range(33 * 100)))
+        for name, entry in (("resnet", 'train = "../../images.safetensors"'),
+                            ("transformer", 'train = { path = "../../text.bin", dtype = "uint8", tokens = 33 }')):
+            with self.subTest(name):
+                study = self.cwd / self.job(name)
+                text = study.read_text().replace("[trainable]\n", f'[data]\n{entry}\n[trainable]\nstream = "train"\n')
+                study.write_text(text)
+                self.ranktune("run", str(study), "--local", "1", "-o", name, "resources.ranks=1", *EVERY, *BRIEF[name])
+                curves = self.curves(name)
+                self.assertEqual(len(curves), 6)
+                for metrics in curves.values():
+                    self.assertIn("data_wait", metrics)
+
     def test_asha_pauses_and_promotes_and_the_weights_can_be_exported(self):
         self.ranktune("run", self.job("resnet"), "--local", "2", "-o", "asha", "study.num_trials=6", "study.max_iterations=3",
                       "trainable.width=4", "resources.ranks=1", "failure.tolerate=1.0", "study.deterministic=true", "study.max_concurrent=2",
