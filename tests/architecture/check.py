@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 CORE = ["base", "space", "study", "models", "searchers", "schedulers", "tuner"]
 THIRD_PARTY = {
     "toml++": r"toml\+\+/", "Eigen": r"Eigen/", "hdf5": r"(hdf5|H5\w+)\.h$", "mpi": r"mpi\.h$", "hwloc": r"hwloc", "cblas": r"cblas",

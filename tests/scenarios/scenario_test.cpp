@@ -71,7 +71,9 @@ TEST_CASE("every scenario gives the output that is written in it", "[scenario]")
                 output = std::string("error: ") + error.what() + "\n";
             }
             rewritten += step.comments + step.command + "\n" + step.body + "----\n" + output + "\n";
-            if (std::getenv("RANKTUNE_REWRITE") == nullptr) CHECK(output == step.expected);
+            // A mistake in a scenario is no golden output, unless it was one before.
+            if (std::getenv("RANKTUNE_REWRITE") == nullptr || output.starts_with("error: "))
+                CHECK(output == step.expected);
         }
         if (std::getenv("RANKTUNE_REWRITE") != nullptr) std::ofstream(entry.path()) << rewritten;
     }

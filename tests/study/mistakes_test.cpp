@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/base/text.hpp"
 #include "study_files.hpp"
 #include "support/catch.hpp"
 
@@ -13,6 +14,7 @@ using namespace ranktune::study;
 using namespace ranktune::study::testing;
 using ranktune::testing::listed;
 using ranktune::testing::names_of;
+using ranktune::testing::options_of;
 using ranktune::testing::owners_of;
 
 namespace {
@@ -405,12 +407,10 @@ TEST_CASE("mistakes of [scheduler]", "[study]") {
          "14:1 scheduler.metric: unknown key here; it belongs to study.metric or stop.metric or stop.plateau.metric"},
         {"type = \"median\"\nmin_samples_required = 3\n",
          "14:1 scheduler.min_samples_required: is Ray Tune's name; here: min_samples"},
-        {"type = 3\neta = 3\ncolor = 2\n",
-         "13:8 scheduler.type: needs " + types +
-             ", not an integer (3)\n15:1 scheduler.color: unknown key; "
-             "known: type, variant, rule, eta, first_rung, brackets, allotment, finish_top, delayed, restart_paused, "
-             "stop_last_trials, grace, min_samples, hard_stop, table, interval, burn_in, selection, "
-             "window, quantile, compare, synchronous, resample_probability, first, k, explore, schedule"},
+        {"type = 3\neta = 3\ncolor = 2\n", "13:8 scheduler.type: needs " + types +
+                                               ", not an integer (3)\n15:1 scheduler.color: unknown key; "
+                                               "known: type, " +
+                                               base::join(options_of(schedulers::built_in())) + ", explore, schedule"},
     };
     check_scheduler(cases);
 }

@@ -30,6 +30,15 @@ template <class Info, class Pick>
         if (pick(*info)) names.push_back(info->name);
     return names;
 }
+/// The options that any of them has, each once.
+template <class Info>
+[[nodiscard]] std::vector<std::string> options_of(const std::vector<std::shared_ptr<const Info>>& algorithms) {
+    std::vector<std::string> names;
+    for (const auto& info : algorithms)
+        for (const auto& option : info->options)
+            if (std::ranges::find(names, option.name) == names.end()) names.push_back(option.name);
+    return names;
+}
 /// Those that have this option.
 template <class Info>
 [[nodiscard]] std::vector<std::string> owners_of(const std::vector<std::shared_ptr<const Info>>& algorithms,
