@@ -103,6 +103,20 @@ TEST_CASE("batches hold the rows of their samples", "[data]") {
     CHECK_THROWS_AS(batch->column("y"), base::UsageError);
 }
 
+TEST_CASE("batches lie in memory that the caller allocates", "[data]") {
+    std::vector<std::byte> memory(7 * 3 * sizeof(std::int64_t));
+    LoaderOptions options{.batch = 7, .order = {Shuffle::none}, .ahead = 1};
+    options.allocate = [&](std::size_t bytes) {
+        if (bytes != memory.size()) throw base::UsageError("another size");
+        return std::shared_ptr<std::byte[]>(memory.data(), [](std::byte*) {});
+    };
+    Loader loader(std::make_shared<Counting>(7), {}, options);
+    const auto batch = loader.next();
+    REQUIRE(batch);
+    CHECK(batch->column("x").bytes().data() == memory.data());
+    CHECK(batch->column("x").as<std::int64_t>()[20] == 20);
+}
+
 TEST_CASE("a loader resumes at a position on other ranks", "[data]") {
     const auto source = std::make_shared<Counting>(500, 8);
     Numbers met;
