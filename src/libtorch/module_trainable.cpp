@@ -112,10 +112,8 @@ struct ModuleTrainable::Impl {
         return {moved(training.train.inputs.index_select(0, rows)),
                 moved(training.train.targets.index_select(0, rows))};
     }
-    /// To where the rank computes. Page-locked memory is copied while the GPU works.
-    [[nodiscard]] Tensor moved(const Tensor& some) const {
-        return some.device() == parallel.where().device ? some : some.pin_memory().to(parallel.where().device, true);
-    }
+    /// To where the rank computes.
+    [[nodiscard]] Tensor moved(const Tensor& some) const { return moved_to(parallel.where().device, some); }
     [[nodiscard]] Samples moved(const Samples& some, data::Range range) const {
         const auto begin = static_cast<std::int64_t>(range.begin);
         const auto count = static_cast<std::int64_t>(range.size());

@@ -10,6 +10,7 @@
 #include "ddp/collective/core_wait.hpp"
 #include "device/device.hpp"
 #include "libtorch/streams.hpp"
+#include "libtorch/tensors.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/data.hpp"
 
@@ -101,7 +102,7 @@ class SampleStream::Uploads {
         on_.compute_stream().record(*issued_);
         copies.wait(*issued_);
         const auto guard = current_streams().make_current(copies.native(), where_.device.index());
-        Samples there{uploaded(host.inputs), uploaded(host.targets)};
+        Samples there{moved_to(where_.device, host.inputs), moved_to(where_.device, host.targets)};
         copies.record(*arrived_);
         return there;
     }
@@ -117,14 +118,6 @@ class SampleStream::Uploads {
     [[nodiscard]] double waited_seconds() const { return waited_; }
 
   private:
-    [[nodiscard]] ::torch::Tensor uploaded(const ::torch::Tensor& some) const {
-        if (!where_.device.is_cuda() || !some.device().is_cpu()) return some.to(where_.device, true);
-        const ::torch::Tensor host = some.is_contiguous()
-                                         ? some.pin_memory() // the loader's is that already
-                                         : ::torch::empty(some.sizes(), some.options().pinned_memory(true)).copy_(some);
-        return host.to(where_.device, true);
-    }
-
     Where where_;
     device::Accelerator& on_;
     std::unique_ptr<device::Event> issued_;

@@ -63,6 +63,14 @@ base::DType dtype_of(const ::torch::Tensor& tensor, const std::string& name) {
 
 ::torch::Tensor on_host(const ::torch::Tensor& tensor) { return tensor.detach().to(::torch::kCPU).contiguous(); }
 
+::torch::Tensor moved_to(const ::torch::Device& device, const ::torch::Tensor& tensor) {
+    if (!device.is_cuda() || !tensor.device().is_cpu()) return tensor.to(device, true);
+    const ::torch::Tensor pinned =
+        tensor.is_contiguous() ? tensor.pin_memory() // itself, if it is pinned
+                               : ::torch::empty(tensor.sizes(), tensor.options().pinned_memory(true)).copy_(tensor);
+    return pinned.to(device, true);
+}
+
 base::Buffer buffer_of(const ::torch::Tensor& tensor, const std::string& name, const base::Place& place) {
     return {tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), dtype_of(tensor, name), place};
 }

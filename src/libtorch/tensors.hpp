@@ -25,6 +25,9 @@ struct Named {
 
 /// The values in host memory, contiguous: the tensor itself if it is that, otherwise a copy.
 [[nodiscard]] ::torch::Tensor on_host(const ::torch::Tensor& tensor);
+/// The values on `device`: the tensor itself if it is there, otherwise a copy. One from the host to a GPU is made from
+/// page-locked memory while the GPU works, on LibTorch's current stream.
+[[nodiscard]] ::torch::Tensor moved_to(const ::torch::Device& device, const ::torch::Tensor& tensor);
 /// All numbers of a contiguous tensor on the host.
 [[nodiscard]] base::Buffer buffer_of(const ::torch::Tensor& tensor, const std::string& name,
                                      const base::Place& place = {});
