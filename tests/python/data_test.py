@@ -3,6 +3,7 @@
 """tools/python/ranktune_data.py and ranktune_order.py: the order of samples, and this rank's share of them. data_test.py [TEST...]"""
 import contextlib
 import doctest
+import gc
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import weakref
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/python"))
@@ -88,7 +90,7 @@ class Datasets(unittest.TestCase):
         ranktune._reports = 0
 
     def environment(self, **values):
-        for name in ("RANK", "WORLD_SIZE", "RANKTUNE_ITERATION", "RANKTUNE_SEED", "RANKTUNE_DATA"):
+        for name in ("RANK", "WORLD_SIZE", "RANKTUNE_ITERATION", "RANKTUNE_SEED", "RANKTUNE_DATA", "RANKTUNE_TRIAL"):
             os.environ.pop(name, None)
         os.environ.update(values)
 
@@ -222,6 +224,32 @@ class Datasets(unittest.TestCase):
             self.assertEqual(done.stdout.count("data_wait="), 3)
             self.assertEqual(done.stderr.count("\n"), 1 if words else 0)
             self.assertIn(words, done.stderr)
+
+    def test_a_loop_may_make_a_dataset_for_each_epoch(self):
+        made = []
+        for epoch in range(3):
+            data = ranktune.dataset(self.numbers(100), batch=10)
+            for number, _ in enumerate(data):
+                if number == 4:
+                    break
+            made.append(weakref.ref(data))
+            said, told = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
+                ranktune.report(loss=1.0)
+            self.assertIn("data_wait=", said.getvalue())
+            self.assertEqual("took 50 samples" in told.getvalue(), epoch == 0)
+        del data
+        gc.collect()
+        self.assertEqual([data() for data in made], [None] * 3)
+
+    def test_a_dataset_that_is_kept_has_the_seed_of_the_trial(self):
+        path = self.numbers(100)
+        self.environment(RANKTUNE_TRIAL="0", RANKTUNE_SEED="1")
+        kept = ranktune.dataset(path, batch=100)
+        first = next(iter(kept)).tolist()
+        self.environment(RANKTUNE_TRIAL="1", RANKTUNE_SEED="2")
+        self.assertNotEqual(next(iter(kept)).tolist(), first)
+        self.assertEqual(next(iter(kept)).tolist(), next(iter(ranktune.dataset(path, batch=100))).tolist())
 
     def test_errors_reach_the_loop(self):
         data = ranktune.dataset(self.numbers(10), batch=5)

@@ -117,7 +117,7 @@ class Context:
     world_size: int
     local_rank: int  # on this node, among the ranks of the trial
     checkpoint_dir: Optional[str]  # writable folder of this program, the same for all ranks
-    seed: int  # of the study
+    seed: int  # of the study; each repetition of a configuration has its own
     metric: Optional[str]  # what the study optimises
     mode: Optional[str]  # "min" or "max"
 

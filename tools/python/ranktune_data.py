@@ -17,7 +17,7 @@ import sys
 import tarfile
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import ranktune
 from ranktune_order import Extent, Mixture, Order, order_shape
@@ -291,7 +291,6 @@ class Dataset:
         self._begin_order()
         self.data_wait = 0.0  # seconds in next(), since the last report
         self.consumed = 0  # samples over all ranks, since the last report
-        self._told = False
 
     def __len__(self) -> int:
         """Batches of an iteration: the same on all ranks."""
@@ -307,11 +306,9 @@ class Dataset:
     def _join_trial(self) -> None:
         """One that a function keeps for the next trial (kept = true) gets the share and the order of that."""
         context = ranktune.context()
-        now = context.rank, context.world_size, context.trial or 0
-        if self not in _datasets:
-            _datasets.append(self)
-        if now != (self.rank, self.ranks, self._trial):
-            self.rank, self.ranks, self._trial = now
+        now = context.rank, context.world_size, context.seed, context.trial or 0
+        if now != (self.rank, self.ranks, self._seed, self._trial):
+            self.rank, self.ranks, self._seed, self._trial = now
             self._begin_order()
 
     def __iter__(self) -> Iterator[Any]:
@@ -325,6 +322,8 @@ class Dataset:
                     batch = ahead.popleft().result()
                     self.data_wait += time.monotonic() - start
                     self.consumed += self._end(number) - number * self.batch
+                    if self not in _used:
+                        _used.append(self)
                     if number + self.ahead < len(self):
                         ahead.append(threads.submit(self._make, begin, number + self.ahead))
                     yield batch
@@ -393,8 +392,8 @@ class Dataset:
         """What the iteration that ends waited for data, and what is wrong with its number of samples."""
         expected = len(self) * self.batch if self.drop_last else self._end(len(self) - 1)
         wrong = ""
-        if self.consumed not in (0, expected) and not self._told:
-            self._told = True
+        if self.consumed != expected and self.name not in _told:
+            _told.add(self.name)
             wrong = (f"ranktune.dataset({self.name!r}): this iteration took {self.consumed:,} samples, and per_iteration is "
                      f"{self.per_iteration:,}: samples are left out or repeated; say per_iteration={self.consumed}")
         waited, self.data_wait, self.consumed = self.data_wait, 0.0, 0
@@ -461,17 +460,24 @@ def _torch_dataset(data: Dataset, iteration: Optional[int] = None) -> Any:
     return Tensors()
 
 
-_datasets: List[Dataset] = []
+_told: Set[str] = set()  # datasets of which it was said that samples are left out or repeated
+_used: List[Dataset] = []  # since the last report; no longer, so that a loop may make one for each of its epochs
+
+
+def _begin_iteration() -> List[Tuple[float, str]]:
+    """What each dataset that was used since the last report says of that iteration."""
+    results = [data._reported() for data in _used]
+    _used.clear()
+    return results
 
 
 def _on_report() -> Dict[str, float]:
     """Called by ranktune.report(): the metric data_wait, if a dataset was iterated."""
-    used = [data for data in _datasets if data.consumed > 0]
-    results = [data._reported() for data in used]
+    results = _begin_iteration()
     for _, wrong in results:
         if wrong and ranktune.context().rank == 0:
             print(wrong, file=sys.stderr, flush=True)
-    return {"data_wait": sum(waited for waited, _ in results)} if used else {}
+    return {"data_wait": sum(waited for waited, _ in results)} if results else {}
 
 
 def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuffle: Optional[str] = None, shuffle_memory: Any = None,
@@ -511,9 +517,7 @@ def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuff
              for part, (_, memory) in zip(parts, orders)]
     weights = None if mix is None else [(float(part.get("weight", 1.0)), int(part.get("from", 0))) for part in mix]
     name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "mixture"
-    made = Dataset(name, files, weights, batch, per_iteration, orders, bool(entry.get("drop_last", False)), ahead)
-    _datasets.append(made)
-    return made
+    return Dataset(name, files, weights, batch, per_iteration, orders, bool(entry.get("drop_last", False)), ahead)
 
 
 ranktune._hooks.append(_on_report)

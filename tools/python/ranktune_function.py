@@ -107,7 +107,7 @@ def begin_attempt() -> None:
     ranktune._strangers = set(threading.enumerate()) - {threading.current_thread()}
     data: Any = sys.modules.get("ranktune_data")
     if data is not None:
-        data._datasets.clear()
+        data._begin_iteration()
     ranktune._join_study()
 
 
