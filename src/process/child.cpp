@@ -25,7 +25,8 @@
 namespace ranktune::process {
 namespace {
 
-constexpr std::size_t longest_line = std::size_t{64} << 10U;   // of output; longer lines are cut
+constexpr std::size_t longest_line = std::size_t{64} << 10U; // of output; longer lines are cut
+constexpr std::size_t longest_last_line = std::size_t{1} << 20U;
 constexpr std::size_t longest_backlog = std::size_t{1} << 20U; // of unread decisions
 constexpr std::size_t last_lines = 12;
 constexpr std::size_t last_bytes = 2000;
@@ -161,12 +162,14 @@ void Child::take_lines(Stream& stream, bool all) {
     if (stream.partial.size() > longest_line || (all && !stream.partial.empty())) {
         write_line(stream, stream.partial);
         stream.partial.clear();
+        stream.goes_on = !all;
     }
 }
 
 void Child::end_output() {
     for (Stream* stream : {&out_, &error_}) {
         take_lines(*stream, true);
+        stream->last_line.clear();
         stream->last.clear();
         stream->kept = 0;
     }
@@ -176,7 +179,10 @@ void Child::end_output() {
 void Child::write_line(Stream& stream, std::string_view line) {
     line = as_shown(line);
     output_(line);
+    const bool goes_on = std::exchange(stream.goes_on, false);
     if (line.empty()) return;
+    if (!goes_on) stream.last_line.clear();
+    if (stream.last_line.size() < longest_last_line) stream.last_line += line;
     if (storage::names_refusal(line)) refusal_ = line.substr(0, last_bytes);
     auto& last = stream.last;
     auto& bytes = stream.kept;

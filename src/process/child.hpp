@@ -83,6 +83,8 @@ class Child {
     [[nodiscard]] std::string last_words() const { return error_.tail(); }
     /// The last lines of its standard output.
     [[nodiscard]] std::string last_output() const { return out_.tail(); }
+    /// The last line of it that is not empty, up to a MiB.
+    [[nodiscard]] const std::string& last_line() const { return out_.last_line; }
     /// Whether the last line of a stream had no end: of a program that was killed it may lack a part.
     [[nodiscard]] bool ends_within_line() const { return ends_within_line_; }
     /// The last line of either stream that names an error of storage (storage::names_refusal); empty: none.
@@ -104,6 +106,8 @@ class Child {
         std::string partial;
         std::deque<std::string> last = {}; ///< lines
         std::size_t kept = 0;              ///< bytes of them
+        std::string last_line = {};        ///< that is not empty, whole
+        bool goes_on = false;              ///< what comes next belongs to the last line, which was cut
 
         [[nodiscard]] std::string tail() const;
     };

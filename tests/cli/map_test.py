@@ -64,6 +64,18 @@ class Mapping(Kills, Case):
         self.map("-i", "table.csv", "-o", "tasks", "--restart-errored", "--", command)
         self.assertEqual([row["y"] for row in self.results("tasks")], ["1.0", "0.1", "3.0"])
 
+    def test_values_of_a_long_line_and_a_table_that_was_edited(self):
+        (self.cwd / "table.csv").write_text("x\n1\n2\n")
+        (self.cwd / "say.py").write_text("import json\nprint('begin')\nprint(json.dumps({f'value_{i}': i for i in range(5000)}))\n")
+        self.map("-i", "table.csv", "--", sys.executable, "say.py", "{x}")
+        for row in self.results():
+            self.assertEqual((row["value_0"], row["value_4999"]), ("0.0", "4999.0"))
+        (self.cwd / "table.csv").write_text("x\n2\n1\n")
+        table, said = self.ranktune("export", "map", "--format", "csv")
+        self.assertIn("without the columns of the table: ", said)
+        self.assertIn("table.csv' has changed since the study began", said)
+        self.assertNotIn("x", table.splitlines()[0].split(","))
+
     def test_a_task_is_retried(self):
         (self.cwd / "flaky.sh").write_text('echo x >> tries; test "$(wc -l < tries)" -ge 3\n')
         self.map("--grid", "n=[1]", "--retries", "1", "-o", "few", "--", "sh", "flaky.sh", code=4)

@@ -340,10 +340,12 @@ class Predicting(Predictions):
     def test_a_study_whose_data_are_decoded_predicts(self):
         self.write("rows.csv", "x,y\n1,2\n3,4\n")
         self.write("staged.toml", STUDY.replace("name = \"digits", "name = \"staged")
-                   + f'[data]\nrows = {{ path = "rows.csv", decode = true }}\nstage = true\ndirectory = "{self.cwd}"\n')
+                   + f'[data]\nrows = {{ path = "rows.csv", decode = true }}\nstage = true\ndirectory = "{self.cwd}"\n[resources]\ngpus = 0\n')
         self.ranktune("run", "staged.toml", "--local", "2")
         self.ranktune("predict", "staged", "best", "--input", "digits.h5:val/x", "-o", "s.h5", "--local", "2")
         self.assertEqual(self.read("s.h5")[0]["y"].shape, (359, 10))
+        [made] = self.cwd.glob("s.h5.predict.toml")
+        self.assertIn("\ngpus = 0\n", made.read_text())
 
     def test_a_full_disk_shows_before_anything_is_predicted(self):
         disk = self.cwd / "disk"

@@ -68,6 +68,7 @@ TEST_CASE("damaged tables are refused with file and line") {
     CHECK_THAT(message("x,y\n"), Catch::Contains("there are no rows"));
     CHECK_THAT(message("x,y\n1,2\n\n3\n"), Catch::Contains("4: the row has 1 cell, and the first line names 2"));
     CHECK_THAT(message("x,x\n1,2\n"), Catch::Contains("two columns are called 'x'"));
+    CHECK_THAT(message("x.1,x\n1,2\n"), Catch::Contains("the column 'x.1' would be a part of the column 'x'"));
     CHECK_THAT(message("x,\n1,2\n"), Catch::Contains("a column has no name"));
     CHECK_THAT(message("x\n\"1\n"), Catch::Contains("2: a quoted cell does not end"));
     CHECK_THROWS_AS(trainables::RowTable("/nowhere/rows.csv"), base::IoError);

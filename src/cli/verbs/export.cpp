@@ -45,6 +45,11 @@ report::RowColumns row_columns(const study::StudySpec& spec) {
     const auto* path = spec.trainable.program ? spec.trainable.options.find(study::table_option) : nullptr;
     if (path == nullptr) return {};
     try {
+        const std::string* known = spec.trainable.content_of(study::table_option);
+        if (known != nullptr && *known != storage::content_text(storage::posix_file_system(), path->as_string()))
+            throw base::Error(
+                "'" + path->as_string() +
+                "' has changed since the study began; give it its old content back, then ranktune export");
         const auto table = std::make_shared<const trainables::RowTable>(path->as_string());
         return {table->columns(), [table](const space::Configuration& configuration) {
                     const space::Value* row = configuration.find(study::row_parameter);

@@ -223,7 +223,9 @@ std::string predict_study(const PredictArguments& arguments, const std::string& 
           std::pair("interpreter", predict.interpreter), std::pair("directory", predict.directory)})
         if (predict.by_program() && !value.empty()) text += fmt::format("{} = {}\n", key, study::text_of(value));
     text += fmt::format("\n[resources]\ncpus_per_rank = {}\n", resources.cpus_per_rank);
-    if (resources.gpus == study::GpuUse::one_per_rank) text += "gpus = 1\n";
+    if (resources.gpus == study::GpuUse::none) text += "gpus = 0\n";
+    if (resources.gpus == study::GpuUse::one_per_rank)
+        text += "gpus = " + (resources.gpu_share < 1.0 ? study::text_of(resources.gpu_share) : "1") + "\n";
     text += fmt::format(
         "\n[space]\n{} = \"randint(0, {})\"\n\n[searcher]\ntype = \"grid\"\n\n[scheduler]\n"
         "type = \"fifo\"\n\n[failure]\ntolerate = 0.0\n",

@@ -2,7 +2,6 @@
 #include "process/program/messages.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -162,10 +161,8 @@ std::string quote_non_finite(std::string_view line) {
     return out;
 }
 
-ProgramReport values_on_last_line(std::string_view output) {
+ProgramReport values_on_last_line(std::string_view line) {
     ProgramReport report;
-    while (!output.empty() && (output.back() == '\n' || output.back() == '\r')) output.remove_suffix(1);
-    const std::string_view line = output.substr(output.rfind('\n') + 1);
     if (!line.starts_with('{') || !line.ends_with('}')) return report;
     const Json values = Json::parse(quote_non_finite(line), nullptr, false);
     if (!values.is_object()) return report; // `{done}`: it was not meant

@@ -27,8 +27,8 @@ struct ProgramReport {
         false; ///< told to exploit, the program goes on in the same process, with the state that it is given
     std::optional<base::Iteration> iteration; ///< by the program's count
 };
-/// The numbers and texts of the JSON object that the last line of `output` is; none if it is not one.
-[[nodiscard]] ProgramReport values_on_last_line(std::string_view output);
+/// The numbers and texts of the JSON object that the last line of a program's output is; none if it is not one.
+[[nodiscard]] ProgramReport values_on_last_line(std::string_view line);
 
 /// A kept program is done with its task.
 struct ProgramResult {

@@ -32,6 +32,10 @@ RowTable::RowTable(const std::string& path)
     for (const std::string& column : columns_) {
         if (column.empty()) wrong("a column has no name; the first row names the columns");
         if (std::ranges::count(columns_, column) > 1) wrong("two columns are called '" + column + "'");
+        for (const std::string& other : columns_)
+            if (column.starts_with(other + "."))
+                wrong("the column '" + column + "' would be a part of the column '" + other +
+                      "': programs get a.b as the member b of a; rename one of them");
     }
     if (begins_.empty()) wrong("there are no rows below the names of the columns");
 }

@@ -14,8 +14,8 @@ namespace ranktune::trainables {
 class RowTable {
   public:
     /// The first row names the columns. Throws base::IoError when the file cannot be read; base::FormatError, with file
-    /// and line, for a table without columns or rows, a column without a name or named twice, and a row of another
-    /// length.
+    /// and line, for a table without columns or rows, a column without a name, named twice or that is a part of
+    /// another (x, x.1), and a row of another length.
     explicit RowTable(const std::string& path);
 
     [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }

@@ -59,7 +59,7 @@ std::optional<process::ProgramReport> PrintedReports::at_end(const process::Chil
     if (result_ == study::PrintedResult::exit_code) return of(exit.code);
     if (exit.code != 0) return std::nullopt;
     if (result_ == study::PrintedResult::success) {
-        auto report = process::values_on_last_line(ended.last_output());
+        auto report = process::values_on_last_line(ended.last_line());
         if (std::ranges::find(report.metrics, metric_, &trainables::Metrics::value_type::first) == report.metrics.end())
             report.metrics.emplace_back(metric_, 0.0);
         return report;

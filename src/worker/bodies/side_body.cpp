@@ -108,7 +108,7 @@ std::string SideBody::make_folder() const {
 study::Verb SideBody::train(const Report& report) {
     const Waiting waiting(port_); // only its own time-out ends it
     while (auto message = process_.next()) take(std::move(*message));
-    auto last = process::values_on_last_line(process_.child().last_output());
+    auto last = process::values_on_last_line(process_.child().last_line());
     add(last.metrics, last.texts);
     done_ = true;
     if (!found_.empty()) static_cast<void>(report(found_));
