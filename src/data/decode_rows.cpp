@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -20,17 +20,23 @@ namespace ranktune::data {
 
 namespace {
 
+/// The rows that are decoded may take so much, and whoever decodes them may be told to stop.
+struct Limits {
+    std::uint64_t room;
+    const std::function<void()>& check;
+};
+
 /// A .safetensors file that is being written. Fields follow each other; each has all rows.
 class RowsWriter {
   public:
-    RowsWriter(const std::string& path, const std::vector<Field>& fields, const Extent& extent)
+    RowsWriter(const std::string& path, const std::vector<Field>& fields, const Extent& extent, std::uint64_t room)
         : file_(storage::posix_file_system().open(path, storage::FileSystem::Open::create_new)) {
         std::string header =
             "{\"__metadata__\":{\"ranktune.chunk_samples\":\"" + std::to_string(extent.chunk_samples) + "\"}";
         std::uint64_t end = 0;
         for (const Field& field : fields) {
             begins_.push_back(end);
-            end += extent.samples * field.bytes();
+            end += product(extent.samples, field.bytes());
             header += "," + base::json_string(field.name) + ":{\"dtype\":\"" +
                       std::string(safetensors_name(field.type)) + "\",\"shape\":[" + std::to_string(extent.samples);
             for (const std::size_t n : field.shape) header += "," + std::to_string(n);
@@ -39,6 +45,10 @@ class RowsWriter {
         header += "}";
         header.resize((header.size() + 7) / 8 * 8, ' '); // rows are aligned
         const std::uint64_t length = header.size();
+        if (end > room)
+            throw base::IoError("the decoded rows, " + base::bytes_text(end) + ", are larger than the room for", path,
+                                std::make_error_code(std::errc::no_space_on_device));
+        file_->reserve(sizeof length + length + end);
         file_->write_at(0, std::as_bytes(std::span(&length, 1)));
         file_->write_at(sizeof length, std::as_bytes(std::span(header)));
         for (std::uint64_t& begin : begins_) begin += sizeof length + header.size();
@@ -54,16 +64,17 @@ class RowsWriter {
 
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20U;
 
-void write_source(const Source& source, const std::string& out_path) {
+void write_source(const Source& source, const std::string& out_path, const Limits& limits) {
     for (const Field& field : source.fields())
         if (field.varying) refuse_file(source.path(), "field '" + field.name + "' has no rows of one size");
-    RowsWriter out(out_path, source.fields(), source.extent());
+    RowsWriter out(out_path, source.fields(), source.extent(), limits.room);
     for (std::size_t i = 0; i < source.fields().size(); ++i) {
         const std::uint64_t row = source.fields()[i].bytes();
         const std::uint64_t at_once = std::max<std::uint64_t>(piece_bytes / std::max<std::uint64_t>(row, 1), 1);
         std::vector<std::uint64_t> numbers;
         std::vector<std::byte> rows;
         for (std::uint64_t first = 0; first < source.samples(); first += numbers.size()) {
+            limits.check();
             numbers.resize(std::min(at_once, source.samples() - first));
             for (std::uint64_t n = 0; n < numbers.size(); ++n) numbers[n] = first + n;
             rows.resize(numbers.size() * row);
@@ -76,7 +87,7 @@ void write_source(const Source& source, const std::string& out_path) {
 /// A table, read twice: once for the types of its columns, once for their numbers.
 class Table {
   public:
-    explicit Table(const std::string& path) : path_(path), file_(path) {
+    Table(const std::string& path, const Limits& limits) : path_(path), limits_(limits), file_(path) {
         base::CsvReader rows = reader();
         if (!next(rows, names_)) refuse_file(path_, "is empty");
         std::vector<bool> whole(names_.size(), true);
@@ -91,7 +102,7 @@ class Table {
     void write(const std::string& out_path) const {
         std::vector<Field> fields;
         for (const Columns& columns : columns_) fields.push_back(columns.field);
-        RowsWriter out(out_path, fields, {samples_, 0, 1});
+        RowsWriter out(out_path, fields, {samples_, 0, 1}, limits_.room);
         std::vector<std::vector<std::byte>> rows(fields.size());
         std::uint64_t written = 0;
         std::uint64_t held = 0;
@@ -148,6 +159,7 @@ class Table {
         std::vector<double> values(names_.size());
         std::vector<char> whole(names_.size());
         while (next(rows, cells)) {
+            limits_.check();
             const std::string line = "line " + std::to_string(rows.row_line());
             for (std::size_t i = 0; i < cells.size(); ++i) {
                 const auto number = base::number_in<double>(cells[i]);
@@ -191,6 +203,7 @@ class Table {
     }
 
     std::string path_;
+    Limits limits_;
     MappedFile file_;
     std::vector<std::string> names_;
     std::uint64_t samples_ = 0;
@@ -199,9 +212,11 @@ class Table {
 
 } // namespace
 
-void decode_rows(const std::string& path, const SourceOptions& options, const std::string& out_path) {
-    if (path.ends_with(".csv")) return Table(path).write(out_path);
-    write_source(*Source::open(path, options), out_path);
+void decode_rows(const std::string& path, const SourceOptions& options, const std::string& out_path, std::uint64_t room,
+                 const std::function<void()>& check) {
+    const Limits limits{room, check};
+    if (path.ends_with(".csv")) return Table(path, limits).write(out_path);
+    write_source(*Source::open(path, options), out_path, limits);
 }
 
 } // namespace ranktune::data

@@ -36,17 +36,14 @@ constexpr std::array<Known, 12> known_types{{{ElementType::int8, "int8", "I8", 1
 
 const Known& known(ElementType type) { return known_types.at(static_cast<std::size_t>(type)); }
 
-constexpr std::string_view read_feather =
-    "python3 -c 'import pandas as p, h5py; d = p.read_feather(\"IN\"); "
-    "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'";
+/// What pandas reads, and by which function.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> tables{{{".parquet", "p.read_parquet"},
+                                                                               {".arrow", "p.read_feather"},
+                                                                               {".feather", "p.read_feather"},
+                                                                               {".csv", "p.read_csv"}}};
 
-/// How formats that are not read become ones that are.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> conversions{{
-    {".parquet",
-     "python3 -c 'import pandas as p, h5py; d = p.read_parquet(\"IN\"); "
-     "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
-    {".arrow", read_feather},
-    {".feather", read_feather},
+/// How other formats that are not read become ones that are.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> conversions{{
     {".tfrecord", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
     {".mdb", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
     {".npz",
@@ -54,8 +51,21 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> conversio
      "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
     {".tgz", "gunzip -c IN > OUT.tar"},
     {".gz", "gunzip IN"},
-    {".csv", "a table is a source once it is decoded into plain rows: stage = true does that"},
 }};
+
+/// Empty: none is known.
+std::string conversion(std::string_view ending) {
+    for (const auto& [table, read] : tables)
+        if (ending == table)
+            return "python3 -c 'import pandas as p, h5py; d = " + std::string(read) +
+                   "(\"IN\"); f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'" +
+                   (ending == ".csv" ? "; a file of [data] is decoded on the way: { path = \"IN\", decode = true } "
+                                       "with stage = true"
+                                     : "");
+    for (const auto& [packed, line] : conversions)
+        if (ending == packed) return std::string(line);
+    return {};
+}
 
 } // namespace
 
@@ -118,10 +128,8 @@ std::shared_ptr<const Source> Source::open(const std::string& path, const Source
     if (ending == ".safetensors") return open_safetensors(path);
     if (ending == ".h5" || ending == ".hdf5" || ending == ".hdf") return open_hdf5(path, options);
     if (ending == ".tar") return open_tar(path);
-    for (const auto& [refused, line] : conversions)
-        if (ending == refused)
-            throw base::UsageError("data file '" + path + "': " + std::string(ending) +
-                                   " is not read directly; convert it: " + std::string(line));
+    if (const std::string line = conversion(ending); !line.empty())
+        throw base::UsageError("data file '" + path + "': " + ending + " is not read directly; convert it: " + line);
     if (!options.shape.empty()) return open_raw(path, options);
     if (options.tokens > 0 || ending == ".bin") return open_tokens(path, options);
     throw base::UsageError("data file '" + path +

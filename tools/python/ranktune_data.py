@@ -176,8 +176,8 @@ def _open_numbers(path: str, dtype: Optional[str], shape: Optional[Sequence[int]
             raise ValueError(f"data file '{index}' is no index of Megatron (MMIDIDX, version 1)")
         dtype = ("u1", "i1", "<i2", "<i4", "<i8", "<f8", "<f4", "<u2")[head[17] - 1]
     if dtype is None or not (shape or tokens):
-        raise ValueError(f"data file '{path}': the format is unknown; .npy, .safetensors, .h5, .hdf5 and .tar are read; raw numbers need "
-                         "dtype=\"float32\" and shape=(...), tokens dtype=\"uint16\" (or Megatron's .idx) and tokens=N")
+        raise ValueError(f"data file '{path}': the format is unknown; .npy, .safetensors, .h5, .hdf5 and .tar are read, and .csv by "
+                         "[data] NAME = { path = ..., decode = true } with stage = true; raw numbers need dtype=\"float32\" and shape=(...), tokens dtype=\"uint16\" (or Megatron's .idx) and tokens=N")
     row = tuple(shape or (tokens,))
     size, row_bytes = os.path.getsize(path), int(np.prod(row)) * np.dtype(dtype).itemsize
     if size < row_bytes or (shape and size % row_bytes != 0):

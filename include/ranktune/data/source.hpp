@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -113,8 +115,11 @@ class JoinedSource final : public Source {
 /// Writes the rows of a source, or of a table (.csv), as plain rows: a .safetensors file, which is mapped, and whose
 /// order is that of the original (Source::extent is kept). Numbered columns of a table that follow each other (x1, x2,
 /// x3) become one field (x); whole numbers become int64, others float64, empty cells NaN. `out_path` must not exist.
-/// Not collective. Throws as Source::open; base::FormatError with file, line and column; base::IoError when the disk is
-/// full.
-void decode_rows(const std::string& path, const SourceOptions& options, const std::string& out_path);
+/// Not collective. Throws as Source::open; base::FormatError with file, line and column; base::IoError, before the
+/// first row is written, when they need more than `room` bytes or the disk has less; and what `check`, which is called
+/// often, throws.
+void decode_rows(
+    const std::string& path, const SourceOptions& options, const std::string& out_path,
+    std::uint64_t room = std::numeric_limits<std::uint64_t>::max(), const std::function<void()>& check = [] {});
 
 } // namespace ranktune::data

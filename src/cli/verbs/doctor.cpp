@@ -175,7 +175,7 @@ int doctor(const std::string& directory, Format format, bool clean) {
                                      done.young, done.young == 1 ? " has" : "s have");
         std::size_t copies = 0;
         for (const data::CopyPlace& place : data::find_places("").usable)
-            copies += data::sweep(storage::posix_file_system(), place.folder, "");
+            copies += data::sweep(storage::posix_file_system(), place.folder, {});
         if (copies > 0)
             std::cerr << fmt::format("removed {} of data that nobody uses\n",
                                      copies == 1 ? "a copy" : fmt::format("{} copies", copies));

@@ -2,7 +2,6 @@
 #include "data/staging/copy_maker.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <thread>

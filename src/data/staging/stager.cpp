@@ -42,14 +42,16 @@ void remove_copy(storage::FileSystem& files, const std::string& folder) {
 
 } // namespace
 
-std::size_t sweep(storage::FileSystem& files, const std::string& folder, const std::string& keep) {
+std::size_t sweep(storage::FileSystem& files, const std::string& folder, std::span<const std::string> keep) {
     std::size_t removed = 0;
     for (const std::string& name : files.list(folder)) {
-        if (!name.ends_with(lock_ending) || name == keep) continue;
+        if (!name.ends_with(lock_ending)) continue;
+        const std::string copy = name.substr(0, name.size() - lock_ending.size());
+        if (std::ranges::find(keep, copy) != keep.end()) continue;
         try {
             auto lock = CopyLock::take_unused(folder + "/" + name);
             if (!lock) continue;
-            remove_copy(files, folder + "/" + name.substr(0, name.size() - lock_ending.size()));
+            remove_copy(files, folder + "/" + copy);
             lock->remove_file();
             ++removed;
         } catch (const base::IoError&) { // another start has swept it
@@ -110,6 +112,8 @@ void Stager::check() const {
 void Stager::main() {
     std::string problem;
     try {
+        for (const study::DataFile& file : files_)
+            if (!file.is_mixture()) copies_.push_back(list_files(file).copy_name(options_.start));
         for (study::DataFile& file : files_) stage(file);
     } catch (const Stopped&) {
         return;
@@ -162,7 +166,7 @@ bool Stager::stage_in(const CopyPlace& place, const FileList& list, study::DataF
     const std::string folder = place.folder + "/" + name;
     storage::FileSystem& files = options_.copies.files;
     try {
-        sweep(files, place.folder, name + std::string(lock_ending));
+        sweep(files, place.folder, copies_);
         while (true) {
             CopyLock lock = wait_for_lock(folder + std::string(lock_ending));
             const bool there = files.exists(folder);
@@ -221,7 +225,7 @@ void Stager::make(const CopyPlace& place, const FileList& list, const study::Dat
                          [this] { check(); }, log_});
         fill(maker);
         refuse_change();
-        if (file.decode) decode(part, list, file, place.room);
+        if (file.decode) decode(part, list, file, place.room - std::min(place.room, list.bytes));
         files.rename(part, folder);
     } catch (...) {
         const std::scoped_lock lock(mutex_);
@@ -248,11 +252,8 @@ void Stager::decode(const std::string& part, const FileList& list, const study::
     const std::string plain = part + "/" + decoded_name(list.name);
     data::SourceOptions how;
     how.group = file.group;
-    data::decode_rows(packed, how, plain);
+    data::decode_rows(packed, how, plain, room, [this] { check(); });
     files.remove(packed);
-    if (files.open(plain, storage::FileSystem::Open::read)->size() > room)
-        throw base::IoError("the decoded rows are larger than the room for", plain,
-                            std::make_error_code(std::errc::no_space_on_device));
 }
 
 void Stager::use(const std::string& folder, const FileList& list, study::DataFile& file, CopyLock lock) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -92,7 +93,8 @@ class Stager {
     Log log_;
     std::function<void()> wake_;
     StagerOptions options_;
-    std::vector<study::DataFile> files_; ///< of the thread until it is over; so is the next one
+    std::vector<study::DataFile> files_; ///< of the thread until it is over; so are the next two
+    std::vector<std::string> copies_;    ///< the names of all copies of this study
     std::vector<Used> used_;
     std::shared_ptr<Offered> offered_;
     std::atomic<bool> stop_{false};
@@ -101,8 +103,8 @@ class Stager {
     std::thread thread_; // last: uses all of the above
 };
 
-/// Removes the copies in the folder of a place that nobody uses: their processes were killed. `keep`: the name of the
-/// lock of one that is about to be used. Returns how many.
-std::size_t sweep(storage::FileSystem& files, const std::string& folder, const std::string& keep);
+/// Removes the copies in the folder of a place that nobody uses: their processes were killed. `keep`: the names of
+/// those that are about to be used. Returns how many.
+std::size_t sweep(storage::FileSystem& files, const std::string& folder, std::span<const std::string> keep);
 
 } // namespace ranktune::data

@@ -110,12 +110,14 @@ TEST_CASE("another time of change, size, name or form makes another copy", "[sta
     CHECK(key() != second);
 }
 
-TEST_CASE("a start after a kill uses the whole copy that was left, and removes the others", "[staging]") {
+TEST_CASE("a start after a kill uses the whole copies that were left, and removes the others", "[staging]") {
     const TemporaryDirectory directory;
     const std::string path = directory.path() + "/train.npy";
     const std::string place = directory.path() + "/node";
     write_file(path, data_text(5000));
-    const study::StudySpec spec = study_of({{.name = "train", .path = path}});
+    const std::string second = directory.path() + "/val.npy";
+    write_file(second, data_text(3000));
+    const study::StudySpec spec = study_of({{.name = "train", .path = path}, {.name = "val", .path = second}});
     const auto killed_after_copy = [&] {
         const pid_t child = fork();
         if (child == 0) {
@@ -128,12 +130,13 @@ TEST_CASE("a start after a kill uses the whole copy that was left, and removes t
         CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     };
     killed_after_copy();
-    CHECK(names_in(place).size() == 2); // the copy and its lock
+    CHECK(names_in(place).size() == 4); // the copies and their locks
     {
         StagingRank again(place, spec);
         CHECK(read_file(again.path()) == data_text(5000));
         CHECK(again.stager().figures().read == 0);
         CHECK_THAT(again.log(), Catch::Contains("data.train: found a copy of an earlier start, " + place));
+        CHECK_THAT(again.log(), Catch::Contains("data.val: found a copy of an earlier start, " + place));
     }
     CHECK(names_in(place).empty());
 
@@ -143,7 +146,7 @@ TEST_CASE("a start after a kill uses the whole copy that was left, and removes t
     write_file(place + "/1-2.lock", "");
     StagingRank other(place, spec);
     CHECK(read_file(other.path()) == data_text(6000));
-    CHECK(names_in(place).size() == 2);
+    CHECK(names_in(place).size() == 4);
 }
 
 TEST_CASE("a removal that is cut short leaves nothing that counts as a copy", "[staging]") {
@@ -272,6 +275,30 @@ TEST_CASE("a table becomes plain rows on the way", "[staging]") {
     StagingRank wrong(directory.path() + "/node", study_of({{.name = "train", .path = path, .decode = true}}));
     CHECK_THAT(wrong.stager().figures().problem, Catch::Contains("column 'y': 'one' is no number"));
     CHECK(names_in(directory.path() + "/node").size() == 2); // of the first one
+}
+
+TEST_CASE("decoded rows that do not fit are not written", "[staging]") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() + "/train.csv";
+    write_file(path, "x\n1\n2\n3\n");
+    const std::string plain = directory.path() + "/rows.safetensors";
+    CHECK_THROWS_WITH(data::decode_rows(path, {}, plain, 23), Catch::Contains("24 B"));
+    CHECK(std::filesystem::file_size(plain) == 0);
+}
+
+TEST_CASE("who decodes rows may be told to stop", "[staging]") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() + "/train.csv";
+    write_file(path, "x\n1\n2\n3\n");
+    const std::string plain = directory.path() + "/rows.safetensors";
+    for (const int last : {1, 5}) { // while it looks for the types, and while it writes
+        int checks = 0;
+        const auto stop = [&] {
+            if (++checks == last) throw base::Error("stop");
+        };
+        CHECK_THROWS_WITH(data::decode_rows(path, {}, plain, 1000, stop), "stop");
+        CHECK(std::filesystem::remove(plain) == (last == 5));
+    }
 }
 
 TEST_CASE("the study may end while data are copied", "[staging]") {
