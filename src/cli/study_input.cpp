@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <climits>
 #include <filesystem>
-#include <iterator>
 #include <span>
 #include <system_error>
 #include <utility>

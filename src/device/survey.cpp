@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <utility>
 
 #include "base/number_in.hpp"
 #include "device/nvml.hpp"

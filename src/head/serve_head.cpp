@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "head/serve_head.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
-#include <optional>
 
 #include "process/command_output.hpp"
 #include "ranktune/base/text.hpp"

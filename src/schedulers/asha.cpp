@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ASHA in study files: its options, and the plan of a study with it. The algorithm is in asha_promote and asha_stop.
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/spec.hpp"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Population-based training as a study file names it. The algorithm is in population.cpp.
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 

@@ -2,7 +2,6 @@
 #include "searchers/external.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <variant>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
-#include <utility>
 #include <vector>
 
 #include "ranktune/base/digest.hpp"

@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "ranktune/base/error.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/model.hpp"
 
-#include <algorithm>
 #include <limits>
 
 #include "simulate/file_keys.hpp"

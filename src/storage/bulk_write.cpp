@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/bulk_write.hpp"
 
-#include <cerrno>
 #include <exception>
 #include <system_error>
 #include <thread>

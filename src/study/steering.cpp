@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdio>
 #include <limits>
-#include <optional>
 #include <span>
 
 #include "base/csv.hpp"

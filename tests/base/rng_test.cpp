@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/base/rng.hpp"
 
-#include <cmath>
 #include <regex>
 #include <set>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/ddp/gradient_reducer.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>

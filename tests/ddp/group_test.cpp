@@ -2,8 +2,6 @@
 // A group's public functions, over threads and alone.
 #include "ranktune/ddp/group.hpp"
 
-#include <utility>
-
 #include "ddp/collective.hpp"
 #include "group_contract.hpp"
 #include "support/ranks.hpp"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string>
 
 #include "ddp/compression/low_rank.hpp"
 #include "device/gradient_kernels.hpp"

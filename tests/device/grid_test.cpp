@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stand-in runs every thread of a grid, and finds barriers that are missing or not reached by all.
 
-#include <cmath>
 #include <vector>
 
 #include "device/stand_in/cuda_words.hpp"

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
-#include <string>
 
 #include "device_case.hpp"
 #include "ranktune/base/half.hpp"

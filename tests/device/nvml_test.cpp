@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver says about GPUs, on a stand-in for NVML. Needs no CUDA.
 
-#include <cmath>
 #include <string>
 #include <vector>
 

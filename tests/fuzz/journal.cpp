@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random bytes would never pass the checksums of a journal. So the fuzzer's bytes are instructions that build valid
 // segments with chosen faults in headers, chains and frames, and damage single bytes at the end.
-#include <cerrno>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fuzz/input.hpp"

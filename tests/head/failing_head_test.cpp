@@ -3,9 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 
 #include "comm/transport/shared.hpp"
 #include "comm/wire/keep_alive.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trials of LibTorch modules whose samples are read from a file.
-#include <algorithm>
 #include <fstream>
 #include <mutex>
 #include <set>

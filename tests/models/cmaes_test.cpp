@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <string>
 
 #include "models/cmaes_reference.hpp"
 #include "support/catch.hpp"

@@ -2,7 +2,6 @@
 // The mlp over MPI on all ranks of the launch, compared with one rank in the same process.
 
 #include <atomic>
-#include <cmath>
 
 #include "comm/groups/group_factory.hpp"
 #include "ddp/collective/mpi_collective.hpp"

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
-#include <string>
 
 #include "comm/groups/group_factory.hpp"
 #include "ddp/collective/mpi_collective.hpp"

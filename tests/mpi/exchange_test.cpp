@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks that ranks read from each other, over MPI with all ranks of the launch.
-#include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>

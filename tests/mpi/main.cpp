@@ -9,7 +9,6 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <string>

@@ -3,8 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <mutex>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>

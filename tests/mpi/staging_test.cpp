@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data that the nodes of a launch copy together: each rank is a node.
-#include <atomic>
 #include <cstring>
 #include <thread>
 

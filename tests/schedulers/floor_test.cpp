@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ASHA that stops, rule "floor", worked by hand.
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "schedulers/driver.hpp"

@@ -2,7 +2,6 @@
 // Median stopping against the cases of Ray's own tests (python/ray/tune/tests/test_trial_scheduler.py), and by hand.
 #include <algorithm>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "ranktune/base/rng.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ASHA with several objectives.
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>

@@ -2,7 +2,6 @@
 // Population-based training: the cases of Ray Tune's own tests (test_trial_scheduler_pbt.py and
 // test_trial_scheduler.py, named in brackets), and ours. Where we differ on purpose, the test says why.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <set>

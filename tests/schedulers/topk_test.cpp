@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The baseline: every trial a little, the best few to the end.
-#include <algorithm>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "schedulers/driver.hpp"

@@ -3,9 +3,6 @@
 
 #include "searchers/external.hpp"
 
-#include <string>
-#include <vector>
-
 #include "searchers/learner.hpp"
 #include "support/catch.hpp"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole studies with BOHB in virtual time.
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "setups.hpp"
 #include "support/catch.hpp"

@@ -3,9 +3,7 @@
 
 #include "simulate/faults.hpp"
 
-#include <set>
 #include <string>
-#include <vector>
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/codec.hpp"

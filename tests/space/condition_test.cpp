@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/space/condition.hpp"
 
-#include <cmath>
-
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranktune/space/domain.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"

@@ -2,7 +2,6 @@
 #include "ranktune/space/value.hpp"
 
 #include <charconv>
-#include <cmath>
 #include <limits>
 
 #include "ranktune/base/error.hpp"

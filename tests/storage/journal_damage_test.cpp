@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading journals that are unfinished, damaged, foreign or newer.
-#include <algorithm>
 #include <limits>
 #include <thread>
 

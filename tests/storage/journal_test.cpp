@@ -3,8 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <thread>
-
 #include "journal_fixture.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/journal/segment.hpp"

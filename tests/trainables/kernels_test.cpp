@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainables/mlp/kernels.hpp"
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>

@@ -6,7 +6,6 @@
 #include <queue>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "ranktune/base/digest.hpp"
 #include "ranktune/study/parse.hpp"

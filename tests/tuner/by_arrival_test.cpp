@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asynchronous studies: facts take effect as they arrive.
 
-#include <optional>
 #include <string>
 #include <vector>
 

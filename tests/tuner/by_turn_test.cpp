@@ -2,7 +2,6 @@
 // Deterministic studies: facts take effect when their turn comes. Keys (time, slot) are worked by hand: a unit of slot
 // s ends one later than the one before it, ties go to the lower slot.
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <iomanip>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 

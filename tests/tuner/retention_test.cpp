@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which checkpoints are kept, which are released, and in which order if there is no room for all.
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Points to try first: they come first, with every searcher, and take no suggestion.
-#include <algorithm>
 #include <string>
 #include <vector>
 

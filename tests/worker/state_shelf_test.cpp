@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // States that are kept in memory for other ranks.
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "support/catch.hpp"

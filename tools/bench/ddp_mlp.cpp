@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 

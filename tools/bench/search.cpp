@@ -14,10 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <functional>
 #include <limits>
 #include <queue>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

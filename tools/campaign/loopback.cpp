@@ -7,7 +7,6 @@
 // Prints every case that failed, then one line with the figures. Exits 1 when any did.
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

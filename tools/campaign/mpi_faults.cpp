@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "comm/mpi/environment.hpp"
 #include "launch/run_study.hpp"

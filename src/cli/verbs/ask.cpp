@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <iostream>
 
 #include <pthread.h>
 #include <unistd.h>

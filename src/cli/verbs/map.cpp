@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <optional>
 #include <string_view>
-#include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 

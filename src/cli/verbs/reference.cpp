@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <iostream>
-#include <set>
 #include <utility>
 #include <vector>
 

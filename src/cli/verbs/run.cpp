@@ -13,8 +13,6 @@
 
 #include <unistd.h>
 
-#include <fmt/format.h>
-
 #include "cli/checks/ranks_here.hpp"
 #include "cli/checks/remarks.hpp"
 #include "cli/study_input.hpp"

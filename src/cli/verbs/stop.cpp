@@ -2,7 +2,6 @@
 // stop: ends a running study through a file in its directory, for sites where signals do not arrive.
 
 #include <iostream>
-#include <optional>
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iostream>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/study_summary.hpp"

@@ -2,7 +2,6 @@
 #include "comm/groups/group_parent.hpp"
 
 #include <chrono>
-#include <utility>
 
 #include "comm/mpi/error.hpp"
 #include "comm/mpi/faults.hpp"

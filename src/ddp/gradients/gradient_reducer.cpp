@@ -5,7 +5,6 @@
 #include <cassert>
 #include <chrono>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 

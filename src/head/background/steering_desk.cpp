@@ -2,7 +2,6 @@
 #include "head/background/steering_desk.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "ranktune/base/error.hpp"

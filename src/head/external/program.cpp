@@ -2,7 +2,6 @@
 #include "head/external/program.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "process/environment.hpp"
 #include "process/program/environment.hpp"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <vector>
 

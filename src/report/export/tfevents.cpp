@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/export/tfevents.hpp"
 
-#include <array>
 #include <bit>
 #include <span>
 

@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "ranktune/base/text.hpp"

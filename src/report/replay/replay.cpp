@@ -2,13 +2,10 @@
 #include "report/replay/replay.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "ranktune/base/digest.hpp"

@@ -2,15 +2,12 @@
 #include "report/view/study_view.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <set>
 #include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/objective.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
-#include <string>
 #include <variant>
 
 #include "ranktune/study/spec.hpp"

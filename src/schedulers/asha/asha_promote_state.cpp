@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AshaPromote: snapshots and the check of its invariants.
 #include <algorithm>
-#include <limits>
 
 #include "schedulers/asha/asha_promote.hpp"
 #include "schedulers/checks.hpp"

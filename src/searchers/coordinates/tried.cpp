@@ -2,7 +2,6 @@
 #include "searchers/coordinates/tried.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 

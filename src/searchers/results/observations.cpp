@@ -2,10 +2,8 @@
 #include "ranktune/searchers/observations.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <string>
-#include <variant>
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/searchers/searcher.hpp"

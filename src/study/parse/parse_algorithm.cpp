@@ -2,7 +2,6 @@
 #include "study/parse/parse_algorithm.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "study/options.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // [stop]: limits of one trial.
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "base/number_in.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "data/numbers.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainables/predict/model.hpp"
 
-#include <utility>
-
 #include "ranktune/base/error.hpp"
 #include "storage/checkpoints/checkpoint_store.hpp"
 

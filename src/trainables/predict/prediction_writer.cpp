@@ -2,7 +2,6 @@
 #include "trainables/predict/prediction_writer.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <utility>
 

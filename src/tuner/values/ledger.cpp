@@ -5,7 +5,6 @@
 #include <bit>
 #include <cassert>
 #include <functional>
-#include <string_view>
 #include <unordered_map>
 
 namespace ranktune::tuner {

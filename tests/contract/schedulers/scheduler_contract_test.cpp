@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract, for every scheduler of the library; and that a scheduler that breaks it is found out.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <stdexcept>

@@ -14,12 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "machine.hpp"
 #include "ranktune/base/half.hpp"

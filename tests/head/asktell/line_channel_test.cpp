@@ -3,7 +3,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <string>
 
 #include <sys/wait.h>

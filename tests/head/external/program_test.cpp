@@ -3,10 +3,8 @@
 
 #include "head/external/program.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "head/external/question.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environment and messages of programs.
 
-#include <algorithm>
 #include <cmath>
 
 #include "process/program/environment.hpp"

@@ -3,7 +3,6 @@
 
 #include <future>
 #include <string>
-#include <thread>
 
 #include "report/serve/site.hpp"
 #include "support/catch.hpp"

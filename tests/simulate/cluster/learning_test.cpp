@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searchers that learn, in the head's loop or prepared ahead, in simulated jobs whose processes are killed.
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>

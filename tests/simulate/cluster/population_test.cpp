@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Population-based training in simulated jobs whose processes are killed.
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>

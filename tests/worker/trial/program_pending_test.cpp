@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints that a program names before they are complete.
 
-#include <algorithm>
-
 #include "worker/trial/program_fixture.hpp"
 
 namespace ranktune::testing::program_pending_test {

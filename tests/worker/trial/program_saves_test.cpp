@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that saves its state when it is told to, and goes on.
 
-#include <algorithm>
-
 #include "worker/trial/program_fixture.hpp"
 
 namespace ranktune::testing::program_saves_test {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // [space]: the hyper-parameters.
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include "ranktune/base/text.hpp"
 #include "study/options.hpp"
