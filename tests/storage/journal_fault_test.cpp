@@ -8,10 +8,12 @@
 #include "storage/journal/segment.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
+#include "support/hooked_file_system.hpp"
 
 namespace ranktune::storage::journal_fault_test {
 using namespace test;
 using ranktune::test::CrashFileSystem;
+using ranktune::test::HookedFileSystem;
 using Kind = CrashFileSystem::Kind;
 
 namespace {
@@ -19,35 +21,6 @@ namespace {
 const std::string home = "/study";
 
 bool is_segment(const std::string& path) { return path.ends_with(".tmp") || path.ends_with(".h5"); }
-
-/// Forwards every call, and calls a function before every link.
-class InterferingFiles final : public FileSystem {
-  public:
-    InterferingFiles(FileSystem& files, std::function<void()> before_link)
-        : files_(files), before_link_(std::move(before_link)) {}
-    [[nodiscard]] std::unique_ptr<File> open(const std::string& path, Open how) override {
-        return files_.open(path, how);
-    }
-    void make_directories(const std::string& path) override { files_.make_directories(path); }
-    bool link(const std::string& from, const std::string& to) override {
-        before_link_();
-        return files_.link(from, to);
-    }
-    void rename(const std::string& from, const std::string& to) override { files_.rename(from, to); }
-    void remove(const std::string& path) override { files_.remove(path); }
-    void sync_directory(const std::string& path) override { files_.sync_directory(path); }
-    void set_read_only(const std::string& path) override { files_.set_read_only(path); }
-    [[nodiscard]] Kind kind(const std::string& path) const override { return files_.kind(path); }
-    [[nodiscard]] std::optional<FileIdentity> identity(const std::string& path) const override {
-        return files_.identity(path);
-    }
-    [[nodiscard]] bool exists(const std::string& path) const override { return files_.exists(path); }
-    [[nodiscard]] std::vector<std::string> list(const std::string& path) const override { return files_.list(path); }
-
-  private:
-    FileSystem& files_;
-    std::function<void()> before_link_;
-};
 
 /// Lets `skip` operations of one kind on segments succeed, then fails `fail` of them.
 void fail_some(CrashFileSystem& files, Kind kind, int skip, int fail, int error) {
@@ -236,8 +209,8 @@ TEST_CASE("a new head takes over although an old one publishes ahead at the same
     // From here on the old head acts while the new one is between reading and publishing.
     const auto interfere = std::make_shared<bool>(true);
     CrashFileSystem* const shared = &files;
-    InterferingFiles between(files, [&old_head, interfere, shared] {
-        if (!*interfere) return;
+    HookedFileSystem between(files, [&old_head, interfere, shared](HookedFileSystem::Call call, const std::string&) {
+        if (call != HookedFileSystem::Call::link || !*interfere) return;
         *interfere = false;
         std::uint64_t next = 5;
         while (list_segments(*shared, home).size() < 2) old_head.append(reports(next++, 1));
