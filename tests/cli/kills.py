@@ -27,9 +27,16 @@ class Kills:
             time.sleep(0.05)
 
     def is_mine(self, pid):
+        """Whether a thread of it lives: the first one may have ended before the others, which hold files open."""
         try:
-            with open(f"/proc/{pid}/stat") as file:
+            return any(self.is_my_thread(f"/proc/{pid}/task/{thread}") for thread in os.listdir(f"/proc/{pid}/task"))
+        except (FileNotFoundError, PermissionError, ProcessLookupError):
+            return False
+
+    def is_my_thread(self, path):
+        try:
+            with open(f"{path}/stat") as file:
                 dead = file.read().rsplit(")", 1)[1].split()[0] in "ZX"
-            return not dead and os.readlink(f"/proc/{pid}/cwd") == str(self.cwd)
+            return not dead and os.readlink(f"{path}/cwd") == str(self.cwd)
         except (FileNotFoundError, PermissionError, ProcessLookupError):
             return False

@@ -34,8 +34,11 @@ class SharedMemory(Supervise):
         self.assertTrue(os.listdir(folder))
         self.kill_all()
         process.wait(TIMEOUT)
-        found = subprocess.run([PROGRAM, "doctor"], cwd=self.cwd, env=environment(), capture_output=True, text=True)
-        self.assertIn(f" {folder}", found.stdout)
+
+        def is_found():  # once the kernel has closed the files of the ranks
+            return f" {folder}" in subprocess.run([PROGRAM, "doctor"], cwd=self.cwd, env=environment(), capture_output=True, text=True).stdout
+
+        self.wait_until(is_found, "doctor does not name it")
         self.finish(self.supervise(*MPIRUN, PROGRAM, "run", "long.toml"))
         self.assertFalse(os.path.exists(folder))
 
