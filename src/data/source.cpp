@@ -36,33 +36,37 @@ constexpr std::array<Known, 12> known_types{{{ElementType::int8, "int8", "I8", 1
 
 const Known& known(ElementType type) { return known_types.at(static_cast<std::size_t>(type)); }
 
-/// What pandas reads, and by which function.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> tables{{{".parquet", "p.read_parquet"},
-                                                                               {".arrow", "p.read_feather"},
-                                                                               {".feather", "p.read_feather"},
-                                                                               {".csv", "p.read_csv"}}};
+/// Other formats that are not read, and the Python function that reads them as columns.
+struct ColumnReader {
+    std::string_view ending;
+    std::string_view module;
+    std::string_view function;
+};
+constexpr std::array<ColumnReader, 5> column_readers{{{".parquet", "pandas", "read_parquet"},
+                                                      {".arrow", "pandas", "read_feather"},
+                                                      {".feather", "pandas", "read_feather"},
+                                                      {".csv", "pandas", "read_csv"},
+                                                      {".npz", "numpy", "load"}}};
 
-/// How other formats that are not read become ones that are.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> conversions{{
+/// Those that are packed, and what unpacks them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> packings{{
     {".tfrecord", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
     {".mdb", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
-    {".npz",
-     "python3 -c 'import numpy as n, h5py; d = n.load(\"IN\"); "
-     "f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"},
     {".tgz", "gunzip -c IN > OUT.tar"},
     {".gz", "gunzip IN"},
 }};
 
-/// Empty: none is known.
+/// How a file becomes one that is read. Empty: none is known.
 std::string conversion(std::string_view ending) {
-    for (const auto& [table, read] : tables)
-        if (ending == table)
-            return "python3 -c 'import pandas as p, h5py; d = " + std::string(read) +
+    for (const ColumnReader& reader : column_readers)
+        if (ending == reader.ending)
+            return "python3 -c 'import " + std::string(reader.module) + " as m, h5py; d = m." +
+                   std::string(reader.function) +
                    "(\"IN\"); f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'" +
                    (ending == ".csv" ? "; a file of [data] is decoded on the way: { path = \"IN\", decode = true } "
                                        "with stage = true"
                                      : "");
-    for (const auto& [packed, line] : conversions)
+    for (const auto& [packed, line] : packings)
         if (ending == packed) return std::string(line);
     return {};
 }

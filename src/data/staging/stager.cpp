@@ -112,9 +112,11 @@ void Stager::check() const {
 void Stager::main() {
     std::string problem;
     try {
-        for (const study::DataFile& file : files_)
-            if (!file.is_mixture()) copies_.push_back(list_files(file).copy_name(options_.start));
-        for (study::DataFile& file : files_) stage(file);
+        std::vector<std::pair<study::DataFile*, FileList>> lists;
+        for (study::DataFile& file : files_)
+            if (!file.is_mixture()) lists.emplace_back(&file, list_files(file));
+        for (const auto& [file, list] : lists) copies_.push_back(list.copy_name(options_.start));
+        for (const auto& [file, list] : lists) stage(list, *file);
     } catch (const Stopped&) {
         return;
     } catch (const std::exception& error) {
@@ -128,9 +130,7 @@ void Stager::main() {
     wake_();
 }
 
-void Stager::stage(study::DataFile& file) {
-    if (file.is_mixture()) return;
-    const FileList list = list_files(file);
+void Stager::stage(const FileList& list, study::DataFile& file) {
     CopyPlaces places = options_.places(spec_.directory);
     std::vector<std::string> whys = std::move(places.refused);
     for (const CopyPlace& place : places.usable) {

@@ -77,7 +77,7 @@ class Stager {
     };
 
     void main();
-    void stage(study::DataFile& file);
+    void stage(const FileList& list, study::DataFile& file);
     /// False: there is no room, which is told.
     [[nodiscard]] bool stage_in(const CopyPlace& place, const FileList& list, study::DataFile& file, std::string& why);
     [[nodiscard]] CopyLock wait_for_lock(const std::string& path) const;
