@@ -212,7 +212,7 @@ void HeadRun::open_journal() {
     journal_ = std::make_unique<storage::Journal>(files_, journal_options(), *log_);
     if (journal_->first_record() == opened_.journal.records) return;
     const auto incarnation = opened_.incarnation;
-    opened_ = studydir::open_study(files_, options_.directory, options_.spec, {false, options_.open.errored});
+    opened_ = studydir::open_study(files_, options_.directory, options_.spec, options_.open.after_fresh());
     opened_.incarnation = incarnation;
 }
 

@@ -25,7 +25,7 @@ HeldLease take_lease(storage::FileSystem& files, const EnterRequest& request) {
 OpenedStudy open_when_visible(storage::FileSystem& files, const EnterRequest& request) {
     for (int looks_left = 35;; --looks_left) {
         try {
-            return open_study(files, request.directory, request.spec, {false, request.open.errored});
+            return open_study(files, request.directory, request.spec, request.open.after_fresh());
         } catch (const JournalBehind& behind) {
             if (behind.writer() == process::host_name() || looks_left == 0) throw;
             std::this_thread::sleep_for(std::chrono::seconds(2));

@@ -2,6 +2,7 @@
 #include "studydir/open_study.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -259,6 +260,8 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     if (request.errored != OpenRequest::Errored::leave)
         for (std::uint32_t i = 0; i < state.trials.size(); ++i)
             if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);
+    if (request.errored == OpenRequest::Errored::restart && request.lost)
+        std::ranges::copy(request.lost(*opened.tuner), std::back_inserter(opened.reopened));
     opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, wanted);
     opened.interrupted = interrupted_trials(state);
     opened.workers_before = static_cast<std::uint32_t>(state.placement.workers().size());

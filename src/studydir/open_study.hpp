@@ -3,6 +3,7 @@
 // What a start finds in its study directory and makes of it: a new study, one to continue, or nothing to do.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +22,13 @@ struct OpenRequest {
     enum class Errored : std::uint8_t {
         leave,
         resume, ///< failed trials continue, from their last checkpoint if they have one
-        restart ///< failed trials start from scratch
+        restart ///< failed trials start from scratch, and those of `lost`
     } errored = Errored::leave;
+    /// Finished trials of which what they wrote elsewhere is lost; empty function: none.
+    std::function<std::vector<study::TrialId>(const tuner::Tuner&)> lost = {};
+
+    /// What is left to do once the old study is aside.
+    [[nodiscard]] OpenRequest after_fresh() const { return {false, errored, lost}; }
 };
 
 /// A trial that was running when the previous start ended.
@@ -45,7 +51,7 @@ struct OpenedStudy {
     storage::JournalSummary journal;
     bool from_snapshot = false;
     std::vector<study::KeyChange> changes; ///< only keys that may change
-    std::vector<study::TrialId> reopened;  ///< failed trials that wait again
+    std::vector<study::TrialId> reopened;  ///< failed and lost trials that wait again
     std::vector<Interrupted> interrupted;
     std::uint32_t workers_before = 0;
     std::optional<OutcomeFile> outcome;         ///< the file `outcome`, of the previous or an earlier start

@@ -436,7 +436,8 @@ void apply_one(Core& core, const study::StudyChanged& r) {
 
 void apply_one(Core& core, const study::TrialReopened& r) {
     Trial& t = trial(core, r.trial);
-    if (t.phase != TrialPhase::failed) impossible(named(r.trial) + " is reopened but did not fail");
+    const bool lost = t.phase == TrialPhase::finished && r.from_scratch;
+    if (t.phase != TrialPhase::failed && !lost) impossible(named(r.trial) + " is reopened but did not fail");
     core.state.blame.reopened(r.trial, t);
     if (t.closed_by == Reason::missing_metric) t.reported = false; // its next report is checked like a first one
     t.closed_by = Reason::none;

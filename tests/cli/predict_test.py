@@ -209,17 +209,25 @@ class Predicting(Predictions):
         self.predict("best", *line, "study.num_trials=3")
         self.assertIn("3 ranges compared, 0 differ, 0 missing", self.predict("best", *line, "--verify")[0])
 
-    def test_damage_is_found_by_the_digests_of_ranges(self):
+    def test_damage_is_found_by_the_digests_of_ranges_and_predicted_again(self):
         self.many(3000)
         line = ["--input", "many.npy", "--range", "1024"]
         self.predict("best", *line)
         self.assertIn("3 ranges compared, 0 differ, 0 missing", self.predict("best", *line, "--verify")[0])
         self.assertIn("another prediction", " ".join(self.predict(0 if self.best("digits")["id"] else 1, *line, "--verify", code=2)[1].split()))
+        whole = (self.cwd / "y.h5").read_bytes()
         with h5py.File(self.cwd / "y.h5", "r+") as file:
             file["class"][1500] = 11
         out, _ = self.predict("best", *line, "--verify", code=1)
         self.assertIn("samples 1024 to 2047 are not what was predicted", out)
-        self.assertIn("3 ranges compared, 1 differ, 0 missing", out)
+        self.assertIn("3 ranges compared, 1 differ, 0 missing: the same line with --restart-errored", out)
+        self.assertIn("give --restart-errored", " ".join(self.predict("best", *line, code=2)[1].split()))
+        out, err = self.predict("best", *line, "--restart-errored")
+        self.assertIn("1 lost one is tried again", " ".join(out.split()))
+        self.assertEqual((self.cwd / "y.h5").read_bytes(), whole)
+        self.assertIn("3 ranges compared, 0 differ, 0 missing", self.predict("best", *line, "--verify")[0])
+        out, err = self.predict("best", *line, "--restart-errored")
+        self.assertIn("--restart-errored has no effect", " ".join(err.split()))
 
     def test_another_prediction_needs_another_output(self):
         self.predict(0, "--input", "digits.h5:val/x")

@@ -194,7 +194,8 @@ struct StudyChanged {
     friend bool operator==(const StudyChanged&, const StudyChanged&) = default;
 };
 
-/// A failed trial is tried again: it waits as if it had never failed.
+/// A failed trial is tried again: it waits as if it had never failed. Or a finished one, from scratch, of which what it
+/// wrote outside the study directory is lost.
 struct TrialReopened {
     TrialId trial;
     StudyTime at;

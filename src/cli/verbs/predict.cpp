@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string_view>
@@ -238,12 +239,13 @@ struct PredictedRange {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t digest = 0;
+    base::TrialId trial;
 };
 
-/// Without its digest.
+/// Without its digest and trial.
 PredictedRange range_of(const PredictPlan& plan, const space::Configuration& configuration) {
     const auto range = static_cast<std::uint64_t>(configuration.at(trainables::range_parameter).as_int());
-    return {range * plan.range, std::min((range + 1) * plan.range, plan.samples), 0};
+    return {range * plan.range, std::min((range + 1) * plan.range, plan.samples), 0, {}};
 }
 
 /// Those of the study in `directory` that are finished, in the order of the samples.
@@ -256,6 +258,7 @@ std::vector<PredictedRange> predicted_ranges(const std::string& directory, const
             return static_cast<std::uint64_t>(study.curve(trial.id, metric).back().value);
         };
         ranges.push_back(range_of(plan, trial.configuration));
+        ranges.back().trial = trial.id;
         ranges.back().digest = half("digest_high") << 32U | half("digest_low");
     }
     std::ranges::sort(ranges, {}, &PredictedRange::begin);
@@ -276,6 +279,14 @@ bool has_range(const data::Source& output, const PredictedRange& range) {
         (field.name == "y" ? of_y : of_classes).add(bytes);
     }
     return trainables::digest_of_range(of_y, of_classes) == range.digest;
+}
+
+[[noreturn]] void refuse_output(const tuner::Tuner& tuner, const std::string& directory, const std::string& output,
+                                const std::string& what,
+                                const std::string& or_else = "begin again with `ranktune predict ... --fresh`") {
+    throw base::UsageError(
+        fmt::format("'{}' {}, and '{}' says that {} ranges of it are predicted; bring the output back, or {}", output,
+                    what, directory, tuner.state().in(study::TrialPhase::finished), or_else));
 }
 
 /// "samples 1024 to 2047", for each gap between these ranges, which ascend.
@@ -307,12 +318,13 @@ int verify(const std::string& directory) {
         std::cout << fmt::format("samples {} to {} are not what was predicted\n", range.begin, range.end - 1);
     }
     const std::uint64_t missing = (plan.samples + plan.range - 1) / plan.range - ranges.size();
-    std::cout << fmt::format("{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
-                             wrong > 0                     ? ": begin again with --fresh"
-                             : missing == 0                ? ""
-                             : loaded.tuner->state().ended ? fmt::format(": ranktune status {} says how it goes on",
-                                                                         study::shell_text({directory}))
-                                                           : ": the same line without --verify predicts them");
+    std::cout << fmt::format(
+        "{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
+        wrong > 0      ? ": the same line with --restart-errored in place of --verify predicts them again"
+        : missing == 0 ? ""
+        : loaded.tuner->state().ended
+            ? fmt::format(": ranktune status {} says how it goes on", study::shell_text({directory}))
+            : ": the same line without --verify predicts them");
     return wrong + missing > 0 ? 1 : 0;
 }
 
@@ -409,29 +421,44 @@ std::string set_output_aside(const study::StudySpec& spec) {
                        fs::path(moved).filename().string());
 }
 
-void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& directory) {
-    if (!study::predicts(tuner.spec())) return;
-    const std::uint64_t finished = tuner.state().in(study::TrialPhase::finished);
-    if (finished == 0) return;
+namespace {
+
+/// Finished ranges that the output does not have, of so many of them at most, the last one among them. Throws
+/// base::UsageError when the output is gone, or another file.
+std::vector<PredictedRange> lost_ranges(const tuner::Tuner& tuner, const std::string& directory, std::size_t looks) {
+    std::vector<PredictedRange> lost;
+    if (!study::predicts(tuner.spec()) || tuner.state().in(study::TrialPhase::finished) == 0) return lost;
     const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
-    const auto refuse = [&](const std::string& what) {
-        throw base::UsageError(
-            fmt::format("'{}' {}, and '{}' says that {} ranges of it are predicted; bring the "
-                        "output back, or begin again with `ranktune predict ... --fresh`",
-                        plan.output, what, directory, finished));
-    };
-    if (!storage::posix_file_system().exists(plan.output)) refuse("is gone");
+    if (!storage::posix_file_system().exists(plan.output)) refuse_output(tuner, directory, plan.output, "is gone");
     try {
         const auto output = data::Source::open(plan.output);
         const std::vector<PredictedRange> ranges = predicted_ranges(directory, plan);
-        constexpr std::size_t looks = 64; // --verify compares all
-        const std::size_t step = (ranges.size() + looks - 1) / looks;
+        const std::size_t step = (ranges.size() - 1) / looks + 1;
         for (std::size_t i = ranges.size(); i > 0; i -= std::min(step, i))
-            if (const PredictedRange& range = ranges[i - 1]; !has_range(*output, range))
-                refuse(fmt::format("lacks the predictions for samples {} to {}", range.begin, range.end - 1));
+            if (!has_range(*output, ranges[i - 1])) lost.push_back(ranges[i - 1]);
     } catch (const base::FormatError& error) {
-        refuse(std::string("is another file (") + error.what() + ")");
+        refuse_output(tuner, directory, plan.output, std::string("is another file (") + error.what() + ")");
     }
+    return lost;
+}
+
+} // namespace
+
+void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& directory) {
+    constexpr std::size_t looks = 64;
+    const auto lost = lost_ranges(tuner, directory, looks);
+    if (lost.empty()) return;
+    refuse_output(tuner, directory, trainables::predict_plan_of(tuner.spec().trainable.options).output,
+                  fmt::format("lacks the predictions for samples {} to {}", lost.back().begin, lost.back().end - 1),
+                  "give --restart-errored, which predicts again all ranges that it lacks");
+}
+
+std::vector<base::TrialId> lost_predictions(const tuner::Tuner& tuner, const std::string& directory) {
+    std::vector<base::TrialId> trials;
+    for (const PredictedRange& range : lost_ranges(tuner, directory, std::numeric_limits<std::size_t>::max()))
+        trials.push_back(range.trial);
+    std::ranges::sort(trials);
+    return trials;
 }
 
 std::string predicted_words(const tuner::Tuner& tuner) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/verbs/verbs.hpp"
 #include "tuner/tuner.hpp"
@@ -40,8 +41,12 @@ void refuse_other_output(const study::StudySpec& spec, const std::string& direct
 
 /// Before a study of predictions goes on, or is called finished: compares up to 64 of its finished ranges with the
 /// output. Throws base::UsageError when it does not have them: it was removed, or another file took its place; the
-/// ranges that are left would go into a file of zeros.
+/// ranges that are left would go into a file of zeros. Not for --restart-errored.
 void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& directory);
+
+/// Compares all finished ranges with the output. Returns those that it does not have. Throws base::UsageError when the
+/// output is gone, or another file.
+[[nodiscard]] std::vector<base::TrialId> lost_predictions(const tuner::Tuner& tuner, const std::string& directory);
 
 /// How many samples are predicted, how fast, where the predictions are, and which samples an ended study lacks. Empty
 /// for other studies.

@@ -57,11 +57,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-studydir::OpenRequest open_request(const RunArguments& arguments) {
+studydir::OpenRequest open_request(const RunArguments& arguments, const std::string& directory) {
     using Errored = studydir::OpenRequest::Errored;
-    return {arguments.fresh, arguments.restart_errored  ? Errored::restart
-                             : arguments.resume_errored ? Errored::resume
-                                                        : Errored::leave};
+    return {.fresh = arguments.fresh,
+            .errored = arguments.restart_errored  ? Errored::restart
+                       : arguments.resume_errored ? Errored::resume
+                                                  : Errored::leave,
+            .lost = [directory](const tuner::Tuner& tuner) { return lost_predictions(tuner, directory); }};
 }
 
 void remark(const RunArguments& arguments, const studydir::OpenedStudy& opened) {
@@ -170,8 +172,8 @@ int start_locally(const RunArguments& arguments, const Invocation& invocation) {
     refuse_directory(directory, arguments.study, input, arguments.fresh);
     // Open the study first: a finished one needs no ranks.
     const auto opened =
-        studydir::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments));
-    if (!opened.is_new) refuse_lost_predictions(*opened.tuner, directory);
+        studydir::open_study(storage::posix_file_system(), directory, input.spec, open_request(arguments, directory));
+    if (!opened.is_new && !arguments.restart_errored) refuse_lost_predictions(*opened.tuner, directory);
     if (opened.finished) {
         static_cast<void>(write_task_results(opened.tuner->spec(), directory));
         remark(arguments, opened);
@@ -307,7 +309,7 @@ class RunScreens {
         options.spec = std::move(input.spec);
         if (input.directory != directory_ || arguments_.fresh) options.study_text = std::move(input.text);
         absolute_ = options.directory = absolute_directory(directory_);
-        options.open = open_request(arguments_);
+        options.open = open_request(arguments_, directory_);
         options.supervised = !process::environment_variable(launch::supervised_variable).empty();
         options.launch = process::environment_variable(studydir::launch_variable);
         options.on_open = [this, &options](const auto& opened, const std::string& moved_to) {
@@ -324,7 +326,7 @@ class RunScreens {
     void opening(const studydir::OpenedStudy& opened, const head::RunOptions& options,
                  const std::string& moved_to) const {
         const study::StudySpec& spec = options.spec;
-        if (!opened.is_new) refuse_lost_predictions(*opened.tuner, directory_);
+        if (!opened.is_new && !arguments_.restart_errored) refuse_lost_predictions(*opened.tuner, directory_);
         const std::string renamed = opened.is_new ? set_output_aside(spec) : std::string();
         if (arguments_.made) arguments_.made->begin();
         if (arguments_.progress == Progress::none) return;

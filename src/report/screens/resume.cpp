@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <iterator>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -55,9 +57,10 @@ std::string trials_text(const tuner::State& state, const studydir::OpenedStudy& 
     }
     if (text.empty()) text = found.interrupted.empty() ? "none yet" : "";
     if (!found.interrupted.empty()) text += (text.empty() ? "" : "; ") + running_text(found);
-    if (!found.reopened.empty())
-        text += fmt::format("; {} failed one{} again", found.reopened.size(),
-                            found.reopened.size() == 1 ? " is tried" : "s are tried");
+    const auto lost = std::ranges::count_if(
+        found.reopened, [&](study::TrialId id) { return state.trial(id).phase == TrialPhase::finished; });
+    for (const auto& [count, what] : {std::pair(std::ssize(found.reopened) - lost, "failed"), {lost, "lost"}})
+        if (count > 0) text += fmt::format("; {} {} one{} tried again", count, what, count == 1 ? " is" : "s are");
     return text;
 }
 
