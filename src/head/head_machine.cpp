@@ -8,6 +8,7 @@
 #include "head/background/preparer.hpp"
 #include "head/rank_table.hpp"
 #include "ranktune/base/text.hpp"
+#include "study/side_tasks.hpp"
 
 namespace ranktune::head {
 
@@ -491,11 +492,20 @@ void HeadMachine::tick() {
         if (stop) step(*stop);
     }
     flush();
+    stage_what_is_made();
     leave_or_end();
     if (now_ >= next_view_ && !end_) {
         next_view_ = now_ + options_.observer_interval;
         observer_.on_tick(tuner_, figures(now_));
     }
+}
+
+void HeadMachine::stage_what_is_made() {
+    if (staged_ || phase_ != Phase::running || !begun() || !tuner_.state().side.is_prepared()) return;
+    staged_ = true;
+    if (!study::makes_staged_files(tuner_.spec())) return;
+    for (const Worker& worker : workers_)
+        if (worker.alive) workers_.send(worker.info.rank, comm::Stage{}, now_);
 }
 
 /// Gives up ranks that are silent, or whose processes have ended.

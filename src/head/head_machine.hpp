@@ -198,6 +198,7 @@ class HeadMachine {
 
     // time
     void tick();
+    void stage_what_is_made();
     void watch();
 
     HeadOptions options_;
@@ -211,6 +212,7 @@ class HeadMachine {
     Phase phase_ = Phase::joining;
     HeadEnd::Whose whose_ = HeadEnd::Whose::head; ///< of `result_`
     bool deadline_told_ = false;                  ///< on_deadline was called, with or without a deadline
+    bool staged_ = false;                         ///< workers were told that the files of [data] are made
     bool leave_clean_ = true;                     ///< as workers were told
     RankTable table_;
     NamedPlaces places_;

@@ -187,13 +187,15 @@ int run_worker(comm::Transport& wire, comm::GroupFactory& groups, comm::BlockExc
         const std::string problem =
             comm::bind_as_planned(comm::plan_binding(options.layout, spec.resources), worker_options.rank);
         if (!problem.empty()) log.write(base::LogLevel::warning, "bind", {{"problem", problem}});
+    };
+    const auto stage = [&](const study::StudySpec& spec) {
         return copies.start(spec, options.layout, worker_options.rank, exchange, log, waker);
     };
     worker::MakeRunner make_runner = worker::make_trial_runner(
         storage::posix_file_system(), worker::make_mpi_groups(groups, device_groups), worker_options.host, log, waker,
         {options.layout.gpus_of(worker_options.rank), options.layout.job_has_gpus,
          gpus_on_node(options.layout, worker_options.rank)},
-        on_study, {&exchange, ranks_beside(options.layout, worker_options.rank)});
+        on_study, stage, {&exchange, ranks_beside(options.layout, worker_options.rank)});
     worker::WorkerMachine worker(
         worker_options, transport,
         [&](const comm::Welcome& welcome) {

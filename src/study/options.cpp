@@ -189,8 +189,23 @@ std::string absolute_path(const std::string& path, const std::filesystem::path& 
     return absolute;
 }
 
+std::optional<std::string> data_reference(const space::Value& value) {
+    constexpr std::string_view begin = "{data.";
+    if (!value.is_string() || !value.as_string().starts_with(begin) || !value.as_string().ends_with('}')) return {};
+    return value.as_string().substr(begin.size(), value.as_string().size() - begin.size() - 1);
+}
+
+void add_options(space::Configuration& configuration, const StudySpec& spec) {
+    for (const auto& option : spec.trainable.options.entries()) configuration.set(option.name, option.value);
+    if (spec.data.empty()) return;
+    const space::Configuration given = configuration;
+    for (const auto& entry : given.entries())
+        if (const auto name = data_reference(entry.value))
+            if (const DataFile* file = spec.data_file(*name)) configuration.set(entry.name, file->path);
+}
+
 space::Value resolved(const OptionInfo& option, const space::Value& value, const std::filesystem::path& directory) {
-    if (option.kind != OptionInfo::Kind::path || !value.is_string()) return value;
+    if (option.kind != OptionInfo::Kind::path || !value.is_string() || data_reference(value)) return value;
     return absolute_path(value.as_string(), directory);
 }
 

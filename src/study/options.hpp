@@ -32,6 +32,11 @@ namespace ranktune::study {
 
 /// From `directory` on; an empty path stays empty.
 [[nodiscard]] std::string absolute_path(const std::string& path, const std::filesystem::path& directory);
+/// NAME of "{data.NAME}", which stands for the path of a file of [data] on the node of a trial; nullopt: another value.
+[[nodiscard]] std::optional<std::string> data_reference(const space::Value& value);
+/// A trial's configuration, to which this adds the options of the trainable, as the trial reads it: with the paths of
+/// files of [data].
+void add_options(space::Configuration& configuration, const StudySpec& spec);
 /// A path option's value made absolute, relative to `directory`; other values as they are.
 [[nodiscard]] space::Value resolved(const OptionInfo& option, const space::Value& value,
                                     const std::filesystem::path& directory);

@@ -218,6 +218,15 @@ void find_end(OpenedStudy& opened) {
     opened.ended_by = outcome->by;
 }
 
+/// Files that [before] may still write: what they hold counts from the first start after its end.
+study::StudySpec without_unmade(study::StudySpec spec) {
+    if (spec.before.command.empty()) return spec;
+    for (study::DataFile& file : spec.data) file.content.clear();
+    std::erase_if(spec.trainable.inputs,
+                  [](const study::InputFile& input) { return input.option != study::table_option; });
+    return spec;
+}
+
 } // namespace
 
 bool holds_study(storage::FileSystem& files, const std::string& directory) {
@@ -227,7 +236,7 @@ bool holds_study(storage::FileSystem& files, const std::string& directory) {
 OpenedStudy open_study(storage::FileSystem& files, const std::string& directory, const study::StudySpec& spec,
                        const OpenRequest& request) {
     OpenedStudy opened;
-    opened.resolved = study::resolved_toml(spec);
+    opened.resolved = study::resolved_toml(without_unmade(spec));
     if (request.fresh && holds_study(files, directory)) return opened;
     if (!storage::has_journal(files, directory)) {
         refuse_remains(files, directory);
@@ -252,8 +261,10 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         throw base::UsageError("'" + directory +
                                "' holds a simulated study, of which no trial was ever trained: give " +
                                "the study another directory with -o, or --fresh, which moves the simulated one aside");
-    const study::StudySpec wanted =
-        with_steering(*opened.tuner, with_its_lists(*opened.tuner, with_its_searcher(*opened.tuner, spec)));
+    const study::StudySpec wanted = with_steering(
+        *opened.tuner,
+        with_its_lists(*opened.tuner,
+                       with_its_searcher(*opened.tuner, state.side.is_prepared() ? spec : without_unmade(spec))));
     opened.resolved = study::resolved_toml(wanted);
     opened.changes = study::differences(opened.tuner->spec(), wanted);
     refuse_changes(files, opened, wanted, directory);

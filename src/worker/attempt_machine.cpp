@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ranktune/study/parse.hpp"
+#include "ranktune/study/side_task.hpp"
 
 namespace ranktune::worker {
 
@@ -70,7 +71,9 @@ void AttemptMachine::stop_user_code(StudyTime now) {
 
 /// Or stays queued, until this rank is prepared.
 void AttemptMachine::become_ready(Part& part) {
-    if (!runner_->prepared()) {
+    const auto side = study::side_task_of(part.key.trial);
+    const bool prepares_others = side && side->kind == study::SideTask::Kind::before;
+    if (!prepares_others && !runner_->prepared()) {
         prepares_ = true;
         return;
     }
@@ -220,6 +223,11 @@ void AttemptMachine::on(const comm::ReportsTaken& m, StudyTime) {
     Part* part = find(m.key);
     if (part == nullptr || !part->leads() || m.reports > part->reports) return count_stale();
     part->reports_taken = std::max(part->reports_taken, m.reports);
+}
+
+void AttemptMachine::on(const comm::Stage&, StudyTime) {
+    if (leaving_ || !runner_) return count_stale();
+    runner_->stage();
 }
 
 void AttemptMachine::on(const study::Interrupt& m, StudyTime) {

@@ -83,6 +83,7 @@ class AttemptMachine {
     void on(const study::StartTrial& m, base::StudyTime now);
     void on(const study::Decide& m, base::StudyTime);
     void on(const comm::ReportsTaken& m, base::StudyTime);
+    void on(const comm::Stage&, base::StudyTime);
     void on(const study::Interrupt& m, base::StudyTime);
     void on(const comm::PlaceContested& m, base::StudyTime);
     void on(const study::Abandon& m, base::StudyTime now);

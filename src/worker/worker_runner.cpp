@@ -8,6 +8,7 @@
 #include "ranktune/study/parse.hpp"
 #include "ranktune/trainables/algorithms.hpp"
 #include "ranktune/trainables/trainable.hpp"
+#include "study/side_tasks.hpp"
 #include "studydir/study_directory.hpp"
 #include "worker/checkpoints/store_io.hpp"
 #include "worker/hang_trace.hpp"
@@ -39,9 +40,9 @@ class WorkerRunner final : public worker::Runner {
   public:
     WorkerRunner(study::StudySpec spec, storage::FileSystem& files, const std::string& directory,
                  worker::FormGroup form, const std::string& host, worker::DeviceGrant devices, WorkerLog& log,
-                 process::Waker& waker, MemoryWay memory, std::shared_ptr<data::Stager> stager)
+                 process::Waker& waker, MemoryWay memory, BeginStaging stage)
         : spec_(std::move(spec)),
-          stager_(std::move(stager)),
+          begin_staging_(std::move(stage)),
           disk_(files, directory, spec_.checkpoint.direct),
           memory_(with_memory(memory, log)),
           program_{process::environment_entries(), directory, host,
@@ -58,9 +59,12 @@ class WorkerRunner final : public worker::Runner {
                             {{"trial", study::unit_text(trial)}, {"text", std::string(line)}});
               }) {
         device::set_memory_share(spec_.resources.gpu_share); // before any trial opens a GPU
+        if (!study::makes_staged_files(spec_)) begin_staging();
     }
 
+    void stage() override { begin_staging(); }
     [[nodiscard]] bool prepared() override {
+        if (begin_staging_) return false;
         if (!stager_) return true;
         const data::StagingFigures figures = stager_->figures();
         if (!figures.over || !figures.problem.empty()) return false;
@@ -87,6 +91,9 @@ class WorkerRunner final : public worker::Runner {
     worker::TrialThread& thread() { return thread_; }
 
   private:
+    void begin_staging() {
+        if (const auto begin = std::exchange(begin_staging_, nullptr)) stager_ = begin(spec_);
+    }
     /// Null unless trials of the study may take over states of others.
     std::unique_ptr<PeerIo> with_memory(MemoryWay way, WorkerLog& log) {
         if (way.exchange == nullptr || !spec_.scheduler.algorithm->explores) return nullptr;
@@ -97,6 +104,7 @@ class WorkerRunner final : public worker::Runner {
     worker::CheckpointIo* checkpoints() { return memory_ ? static_cast<worker::CheckpointIo*>(memory_.get()) : &disk_; }
 
     study::StudySpec spec_;
+    BeginStaging begin_staging_;           ///< until it is called
     std::shared_ptr<data::Stager> stager_; ///< until it is over; `data` of the study are the originals until then
     worker::StoreIo disk_;
     std::unique_ptr<PeerIo> memory_;
@@ -128,15 +136,17 @@ void trace_trial(worker::Runner* runner, WorkerLog& log) {
 }
 
 MakeRunner make_trial_runner(storage::FileSystem& files, worker::FormGroup form, std::string host, WorkerLog& log,
-                             process::Waker& waker, worker::DeviceGrant devices, OnStudy on_study, MemoryWay memory) {
+                             process::Waker& waker, worker::DeviceGrant devices, OnStudy on_study, BeginStaging stage,
+                             MemoryWay memory) {
     return [&files, form = std::move(form), host = std::move(host), &log, &waker, devices = std::move(devices),
-            on_study = std::move(on_study), memory](const comm::Welcome& welcome) -> std::unique_ptr<worker::Runner> {
+            on_study = std::move(on_study), stage = std::move(stage),
+            memory](const comm::Welcome& welcome) -> std::unique_ptr<worker::Runner> {
         log.open(studydir::StudyDirectory{welcome.directory}.worker_log(host));
         auto spec = study::parse_study(welcome.study, welcome.directory + "/resolved.toml", {},
                                        {trainables::known_trainables(), trainables::known_algorithms()});
-        auto stager = on_study ? on_study(spec) : nullptr;
+        if (on_study) on_study(spec);
         return std::make_unique<WorkerRunner>(std::move(spec), files, welcome.directory, form, host, devices, log,
-                                              waker, memory, std::move(stager));
+                                              waker, memory, stage);
     };
 }
 

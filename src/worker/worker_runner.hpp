@@ -37,9 +37,11 @@ class WorkerLog final : public base::LogSink {
     std::unique_ptr<studydir::LogFile> file_;
 };
 
-/// Called once the study is known and the log is open. What it returns copies data to this node, and no trial starts
-/// before that is over; null: there is nothing to copy.
-using OnStudy = std::function<std::shared_ptr<data::Stager>(const study::StudySpec&)>;
+/// Begins to copy the data of a study to this node: no trial starts before that is over. Null: there is nothing to
+/// copy.
+using BeginStaging = std::function<std::shared_ptr<data::Stager>(const study::StudySpec&)>;
+/// Called once the study is known and the log is open.
+using OnStudy = std::function<void(const study::StudySpec&)>;
 
 /// How states get from the memory of one rank to that of another.
 struct MemoryWay {
@@ -53,7 +55,7 @@ struct MemoryWay {
 /// studies whose trials take over the state of others.
 [[nodiscard]] MakeRunner make_trial_runner(storage::FileSystem& files, worker::FormGroup form, std::string host,
                                            WorkerLog& log, process::Waker& waker, worker::DeviceGrant devices = {},
-                                           OnStudy on_study = {}, MemoryWay memory = {});
+                                           OnStudy on_study = {}, BeginStaging stage = {}, MemoryWay memory = {});
 
 /// Logs the stack of a trial thread that does not return, before the process is given up. `runner` is from
 /// `make_trial_runner`, or null.

@@ -128,6 +128,31 @@ command = "ls beside/checkpoints > left && echo plotted"
         self.run_it()  # a finished study does nothing again
         self.assertFalse((self.cwd / "data").exists())
 
+    def test_before_makes_the_data_that_is_staged(self):
+        (self.cwd / "make.py").write_text("open('made.bin', 'w').write('7'); open('tries', 'a').write('x')\n"
+                                          "raise SystemExit(open('tries').read() == 'x')\n")
+        (self.cwd / "read.py").write_text("import sys, ranktune\n"
+                                          "ranktune.report(score=float(open(sys.argv[1]).read()), staged=sys.argv[1] != sys.argv[2])\n")
+        (self.cwd / "copies").mkdir()
+        self.study(f"""[before]
+command = "{sys.executable} make.py"
+[failure]
+max_failures = 0
+[data]
+made = "made.bin"
+stage = true
+directory = "{self.cwd}/copies"
+""", trainable=f'command = "{sys.executable} read.py {{data.made}} {self.cwd}/made.bin"')
+        self.run_it("study.max_iterations=1", code=4)  # made in part, and of that nothing is remembered
+        (self.cwd / "made.bin").write_text("half")
+        self.run_it("study.max_iterations=1")
+        for report in self.exported("beside")["reports"]:
+            self.assertEqual(report["metrics"], {"score": 7.0, "staged": 1.0})
+        self.run_it("study.max_iterations=1", "study.num_trials=4")
+        (self.cwd / "made.bin").write_text("another")
+        refusal = self.run_it("study.max_iterations=1", "study.num_trials=5", code=2)[1]
+        self.assertIn("the file of data.made holds something else", " ".join(refusal.split()))
+
     def test_after_kill_9_what_was_under_way_runs_again_and_what_had_ended_does_not(self):
         names = ("before", "trial1", "after")
         self.study(f"""[before]

@@ -56,6 +56,16 @@ TEST_CASE("A trial that waits for data is given up, replaced, or left like anoth
     }
 }
 
+TEST_CASE("What makes the data runs before they are on the node, and then they are brought there", "[group]") {
+    WorkerFixture w(one);
+    w.runner->is_prepared = false;
+    const AttemptKey before = key_for(study::unit_of({study::SideTask::Kind::before, {}}).value());
+    w.from(w.head, start_of(before, {one}), at(0s));
+    w.check_calls({"start #" + std::to_string(before.trial.value())});
+    w.from(w.head, Stage{}, at(1s));
+    CHECK(w.runner->calls.back() == "stage");
+}
+
 TEST_CASE("A study that stops does not wait for data of trials that have not begun", "[group]") {
     WorkerFixture w(one);
     w.runner->is_prepared = false;

@@ -18,6 +18,7 @@ namespace ranktune::testing {
 class ScriptedRunner final : public worker::Runner {
   public:
     bool prepared() override { return is_prepared; }
+    void stage() override { calls.push_back("stage"); }
     void start(const worker::Assignment& assignment) override {
         calls.push_back("start #" + std::to_string(assignment.start.trial.value()));
         started = assignment;

@@ -9,6 +9,7 @@
 #include "ranktune/base/error.hpp"
 #include "report/explain/plan.hpp"
 #include "searchers/built_in.hpp"
+#include "study/options.hpp"
 #include "trainables/builtin.hpp"
 
 namespace ranktune::cli {
@@ -21,7 +22,7 @@ std::optional<std::uint64_t> largest_of_first(const study::StudySpec& spec) {
     for (std::uint32_t i = 0; i < std::min(looked_at, spec.num_trials); ++i) {
         auto configuration = searcher->suggest(i, {});
         if (!configuration) continue;
-        for (const auto& option : spec.trainable.options.entries()) configuration->set(option.name, option.value);
+        study::add_options(*configuration, spec);
         const auto bytes = trainables::state_bytes(spec.trainable.name, *configuration);
         if (bytes) most = std::max(most.value_or(0), *bytes);
     }

@@ -7,7 +7,7 @@
 //   worker -> head    Hello, Heartbeat, Staging, StopAsked, RankEnded, RankWaits, Bye
 //   leader -> head    PlaceNamed, ReportArrived, CheckpointSaved, CheckpointMissed, GroupOver (all living ranks of the
 //   attempt are free)
-//   head   -> worker  Welcome, StartTrial, Abandon, Alive, EndRank, Leave
+//   head   -> worker  Welcome, Stage, StartTrial, Abandon, Alive, EndRank, Leave
 //   worker -> worker  RankEnded (of the head)
 //   head   -> leader  Decide, Interrupt, PlaceContested, ReportsTaken
 //   member -> leader  Ready, MemberOver
@@ -47,7 +47,7 @@ namespace ranktune::comm {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 15;
+inline constexpr std::uint16_t protocol_version = 16;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;
@@ -206,6 +206,11 @@ struct PlaceContested {
     friend bool operator==(const PlaceContested&, const PlaceContested&) = default;
 };
 
+/// [before] has written the files of [data]: from now on they may be copied. Without [before], Welcome says so.
+struct Stage {
+    static void fields(auto&& each, auto& /*r*/) { each(); }
+    friend bool operator==(const Stage&, const Stage&) = default;
+};
 /// What this rank has copied of [data] (data::StagingFigures), while it does and at the end.
 struct Staging {
     std::uint64_t bytes = 0;
@@ -229,7 +234,7 @@ struct ReportsTaken {
 using Message = std::variant<Hello, Heartbeat, StopAsked, study::ReportArrived, study::CheckpointSaved, GroupOver, Bye,
                              Welcome, study::StartTrial, study::Decide, study::Interrupt, study::Abandon, Alive, Leave,
                              Ready, Go, MemberOver, CheckpointMissed, ReportsTaken, PlaceNamed, PlaceContested,
-                             RankEnded, EndRank, RankWaits, Staging>;
+                             RankEnded, EndRank, RankWaits, Staging, Stage>;
 
 /// Position of T in the variant.
 template <class T, std::size_t I = 0>

@@ -8,6 +8,7 @@
 #include "process/program/json_input.hpp"
 #include "process/program/messages.hpp"
 #include "ranktune/base/text.hpp"
+#include "study/options.hpp"
 #include "studydir/control.hpp"
 
 namespace ranktune::head {
@@ -31,7 +32,7 @@ std::string in_words(const study::Verdict& verdict) { return study::describe(ver
 /// As the programs of trials get it: with the constants of [trainable].
 space::Configuration whole_configuration(const study::StartTrial& start, const study::StudySpec& spec) {
     space::Configuration all = start.configuration;
-    for (const auto& option : spec.trainable.options.entries()) all.set(option.name, option.value);
+    study::add_options(all, spec);
     return all;
 }
 

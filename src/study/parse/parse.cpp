@@ -92,8 +92,8 @@ StudySpec parse_tables(const Node& root, const std::string& file, const Known& k
                          .directory = std::filesystem::path(file).parent_path(),
                          .trust_trainable = trust_trainable};
     parse_study_table(context);
-    parse_trainable(context);
     parse_data(context);
+    parse_trainable(context);
     parse_constraints(context);
     parse_space(context);
     parse_resources(context);

@@ -170,7 +170,7 @@ void parse_data(ParseContext& context) {
             continue;
         }
         file.path = absolute_path(file.path, context.directory);
-        if (context.mistakes.size() == before)
+        if (context.mistakes.size() == before && !context.may_be_made(file.path))
             if (const std::string why = data_problem(context.paths, file); !why.empty())
                 context.mistakes.value(node, key, why);
         if (context.paths.content && context.mistakes.size() == before) file.content = context.paths.content(file.path);

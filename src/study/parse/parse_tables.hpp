@@ -44,6 +44,10 @@ struct ParseContext {
     std::vector<std::string> condition_names{}; ///< parameters that conditions mention, or other keys may mean
     std::vector<std::string> option_keys{};     ///< options given in [trainable], right or wrong
 
+    /// The file is not there, and [before] may make it.
+    [[nodiscard]] bool may_be_made(const std::string& path) const {
+        return root.find("before") != nullptr && paths.content && paths.content(path).empty();
+    }
     [[nodiscard]] TableReader reader(const std::string& table) const {
         return {root.find(table), table, keys, mistakes};
     }

@@ -67,7 +67,8 @@ void parse_option(ParseContext& context, const Node& node, const std::string& na
     if (!why.empty()) context.mistakes.value(node, key, why);
     const space::Value given = resolved(*option, *value, context.directory);
     context.spec.trainable.options.set(name, given);
-    if (why.empty() && option->kind == OptionInfo::Kind::path && context.paths.content && given.is_string())
+    if (why.empty() && option->kind == OptionInfo::Kind::path && context.paths.content && given.is_string() &&
+        !data_reference(given))
         note_content(context, name, context.paths.content(given.as_string()));
 }
 
@@ -123,7 +124,16 @@ void parse_inputs(ParseContext& context) {
 
 std::string file_problem(const ParseContext& context, const OptionInfo& option, const space::Value& value) {
     if (option.kind != OptionInfo::Kind::path || !context.paths.file || !value.is_string()) return "";
-    const std::string path = absolute_path(value.as_string(), context.directory);
+    std::string path;
+    if (const auto name = data_reference(value)) {
+        const DataFile* file = context.spec.data_file(*name);
+        if (file == nullptr || file->is_mixture())
+            return "stands for no file of [data]; add one there: " + *name + " = \"" + *name + ".h5\"";
+        path = file->path;
+    } else {
+        path = absolute_path(value.as_string(), context.directory);
+    }
+    if (context.may_be_made(path)) return "";
     std::string why = context.paths.file(path);
     return why.empty() && option.check ? option.check(path) : why;
 }

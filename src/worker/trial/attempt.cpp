@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/module.hpp"
+#include "study/options.hpp"
 #include "study/printed_values.hpp"
 #include "worker/bodies/program_body.hpp"
 #include "worker/bodies/side_body.hpp"
@@ -34,7 +35,7 @@ space::Configuration merged(const study::StartTrial& start, const study::StudySp
         if (!spare.rows) spare.rows = std::make_unique<trainables::RowTable>(table->as_string());
         return trainables::with_row(std::move(all), *spare.rows);
     }
-    for (const auto& option : spec.trainable.options.entries()) all.set(option.name, option.value);
+    study::add_options(all, spec);
     return all;
 }
 

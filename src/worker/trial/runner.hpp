@@ -72,8 +72,11 @@ using RunnerEvent = std::variant<RunnerReported, RunnerSaved, RunnerUnsaved, Run
 class Runner {
   public:
     virtual ~Runner() = default;
-    /// Whether what trials need is on this node, such as copies of data. No attempt starts before.
+    /// Whether what trials need is on this node, such as copies of data. No attempt but that of [before] starts
+    /// earlier.
     [[nodiscard]] virtual bool prepared() { return true; }
+    /// The files of [data] are what trials will read (comm::Stage). Called once at most.
+    virtual void stage() {}
     /// All ranks of the roster are ready: form the group and train. Requires that the previous attempt has ended.
     virtual void start(const Assignment& assignment) = 0;
     /// Leader only: the verdict on the report of `decide.iteration`, and the next decision point.

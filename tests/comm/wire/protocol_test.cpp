@@ -61,6 +61,7 @@ TEST_CASE("Every message survives encoding and decoding", "[wire]") {
     check_round_trip(EndRank{Rank(300), true});
     check_round_trip(RankWaits{Rank(300)});
     check_round_trip(Staging{1ULL << 40U, 5, 3, true, "no room"});
+    check_round_trip(Stage{});
     check_round_trip(Bye{"out of memory"});
     check_round_trip(Bye{"hung", {base::TrialId{3}, base::AttemptId{2}, base::Incarnation{1}}});
     check_round_trip(Bye{"no sign of life of the head for 60 s", {}, true});
