@@ -57,6 +57,9 @@ class TrialContext {
     /// there are.
     [[nodiscard]] virtual const study::DataFile& data(std::string_view name) const = 0;
 
+    /// Whether only `load` and `predict` follow `setup`: the data of training may be gone.
+    [[nodiscard]] virtual bool only_predicts() const { return false; }
+
     /// Writes one line to the worker's log.
     virtual void log(std::string_view line) = 0;
 };

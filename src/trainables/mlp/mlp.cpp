@@ -5,10 +5,12 @@
 #include <iterator>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "data/numbers.hpp"
 #include "device/module.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "ranktune/data/loader.hpp"
 #include "ranktune/study/event.hpp"
 #include "ranktune/trainables/data.hpp"
@@ -210,7 +212,14 @@ mlp::TrainerOptions trainer_options(const Options& options, TrialContext& contex
 
 /// `x`, or the only column that there is.
 const data::Column& inputs_of(const data::Batch& batch) {
-    return batch.columns.size() == 1 ? batch.columns.front() : batch.column("x");
+    if (batch.columns.size() == 1) return batch.columns.front();
+    std::vector<std::string> names;
+    for (const data::Column& column : batch.columns) {
+        if (column.field.name == "x") return column;
+        names.push_back(column.field.name);
+    }
+    throw base::UsageError("the input has no data set 'x' but " + base::join(names) +
+                           ": name the one of the inputs, --input FILE:" + (names.empty() ? "x" : names.front()));
 }
 
 /// The numbers of a column, rounded to float.
@@ -226,6 +235,10 @@ class Mlp final : public Trainable {
     void setup(TrialContext& context) override {
         blas::use_threads(context.cpus_per_rank());
         const Options options(context.configuration(), mlp_info());
+        if (context.only_predicts()) {
+            predicting_.emplace(trainer_options(options, context), context.group());
+            return;
+        }
         const std::string path = options.text("data", "");
         if (path.empty()) throw base::UsageError("mlp.data: the path of a dataset is required");
         const data::Scaling scaling = scaling_of(options.text("scaling", "standard"));
@@ -265,7 +278,14 @@ class Mlp final : public Trainable {
     }
 
     void save(study::StateSink& sink) const override { trainer_->save(sink); }
-    void load(study::StateSource& source) override { trainer_->load(source); }
+    void load(study::StateSource& source) override {
+        if (predicting_) { // the checkpoint has all that the data would say
+            auto data = mlp::only_shape(source, predicting_->first.hidden.size() + 1);
+            shape_ = data->shape();
+            trainer_.emplace(std::move(data), predicting_->first, predicting_->second);
+        }
+        trainer_->load(source);
+    }
 
     void predict(TrialContext& /*context*/, const data::Batch& batch, study::StateSink& out) override {
         const data::Column& column = inputs_of(batch);
@@ -284,6 +304,7 @@ class Mlp final : public Trainable {
 
   private:
     data::DatasetShape shape_;
+    std::optional<std::pair<mlp::TrainerOptions, ddp::Group&>> predicting_; ///< for a trainer that only predicts
     std::optional<mlp::Trainer> trainer_;
     bool told_ = false; ///< of a refusal
 };

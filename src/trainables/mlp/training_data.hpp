@@ -12,6 +12,7 @@
 #include "ranktune/data/loader.hpp"
 #include "ranktune/data/sampling.hpp"
 #include "ranktune/ddp/group.hpp"
+#include "ranktune/study/state.hpp"
 #include "trainables/mlp/engine.hpp"
 
 namespace ranktune::trainables::mlp {
@@ -39,6 +40,10 @@ class TrainingData {
     /// Seconds that `share` and `validate` waited for the file since the last call; negative: all is in memory.
     [[nodiscard]] virtual double take_waited() { return -1.0; }
 };
+
+/// No samples: for a trainer that loads the state `saved`, of a network of so many layers, and predicts. Throws
+/// base::FormatError for another state.
+[[nodiscard]] std::unique_ptr<TrainingData> only_shape(const study::StateSource& saved, std::size_t layers);
 
 /// Ordered by data::shuffle_epoch; a rank's share is a contiguous piece.
 [[nodiscard]] std::unique_ptr<TrainingData> in_memory(std::shared_ptr<const data::Dataset> dataset, std::uint64_t seed,

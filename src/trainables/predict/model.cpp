@@ -25,6 +25,7 @@ class TrainedContext final : public TrialContext {
     [[nodiscard]] std::uint64_t memory() const override { return within_->memory(); }
     [[nodiscard]] std::vector<std::string> devices() const override { return within_->devices(); }
     [[nodiscard]] const study::DataFile& data(std::string_view name) const override { return within_->data(name); }
+    [[nodiscard]] bool only_predicts() const override { return true; }
     void log(std::string_view line) override { within_->log(line); }
 
   private:
