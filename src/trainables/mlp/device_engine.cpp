@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network on a GPU. All work of a step is issued at once; the host waits for its loss alone, and only when the
-// backward pass has been issued, too.
+// backward pass has been issued, too. The samples of the next batch come over meanwhile, on the stream for copies.
 
 #include <algorithm>
 #include <cstring>
@@ -52,11 +52,39 @@ struct Numbers {
     DeviceArray<base::BFloat16> narrow;
 };
 
-/// A matrix within Numbers, as a factor of a product.
+/// A matrix as a factor of a product.
 struct Factor {
-    const Numbers& numbers;
-    std::size_t begin = 0;
+    const float* wide = nullptr;
+    const base::BFloat16* narrow = nullptr;
     std::size_t stride = 0;
+};
+Factor factor_of(const Numbers& numbers, std::size_t begin, std::size_t stride) {
+    const base::BFloat16* const narrow = numbers.narrow.data();
+    return {numbers.wide.data() + begin, narrow == nullptr ? nullptr : narrow + begin, stride};
+}
+
+/// What a step reads of its batch, in one block that is copied at once. There are two: one is filled while a step reads
+/// the other.
+struct Feed {
+    Feed(device::Accelerator& on, std::size_t bytes)
+        : here(on, bytes), there(on, bytes), arrived(on.make_event()), used(on.make_event()) {}
+    PinnedArray<std::byte> here;
+    DeviceArray<std::byte> there;
+    std::unique_ptr<device::Event> arrived; ///< `there` has what was `here`
+    std::unique_ptr<device::Event> used;    ///< by the work that read it
+};
+
+/// The places in a Feed: first rows, [count, features], which products read.
+struct FeedPlaces {
+    FeedPlaces(const Shape& shape, std::size_t count)
+        : answers(count * shape.features * sizeof(float)),
+          samples(answers + count * std::max<std::size_t>(shape.outputs, 1) * sizeof(float)),
+          dropout(samples + count * sizeof(std::uint32_t)),
+          end(dropout + shape.hidden.size() * sizeof(device::Dropout)) {}
+    std::size_t answers; ///< classes (as integers) or targets
+    std::size_t samples; ///< their numbers
+    std::size_t dropout; ///< of the hidden layers; in memory, because it changes with the epoch
+    std::size_t end;
 };
 
 device::Activation activation_of(const Shape& shape) {
@@ -72,15 +100,10 @@ class DeviceEngine final : public Engine {
           compute_(on.make_compute(on.compute_stream())),
           loss_known_(on.make_event()),
           flat_(on, options_.size, options_.precision),
-          dropout_(on, std::max<std::size_t>(options_.shape.hidden.size(), 1)),
-          samples_(on, options_.rows),
-          answers_(on, options_.rows * std::max<std::size_t>(options_.shape.outputs, 1)),
+          feeds_{Feed(on, FeedPlaces(options_.shape, options_.rows).end),
+                 Feed(on, FeedPlaces(options_.shape, options_.rows).end)},
           losses_(on, options_.rows),
           loss_(on, 1),
-          dropout_pinned_(on, std::max<std::size_t>(options_.shape.hidden.size(), 1)),
-          rows_pinned_(on, options_.rows * options_.shape.features),
-          samples_pinned_(on, options_.rows),
-          answers_pinned_(on, options_.rows * std::max<std::size_t>(options_.shape.outputs, 1)),
           outputs_pinned_(on, options_.rows * options_.shape.outputs),
           loss_pinned_(on, 1) {
         make_work_memory();
@@ -106,9 +129,20 @@ class DeviceEngine final : public Engine {
         graphs_.reset(std::move(closes));
     }
 
+    bool bring(const Rows& rows, std::span<const DropoutMask> masks) override {
+        const std::size_t count = rows.places.size();
+        if (count == 0) return true;
+        std::byte* const block = next_feed();
+        gather(rows, masks, block);
+        send_feed(FeedPlaces(options_.shape, count).end);
+        return true;
+    }
+
     double compute(const Batch& batch, const Hooks& hooks) override {
         const std::size_t count = batch.rows.places.size();
-        gather(batch);
+        if (!batch.brought) static_cast<void>(bring(batch.rows, batch.masks));
+        await([&] { return loss_known_->reached(); }); // then its place is free
+        if (count > 0) stream_.wait(*feeds_[feed_].arrived);
         const StepMarks marks{[&] {
                                   if (count > 0) stream_.record(*loss_known_);
                               },
@@ -118,9 +152,10 @@ class DeviceEngine final : public Engine {
                               }};
         const auto issue = [&](const StepMarks& at) { issue_passes(batch, at); };
         if (options_.graphs && count > 0)
-            graphs_.run({count, batch.factor, !batch.masks.empty()}, issue, marks);
+            graphs_.run({count, batch.factor, !batch.masks.empty(), feed_}, issue, marks);
         else
             issue(marks);
+        if (count > 0) stream_.record(*feeds_[feed_].used);
         if (count == 0) return hooks.check(0.0), 0.0;
         await([&] { return loss_known_->reached(); });
         hooks.check(*loss_pinned_.data());
@@ -147,10 +182,11 @@ class DeviceEngine final : public Engine {
 
     [[nodiscard]] std::span<float> outputs(std::span<const float> inputs) override {
         const std::size_t count = inputs.size() / options_.shape.features;
-        await([&] { return loss_known_->reached(); });
-        std::memcpy(rows_pinned_.data(), inputs.data(), inputs.size_bytes());
-        stream_.upload(outputs_[0].wide.data(), rows_pinned_.data(), inputs.size_bytes());
+        std::memcpy(next_feed(), inputs.data(), inputs.size_bytes());
+        send_feed(inputs.size_bytes());
+        stream_.wait(*feeds_[feed_].arrived);
         forward(count, false);
+        stream_.record(*feeds_[feed_].used);
         const std::size_t numbers = count * options_.shape.outputs;
         stream_.download(outputs_pinned_.data(), outputs_.back().wide.data(), numbers * sizeof(float));
         settle();
@@ -171,8 +207,19 @@ class DeviceEngine final : public Engine {
         return flat_.wide.data() + options_.places[2 * layer + 1];
     }
     [[nodiscard]] Factor weight(std::size_t layer) const {
-        return {flat_, options_.places[2 * layer], options_.shape.inputs_of(layer)};
+        return factor_of(flat_, options_.places[2 * layer], options_.shape.inputs_of(layer));
     }
+    /// [count, inputs_of(layer)].
+    [[nodiscard]] Factor inputs_of(std::size_t layer) const {
+        const std::size_t in = options_.shape.inputs_of(layer);
+        return layer == 0 ? Factor{rows_there(), rows_narrow_.data(), in} : factor_of(outputs_[layer - 1], 0, in);
+    }
+    // In the feed of the step that is issued.
+    template <class T>
+    [[nodiscard]] const T* fed(std::size_t place) const {
+        return reinterpret_cast<const T*>(feeds_[feed_].there.data() + place);
+    }
+    [[nodiscard]] const float* rows_there() const { return fed<float>(0); }
     [[nodiscard]] float* gradient(std::size_t tensor) const { return gradients_ + options_.places[tensor]; }
 
     [[nodiscard]] Numbers numbers(std::size_t count) const { return {on_, count, options_.precision}; }
@@ -180,7 +227,8 @@ class DeviceEngine final : public Engine {
     void make_work_memory() {
         const Shape& shape = options_.shape;
         std::size_t widest = 0;
-        outputs_.push_back(numbers(options_.rows * shape.features));
+        if (options_.precision == device::Precision::bf16)
+            rows_narrow_ = DeviceArray<base::BFloat16>(on_, options_.rows * shape.features);
         for (std::size_t layer = 0; layer < shape.layers(); ++layer) {
             outputs_.push_back(numbers(options_.rows * shape.outputs_of(layer)));
             if (layer > 0) widest = std::max(widest, shape.inputs_of(layer));
@@ -206,38 +254,47 @@ class DeviceEngine final : public Engine {
         });
     }
 
-    /// Puts the rows, their samples' numbers, classes or targets, and the masks where the device reads them.
-    void gather(const Batch& batch) {
-        const std::size_t features = options_.shape.features;
+    /// The block that the next batch goes to, on the host: the other one than the last.
+    [[nodiscard]] std::byte* next_feed() {
+        feed_ = 1 - feed_;
+        await([&] { return feeds_[feed_].arrived->reached(); }); // its last copy has read it
+        return feeds_[feed_].here.data();
+    }
+    void send_feed(std::size_t bytes) {
+        device::Stream& copies = on_.copy_stream();
+        const Feed& feed = feeds_[feed_];
+        copies.wait(*feed.used);
+        copies.upload(feed.there.data(), feed.here.data(), bytes);
+        copies.record(*feed.arrived);
+    }
+
+    /// Puts the rows, their classes or targets, their samples' numbers, and the masks into a block.
+    void gather(const Rows& rows, std::span<const DropoutMask> masks, std::byte* block) const {
+        const std::size_t row = options_.shape.features * sizeof(float);
         const std::size_t width = options_.shape.outputs;
-        await([&] { return loss_known_->reached(); }); // the last copies have read the pinned memory
-        const auto& [from, places, samples] = batch.rows;
+        const auto& [from, places, samples] = rows;
+        const FeedPlaces at(options_.shape, places.size());
         for (std::size_t i = 0; i < places.size(); ++i) {
             const std::size_t place = places[i];
-            samples_pinned_.data()[i] = samples[i];
-            std::memcpy(rows_pinned_.data() + i * features, from.x.data() + place * features, features * sizeof(float));
+            std::memcpy(block + i * row, from.x.data() + place * options_.shape.features, row);
             if (!from.classes.empty())
-                std::memcpy(answers_pinned_.data() + i, &from.classes[place], sizeof(std::int32_t));
+                std::memcpy(block + at.answers + i * sizeof(std::int32_t), &from.classes[place], sizeof(std::int32_t));
             else
-                std::memcpy(answers_pinned_.data() + i * width, from.targets.data() + place * width,
+                std::memcpy(block + at.answers + i * width * sizeof(float), from.targets.data() + place * width,
                             width * sizeof(float));
         }
-        for (std::size_t layer = 0; layer < batch.masks.size(); ++layer) {
-            const DropoutMask& mask = batch.masks[layer];
-            dropout_pinned_.data()[layer] = {mask.key[0], mask.key[1], mask.threshold, mask.scale()};
+        std::memcpy(block + at.samples, samples.data(), places.size() * sizeof(std::uint32_t));
+        for (std::size_t layer = 0; layer < masks.size(); ++layer) {
+            const DropoutMask& mask = masks[layer];
+            const device::Dropout dropout{mask.key[0], mask.key[1], mask.threshold, mask.scale()};
+            std::memcpy(block + at.dropout + layer * sizeof dropout, &dropout, sizeof dropout);
         }
     }
 
-    /// Both passes over what was gathered; nothing else.
+    /// Both passes over what is in the feed; nothing else.
     void issue_passes(const Batch& batch, const StepMarks& at) {
         const std::size_t count = batch.rows.places.size();
         if (count > 0) {
-            const std::size_t answers = batch.rows.from.classes.empty() ? options_.shape.outputs : 1;
-            stream_.upload(outputs_[0].wide.data(), rows_pinned_.data(),
-                           count * options_.shape.features * sizeof(float));
-            stream_.upload(samples_.data(), samples_pinned_.data(), count * sizeof(std::uint32_t));
-            stream_.upload(answers_.data(), answers_pinned_.data(), count * answers * sizeof(float));
-            stream_.upload(dropout_.data(), dropout_pinned_.data(), batch.masks.size() * sizeof(device::Dropout));
             forward(count, !batch.masks.empty());
             issue_loss(batch);
         }
@@ -248,11 +305,10 @@ class DeviceEngine final : public Engine {
     void multiply(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, const Factor& a,
                   const Factor& b, device::Block<float> c) {
         if (options_.precision == device::Precision::bf16)
-            compute_->multiply(transpose_a, transpose_b, m, n, k, {a.numbers.narrow.data() + a.begin, a.stride},
-                               {b.numbers.narrow.data() + b.begin, b.stride}, c);
+            compute_->multiply(transpose_a, transpose_b, m, n, k, {a.narrow, a.stride}, {b.narrow, b.stride}, c);
         else
-            compute_->multiply(transpose_a, transpose_b, m, n, k, {a.numbers.wide.data() + a.begin, a.stride},
-                               {b.numbers.wide.data() + b.begin, b.stride}, c, options_.precision);
+            compute_->multiply(transpose_a, transpose_b, m, n, k, {a.wide, a.stride}, {b.wide, b.stride}, c,
+                               options_.precision);
     }
     void narrow(const Numbers& numbers, std::size_t count) {
         if (numbers.narrow.data() != nullptr)
@@ -263,27 +319,31 @@ class DeviceEngine final : public Engine {
         const Shape& shape = options_.shape;
         const std::size_t last = shape.layers() - 1;
         narrow(flat_, options_.size);
-        narrow(outputs_[0], count * shape.features);
+        if (rows_narrow_.data() != nullptr)
+            stream_.narrow(rows_narrow_.data(), base::DType::bfloat16, rows_there(), count * shape.features);
+        const FeedPlaces at(shape, count);
         for (std::size_t layer = 0; layer <= last; ++layer) {
             const std::size_t in = shape.inputs_of(layer);
             const std::size_t out = shape.outputs_of(layer);
-            const Numbers& result = outputs_[layer + 1];
-            multiply(false, true, count, out, in, {outputs_[layer], 0, in}, weight(layer), {result.wide.data(), out});
+            const Numbers& result = outputs_[layer];
+            multiply(false, true, count, out, in, inputs_of(layer), weight(layer), {result.wide.data(), out});
             const bool hidden = layer < last;
             compute_->activate(hidden ? activation_of(shape) : device::Activation::none, result.wide.data(),
-                               bias(layer), count, out, dropout && hidden ? dropout_.data() + layer : nullptr,
-                               samples_.data(), hidden ? result.narrow.data() : nullptr);
+                               bias(layer), count, out,
+                               dropout && hidden ? fed<device::Dropout>(at.dropout) + layer : nullptr,
+                               fed<std::uint32_t>(at.samples), hidden ? result.narrow.data() : nullptr);
         }
     }
 
     void issue_loss(const Batch& batch) {
         const std::size_t count = batch.rows.places.size();
         const std::size_t width = options_.shape.outputs;
+        const std::size_t answers = FeedPlaces(options_.shape, count).answers;
         if (!batch.rows.from.classes.empty())
-            compute_->cross_entropy(outputs_.back().wide.data(), reinterpret_cast<const std::int32_t*>(answers_.data()),
-                                    count, width, batch.factor, losses_.data());
+            compute_->cross_entropy(outputs_.back().wide.data(), fed<std::int32_t>(answers), count, width, batch.factor,
+                                    losses_.data());
         else
-            compute_->squared_error(outputs_.back().wide.data(), answers_.data(), count, width, batch.factor,
+            compute_->squared_error(outputs_.back().wide.data(), fed<float>(answers), count, width, batch.factor,
                                     losses_.data());
         compute_->total(losses_.data(), count, loss_.data());
         stream_.download(loss_pinned_.data(), loss_.data(), sizeof(double));
@@ -295,7 +355,8 @@ class DeviceEngine final : public Engine {
         if (count == 0)
             stream_.fill_zero(gradient(2 * layer), in * out * sizeof(float));
         else
-            multiply(true, false, out, in, count, {delta, 0, out}, {outputs_[layer], 0, in}, {gradient(2 * layer), in});
+            multiply(true, false, out, in, count, factor_of(delta, 0, out), inputs_of(layer),
+                     {gradient(2 * layer), in});
     }
 
     void backward(std::size_t count, std::span<const DropoutMask> masks, const StepMarks& at) {
@@ -312,8 +373,8 @@ class DeviceEngine final : public Engine {
             const std::size_t in = shape.inputs_of(layer);
             const std::size_t out = shape.outputs_of(layer);
             const Numbers& below = delta_[layer % 2];
-            multiply(false, false, count, in, out, {*delta, 0, out}, weight(layer), {below.wide.data(), in});
-            compute_->activate_backward(activation_of(shape), below.wide.data(), outputs_[layer].wide.data(),
+            multiply(false, false, count, in, out, factor_of(*delta, 0, out), weight(layer), {below.wide.data(), in});
+            compute_->activate_backward(activation_of(shape), below.wide.data(), outputs_[layer - 1].wide.data(),
                                         masks.empty() ? 1.0F : masks[layer - 1].scale(), gradient(2 * layer - 1), count,
                                         in, below.narrow.data());
             at.gradient(2 * layer - 1);
@@ -325,21 +386,16 @@ class DeviceEngine final : public Engine {
     device::Accelerator& on_;
     device::Stream& stream_;
     std::unique_ptr<device::Compute> compute_;
-    std::unique_ptr<device::Event> loss_known_; ///< the loss is in pinned memory, and the inputs there have been read
+    std::unique_ptr<device::Event> loss_known_; ///< the loss is in pinned memory
     Numbers flat_;                              ///< in bfloat16 as of the last forward pass
     std::vector<std::pair<std::string, DeviceArray<float>>> moments_;
-    std::vector<Numbers> outputs_; ///< [0] inputs, [i + 1] outputs of layer i
+    std::vector<Numbers> outputs_; ///< of the layers
     Numbers delta_[2];
-    DeviceArray<device::Dropout>
-        dropout_; ///< of the hidden layers; in device memory, because it changes with the epoch
-    DeviceArray<std::uint32_t> samples_;
-    DeviceArray<float> answers_; ///< classes (as integers) or targets
+    Feed feeds_[2];
+    std::size_t feed_ = 0; ///< of the last batch
+    DeviceArray<base::BFloat16> rows_narrow_;
     DeviceArray<double> losses_; ///< of the rows
     DeviceArray<double> loss_;
-    PinnedArray<device::Dropout> dropout_pinned_;
-    PinnedArray<float> rows_pinned_;
-    PinnedArray<std::uint32_t> samples_pinned_;
-    PinnedArray<float> answers_pinned_;
     PinnedArray<float> outputs_pinned_;
     PinnedArray<double> loss_pinned_;
     float* gradients_ = nullptr; ///< of the reducer

@@ -54,6 +54,7 @@ struct Batch {
     Rows rows;
     std::span<const DropoutMask> masks; ///< one per hidden layer, or none
     float factor = 0.0F;                ///< of the gradient: 1 / size of the global batch
+    bool brought = false;               ///< rows and masks are those of the last Engine::bring
 };
 
 /// The parameters, the optimizer, and the two passes of one rank. Parameters lie one after the other ("flat"), in the
@@ -80,6 +81,9 @@ class Engine {
         std::function<void()> poll;
         std::function<void(double loss)> check; ///< called once with this rank's loss; may throw
     };
+    /// Begins to copy the rows and masks of the next batch to where `compute` reads them, beside the work that is under
+    /// way; they may change afterwards. An engine that reads them where they are does nothing, and returns false.
+    [[nodiscard]] virtual bool bring(const Rows& /*rows*/, std::span<const DropoutMask> /*masks*/) { return false; }
     /// Both passes of a batch, within a step of the reducer. Returns this rank's sum of losses.
     virtual double compute(const Batch& batch, const Hooks& hooks) = 0;
     /// Applies the gradients that the reducer holds.

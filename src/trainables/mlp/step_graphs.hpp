@@ -32,6 +32,7 @@ class StepGraphs {
         std::size_t rows = 0;
         float factor = 0.0F;
         bool dropout = false;
+        std::size_t feed = 0; ///< which of the memories that batches come to
         friend auto operator<=>(const Shape&, const Shape&) = default;
     };
     using Issue = std::function<void(const StepMarks&)>;
@@ -53,7 +54,7 @@ class StepGraphs {
         std::vector<std::size_t> tensors; ///< their gradients are complete after it
     };
     using Pieces = std::vector<Piece>; ///< [0]: up to the loss
-    static constexpr std::size_t most_shapes = 8;
+    static constexpr std::size_t most_shapes = 16;
 
     [[nodiscard]] Pieces record(const Issue& issue);
     void replay(const Pieces& pieces, const StepMarks& marks);

@@ -125,11 +125,10 @@ double Trainer::learning_rate() const {
 }
 
 double Trainer::compute_part(data::Range range, std::size_t part) {
-    if (part == 0) share_ = data_->share(position_.epoch, range);
-    const data::Range mine =
-        data::shard({0, share_.places.size()}, static_cast<int>(part), static_cast<int>(options_.gradients.accumulate));
-    const Rows rows{share_.from, share_.places.subspan(mine.begin, mine.size()),
-                    share_.numbers.subspan(mine.begin, mine.size())};
+    const std::optional<Ahead> ahead = std::exchange(ahead_, std::nullopt);
+    const bool brought = ahead && ahead->range == range && ahead->part == part;
+    if (brought && ahead->error) std::rethrow_exception(ahead->error);
+    if (part == 0 && !brought) share_ = data_->share(position_.epoch, range);
     const Engine::Hooks hooks{[&](std::size_t tensor) { reducer_->ready(tensor); }, [&] { reducer_->poll(); },
                               [&](double loss) {
                                   if (!std::isfinite(loss))
@@ -137,7 +136,32 @@ double Trainer::compute_part(data::Range range, std::size_t part) {
                                                         (std::isnan(loss) ? "NaN" : "infinite") + " at iteration " +
                                                         std::to_string(position_.epoch + 1));
                               }};
-    return engine_->compute({rows, masks_, 1.0F / static_cast<float>(range.size())}, hooks);
+    const double loss =
+        engine_->compute({rows_of(part), masks_, 1.0F / static_cast<float>(range.size()), brought}, hooks);
+    bring_next(range, part);
+    return loss;
+}
+
+Rows Trainer::rows_of(std::size_t part) const {
+    const data::Range mine =
+        data::shard({0, share_.places.size()}, static_cast<int>(part), static_cast<int>(options_.gradients.accumulate));
+    return {share_.from, share_.places.subspan(mine.begin, mine.size()),
+            share_.numbers.subspan(mine.begin, mine.size())};
+}
+
+/// Gives the engine the samples that follow, while it works on those of `part`. The next epoch has other masks.
+void Trainer::bring_next(data::Range range, std::size_t part) {
+    Ahead next{range, part + 1};
+    const bool same_batch = next.part < options_.gradients.accumulate;
+    if (!same_batch) next = {{range.end, std::min(range.end + options_.batch, data_->shape().train)}, 0};
+    if (options_.device == nullptr || next.range.size() == 0) return;
+    try {
+        if (!same_batch) share_ = data_->share(position_.epoch, next.range);
+        if (!engine_->bring(rows_of(next.part), masks_)) return;
+    } catch (...) {
+        next.error = std::current_exception();
+    }
+    ahead_ = std::move(next);
 }
 
 double Trainer::train_batch(data::Range range) {
@@ -166,6 +190,7 @@ double Trainer::train_epoch() {
 }
 
 Validation Trainer::validate() {
+    ahead_.reset();
     data_->prepare(group_);
     const data::Range mine = data::shard({0, data_->shape().val}, group_.rank(), group_.size());
     return data_->shape().classification ? validate_classes(mine) : validate_targets(mine);
@@ -207,6 +232,7 @@ Validation Trainer::validate_targets(data::Range mine) {
 }
 
 void Trainer::predict(std::span<const float> inputs, std::span<float> outputs) {
+    ahead_.reset();
     const std::size_t features = data_->shape().features;
     const std::size_t width = data_->shape().outputs;
     const std::size_t rows = inputs.size() / features;
@@ -266,6 +292,7 @@ void Trainer::load(study::StateSource& source) {
     };
     load_scale("input", input_scale_);
     if (!data_->shape().classification) load_scale("output", output_scale_);
+    ahead_.reset();
     reducer_.reset();
     feedback_ = {};
     for (const study::TensorInfo& info : saved)

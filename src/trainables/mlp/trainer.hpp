@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -97,6 +99,8 @@ class Trainer {
     void make_reducer();
     /// Gradients of part `part` of this rank's samples. Returns the sum of their losses.
     [[nodiscard]] double compute_part(data::Range range, std::size_t part);
+    [[nodiscard]] Rows rows_of(std::size_t part) const;
+    void bring_next(data::Range range, std::size_t part);
     /// Tensor i within `flat`, which has the layout of the gradients.
     [[nodiscard]] base::Buffer part(base::Buffer flat, std::size_t i) const {
         return flat.part(place_[i], tensors_[i].size);
@@ -120,6 +124,13 @@ class Trainer {
     std::vector<DropoutMask> masks_; ///< of this epoch, one per hidden layer; empty without dropout
     std::uint64_t masks_epoch_ = ~std::uint64_t{0};
     Rows share_; ///< this rank's, of the batch that is trained
+    /// What the engine has been given before its turn, within an epoch.
+    struct Ahead {
+        data::Range range;
+        std::size_t part = 0;
+        std::exception_ptr error = {}; ///< told when its turn comes
+    };
+    std::optional<Ahead> ahead_;
     data::Position position_;
     data::Scale input_scale_;  ///< for `predict`
     data::Scale output_scale_; ///< likewise; empty for a classification
