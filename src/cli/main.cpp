@@ -314,8 +314,7 @@ class App {
         add_number(verb, "--batch", predict_.batch, "Samples that a model gets at once (default 256)", 1,
                    "a number of samples, 1 at least");
         add_number(verb, "--range", predict_.range,
-                   "Samples that one rank predicts and records at once, rounded up to a multiple of 1,024 "
-                   "(default: by their number and size)",
+                   "Samples that one rank predicts and records at once (default: by their number and size)",
                    1, "a number of samples, 1 at least");
         auto* verify =
             verb->add_flag("--verify", predict_.verify,

@@ -31,6 +31,11 @@ class File {
     virtual ~File() = default;
     /// Writes all bytes at `offset` (retries short writes and EINTR).
     virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+    /// The same, of pages whose other bytes another node may write at the same time; synced when it returns.
+    virtual void write_shared(std::uint64_t offset, std::span<const std::byte> bytes) {
+        write_at(offset, bytes);
+        sync();
+    }
     /// Reads up to bytes.size() bytes; returns how many (fewer only at the end of the file).
     virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
     /// fdatasync. A failed sync is never retried on the same file: the kernel may have dropped the pages.

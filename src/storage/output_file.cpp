@@ -85,9 +85,14 @@ OutputFile::OutputFile(FileSystem& files, const std::string& path, std::uint32_t
         places_.push_back({shell.offsets[i], form.columns[i].row_bytes()});
 }
 
-void OutputFile::write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows) {
+void OutputFile::write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows, bool at_border) {
+    constexpr std::uint64_t page = 4096;
     const Place& place = places_.at(column);
-    file_->write_at(place.offset + first_row * place.row_bytes, rows);
+    const std::uint64_t begin = place.offset + first_row * place.row_bytes;
+    if (at_border && (begin % page != 0 || (begin + rows.size()) % page != 0))
+        file_->write_shared(begin, rows);
+    else
+        file_->write_at(begin, rows);
 }
 
 void OutputFile::sync() {

@@ -38,8 +38,9 @@ class OutputFile {
     /// that nobody has written are zero. Throws base::IoError; base::FormatError when a file of another form is there.
     OutputFile(FileSystem& files, const std::string& path, std::uint32_t writer, const OutputForm& form);
 
-    /// Writes rows [first_row, first_row + n) of a column, n being what `rows` has room for. Throws base::IoError.
-    void write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows);
+    /// Writes rows [first_row, first_row + n) of a column, n being what `rows` has room for. `at_border`: a process on
+    /// another node may write the row before or after them. Throws base::IoError.
+    void write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows, bool at_border = true);
     /// What was written survives the loss of this node. Throws base::IoError; the rows have to be written again then,
     /// to a file that is opened anew. Throws base::Error when somebody has removed the file since it was opened.
     void sync();

@@ -169,7 +169,7 @@ class Predicting(Predictions):
         self.assertAlmostEqual(float(np.sqrt(((data["y"] - y) ** 2).mean())), self.best("diabetes")["best"]["value"], places=3)
 
     def test_after_kill_9_the_same_line_goes_on_and_the_file_is_the_same(self):
-        samples, per_range = 200_000, 1024
+        samples, per_range = 200_000, 1000
         self.many(samples)
         line = ["--input", "many.npy", "--range", str(per_range), "--batch", "64"]
         self.predict("best", *line, output="undisturbed.h5")
@@ -194,6 +194,20 @@ class Predicting(Predictions):
         out, _ = self.predict("best", "--input", "digits.h5:val/x")
         self.assertIn("359 of 359 samples", " ".join(out.split()))
         self.assertEqual(written(), made)
+
+    def test_the_data_of_the_training_may_be_gone(self):
+        self.predict("best", "--input", "digits.h5:val/x", output="beside.h5")
+        (self.cwd / "digits.h5").rename(self.cwd / "elsewhere.h5")
+        self.predict("best", "--input", "elsewhere.h5:val/x")
+        np.testing.assert_array_equal(self.read()[0]["y"], self.read("beside.h5")[0]["y"])
+
+    def test_an_output_behind_a_link_to_nothing_yet(self):
+        (self.cwd / "scratch").mkdir()
+        (self.cwd / "y.h5").symlink_to("scratch/of_y.h5")
+        for _ in range(2):
+            self.predict("best", "--input", "digits.h5:val/x")
+            self.assertTrue((self.cwd / "y.h5").is_symlink())
+            self.assertEqual(len(self.read("scratch/of_y.h5")[0]["y"]), 359)
 
     def test_ranges_beyond_a_limit_are_named_until_the_limit_is_raised(self):
         self.many(3000)
@@ -317,6 +331,7 @@ class Predicting(Predictions):
         def message(*arguments, trial="best", code=2, **options):
             return " ".join("".join(self.predict(trial, *arguments, code=code, **options)).split())
         self.assertIn("there is no file", message("--input", "none.h5"))
+        self.assertIn("is a folder", message("--input", "digits"))
         self.assertIn("the output is an HDF5 file", message("--input", "digits.h5:val/x", output="y.npy"))
         self.assertIn("FILE:DATASET names a data set", message("--input", "digits.h5"))
         self.assertIn("has no field 'z'", message("--input", "digits.h5:val/z"))

@@ -53,7 +53,7 @@ struct Output {
     PredictPlan plan;
     Output() {
         plan.output = folder.path() + "/y.h5";
-        plan.samples = 6;
+        plan.samples = plan.range = 6;
         plan.combine = "mean";
     }
     /// That of two samples of a model, from `first` on.

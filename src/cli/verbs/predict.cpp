@@ -44,12 +44,25 @@ constexpr std::string_view predict_header = "# Written by `ranktune predict`: a 
 
 std::string whole_path(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
 
+/// Where a link leads, also if nothing is there yet: the file itself is made, and linked to its name.
+std::string behind_links(std::string path) {
+    constexpr int most = 40; // as the kernel
+    std::error_code none;
+    for (int i = 0; i < most && fs::is_symlink(path, none); ++i)
+        path = (fs::path(path).parent_path() / fs::read_symlink(path)).lexically_normal().string();
+    return path;
+}
+
 /// Fills in `input`, `group`, `field` and `samples` from FILE or FILE:DATASET. Returns the bytes of a sample.
 std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
     std::error_code error;
     const std::size_t colon = given.rfind(':');
     const bool names_set = colon != std::string::npos && !fs::exists(given, error);
     plan.input = whole_path(names_set ? given.substr(0, colon) : given);
+    if (fs::is_directory(plan.input, error))
+        throw base::UsageError("--input: '" + plan.input +
+                               "' is a folder: make one file of samples of it, .npy or HDF5, or have `ranktune map` "
+                               "run a program for each of its files");
     if (!fs::is_regular_file(plan.input, error))
         throw base::UsageError("--input: there is no file '" + plan.input + "'");
     if (names_set) {
@@ -75,7 +88,8 @@ std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
 }
 
 /// A 256th of the input, so that ranks share the work, but 8 to 64 MiB of it: small ranges cost more than they compute,
-/// and a range is what a kill costs. Not above 100,000 ranges.
+/// and a range is what a kill costs. Not above 100,000 ranges. Long ranges have borders at pages of the output (a page
+/// has 1,024 numbers of 4 bytes): no two nodes write to one page, which would cost a lock.
 std::uint64_t samples_of_range(std::uint64_t samples, std::uint64_t sample_bytes) {
     constexpr std::uint64_t shares = 256;
     constexpr std::uint64_t least_bytes = std::uint64_t{8} << 20U;
@@ -83,7 +97,9 @@ std::uint64_t samples_of_range(std::uint64_t samples, std::uint64_t sample_bytes
     constexpr std::uint64_t most_ranges = 100'000;
     const std::uint64_t size = std::max<std::uint64_t>(sample_bytes, 1);
     const std::uint64_t bytes = std::clamp(samples / shares * size, least_bytes, most_bytes);
-    return std::max(bytes / size, samples / most_ranges + 1);
+    const std::uint64_t range = std::max({bytes / size, samples / most_ranges + 1, std::uint64_t{1}});
+    constexpr std::uint64_t of_page = 1024;
+    return range < of_page ? range : (range + of_page - 1) / of_page * of_page;
 }
 
 PredictingTrial trial_of_study(const tuner::Tuner& tuner, base::TrialId id, const std::string& directory) {
@@ -98,7 +114,7 @@ PredictingTrial trial_of_study(const tuner::Tuner& tuner, base::TrialId id, cons
                 : " yet; `ranktune status " + directory + "` tells how far it is"));
     PredictingTrial predicts{.trial = id, .seed = spec.seed_of(id), .checkpoint = *checkpoint};
     predicts.configuration = tuner::configuration_at(trial, checkpoint->iteration);
-    for (const auto& option : spec.trainable.options.entries()) predicts.configuration.set(option.name, option.value);
+    study::add_options(predicts.configuration, spec);
     return predicts;
 }
 
@@ -204,10 +220,8 @@ std::string predict_study(const PredictArguments& arguments, const std::string& 
     read.push_back(plan.input);
     refuse_overwriting(arguments.run.directory, read);
     plan.input_content = storage::content_text(storage::posix_file_system(), plan.input);
-    plan.output = whole_path(arguments.run.directory);
-    constexpr std::uint64_t page = trainables::samples_of_page;
-    const std::uint64_t range = arguments.range > 0 ? arguments.range : samples_of_range(plan.samples, sample_bytes);
-    plan.range = (range + page - 1) / page * page;
+    plan.output = behind_links(whole_path(arguments.run.directory));
+    plan.range = arguments.range > 0 ? arguments.range : samples_of_range(plan.samples, sample_bytes);
     plan.batch = arguments.batch;
     plan.combine = arguments.combine;
     plan.version = begun_by;

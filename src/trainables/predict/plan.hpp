@@ -46,10 +46,6 @@ struct PredictPlan {
 inline constexpr const char* range_parameter = "range";
 /// The option of [trainable] that sets PredictPlan::memory, in GiB.
 inline constexpr const char* memory_option = "memory_gb";
-/// Multiples of it have borders at pages of the output (a page has 1,024 numbers of 4 bytes), so that no two nodes
-/// write to one page.
-inline constexpr std::uint64_t samples_of_page = 1024;
-
 /// Of a range, from those of its rows in `y` and in `class` (nothing added: there are none).
 [[nodiscard]] std::uint64_t digest_of_range(const base::Digest& y, const base::Digest& classes);
 
