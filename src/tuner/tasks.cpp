@@ -165,7 +165,7 @@ Next decide(const Core& core, Drain& task, Round& round) {
 Next decide(const Core& core, CountFailure& task, Round& round) {
     if (core.state.draining) return {};
     const Blame& blame = core.state.blame;
-    if (blame.early_failures() >= max_early_failures)
+    if (blame.early_failures() >= std::max<std::uint64_t>(max_early_failures, core.spec.failure.in_a_row.value_or(0)))
         return study::DrainBegan{round.now, Reason::early_failures, describe(task.failure)};
     if (blame.in_a_row().size() >= longest_row(core))
         return study::DrainBegan{round.now, Reason::failures_in_a_row,

@@ -25,7 +25,7 @@ inline constexpr std::uint32_t deaths_to_convict = 2;
 inline constexpr std::size_t failures_to_retire = 3;
 /// Different failure messages that are remembered in an incarnation.
 inline constexpr std::size_t max_failure_words = 256;
-/// Trials that fail before any trial has reported, after which the study stops.
+/// Trials that fail before any trial has reported, after which the study stops; or failure.in_a_row, if that is more.
 inline constexpr std::uint64_t max_early_failures = 8;
 
 /// What is known of a node of this incarnation, or of a GPU.
