@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/study_summary.hpp"
 
+#include <algorithm>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -113,7 +114,8 @@ std::optional<report::LoadedStudy> readable_state(storage::FileSystem& files, co
     }
 }
 
-report::Live live_of(const tuner::State& state, const std::string& directory) {
+report::Live live_of(const tuner::Tuner& tuner, const std::string& directory) {
+    const tuner::State& state = tuner.state();
     const Standing standing = standing_of(state, directory);
     report::Live live;
     live.directory = directory;
@@ -124,7 +126,9 @@ report::Live live_of(const tuner::State& state, const std::string& directory) {
     live.answers = answers_in(status);
     if (state.ended || live.interrupted) return live;
     take_figures(status, live);
-    live.stopping = report::stopping_text(state, report::seconds_now());
+    const double now = report::seconds_now();
+    live.elapsed_s = std::max(live.elapsed_s, report::study_seconds(state, now).value_or(0.0));
+    live.stopping = report::stopping_text(tuner, now);
     return live;
 }
 

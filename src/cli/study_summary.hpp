@@ -22,7 +22,7 @@ namespace ranktune::cli {
                                                                 const std::string& directory);
 
 /// How the study goes, for the screens.
-[[nodiscard]] report::Live live_of(const tuner::State& state, const std::string& directory);
+[[nodiscard]] report::Live live_of(const tuner::Tuner& tuner, const std::string& directory);
 
 /// The object that `status --format json` prints; its member `best` is also that of `best`.
 [[nodiscard]] nlohmann::ordered_json summary(const report::LoadedStudy& study, const std::string& directory);

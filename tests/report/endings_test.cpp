@@ -48,6 +48,18 @@ TEST_CASE("failures that differ in their values alone are one group", "[report]"
     CHECK(contains(text, "#3: can't allocate 512 MiB on n3\n"));
 }
 
+TEST_CASE("failures with different exit codes are different groups, in the order of their first trials", "[report]") {
+    StudyByHand study(digits);
+    study.began(4);
+    int trial = 0;
+    for (const char* message : {"rank 0: exit code 75", "rank 3: exit code 1", "rank 1: exit code 75"})
+        study.over(static_cast<std::uint32_t>(trial++), study::AttemptOutcome::failed, {message});
+    Style wide;
+    wide.width = 200;
+    CHECK(contains(failures_text(study.tuner.state(), "digits", wide),
+                   "#0 #2: rank 0: exit code 75 (the others with other values)\n          #1: rank 3: exit code 1\n"));
+}
+
 TEST_CASE("the end screen groups failures by their message", "[report]") {
     StudyByHand study(digits);
     study.began(4);

@@ -60,7 +60,7 @@ LiveView::LiveView(std::ostream& out, const Terminal& terminal, Progress progres
 report::Live LiveView::live(const tuner::Tuner& tuner, const head::HeadFigures& figures) {
     report::Live live = live_figures(tuner, figures, total_.update(tuner));
     live.directory = directory_;
-    live.stopping = report::stopping_text(tuner.state(), report::seconds_now());
+    live.stopping = report::stopping_text(tuner, report::seconds_now());
     return live;
 }
 

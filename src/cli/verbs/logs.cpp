@@ -182,8 +182,7 @@ bool is_over(report::FollowedStudy& study, const std::string& directory) {
     } catch (const base::IoError&) { // a network file system that does not answer now
         return false;
     }
-    const auto& state = study.tuner().state();
-    return state.ended || live_of(state, directory).interrupted;
+    return study.tuner().state().ended || live_of(study.tuner(), directory).interrupted;
 }
 
 } // namespace

@@ -369,10 +369,9 @@ void RunScreens::stop(const head::EndAsked& what, const tuner::Tuner& tuner, con
     if (!what.insisted && !by_keyboard) return;
     view_.finish();
     if (!what.insisted) {
-        std::cout << report::paragraph(
-                         "stopping: running trials save a checkpoint at their next report, and the study ends; Ctrl-C "
-                         "again ends it at once",
-                         terminal_.style)
+        std::cout << report::paragraph("stopping: " + report::how_stops_text(tuner.spec()) +
+                                           ", and the study ends; Ctrl-C again ends it at once",
+                                       terminal_.style)
                   << std::flush;
         return;
     }

@@ -121,7 +121,7 @@ void watch_study(report::FollowedStudy& study, report::TableRequest request, con
     std::string said;
     bool changed = true;
     while (true) {
-        const report::Live live = live_of(study.tuner().state(), directory);
+        const report::Live live = live_of(study.tuner(), directory);
         const auto& state = study.tuner().state();
         const std::string waits = may_be_queued(state, live) ? queue.text() : std::string();
         const bool over = (state.ended || live.interrupted) && waits.empty();
@@ -171,7 +171,7 @@ int status(const StatusArguments& arguments) {
     missing.tell(study.journal());
     const report::TableRequest request = request_of(arguments);
     if (arguments.watch) watch_study(study, request, directory);
-    const report::Live live = live_of(study.tuner().state(), directory);
+    const report::Live live = live_of(study.tuner(), directory);
     const report::Style style = detect_terminal().style;
     std::cout << screen_of(study, request, live, style) << remarks_of(study, live, style);
     return 0;

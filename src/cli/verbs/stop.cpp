@@ -54,7 +54,7 @@ std::string at_once_text(const storage::LeaseHolder& holder) {
 }
 
 std::string stopping_already(const report::LoadedStudy& study, const storage::LeaseHolder& holder) {
-    std::string text = describe(holder) + " is " + report::stopping_text(study.tuner->state(), report::seconds_now()) +
+    std::string text = describe(holder) + " is " + report::stopping_text(*study.tuner, report::seconds_now()) +
                        "\nat once  " + at_once_text(holder) +
                        "  # what was reported stays, and the study resumable; work since the last checkpoints is done "
                        "again\n";
@@ -75,12 +75,12 @@ std::string ask_to_stop(const std::string& directory) {
     const auto me = storage::this_holder(process::slurm_job(), process::slurm_restart_count());
     if (storage::judge(*holder, me, storage::process_start) == storage::LeaseState::stale)
         head_is_dead(files, directory, *holder);
-    if (const auto study = readable_state(files, directory);
-        study && study->tuner->state().draining && !study->tuner->state().ended)
+    const auto study = readable_state(files, directory);
+    if (study && study->tuner->state().draining && !study->tuner->state().ended)
         return report::escaped(stopping_already(*study, *holder));
     return "asked " + report::escaped(describe(*holder)) +
-           " to stop: running trials checkpoint at their next report\nthen      " +
-           report::escaped(report::going_on(directory)) + "  # goes on\n";
+           " to stop: " + (study ? report::how_stops_text(study->tuner->spec()) : "it ends resumably") +
+           "\nthen      " + report::escaped(report::going_on(directory)) + "  # goes on\n";
 }
 
 int stop(const std::string& directory) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/explain/endings.hpp"
-#include "report/explain/plan.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -12,8 +11,10 @@
 
 #include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
+#include "ranktune/study/parse.hpp"
 #include "report/explain/next_steps.hpp"
 #include "report/explain/origin_text.hpp"
+#include "report/explain/plan.hpp"
 #include "report/screens/front.hpp"
 #include "report/screens/text.hpp"
 #include "report/view/history.hpp"
@@ -39,7 +40,7 @@ std::string asked_to_stop(const std::string& by) {
 }
 
 /// A message without the values in it: numbers, what stands in quotes, what follows '='. Trials that fail for one cause
-/// often differ in these alone: `--lr=0.0123: invalid choice: 'adma'`.
+/// often differ in these alone: `--lr=0.0123: invalid choice: 'adma'`. An exit code is no such value.
 std::string shape_of(std::string_view message) {
     std::string shape;
     const auto is_alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
@@ -53,6 +54,8 @@ std::string shape_of(std::string_view message) {
         } else if (c == '=') {
             while (i + 1 < message.size() && std::string_view(" ,;)]}").find(message[i + 1]) == std::string_view::npos)
                 ++i;
+        } else if (is_alnum(c) && message.substr(0, i).ends_with("exit code ")) {
+            while (i + 1 < message.size() && is_alnum(message[i + 1])) shape += message[++i];
         } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
             shape.back() = '#';
             while (i + 1 < message.size() &&
@@ -275,17 +278,18 @@ std::string best_text(const tuner::Tuner& tuner, const Style& style) {
 }
 
 std::vector<FailureGroup> failure_groups(const tuner::State& state) {
-    std::map<std::string, FailureGroup> by_shape;
+    std::vector<FailureGroup> groups; // in the order of their first trials
+    std::map<std::string, std::size_t> by_shape;
     for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
         if (state.trials[i].phase != TrialPhase::failed) continue;
         const std::string message = failure_message(state.trials[i]);
-        FailureGroup& group = by_shape[shape_of(message)];
+        const std::size_t at = by_shape.try_emplace(shape_of(message), groups.size()).first->second;
+        if (at == groups.size()) groups.emplace_back();
+        FailureGroup& group = groups[at];
         if (group.trials.empty()) group.message = message;
         group.varies = group.varies || group.message != message;
         group.trials.push_back(fmt::format("#{}", i));
     }
-    std::vector<FailureGroup> groups;
-    for (auto& [shape, group] : by_shape) groups.push_back(std::move(group));
     return groups;
 }
 
@@ -448,15 +452,17 @@ namespace {
 
 using study::TrialPhase;
 
-/// " for 4m00s", since the drain began: within a start, study time advances with the wall clock.
+bool has_tasks(const study::StudySpec& spec) { return spec.trainable.program && spec.trainable.program->has_tasks(); }
+
+/// " for 4m00s", since the drain began.
 std::string how_long_text(const tuner::State& state, double now) {
-    const auto began = unix_seconds(state.wall_time);
-    if (!began) return {};
-    const double ago = now - (*began + base::to_seconds(state.drain_began - state.began));
+    const auto at = study_seconds(state, now);
+    const double ago = at ? *at - base::to_seconds(state.drain_began) : -1.0;
     return ago < 0.0 ? std::string() : fmt::format(" for {}", short_duration(ago));
 }
 
-std::string waits_text(const tuner::State& state) {
+std::string waits_text(const tuner::Tuner& tuner) {
+    const tuner::State& state = tuner.state();
     constexpr std::size_t shown = 4;
     std::vector<std::string> names;
     double pace = 0.0;
@@ -467,18 +473,35 @@ std::string waits_text(const tuner::State& state) {
         if (trial.phase == TrialPhase::running)
             pace = std::max(pace, trial.pace > 0.0 ? trial.pace : state.pace.iteration());
     }
+    for (const study::TrialId unit : state.side.running()) names.push_back(study::unit_text(unit));
     if (names.empty()) return "nothing runs any more";
     const std::string text = base::join_some(names, shown);
+    if (has_tasks(tuner.spec()))
+        return fmt::format("waits up to {} (run.abort_grace) for {} to end, or else to begin again at the next start",
+                           study::duration_text(tuner.spec().output.abort_grace), text);
     if (pace <= 0.0) return "waits until " + text + (names.size() == 1 ? " has" : " have") + " reported and saved";
     return fmt::format("waits for the next report of {}; an iteration takes up to {}", text, short_duration(pace));
 }
 
 } // namespace
 
-std::string stopping_text(const tuner::State& state, double now) {
+std::optional<double> study_seconds(const tuner::State& state, double now) {
+    const auto began = unix_seconds(state.wall_time);
+    if (!began) return std::nullopt;
+    return base::to_seconds(state.began) + now - *began;
+}
+
+std::string how_stops_text(const study::StudySpec& spec) {
+    if (!has_tasks(spec)) return "running trials checkpoint at their next report";
+    return fmt::format("running tasks have {} (run.abort_grace) to end; others begin again at the next start",
+                       study::duration_text(spec.output.abort_grace));
+}
+
+std::string stopping_text(const tuner::Tuner& tuner, double now) {
+    const tuner::State& state = tuner.state();
     if (!state.draining || state.ended) return {};
     const std::string why = state.drain_message.empty() ? "" : " (" + printable(first_line(state.drain_message)) + ")";
-    return "stopping" + how_long_text(state, now) + why + ": " + waits_text(state);
+    return "stopping" + how_long_text(state, now) + why + ": " + waits_text(tuner);
 }
 
 } // namespace ranktune::report

@@ -116,6 +116,11 @@ struct FailureGroup {
 
 /// "stopping for 4m00s (Ctrl-C): waits for the next report of #3, #7; an iteration takes up to 15m00s". `wall`: now.
 /// Empty: the study is not stopping, or has ended.
-[[nodiscard]] std::string stopping_text(const tuner::State& state, double now);
+[[nodiscard]] std::string stopping_text(const tuner::Tuner& tuner, double now);
+/// What becomes of what runs when the study is asked to stop: "running trials checkpoint at their next report".
+[[nodiscard]] std::string how_stops_text(const study::StudySpec& spec);
+/// Study time at the wall clock's `now`, while the study runs: within a start, both advance alike. nullopt: it has not
+/// begun.
+[[nodiscard]] std::optional<double> study_seconds(const tuner::State& state, double now);
 
 } // namespace ranktune::report

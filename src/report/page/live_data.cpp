@@ -74,7 +74,7 @@ std::string live_data(const tuner::Tuner& tuner, const Standing& standing, doubl
     LiveJson json = {{"standing", base::escaped(standing.text)},
                      {"runs", standing.runs},
                      {"closed", base::escaped(standing.closed)},
-                     {"stopping", standing.runs ? base::escaped(stopping_text(state, now)) : std::string()},
+                     {"stopping", standing.runs ? base::escaped(stopping_text(tuner, now)) : std::string()},
                      {"metric", base::escaped(tuner.spec().objective.metric)},
                      {"most", tuner.spec().max_iterations},
                      {"on_ranks", shown.on_ranks.size()},
