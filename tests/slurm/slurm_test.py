@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import beside
 import chains
 import endings
 import faults
@@ -280,7 +281,7 @@ def cases():
     found += [all_cores("srun"), all_cores("mpirun"), gpu_forms, gpus_for_some("srun"), gpus_for_some("mpirun"), gpu_programs("srun"),
               gpu_programs("mpirun"), gpu_private_names, gpus_of_the_job("srun"), gpus_of_the_job("mpirun"), gpus_by_task, shared_gpu, shared_gpu_program, no_gpu, side_tasks, broken_launch("none"),
               broken_launch("pmi2")]
-    return found + endings.cases() + chains.cases() + faults.cases() + [tutorial, tutorial_job, tutorial_slurm]
+    return found + endings.cases() + beside.cases() + chains.cases() + faults.cases() + [tutorial, tutorial_job, tutorial_slurm]
 
 
 def unavailable():

@@ -329,6 +329,7 @@ class RunScreens {
         if (!opened.is_new && !arguments_.restart_errored) refuse_lost_predictions(*opened.tuner, directory_);
         const std::string renamed = opened.is_new ? set_output_aside(spec) : std::string();
         if (arguments_.made) arguments_.made->begin();
+        if (opened.finished) static_cast<void>(write_task_results(opened.tuner->spec(), directory_));
         if (arguments_.progress == Progress::none) return;
         const auto& style = terminal_.style;
         remark(arguments_, opened);
