@@ -90,7 +90,9 @@ class Reader {
 
     /// The integer attribute `name` of the root, if it exists.
     [[nodiscard]] std::optional<std::int64_t> attribute(const char* name) const {
-        if (H5Aexists(file_.get(), name) <= 0) return std::nullopt;
+        const htri_t exists = H5Aexists(file_.get(), name);
+        if (exists < 0) fail(std::string("attribute ") + name, unreadable);
+        if (exists == 0) return std::nullopt;
         const hdf5::AttributeHandle attribute(H5Aopen(file_.get(), name, H5P_DEFAULT));
         std::int64_t value = 0;
         const hdf5::SpaceHandle space(H5Aget_space(attribute.get()));

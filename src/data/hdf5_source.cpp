@@ -146,7 +146,7 @@ void choose_access(DataSet& set, bool native, std::uint64_t file_bytes, const st
     set.filters = *filters;
     set.fill.resize(size_of(set.field.type));
     const hdf5::TypeHandle type(H5Dget_type(set.handle.get()));
-    H5Pget_fill_value(properties.get(), type.get(), set.fill.data());
+    if (H5Pget_fill_value(properties.get(), type.get(), set.fill.data()) < 0) return; // there is none
     set.access = Access::chunks;
 }
 
@@ -190,6 +190,8 @@ std::vector<DataSet> open_sets(hid_t file, const std::string& group, const std::
         std::string name(static_cast<std::size_t>(std::max<ssize_t>(get(nullptr, 0), 0)), '\0');
         get(name.data(), name.size() + 1);
         const hdf5::Handle<H5Oclose> object(H5Oopen(where.get(), name.c_str(), H5P_DEFAULT));
+        if (!object && (only.empty() || name == only))
+            refuse_file(path, "'" + name + "' cannot be opened: it is damaged, or a link that leads nowhere");
         const H5I_type_t kind = object ? H5Iget_type(object.get()) : H5I_BADID;
         if (kind == H5I_GROUP) groups += (groups.empty() ? "" : ", ") + name;
         if (kind != H5I_DATASET) continue;
@@ -236,6 +238,19 @@ struct Packed {
     std::vector<std::byte> bytes; ///< empty: the chunk was never written
 };
 
+const hsize_t* extents(const Extents& values) { return reinterpret_cast<const hsize_t*>(values.data()); }
+
+/// Whether the library can read this element. Of a chunk that was never written, it needs the index alone.
+bool reads_element(const DataSet& set, const Extents& at) {
+    const Extents one(at.size(), 1);
+    const hdf5::SpaceHandle file(H5Dget_space(set.handle.get()));
+    const hdf5::SpaceHandle memory(H5Screate(H5S_SCALAR));
+    const hdf5::TypeHandle type(H5Dget_type(set.handle.get()));
+    std::vector<std::byte> element(size_of(set.field.type));
+    return H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, extents(at), nullptr, extents(one), nullptr) >= 0 &&
+           H5Dread(set.handle.get(), type.get(), memory.get(), file.get(), H5P_DEFAULT, element.data()) >= 0;
+}
+
 /// The packed chunks of a block. On the HDF5 thread.
 std::vector<Packed> read_chunks(const DataSet& set, std::uint64_t block) {
     const hdf5::QuietErrors quiet;
@@ -244,9 +259,12 @@ std::vector<Packed> read_chunks(const DataSet& set, std::uint64_t block) {
     at[0] = block * set.block;
     for (bool more = true; more;) {
         Packed& chunk = chunks.emplace_back(Packed{at, 0, {}});
-        const auto* const offset = reinterpret_cast<const hsize_t*>(at.data());
+        const hsize_t* const offset = extents(at);
         hsize_t size = 0;
-        if (H5Dget_chunk_storage_size(set.handle.get(), offset, &size) >= 0 && size > 0) {
+        // An error is a damaged index or, in HDF5 1.10, a chunk that was never written. Later versions say 0 then.
+        if (H5Dget_chunk_storage_size(set.handle.get(), offset, &size) < 0 && !reads_element(set, at))
+            throw base::FormatError("the library cannot find the chunk: the index of chunks is damaged");
+        if (size > 0) {
             chunk.bytes.resize(size);
             if (H5Dread_chunk(set.handle.get(), H5P_DEFAULT, offset, &chunk.skipped, chunk.bytes.data()) < 0)
                 throw base::FormatError("the library cannot read the chunk");
@@ -288,7 +306,6 @@ std::vector<std::byte> read_block(const DataSet& set, std::uint64_t block, std::
         Extents size = set.extents;
         start[0] = block * set.block;
         size[0] = count;
-        const auto extents = [](const Extents& values) { return reinterpret_cast<const hsize_t*>(values.data()); };
         const hdf5::SpaceHandle file(H5Dget_space(set.handle.get()));
         const hdf5::SpaceHandle memory(H5Screate_simple(static_cast<int>(size.size()), extents(size), nullptr));
         H5Sselect_hyperslab(file.get(), H5S_SELECT_SET, extents(start), nullptr, extents(size), nullptr);

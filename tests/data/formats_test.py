@@ -146,6 +146,24 @@ class Formats(unittest.TestCase):
             self.refuses(path, "x", "field 'x', samples 30 to 39", "fletcher32")
         path.write_bytes(path.read_bytes()[:100])
         self.refuses(path, "x", "cannot be opened as HDF5")
+        # The index of chunks: a B-tree, or with the format of 1.10 an array of a fixed or growing length, or one of the second version.
+        for version, sign, most in (("earliest", b"TREE\1", (100, 3, 7)), ("latest", b"FADB", (100, 3, 7)), ("latest", b"EAIB", (None, 3, 7)),
+                                    ("latest", b"BTHD", (None, None, 7))):
+            with h5py.File(path, "w", libver=version) as file:
+                file.create_dataset("x", data=self.array(), chunks=(10, 3, 7), maxshape=most)
+            intact = path.read_bytes()
+            with self.subTest(index=sign):
+                self.assertEqual(intact.count(sign), 1)
+                path.write_bytes(intact.replace(sign, b"????" + sign[4:]))
+                self.refuses(path, "x", "field 'x', samples 0 to 9", "index of chunks")
+        with h5py.File(path, "w") as file:
+            file["x"], file["y"], file["z"] = np.zeros(5), np.zeros(5), h5py.SoftLink("/nowhere")
+        self.refuses(path, "x", "'z' cannot be opened")
+        with h5py.File(path, "w") as file:  # nothing was ever written
+            space, options = h5py.h5s.create_simple((100, 3)), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            options.set_chunk((10, 3))
+            h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT32, space, options)
+        self.reads(path, "x", np.zeros((100, 3), "int32"), chunk=10)
         with h5py.File(path, "w") as file:
             file["x"], file["y"] = np.zeros((5, 2)), np.zeros(6)
         self.refuses(path, "x", "'y' has 6 samples, and 'x' has 5")

@@ -212,6 +212,10 @@ class Datasets(unittest.TestCase):
         self.assertEqual(batch["x"].tolist(), x[batch["y"]].tolist())
         lanes = ranktune.dataset(str(self.folder / "x.h5"), batch=103, group="train", shuffle="lanes")
         self.assertEqual(sorted(next(iter(lanes))["y"].tolist()), list(range(103)))
+        with h5py.File(self.folder / "y.h5", "w") as file:
+            file["x"], file["z"] = x, h5py.SoftLink("/nowhere")
+        with self.assertRaisesRegex(ValueError, "'z' cannot be opened"):
+            ranktune.dataset(str(self.folder / "y.h5"), batch=1)
 
     def test_reports_say_how_long_they_waited_and_whether_samples_were_left_out(self):
         path = self.numbers(100)

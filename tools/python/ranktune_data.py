@@ -135,6 +135,8 @@ def _open_hdf5(path: str, group: str, memory: int) -> _Source:
             raise ValueError(f"data file '{path}' has no group '{group}'")
         where = file[group] if group else file
         for name, field in where.items():
+            if field is None:
+                raise ValueError(f"data file '{path}': '{name}' cannot be opened: it is damaged, or a link that leads nowhere")
             if not isinstance(field, h5py.Dataset):
                 continue
             offset = field.id.get_offset() if field.chunks is None and field.external is None else None
