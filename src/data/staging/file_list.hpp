@@ -35,6 +35,10 @@ struct FileList {
 /// Throws base::IoError; base::UsageError for a folder of too many files, with the command that makes one file of it.
 [[nodiscard]] FileList list_files(const study::DataFile& file);
 
+/// What HDF5 files of the list take from files beside them, which a copy would lack (virtual data sets, external
+/// storage, external links): "data set 'x' is virtual: ...". Empty: nothing. Looks at metadata alone.
+[[nodiscard]] std::string part_elsewhere(const FileList& list);
+
 /// A part of a file that is read, verified and sent as one.
 struct Piece {
     std::uint32_t file = 0; ///< in FileList::entries

@@ -133,6 +133,10 @@ void Stager::main() {
 void Stager::stage(const FileList& list, study::DataFile& file) {
     CopyPlaces places = options_.places(spec_.directory);
     std::vector<std::string> whys = std::move(places.refused);
+    if (const std::string part = part_elsewhere(list); !part.empty()) {
+        places.usable.clear();
+        whys = {part};
+    }
     for (const CopyPlace& place : places.usable) {
         if (spec_.directory.empty() && !file.decode && !is_network(file.path) &&
             same_file_system(file.path, place.folder)) {

@@ -7,11 +7,13 @@
 
 #include <cerrno>
 #include <csignal>
+#include <functional>
 
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/data/source.hpp"
 #include "staging_fixture.hpp"
+#include "storage/hdf5/hdf5.hpp"
 #include "support/catch.hpp"
 #include "support/hooked_file_system.hpp"
 
@@ -186,6 +188,42 @@ TEST_CASE("a link has its own name in the copy, and what it leads to", "[staging
     CHECK_FALSE(std::filesystem::is_symlink(rank.path()));
     std::filesystem::create_directories(directory.path() + "/f");
     CHECK(data::list_files({.name = "f", .path = directory.path() + "/f/"}).name == "f");
+}
+
+TEST_CASE("an HDF5 file that takes rows from other files is read where it is", "[staging]") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() + "/train.h5";
+    const auto make = [&](const std::function<void(hid_t file, hid_t space, hid_t options)>& add) {
+        const storage::hdf5::FileHandle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+        const storage::hdf5::GroupHandle group(H5Gcreate2(file.get(), "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+        const hsize_t rows = 5;
+        const storage::hdf5::SpaceHandle space(H5Screate_simple(1, &rows, nullptr));
+        const storage::hdf5::PropertiesHandle options(H5Pcreate(H5P_DATASET_CREATE));
+        if (add) add(group.get(), space.get(), options.get());
+        const storage::hdf5::DatasetHandle set(
+            H5Dcreate2(group.get(), "x", H5T_NATIVE_INT, space.get(), H5P_DEFAULT, options.get(), H5P_DEFAULT));
+        REQUIRE(set);
+    };
+    const auto log_of = [&] {
+        StagingRank rank(directory.path() + "/node", study_of({{.name = "train", .path = path}}));
+        const bool in_place = rank.path() == path;
+        CHECK(in_place == (rank.log().find("every rank reads the original") != std::string::npos));
+        return rank.log();
+    };
+    make({});
+    CHECK_THAT(log_of(), Catch::Contains("copied to"));
+    make([](hid_t, hid_t space, hid_t options) { H5Pset_virtual(options, space, "part.h5", "x", space); });
+    CHECK_THAT(log_of(), Catch::Contains(": data set 'g/x' is virtual: its rows are in other files; every rank reads"));
+    make([](hid_t, hid_t, hid_t options) { H5Pset_external(options, "rows.bin", 0, H5F_UNLIMITED); });
+    CHECK_THAT(log_of(), Catch::Contains(": data set 'g/x' keeps its rows in other files; every rank reads"));
+    make([](hid_t group, hid_t, hid_t) { H5Lcreate_external("part.h5", "/x", group, "a", H5P_DEFAULT, H5P_DEFAULT); });
+    CHECK_THAT(log_of(), Catch::Contains(": 'g/a' is a link to another file; every rank reads"));
+    std::filesystem::create_directories(directory.path() + "/parts");
+    std::filesystem::rename(path, directory.path() + "/parts/one.h5");
+    CHECK(data::part_elsewhere(data::list_files({.name = "parts", .path = directory.path() + "/parts"})) ==
+          "'parts/one.h5': 'g/a' is a link to another file");
+    write_file(path, "no HDF5"); // whoever reads it says so
+    CHECK_THAT(log_of(), Catch::Contains("copied to"));
 }
 
 TEST_CASE("a copy that was half made is made anew", "[staging]") {
