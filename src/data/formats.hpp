@@ -27,6 +27,11 @@ using SourcePointer = std::shared_ptr<const Source>;
 /// Throws base::FormatError "data file 'PATH': WHAT".
 [[noreturn]] void refuse_file(const std::string& path, const std::string& what);
 
+/// The command that makes one tar of a folder. A link would be packed without its bytes, and is refused here.
+[[nodiscard]] inline std::string tar_command(const std::string& out, const std::string& folder) {
+    return "tar --sort=name --dereference --hard-dereference -cf " + out + " -C " + folder + " .";
+}
+
 /// a * b; the largest number if the product is larger: no file has as many bytes.
 [[nodiscard]] constexpr std::uint64_t product(std::uint64_t a, std::uint64_t b) {
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();

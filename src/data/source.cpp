@@ -49,9 +49,7 @@ constexpr std::array<ColumnReader, 5> column_readers{{{".parquet", "pandas", "re
                                                       {".npz", "numpy", "load"}}};
 
 /// Those that are packed, and what unpacks them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> packings{{
-    {".tfrecord", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
-    {".mdb", "unpack the records into a folder, then: tar --sort=name -cf OUT.tar -C FOLDER ."},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> packings{{
     {".tgz", "gunzip -c IN > OUT.tar"},
     {".gz", "gunzip IN"},
 }};
@@ -68,6 +66,8 @@ std::string conversion(std::string_view ending) {
                                      : "");
     for (const auto& [packed, line] : packings)
         if (ending == packed) return std::string(line);
+    if (ending == ".tfrecord" || ending == ".mdb")
+        return "unpack the records into a folder, then: " + tar_command("OUT.tar", "FOLDER");
     return {};
 }
 

@@ -59,6 +59,44 @@ std::string pax_entry(Bytes record, const std::string& key) {
     return {};
 }
 
+enum class Holds : std::uint8_t { bytes, nothing, elsewhere };
+
+/// Of a member, by its letter. Directories, devices, pipes, labels and access lists hold no sample. Others may.
+Holds what_holds(char kind) {
+    constexpr std::string_view files("0\0007", 3);
+    constexpr std::string_view others = "3456DVA";
+    if (files.find(kind) != std::string_view::npos) return Holds::bytes;
+    return others.find(kind) != std::string_view::npos ? Holds::nothing : Holds::elsewhere;
+}
+
+[[noreturn]] void refuse_member(const std::string& path, const std::string& name, char kind) {
+    const bool is_link = kind == '1' || kind == '2';
+    refuse_file(path, "member '" + name + "' is " +
+                          (is_link ? "a link: its bytes are not in it"
+                                   : "sparse, or of a type that is not read ('" + std::string(1, kind) + "')") +
+                          "; make the archive anew: " + tar_command("OUT.tar", "FOLDER"));
+}
+
+/// What headers say of the member that follows.
+struct Announced {
+    std::string name{};
+    std::optional<std::uint64_t> size{};
+    bool sparse = false;
+};
+
+bool is_header(char kind) { return kind == 'L' || kind == 'K' || kind == 'x' || kind == 'X' || kind == 'g'; }
+
+void read_header(char kind, Bytes content, Announced& next) {
+    if (kind == 'L') next.name = text_field(content, 0, content.size());
+    if (kind != 'x' && kind != 'X') return; // of all members, or the name that a link leads to
+    next.name = pax_entry(content, "path");
+    std::uint64_t value = 0;
+    const std::string text = pax_entry(content, "size");
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc()) next.size = value;
+    next.sparse = !pax_entry(content, "GNU.sparse.size").empty() || !pax_entry(content, "GNU.sparse.realsize").empty();
+    if (next.sparse && next.name.empty()) next.name = pax_entry(content, "GNU.sparse.name");
+}
+
 struct Member {
     std::string name;
     Bytes bytes;
@@ -67,34 +105,29 @@ struct Member {
 /// All files of the archive, in its order.
 std::vector<Member> members_of(const std::string& path, Bytes archive) {
     std::vector<Member> members;
-    std::string long_name;
-    std::optional<std::uint64_t> long_size;
+    Announced next;
     for (std::size_t at = 0; archive.size() - at >= tar_block;) {
         const Bytes block = archive.subspan(at, tar_block);
         if (std::ranges::all_of(block, [](std::byte b) { return b == std::byte{0}; })) return members;
         const std::string where = "member at byte " + std::to_string(at);
         if (!has_checksum(block)) refuse_file(path, where + ": this is no tar, or damaged (checksum)");
         const auto kind = static_cast<char>(block[156]);
-        const auto size = long_size && kind != 'x' && kind != 'L' ? long_size : number_field(block, 124, 12);
+        const auto size = next.size && !is_header(kind) ? next.size : number_field(block, 124, 12);
         if (!size || *size > archive.size() - at - tar_block) refuse_file(path, where + ": the archive is cut off");
         const Bytes content = archive.subspan(at + tar_block, *size);
         const std::uint64_t padded = (*size + tar_block - 1) / tar_block * tar_block;
         at += std::min<std::uint64_t>(tar_block + padded, archive.size() - at);
-        if (kind == 'L') {
-            long_name = text_field(content, 0, content.size());
-        } else if (kind == 'x') {
-            long_name = pax_entry(content, "path");
-            std::uint64_t value = 0;
-            const std::string text = pax_entry(content, "size");
-            if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc()) long_size = value;
-        } else {
-            const bool posix = text_field(block, 257, 5) == "ustar" && block[262] == std::byte{0};
-            const std::string prefix = posix ? text_field(block, 345, 155) : std::string();
-            const std::string name = (prefix.empty() ? "" : prefix + "/") + text_field(block, 0, 100);
-            if (kind == '0' || kind == '\0') members.push_back({long_name.empty() ? name : long_name, content});
-            long_name.clear();
-            long_size.reset();
+        if (is_header(kind)) {
+            read_header(kind, content, next);
+            continue;
         }
+        const bool posix = text_field(block, 257, 5) == "ustar" && block[262] == std::byte{0};
+        const std::string prefix = posix ? text_field(block, 345, 155) : std::string();
+        const std::string short_name = (prefix.empty() ? "" : prefix + "/") + text_field(block, 0, 100);
+        const Announced told = std::exchange(next, {});
+        const std::string& name = told.name.empty() ? short_name : told.name;
+        if (told.sparse || what_holds(kind) == Holds::elsewhere) refuse_member(path, name, kind);
+        if (what_holds(kind) == Holds::bytes) members.push_back({name, content});
     }
     refuse_file(path, "the archive is cut off: its end is missing");
 }

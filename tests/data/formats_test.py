@@ -22,6 +22,17 @@ except ImportError:
 PROGRAM = sys.argv[1]
 
 
+def tar_with(path, kind, name):
+    """An archive of two members, the second one of this kind."""
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
+        for number, (of_kind, of_name) in enumerate(((tarfile.REGTYPE, "images/00000.jpg"), (kind, name))):
+            member = tarfile.TarInfo(of_name)
+            member.type, member.size = of_kind, 4 * (of_kind not in (tarfile.LNKTYPE, tarfile.SYMTYPE))
+            member.linkname = "images/00000.jpg" if number == 1 else ""
+            archive.addfile(member, io.BytesIO(b"0123"))
+    return path
+
+
 class Formats(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="ranktune-formats-")
@@ -186,6 +197,31 @@ class Formats(unittest.TestCase):
         self.refuses(path, "png", "it has jpg, cls")
         path.write_bytes(path.read_bytes()[:2000])
         self.refuses(path, "cls", "cut off")
+
+    def test_members_of_a_tar_that_are_no_files(self):
+        path = self.folder / "x.tar"
+        for kind, words in ((tarfile.LNKTYPE, "is a link"), (tarfile.SYMTYPE, "is a link"), (tarfile.GNUTYPE_SPARSE, "is sparse"), (b"M", "'M'")):
+            for name in ("images/00001.png", "images/" + "d" * 130 + "/00001.png"):
+                self.refuses(tar_with(path, kind, name), "jpg", f"member '{name}'", words, "tar --sort=name --dereference --hard-dereference -cf")
+        with tarfile.open(path, "w", format=tarfile.PAX_FORMAT, pax_headers={"comment": "of all"}) as archive:
+            for kind, name in ((tarfile.DIRTYPE, "images"), (tarfile.FIFOTYPE, "images/pipe.jpg"), (tarfile.CONTTYPE, "images/a.jpg")):
+                member = tarfile.TarInfo(name)
+                member.type, member.size = kind, 3 * (kind == tarfile.CONTTYPE)
+                archive.addfile(member, io.BytesIO(b"abc"))
+        self.assertEqual(self.run_it(path, "jpg").stdout, b"abc")
+        with open(self.folder / "a.jpg", "wb") as file:
+            file.truncate(1 << 20)
+            file.seek(1 << 19)
+            file.write(b"x")
+        for form in ("gnu", "pax"):  # as GNU tar packs a file with holes
+            subprocess.run(["tar", "-S", f"--format={form}", "-cf", path, "-C", self.folder, "a.jpg"], check=True)
+            self.refuses(path, "jpg", "member 'a.jpg' is sparse")
+        (self.folder / "images").mkdir()
+        (self.folder / "images/0.jpg").write_bytes(b"zero")
+        os.symlink("0.jpg", self.folder / "images/1.jpg")
+        os.link(self.folder / "images/0.jpg", self.folder / "images/2.jpg")
+        subprocess.run(f"tar --sort=name --dereference --hard-dereference -cf {path} -C {self.folder / 'images'} .", shell=True, check=True)
+        self.assertEqual(self.run_it(path, "jpg").stdout, b"zerozerozero")
 
     def test_decoded_rows(self):
         path = self.folder / "x.h5"

@@ -194,6 +194,19 @@ class Datasets(unittest.TestCase):
                     archive.addfile(member, io.BytesIO(content))
         (batch,) = ranktune.dataset(str(self.folder / "x.tar"), batch=5, shuffle="none")
         self.assertEqual(batch[3], {"jpg": b"jjj", "cls": b"3"})
+        whole = (self.folder / "x.tar").read_bytes()
+        for content in (whole[:1536] + b"?" + whole[1537:], whole[:1536]):  # after the second member
+            (self.folder / "y.tar").write_bytes(content)
+            with self.assertRaisesRegex(ValueError, "y.tar': member at byte .* is cut off, or damaged"):
+                ranktune.dataset(str(self.folder / "y.tar"), batch=1)
+        for kind, words in ((tarfile.LNKTYPE, "is a link"), (tarfile.SYMTYPE, "is a link"), (tarfile.GNUTYPE_SPARSE, "is sparse"), (b"M", "is sparse.*'M'")):
+            with tarfile.open(self.folder / "y.tar", "w") as archive:
+                for of_kind, name in ((tarfile.DIRTYPE, "images"), (tarfile.CONTTYPE, "images/0.jpg"), (kind, "images/1.jpg")):
+                    member = tarfile.TarInfo(name)
+                    member.type, member.linkname = of_kind, "images/0.jpg"
+                    archive.addfile(member)
+            with self.assertRaisesRegex(ValueError, f"member 'images/1.jpg' {words}.*tar --sort=name --dereference --hard-dereference -cf"):
+                ranktune.dataset(str(self.folder / "y.tar"), batch=1)
 
     def same(self, expected, name, **options):
         rows = list(ranktune.dataset(str(self.folder / name), batch=10, shuffle="none", **options))

@@ -30,6 +30,7 @@ except ImportError:
 __all__ = ["Dataset", "data", "dataset"]
 
 _WINDOW = 16384  # positions
+_TAR = "tar --sort=name --dereference --hard-dereference -cf {} -C {} ."  # a link would be packed without its bytes
 
 
 # ---- files -------------------------------------------------------------------------------------------------------------
@@ -101,14 +102,23 @@ class _Tar:
         last = None
         with tarfile.open(path, "r:") as archive:
             for member in archive:
+                if member.isdir() or member.isdev() or member.type in (b"D", b"V", b"A"):
+                    continue  # holds no sample
+                if member.issparse() or not member.isfile():
+                    what = "a link: its bytes are not in it" if member.islnk() or member.issym() else \
+                        f"sparse, or of a type that is not read ({member.type.decode('latin-1')!r})"
+                    raise ValueError(f"data file '{path}': member '{member.name}' is {what}; make the archive anew: {_TAR.format('OUT.tar', 'FOLDER')}")
                 folder, _, name = member.name.rpartition("/")
                 base, point, field = name.partition(".")
-                if not member.isfile() or not base or not point:
+                if not base or not point:
                     continue
                 if (folder, base) != last:
                     self._samples.append({})
                 last = folder, base
                 self._samples[-1][field] = member.offset_data, member.size
+            archive.fileobj.seek(archive.offset)  # type: ignore[union-attr]  # where the module stopped: also at what it does not understand
+            if archive.fileobj.read(512) != bytes(512):  # type: ignore[union-attr]
+                raise ValueError(f"data file '{path}': member at byte {archive.offset}: the archive is cut off, or damaged")
         if not self._samples:
             raise ValueError(f"data file '{path}' holds no files of the form NAME.FIELD")
         self.extent = Extent(len(self._samples), os.path.getsize(path) // len(self._samples))

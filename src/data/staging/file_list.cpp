@@ -10,6 +10,7 @@
 #include <span>
 #include <system_error>
 
+#include "data/formats.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -23,9 +24,8 @@ namespace fs = std::filesystem;
 [[noreturn]] void refuse_folder(const study::DataFile& file) {
     const fs::path path = file.path;
     throw base::UsageError("data." + file.name + ": '" + file.path + "' has more than " + std::to_string(most_files) +
-                           " files, which a parallel file system opens one by one; make one file of them: tar "
-                           "--sort=name -cf " +
-                           path.string() + ".tar -C " + path.string() + " .");
+                           " files, which a parallel file system opens one by one; make one file of them: " +
+                           tar_command(path.string() + ".tar", path.string()));
 }
 
 class Lister {
