@@ -103,6 +103,67 @@ TEST_CASE("pieces of a node that does not answer are read from the file", "[stag
     if (node) CHECK(read_file(node->path()) == text);
 }
 
+TEST_CASE("a node that answers is waited for, however long it reads", "[staging][mpi]") {
+    const std::string text = data_text(20'000);
+    Scene scene(text);
+    const bool slow = rank() == size() - 1 && size() > 1;
+    int questions = 0;
+    const auto key = data::list_files(scene.spec.data[0]).key;
+    if (slow) // has nothing when it is asked for the first times, and then its own pieces at once
+        scene.exchange.offer([&](std::string_view name) -> std::optional<comm::BlockExchange::Offer> {
+            auto news = std::make_shared<std::vector<std::byte>>(sizeof(std::uint64_t));
+            if (name.starts_with(data::name_of_bytes(key) + "0/") && ++questions > 8 * size()) {
+                std::vector<data::PresentPiece> pieces;
+                for (auto i = static_cast<std::uint64_t>(rank()); i < 20; i += static_cast<std::uint64_t>(size()))
+                    pieces.push_back(
+                        {i, base::Digest().add(std::as_bytes(std::span(text).subspan(i * 1000, 1000))).value()});
+                const std::uint64_t count = pieces.size();
+                std::memcpy(news->data(), &count, sizeof count);
+                const auto bytes = std::as_bytes(std::span(pieces));
+                news->insert(news->end(), bytes.begin(), bytes.end());
+            }
+            return comm::BlockExchange::Offer{news, {*news, std::as_bytes(std::span(text))}};
+        });
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::unique_ptr<StagingRank> node;
+    if (!slow) // without patience for those that have not begun
+        node = std::make_unique<StagingRank>(scene.place(), scene.spec, 1U << 30U, storage::posix_file_system(),
+                                             nodes(), &scene.exchange, 0ms);
+    serve_until_all_are_over(scene.exchange, scene.world, [&] { return !node || node->is_over(); });
+    if (node) CHECK(read_file(node->path()) == text);
+    if (size() == 2 && node) CHECK(node->stager().figures().read == text.size() / 2);
+}
+
+TEST_CASE("pieces of a node that has a copy, or has no room for one, are read once", "[staging][mpi]") {
+    const std::string text = data_text(50'000);
+    Scene scene(text);
+    const bool last = rank() == size() - 1;
+    const bool has_copy = GENERATE(true, false);
+    const std::string copy = scene.place() + "/" + data::list_files(scene.spec.data[0]).copy_name("machine");
+    if (last && has_copy) write_file(copy + "/original.npy", text);
+    {
+        StagingRank node(scene.place(), scene.spec, last && !has_copy ? 100 : 1U << 30U, storage::posix_file_system(),
+                         nodes(), &scene.exchange, 10min, "machine");
+        serve_until_all_are_over(scene.exchange, scene.world, [&] { return node.is_over(); });
+        CHECK(read_file(node.path()) == text);
+        CHECK((node.path() == scene.original) == (last && !has_copy));
+        CHECK(sum(node.stager().figures().read) == (size() > 1 ? text.size() : 0));
+    }
+}
+
+TEST_CASE("pieces of a node that never begins are read by others", "[staging][mpi]") {
+    const std::string text = data_text(20'000);
+    Scene scene(text);
+    const bool refuses = rank() == size() - 1 && size() > 1;
+    if (refuses) scene.exchange.offer([](std::string_view) { return std::nullopt; });
+    std::unique_ptr<StagingRank> node;
+    if (!refuses)
+        node = std::make_unique<StagingRank>(scene.place(), scene.spec, 1U << 30U, storage::posix_file_system(),
+                                             nodes(), &scene.exchange, 0ms);
+    serve_until_all_are_over(scene.exchange, scene.world, [&] { return !node || node->is_over(); });
+    if (node) CHECK(read_file(node->path()) == text);
+}
+
 TEST_CASE("a piece that comes damaged twice is read from the file", "[staging][mpi]") {
     const std::string text = data_text(20'000);
     Scene scene(text);

@@ -51,18 +51,14 @@ void CopyMaker::fill(const Nodes& nodes, comm::BlockExchange* exchange) {
     std::size_t turn = nodes.own; // so that not all ask the same node first
     std::size_t quiet_turns = 0;
     auto nap = 1ms;
-    for (auto heard = Clock::now(); missing_ > 0;) {
+    while (missing_ > 0) {
         events_.check();
         const bool read_one = read_own(nodes);
         turn = (turn + 1) % peers_.size();
         const bool pulled = exchange != nullptr && pull(*exchange, peers_[turn]);
-        if (pulled) heard = Clock::now();
         if (read_one || pulled) {
             quiet_turns = 0;
             nap = 1ms;
-        } else if (Clock::now() - heard >= options_.patience) {
-            const auto first = std::ranges::find(here_, false);
-            read(static_cast<std::size_t>(first - here_.begin()));
         } else if (++quiet_turns >= peers_.size()) {
             std::this_thread::sleep_for(nap);
             nap = std::min(2 * nap, 64ms);
@@ -70,10 +66,13 @@ void CopyMaker::fill(const Nodes& nodes, comm::BlockExchange* exchange) {
     }
 }
 
-/// Of nodes that are silent the next one reads the pieces.
+/// Of nodes that are silent, or do not begin, the next one reads the pieces. One that answers is waited for, however
+/// slow its disk is: it has begun, and each node reads its own pieces by itself.
 std::size_t CopyMaker::reader_of(std::size_t piece, const Nodes& nodes) const {
     std::size_t node = piece % peers_.size();
-    const auto is_aside = [this](const Peer& peer) { return peer.ranks.empty() || Clock::now() < peer.not_before; };
+    const auto is_aside = [this](const Peer& peer) {
+        return peer.ranks.empty() || peer.late || Clock::now() < peer.not_before;
+    };
     while (node != nodes.own && is_aside(peers_[node])) node = (node + 1) % peers_.size();
     return node;
 }
@@ -129,13 +128,29 @@ void CopyMaker::set_aside(Peer& peer) {
     scan_ = 0; // its pieces may have another reader
 }
 
+/// No rank of the node has begun: it is about to, or never will.
+void CopyMaker::count_refusal(Peer& peer) {
+    peer.next_rank();
+    if (peer.refusals++ == 0) peer.refuses_since = Clock::now();
+    if (peer.late || peer.refusals < peer.ranks.size() || Clock::now() - peer.refuses_since < options_.patience) return;
+    peer.late = true;
+    scan_ = 0;
+}
+
 /// Learns what the node has. False: nothing.
 bool CopyMaker::hear(comm::BlockExchange& exchange, Peer& peer) {
     std::vector<std::byte> block;
     const Answer answer = exchange.ask(peer.ranks.front(), name_of_news(list_.key, peer.seen, ++questions_), block);
     if (answer == Answer::silent) set_aside(peer);
-    if (answer == Answer::refused) peer.next_rank();
+    if (answer == Answer::refused) count_refusal(peer);
     if (answer != Answer::done) return false;
+    peer.refusals = 0;
+    peer.late = false;
+    if (takes_no_part(block)) {
+        peer.ranks.clear();
+        scan_ = 0;
+        return false;
+    }
     const std::vector<PresentPiece> news = read_news(block);
     peer.seen += news.size();
     for (const PresentPiece& each : news)

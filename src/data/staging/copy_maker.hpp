@@ -27,7 +27,7 @@ struct Nodes {
 
 struct CopyOptions {
     std::uint64_t piece_bytes = std::uint64_t{16} << 20U;
-    std::chrono::milliseconds patience{5000}; ///< without news of other nodes, until their pieces are read here
+    std::chrono::milliseconds patience{5000}; ///< with a node that has not begun, until others read its pieces
     storage::FileSystem& files = storage::posix_file_system();
 };
 
@@ -56,6 +56,9 @@ class CopyMaker {
         std::chrono::steady_clock::time_point not_before{}; ///< of the next question, after a silence
         std::size_t seen = 0;                               ///< its news
         std::map<std::size_t, std::uint64_t> offered{};     ///< digest of pieces that are missing here
+        std::size_t refusals = 0;                           ///< since it last answered
+        std::chrono::steady_clock::time_point refuses_since{};
+        bool late = false; ///< all of its ranks have refused, for as long as the patience
         void next_rank();
     };
     void make_files();
@@ -65,6 +68,7 @@ class CopyMaker {
     [[nodiscard]] bool pull(comm::BlockExchange& exchange, Peer& peer);
     [[nodiscard]] bool hear(comm::BlockExchange& exchange, Peer& peer);
     void set_aside(Peer& peer);
+    void count_refusal(Peer& peer);
     void mistrust(Peer& peer, std::size_t piece, std::uint64_t promised);
     void keep(std::size_t piece, std::uint64_t digest, bool from_original);
 

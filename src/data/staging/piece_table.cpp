@@ -8,6 +8,9 @@
 namespace ranktune::data {
 namespace {
 
+/// In the place of the number of pieces.
+constexpr std::uint64_t no_part = ~std::uint64_t{0};
+
 /// What a receiver reads from.
 struct Shown {
     std::vector<std::byte> news;
@@ -57,6 +60,17 @@ std::optional<comm::BlockExchange::Offer> PieceTable::offer(std::string_view nam
     comm::BlockExchange::Offer offer{shown, {shown->news}};
     for (const auto& file : shown->files) offer.blocks.push_back(file ? file->bytes() : std::span<const std::byte>());
     return offer;
+}
+
+comm::BlockExchange::Offer offer_of_no_part() {
+    const auto block = std::make_shared<const std::uint64_t>(no_part);
+    return {block, {std::as_bytes(std::span(block.get(), 1))}};
+}
+
+bool takes_no_part(std::span<const std::byte> block) {
+    std::uint64_t count = 0;
+    if (block.size() == sizeof count) std::memcpy(&count, block.data(), sizeof count);
+    return count == no_part;
 }
 
 std::string name_of_bytes(std::uint64_t key) { return "data/" + std::to_string(key) + "/"; }

@@ -28,6 +28,7 @@ class PieceTable {
     /// `folder`: of the copy, whose files have their full length.
     PieceTable(const FileList& list, std::uint64_t piece_bytes, const std::string& folder);
 
+    [[nodiscard]] std::uint64_t key() const { return key_; }
     [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
     void add(PresentPiece present);
     [[nodiscard]] std::vector<PresentPiece> present() const;
@@ -43,6 +44,11 @@ class PieceTable {
     mutable std::mutex mutex_;
     std::vector<PresentPiece> present_;
 };
+
+/// What a node offers that reads no pieces, as it has a copy or makes none: others need not wait for it.
+[[nodiscard]] comm::BlockExchange::Offer offer_of_no_part();
+/// Of block 0 of news.
+[[nodiscard]] bool takes_no_part(std::span<const std::byte> block);
 
 /// `question`: another one each time, as an answer may be kept under its name.
 [[nodiscard]] std::string name_of_news(std::uint64_t key, std::size_t seen, std::uint64_t question);

@@ -75,6 +75,8 @@ Stager::Stager(const study::StudySpec& spec, Nodes nodes, comm::BlockExchange* e
             const std::scoped_lock lock(offered->mutex);
             for (const auto& table : offered->tables)
                 if (auto offer = table->offer(name)) return offer;
+            for (const std::uint64_t key : offered->no_part)
+                if (name.starts_with(name_of_bytes(key))) return offer_of_no_part();
             return std::nullopt;
         });
     thread_ = std::thread([this] { main(); });
@@ -88,6 +90,7 @@ void Stager::give_back() {
     {
         const std::scoped_lock lock(offered_->mutex);
         offered_->tables.clear();
+        offered_->no_part.clear();
     }
     for (Used& used : used_) {
         try {
@@ -140,6 +143,7 @@ void Stager::stage(const FileList& list, study::DataFile& file) {
     for (const CopyPlace& place : places.usable) {
         if (spec_.directory.empty() && !file.decode && !is_network(file.path) &&
             same_file_system(file.path, place.folder)) {
+            take_no_part(list);
             if (options_.speaks) log_("data." + file.name + " lies on a disk of this node and is read there");
             return;
         }
@@ -147,6 +151,7 @@ void Stager::stage(const FileList& list, study::DataFile& file) {
         if (stage_in(place, list, file, why)) return;
         whys.push_back(std::move(why));
     }
+    take_no_part(list);
     const std::string text = "data." + file.name + " (" + base::bytes_text(list.bytes) + ") cannot be copied to " +
                              process::host_name() + ": " + base::join(whys, "; ");
     if (file.decode) throw base::Error(text + "; decoded rows need a copy: give it room, or another data.directory");
@@ -189,6 +194,7 @@ bool Stager::stage_in(const CopyPlace& place, const FileList& list, study::DataF
                     throw;
                 }
             } else if (lock.held() == CopyLock::Held::alone) {
+                take_no_part(list);
                 log_("data." + file.name + ": found a copy of an earlier start, " + folder);
             }
             if (lock.held() == CopyLock::Held::alone && !lock.share()) continue;
@@ -232,6 +238,10 @@ void Stager::make(const CopyPlace& place, const FileList& list, const study::Dat
         if (file.decode) decode(part, list, file, place.room - std::min(place.room, list.bytes));
         files.rename(part, folder);
     } catch (...) {
+        {
+            const std::scoped_lock lock(offered_->mutex); // other nodes wait for who answers
+            std::erase_if(offered_->tables, [&](const auto& table) { return table->key() == list.key; });
+        }
         const std::scoped_lock lock(mutex_);
         figures_ = before;
         throw;
@@ -247,6 +257,12 @@ void Stager::fill(CopyMaker& maker) {
         offered_->tables.push_back(maker.table());
     }
     maker.fill(nodes_, exchange_);
+}
+
+/// Of the nodes that copy the file: the others share its pieces.
+void Stager::take_no_part(const FileList& list) {
+    const std::scoped_lock lock(offered_->mutex);
+    offered_->no_part.push_back(list.key);
 }
 
 /// The original goes; other nodes still read it through the table.

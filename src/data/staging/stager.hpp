@@ -41,9 +41,9 @@ struct StagerOptions {
 
 /// Every rank of a study has one. Who gets the lock of a copy first makes it; the others of the node wait for it, or
 /// make it when that process dies. Of n nodes, node i reads the pieces i, i + n, ... and takes the others from the
-/// memory of the nodes that have read them; what does not come in time is read from the file. A copy gets its name when
-/// it is whole, so that later starts and other studies find it. The last process that uses it removes it; what killed
-/// processes have left, the next start does.
+/// memory of the nodes that have read them. Pieces of a node that is silent, does not begin or needs no copy are read
+/// by the next one. A copy gets its name when it is whole, so that later starts and other studies find it. The last
+/// process that uses it removes it; what killed processes have left, the next start does.
 class Stager {
   public:
     using Log = std::function<void(std::string_view line)>;
@@ -74,6 +74,7 @@ class Stager {
     struct Offered {
         std::mutex mutex;
         std::vector<std::shared_ptr<const PieceTable>> tables;
+        std::vector<std::uint64_t> no_part; ///< keys of files that this rank does not copy
     };
 
     void main();
@@ -83,6 +84,7 @@ class Stager {
     [[nodiscard]] CopyLock wait_for_lock(const std::string& path) const;
     void make(const CopyPlace& place, const FileList& list, const study::DataFile& file);
     void fill(CopyMaker& maker);
+    void take_no_part(const FileList& list);
     void decode(const std::string& part, const FileList& list, const study::DataFile& file, std::uint64_t room);
     void use(const std::string& folder, const FileList& list, study::DataFile& file, CopyLock lock);
     void check() const; ///< throws if this object is destroyed
