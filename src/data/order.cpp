@@ -29,6 +29,14 @@ std::uint64_t mix13(std::uint64_t x) {
     return x ^ x >> 31;
 }
 
+/// 960, 480, 240, and then the next divisor of 960, so that many numbers of ranks divide them.
+std::uint64_t fewer_lanes(std::uint64_t lanes) {
+    if (lanes > 240) return lanes / 2;
+    do --lanes;
+    while (960 % lanes != 0);
+    return lanes;
+}
+
 std::uint64_t low_bits(std::uint64_t x, int count) { return x & ((std::uint64_t{1} << count) - 1); }
 
 } // namespace
@@ -76,7 +84,7 @@ OrderShape order_shape(const Extent& extent, const OrderOptions& options) {
     if (shuffle == Shuffle::automatic && (extent.chunk_samples <= 1 || fits)) return shape;
     const std::uint64_t chunk = std::max<std::uint64_t>(extent.chunk_samples, 1) * sample;
     shape.unit = std::max<std::uint64_t>(extent.chunk_samples, 1) * ((smallest_unit_bytes + chunk - 1) / chunk);
-    while (shape.lanes > 240 && shape.lanes * shape.unit > memory / sample) shape.lanes /= 2;
+    while (shape.lanes > 1 && shape.lanes > memory / sample / shape.unit) shape.lanes = fewer_lanes(shape.lanes);
     return shape;
 }
 

@@ -144,10 +144,12 @@ std::shared_ptr<const Source> Source::open(const std::string& path, const Source
 std::shared_ptr<const Source> Source::open(const study::DataFile& file) {
     if (file.is_mixture())
         throw base::UsageError("data." + file.name + " is a mixture of files: open it by trainables::open_data");
-    return open(file.path, {.group = file.group,
-                            .dtype = file.dtype,
-                            .shape = {file.shape.begin(), file.shape.end()},
-                            .tokens = file.tokens});
+    SourceOptions options{.group = file.group,
+                          .dtype = file.dtype,
+                          .shape = {file.shape.begin(), file.shape.end()},
+                          .tokens = file.tokens};
+    if (file.shuffle_memory > 0) options.memory = file.shuffle_memory; // what is open at once has to stay
+    return open(file.path, options);
 }
 
 } // namespace ranktune::data

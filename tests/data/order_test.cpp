@@ -190,10 +190,31 @@ TEST_CASE("the shape of an order is a function of the data and the options", "[d
     CHECK(shape({10'000'000, 3136, 256}) == OrderShape{10'000'000, 256, 960});
     CHECK(shape({10'000'000, 3136, 8}) == OrderShape{10'000'000, 88, 960});    // 256 KiB at least, whole chunks
     CHECK(shape({10'000'000, 3136, 512}) == OrderShape{10'000'000, 512, 480}); // 960 lanes take 1.4 GiB
-    CHECK(shape({10'000'000, 3136, 5000}) == OrderShape{10'000'000, 5000, 240});
+    CHECK(shape({10'000'000, 3136, 1400}) == OrderShape{10'000'000, 1400, 240});
+    CHECK(shape({10'000'000, 3136, 1500}) == OrderShape{10'000'000, 1500, 192}); // 240 lanes take 1.05 GiB
+    CHECK(shape({10'000'000, 3136, 5000}) == OrderShape{10'000'000, 5000, 64});
+    CHECK(shape({10'000'000, 3136, 400'000}) == OrderShape{10'000'000, 400'000, 1}); // one chunk takes more
     CHECK(shape({1000, 3136, 256}, Shuffle::lanes) == OrderShape{1000, 256, 960});
     CHECK(shape({10'000'000, 3136, 256}, Shuffle::full) == OrderShape{10'000'000, 1, 960});
     CHECK(shape({10'000'000, 3136, 256}, Shuffle::none) == OrderShape{10'000'000, 1, 960, false});
+}
+
+TEST_CASE("units that are open at once fit into the memory, so that each is decoded about once", "[data]") {
+    // Ten chunks of 100 rows, a MiB each.
+    for (const std::uint64_t fit : {1, 2, 3, 7}) {
+        const Extent extent{1000, std::uint64_t{1} << 20U, 100};
+        const OrderShape shape = order_shape(extent, {Shuffle::automatic, (fit * 100) << 20U});
+        CHECK(shape == OrderShape{1000, 100, fit == 7 ? 6 : fit});
+        std::vector<std::uint64_t> kept; // the last one was used last
+        std::uint64_t decoded = 0;
+        for (const std::uint64_t sample : all(Order(shape, 1, 0, 0), 1000)) {
+            if (std::erase(kept, sample / 100) == 0) ++decoded;
+            kept.push_back(sample / 100);
+            if (kept.size() > fit) kept.erase(kept.begin());
+        }
+        CHECK(decoded >= 10);
+        CHECK(decoded <= 10 + shape.lanes); // a lane comes back to its first unit at the end
+    }
 }
 
 TEST_CASE("a mixture has exact shares in each period, and its sources miss no sample", "[data]") {

@@ -76,7 +76,8 @@ class Orders(unittest.TestCase):
     def test_shapes(self):
         self.assertEqual(order_shape(Extent(10 ** 10, 4096)), OrderShape(10 ** 10))
         self.assertEqual(order_shape(Extent(1000, 3136, 256)), OrderShape(1000))
-        for chunk, unit, lanes in ((256, 256, 960), (8, 88, 960), (512, 512, 480), (5000, 5000, 240)):
+        for chunk, unit, lanes in ((256, 256, 960), (8, 88, 960), (512, 512, 480), (1400, 1400, 240), (1500, 1500, 192), (5000, 5000, 64),
+                                   (400_000, 400_000, 1)):
             self.assertEqual(order_shape(Extent(10 ** 7, 3136, chunk)), OrderShape(10 ** 7, unit, lanes))
 
 
@@ -229,6 +230,22 @@ class Datasets(unittest.TestCase):
             file["x"], file["z"] = x, h5py.SoftLink("/nowhere")
         with self.assertRaisesRegex(ValueError, "'z' cannot be opened"):
             ranktune.dataset(str(self.folder / "y.h5"), batch=1)
+
+    @unittest.skipIf(h5py is None, "no h5py here (Debian: python3-h5py)")
+    def test_orders_that_mix_little_or_read_more_say_so_once(self):
+        with h5py.File(self.folder / "x.h5", "w") as file:
+            file.create_dataset("x", data=np.zeros((100, 2 ** 17)), chunks=(10, 2 ** 17))  # 1 MiB a row
+        self.environment(RANK="0", WORLD_SIZE="4")
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told):
+            for memory in ("50MiB", "50MiB", "1GiB"):
+                ranktune.dataset(str(self.folder / "x.h5"), batch=10, shuffle_memory=memory)
+            self.environment(RANK="1", WORLD_SIZE="4")
+            ranktune.dataset(str(self.folder / "x.h5"), batch=10, shuffle_memory="20MiB")
+        lines = told.getvalue().splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertRegex(lines[0], r'x.h5\': batches mix 5 of 10 chunks, .*\(52,428,800 bytes\); shuffle_memory = "100MiB" mixes 10')
+        self.assertRegex(lines[1], "x.h5': each chunk is read on 4 ranks, as 4 ranks do not divide the 5 chunks")
 
     def test_reports_say_how_long_they_waited_and_whether_samples_were_left_out(self):
         path = self.numbers(100)

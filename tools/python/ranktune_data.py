@@ -12,6 +12,7 @@ or newer, and NumPy; h5py for HDF5.
 import collections
 import concurrent.futures
 import json
+import math
 import os
 import sys
 import tarfile
@@ -285,7 +286,7 @@ class Dataset:
         self.name, self.batch, self.drop_last, self.ahead = name, batch, drop_last, ahead
         self.rank, self.ranks = context.rank, context.world_size
         self._seed, self._trial = context.seed, context.trial or 0
-        self._files = files
+        self._files, self._orders = files, orders
         self._sources = [_open(**file) for file in files]
         self._shapes = [order_shape(source.extent, *order) for source, order in zip(self._sources, orders)]
         if mix is not None and per_iteration is None:
@@ -308,6 +309,23 @@ class Dataset:
         """Batches of an iteration: the same on all ranks."""
         whole, rest = divmod(self.per_iteration, self.batch)
         return whole + (0 if self.drop_last or rest < self.ranks else 1)
+
+    def _advice(self) -> List[str]:
+        """What makes this order mix less, or read more, than it could."""
+        said = []
+        for shape, (_, memory), file, source in zip(self._shapes, self._orders, self._files, self._sources):
+            if not shape.shuffled or shape.unit == 1:
+                continue
+            path, row = file["path"], max(source.extent.sample_bytes, 1)
+            if shape.lanes < 240:
+                wanted = -(-min(240 * shape.unit, shape.samples) * row // (1 << 20))
+                said.append(f"'{path}': batches mix {shape.lanes} of {-(-shape.samples // shape.unit):,} chunks, as no more of them fit into shuffle_memory "
+                            f"({memory:,} bytes); shuffle_memory = \"{wanted}MiB\" mixes {min(240, -(-shape.samples // shape.unit))}, and takes no "
+                            "memory where [data] has decode = true")
+            reads = self.ranks // math.gcd(self.ranks, shape.lanes)
+            if reads > 1:
+                said.append(f"'{path}': each chunk is read on {reads} ranks, as {self.ranks} ranks do not divide the {shape.lanes} chunks that are mixed")
+        return said
 
     def _begin_order(self) -> None:
         self._mixture = None if self._mix is None else Mixture(
@@ -472,7 +490,7 @@ def _torch_dataset(data: Dataset, iteration: Optional[int] = None) -> Any:
     return Tensors()
 
 
-_told: Set[str] = set()  # datasets of which it was said that samples are left out or repeated
+_told: Set[str] = set()  # what was said once: advice, and datasets whose samples are left out or repeated
 _used: List[Dataset] = []  # since the last report; no longer, so that a loop may make one for each of its epochs
 
 
@@ -529,7 +547,12 @@ def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuff
              for part, (_, memory) in zip(parts, orders)]
     weights = None if mix is None else [(float(part.get("weight", 1.0)), int(part.get("from", 0))) for part in mix]
     name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "mixture"
-    return Dataset(name, files, weights, batch, per_iteration, orders, bool(entry.get("drop_last", False)), ahead)
+    made = Dataset(name, files, weights, batch, per_iteration, orders, bool(entry.get("drop_last", False)), ahead)
+    for text in made._advice() if made.rank == 0 else []:
+        if text not in _told:
+            _told.add(text)
+            print(f"ranktune.dataset(): {text}", file=sys.stderr, flush=True)
+    return made
 
 
 ranktune._hooks.append(_on_report)

@@ -152,8 +152,8 @@ def order_shape(extent: Extent, shuffle: Optional[str] = None, memory: int = 1 <
     if shuffle in ("full", "none") or (shuffle is None and alone):
         return OrderShape(extent.samples, shuffled=shuffle != "none")
     unit, lanes = chunk * -(-(256 << 10) // (chunk * sample)), 960
-    while lanes > 240 and lanes * unit > memory // sample:
-        lanes //= 2
+    while lanes > 1 and lanes * unit > memory // sample:
+        lanes = lanes // 2 if lanes > 240 else max(fewer for fewer in range(1, lanes) if 960 % fewer == 0)
     return OrderShape(extent.samples, unit, lanes)
 
 

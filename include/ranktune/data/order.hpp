@@ -70,8 +70,8 @@ struct Extent {
 };
 
 /// `automatic` is `full` where samples can be read by themselves, or all of them fit into `memory`; otherwise `lanes`.
-/// A unit has whole chunks and 256 KiB at least. The number of lanes is the largest of 960, 480 and 240 whose units fit
-/// into `memory`; otherwise 240.
+/// A unit has whole chunks and 256 KiB at least. The number of lanes is the largest of 960, 480, 240 and the smaller
+/// divisors of 960 whose units fit into `memory`; at least 1.
 [[nodiscard]] OrderShape order_shape(const Extent& extent, const OrderOptions& options);
 
 /// The samples of one epoch, each once. Position p belongs to lane p % lanes, so that a number of ranks which divides
