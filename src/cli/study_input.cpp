@@ -15,6 +15,7 @@
 
 #include "cli/checks/remarks.hpp"
 #include "cli/verbs/predict.hpp"
+#include "data/formats.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/text.hpp"
 #include "ranktune/base/utf8.hpp"
@@ -49,7 +50,10 @@ std::string data_problem(const study::DataFile& file) {
             static_cast<void>(data::Mixture(std::move(sources), 0, 0));
             return "";
         }
-        static_cast<void>(data::Source::open(file));
+        if (file.decode)
+            static_cast<void>(data::decoded_bytes(file.path, {.group = file.group}));
+        else
+            static_cast<void>(data::Source::open(file));
         return "";
     } catch (const base::Error& error) {
         return error.what();

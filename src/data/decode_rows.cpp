@@ -64,9 +64,18 @@ class RowsWriter {
 
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20U;
 
-void write_source(const Source& source, const std::string& out_path, const Limits& limits) {
-    for (const Field& field : source.fields())
+/// Of all rows.
+std::uint64_t bytes_of(const Source& source) {
+    std::uint64_t bytes = 0;
+    for (const Field& field : source.fields()) {
         if (field.varying) refuse_file(source.path(), "field '" + field.name + "' has no rows of one size");
+        bytes += product(source.samples(), field.bytes());
+    }
+    return bytes;
+}
+
+void write_source(const Source& source, const std::string& out_path, const Limits& limits) {
+    static_cast<void>(bytes_of(source));
     RowsWriter out(out_path, source.fields(), source.extent(), limits.room);
     for (std::size_t i = 0; i < source.fields().size(); ++i) {
         const std::uint64_t row = source.fields()[i].bytes();
@@ -87,13 +96,15 @@ void write_source(const Source& source, const std::string& out_path, const Limit
 /// A table, read twice: once for the types of its columns, once for their numbers.
 class Table {
   public:
-    Table(const std::string& path, const Limits& limits) : path_(path), limits_(limits), file_(path) {
+    /// `most`: rows to look at.
+    Table(const std::string& path, const Limits& limits, std::uint64_t most = ~std::uint64_t{0})
+        : path_(path), limits_(limits), file_(path) {
         base::CsvReader rows = reader();
         if (!next(rows, names_)) refuse_file(path_, "is empty");
         std::vector<bool> whole(names_.size(), true);
         each_row(rows, [&](std::span<const double>, std::span<const char> is_whole) {
             for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = whole[i] && is_whole[i] != 0;
-            ++samples_;
+            return ++samples_ < most;
         });
         if (samples_ == 0) refuse_file(path_, "has a first line with names, and no rows below it");
         make_fields(whole);
@@ -121,6 +132,7 @@ class Table {
                 for (std::size_t c = 0; c < columns_[i].count; ++c)
                     append(rows[i], fields[i].type, values[columns_[i].first + c]);
             if (++held == rows_at_once) flush();
+            return true;
         });
         flush();
     }
@@ -152,7 +164,7 @@ class Table {
         if (type == ElementType::int64) return add(static_cast<std::int64_t>(value));
         add(value);
     }
-    /// Calls `take(values, which are whole numbers)`.
+    /// Calls `take(values, which are whole numbers)` as long as that wants more.
     template <class Take>
     void each_row(base::CsvReader& rows, Take&& take) const {
         std::vector<std::string> cells;
@@ -170,7 +182,7 @@ class Table {
                 constexpr double exact = 9007199254740992.0; // 2^53
                 whole[i] = std::abs(values[i]) <= exact && values[i] == std::floor(values[i]) ? 1 : 0;
             }
-            take(std::span<const double>(values), std::span<const char>(whole));
+            if (!take(std::span<const double>(values), std::span<const char>(whole))) return;
         }
     }
     /// "x12" -> "x", 12; nullopt: no number at the end, or nothing else.
@@ -211,6 +223,14 @@ class Table {
 };
 
 } // namespace
+
+std::optional<std::uint64_t> decoded_bytes(const std::string& path, const SourceOptions& options) {
+    if (!path.ends_with(".csv")) return bytes_of(*Source::open(path, options));
+    const std::function<void()> never = [] {};
+    constexpr std::uint64_t looked_at = 100;
+    static_cast<void>(Table(path, {0, never}, looked_at));
+    return std::nullopt;
+}
 
 void decode_rows(const std::string& path, const SourceOptions& options, const std::string& out_path, std::uint64_t room,
                  const std::function<void()>& check) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ranktune/data/source.hpp"
@@ -19,6 +20,10 @@ using SourcePointer = std::shared_ptr<const Source>;
 [[nodiscard]] SourcePointer open_tokens(const std::string& path, const SourceOptions& options);
 [[nodiscard]] SourcePointer open_hdf5(const std::string& path, const SourceOptions& options);
 [[nodiscard]] SourcePointer open_tar(const std::string& path);
+
+/// Bytes of the rows that decode_rows writes; nullopt: of a table, which would have to be read; its first rows are
+/// looked at. Throws as decode_rows.
+[[nodiscard]] std::optional<std::uint64_t> decoded_bytes(const std::string& path, const SourceOptions& options);
 
 /// The types of .safetensors: "F32". Of "BOOL", uint8.
 [[nodiscard]] std::string_view safetensors_name(ElementType type);

@@ -164,7 +164,7 @@ class TrainingData(Case):
         self.assertEqual(list((self.folder / "node").glob("*/*")), [])
 
         out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", "--dry-run")
-        self.assertIn(f"each node copies 18 B of data to {place}, or reads the original", " ".join(out.replace("# ", "").split()))
+        self.assertIn(f"each node copies 18 B of data to {place}, or reads the original if that has no room; without room for the rows of data.x it ends", " ".join(out.replace("# ", "").split()))
         out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", "data.directory=node", code=2)
         self.assertIn('data.directory: needs an absolute path, as in "/local/scratch", not "node"', out)
         out = self.ranktune("run", "s.toml", "--local", "2", "study.num_trials=4", "data.directory=/proc/none", code=1)
@@ -174,6 +174,26 @@ class TrainingData(Case):
         (self.folder / "x.raw").write_bytes(bytes(10))
         out = self.study("true", code=2, more='[data]\nx = { path = "x.raw", dtype = "float32", shape = [3] }')
         self.assertRegex(out, r"(?s)data\.x: data file '\S*x\.raw'.*check dtype and shape")
+
+    def test_what_is_copied_packed_or_not_at_all_is_said_before_the_start(self):
+        import h5py  # as numpy_ddp.py, which others start
+
+        with h5py.File(self.folder / "x.h5", "w") as file:
+            file.create_dataset("x", data=[0.0] * 1000, chunks=(100,), compression="gzip")
+            virtual = h5py.VirtualLayout((1000,), "f8")
+            virtual[:] = h5py.VirtualSource(file["x"])
+        with h5py.File(self.folder / "v.h5", "w") as file:
+            file.create_virtual_dataset("x", virtual)
+        staged = f'[data]\nx = {{ path = "x.h5", decode = true }}\nv = "v.h5"\nstage = true\ndirectory = "{self.folder}"'
+        out = " ".join(self.study("true", "--dry-run", more=staged).replace("# ", "").split())
+        size = re.escape(f"{(self.folder / 'x.h5').stat().st_size / 1000:.1f} kB")
+        self.assertRegex(out, f"each node copies {size} of data to \\S+, with 8.0 kB of decoded rows, or reads the original if that has no room "
+                              "data.v is read where it is: data set 'x' is virtual: its rows are in other files")
+
+    def test_a_table_with_texts_is_a_mistake_before_anything_is_copied(self):
+        (self.folder / "x.csv").write_text("x,y\n1,red\n")
+        out = self.study("true", code=2, more='[data]\nx = { path = "x.csv", decode = true }\nstage = true')
+        self.assertRegex(" ".join(out.split()), r"data\.x: data file '\S*x\.csv': line 2, column 'y': 'red' is no number")
 
     def test_a_function_finds_the_files_of_the_study(self):
         (self.folder / "x.txt").write_text("4")

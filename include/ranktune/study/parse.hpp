@@ -45,7 +45,7 @@ struct PathChecks {
     /// Returns a digest of the content of a usable file, which does not depend on its path; empty: unknown (a
     /// directory).
     std::function<std::string(const std::string& path)> content = {};
-    /// Whether an entry of [data] that has options can be opened with them, or a mixture can be made.
+    /// Whether an entry of [data] that has options can be opened, or decoded, with them, or a mixture can be made.
     std::function<std::string(const DataFile& file)> data = {};
     /// The columns of a table, a usable file of comma-separated values. Throws base::FormatError.
     std::function<std::vector<std::string>(const std::string& path)> columns = {};

@@ -15,6 +15,7 @@
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/version.hpp"
+#include "data/formats.hpp"
 #include "data/staging/file_list.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
@@ -103,15 +104,31 @@ std::string disk(const study::StudySpec& spec, const study::TrainableInfo* info,
 std::string copies(const study::StudySpec& spec, const report::Style& style) {
     if (!spec.staging.stage || spec.data.empty()) return "";
     std::uint64_t bytes = 0;
-    for (const study::DataFile& file : spec.data)
-        if (!file.is_mixture()) bytes += data::list_files(file).bytes;
+    std::uint64_t rows = 0;
+    std::string tables;
+    std::string in_place;
+    for (const study::DataFile& file : spec.data) {
+        if (file.is_mixture()) continue;
+        const data::FileList list = data::list_files(file);
+        if (const std::string part = data::part_elsewhere(list); !part.empty()) {
+            in_place += report::prose("", fmt::format("data.{} is read where it is: {}", file.name, part), style);
+            continue;
+        }
+        bytes += list.bytes;
+        if (!file.decode) continue;
+        const auto decoded = data::decoded_bytes(file.path, {.group = file.group});
+        rows += decoded.value_or(0);
+        if (!decoded) tables += (tables.empty() ? "data." : ", data.") + file.name;
+    }
     const std::string& directory = spec.staging.directory;
-    return report::prose("copies",
-                         fmt::format("each node copies {} of data to {}{}", base::bytes_text(bytes),
-                                     directory.empty() ? "$TMPDIR or memory" : directory,
-                                     spec.staging.must_fit ? ", or the study ends (data.must_fit)"
-                                                           : ", or reads the original if that has no room"),
-                         style);
+    std::string text = fmt::format("each node copies {} of data to {}", base::bytes_text(bytes),
+                                   directory.empty() ? "$TMPDIR or memory" : directory);
+    if (rows > 0) text += fmt::format(", with {} of decoded rows", base::bytes_text(rows));
+    text +=
+        spec.staging.must_fit ? ", or the study ends (data.must_fit)" : ", or reads the original if that has no room";
+    if (!tables.empty() && !spec.staging.must_fit)
+        text += fmt::format("; without room for the rows of {} it ends: a table is not read as it is", tables);
+    return report::prose("copies", text, style) + in_place;
 }
 
 const study::TrainableInfo* info_of(const study::StudySpec& spec) {

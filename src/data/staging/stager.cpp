@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "data/formats.hpp"
 #include "process/environment.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
@@ -118,7 +120,13 @@ void Stager::main() {
         std::vector<std::pair<study::DataFile*, FileList>> lists;
         for (study::DataFile& file : files_)
             if (!file.is_mixture()) lists.emplace_back(&file, list_files(file));
-        for (const auto& [file, list] : lists) copies_.push_back(list.copy_name(options_.start));
+        for (const auto& [file, list] : lists) {
+            copies_.push_back(list.copy_name(options_.start));
+            study::DataFile packed = *file; // if the decoded rows have no room
+            packed.decode = false;
+            if (file->decode) copies_.push_back(list_files(packed).copy_name(options_.start));
+        }
+        sweep_places();
         for (const auto& [file, list] : lists) stage(list, *file);
     } catch (const Stopped&) {
         return;
@@ -133,31 +141,61 @@ void Stager::main() {
     wake_();
 }
 
+/// What killed processes have left in any place, memory included: the studies before may have had other places.
+void Stager::sweep_places() {
+    std::vector<CopyPlace> places = options_.places(spec_.directory).usable;
+    const auto sweep_quietly = [this](const std::string& folder, std::span<const std::string> keep) {
+        try {
+            static_cast<void>(sweep(options_.copies.files, folder, keep));
+        } catch (const base::IoError&) { // another start has removed it
+        }
+    };
+    for (const CopyPlace& place : places) sweep_quietly(place.folder, copies_);
+    if (spec_.directory.empty()) return;
+    for (const CopyPlace& other : options_.places("").usable) // here no copy of this study is looked for
+        if (std::ranges::none_of(places, [&](const CopyPlace& place) {
+                std::error_code error;
+                return fs::equivalent(place.folder, other.folder, error);
+            }))
+            sweep_quietly(other.folder, {});
+}
+
 void Stager::stage(const FileList& list, study::DataFile& file) {
+    const std::string part = part_elsewhere(list);
+    if (!part.empty()) file.decode = false;
+    const auto rows = file.decode ? decoded_bytes(file.path, {.group = file.group}) : std::nullopt;
+    const std::string why = part.empty() ? copy_somewhere(list, file, list.bytes + rows.value_or(0)) : part;
+    if (why.empty()) return;
+    take_no_part(list);
+    const std::string text = "data." + file.name + " (" + base::bytes_text(list.bytes) +
+                             (rows ? ", and " + base::bytes_text(*rows) + " of decoded rows" : "") +
+                             ") cannot be copied to " + process::host_name() + ": " + why;
+    if (spec_.must_fit)
+        throw base::Error(text + "; give it room, another data.directory, or set data.must_fit = false");
+    if (file.decode && !rows) // a table
+        throw base::Error(text + "; decoded rows need a copy: give it room, or another data.directory");
+    const bool was_decoded = std::exchange(file.decode, false);
+    if (options_.speaks)
+        log_(text +
+             (was_decoded ? "; its packed chunks are decoded as they are read" : "; every rank reads the original"));
+    if (was_decoded) stage(list_files(file), file);
+}
+
+std::string Stager::copy_somewhere(const FileList& list, study::DataFile& file, std::uint64_t room) {
     CopyPlaces places = options_.places(spec_.directory);
     std::vector<std::string> whys = std::move(places.refused);
-    if (const std::string part = part_elsewhere(list); !part.empty()) {
-        places.usable.clear();
-        whys = {part};
-    }
     for (const CopyPlace& place : places.usable) {
         if (spec_.directory.empty() && !file.decode && !is_network(file.path) &&
             same_file_system(file.path, place.folder)) {
             take_no_part(list);
             if (options_.speaks) log_("data." + file.name + " lies on a disk of this node and is read there");
-            return;
+            return "";
         }
         std::string why;
-        if (stage_in(place, list, file, why)) return;
+        if (stage_in(place, list, file, room, why)) return "";
         whys.push_back(std::move(why));
     }
-    take_no_part(list);
-    const std::string text = "data." + file.name + " (" + base::bytes_text(list.bytes) + ") cannot be copied to " +
-                             process::host_name() + ": " + base::join(whys, "; ");
-    if (file.decode) throw base::Error(text + "; decoded rows need a copy: give it room, or another data.directory");
-    if (spec_.must_fit)
-        throw base::Error(text + "; give it room, another data.directory, or set data.must_fit = false");
-    if (options_.speaks) log_(text + "; every rank reads the original");
+    return base::join(whys, "; ");
 }
 
 CopyLock Stager::wait_for_lock(const std::string& path) const {
@@ -170,17 +208,17 @@ CopyLock Stager::wait_for_lock(const std::string& path) const {
     }
 }
 
-bool Stager::stage_in(const CopyPlace& place, const FileList& list, study::DataFile& file, std::string& why) {
+bool Stager::stage_in(const CopyPlace& place, const FileList& list, study::DataFile& file, std::uint64_t room,
+                      std::string& why) {
     const std::string name = list.copy_name(options_.start);
     const std::string folder = place.folder + "/" + name;
     storage::FileSystem& files = options_.copies.files;
     try {
-        sweep(files, place.folder, copies_);
         while (true) {
             CopyLock lock = wait_for_lock(folder + std::string(lock_ending));
             const bool there = files.exists(folder);
             if (!there && lock.held() == CopyLock::Held::together) continue; // whoever made it gave up just now
-            if (!there && list.bytes > place.room) {
+            if (!there && room > place.room) {
                 lock.remove_file();
                 why = base::bytes_text(place.room) + " " + place.shortage;
                 return false;
@@ -272,7 +310,14 @@ void Stager::decode(const std::string& part, const FileList& list, const study::
     const std::string plain = part + "/" + decoded_name(list.name);
     data::SourceOptions how;
     how.group = file.group;
-    data::decode_rows(packed, how, plain, room, [this] { check(); });
+    try {
+        data::decode_rows(packed, how, plain, room, [this] { check(); });
+    } catch (const base::FormatError& error) {
+        std::string text = error.what(); // its user knows the original alone
+        if (const std::size_t at = text.find(packed); at != std::string::npos)
+            text.replace(at, packed.size(), file.path);
+        throw base::FormatError(text);
+    }
     files.remove(packed);
 }
 

@@ -78,9 +78,13 @@ class Stager {
     };
 
     void main();
+    void sweep_places();
     void stage(const FileList& list, study::DataFile& file);
+    /// Why there is no copy; empty: there is one, or none is needed. `room`: bytes that it takes while it is made.
+    [[nodiscard]] std::string copy_somewhere(const FileList& list, study::DataFile& file, std::uint64_t room);
     /// False: there is no room, which is told.
-    [[nodiscard]] bool stage_in(const CopyPlace& place, const FileList& list, study::DataFile& file, std::string& why);
+    [[nodiscard]] bool stage_in(const CopyPlace& place, const FileList& list, study::DataFile& file, std::uint64_t room,
+                                std::string& why);
     [[nodiscard]] CopyLock wait_for_lock(const std::string& path) const;
     void make(const CopyPlace& place, const FileList& list, const study::DataFile& file);
     void fill(CopyMaker& maker);

@@ -120,7 +120,7 @@ DataFile file_of_entry(ParseContext& context, const Node& node, const std::strin
 /// Why it cannot be used, or an empty string.
 std::string data_problem(const PathChecks& paths, const DataFile& file) {
     std::string why = paths.file ? paths.file(file.path) : "";
-    return why.empty() && paths.data && file.has_options() ? paths.data(file) : why;
+    return why.empty() && paths.data && (file.has_options() || file.decode) ? paths.data(file) : why;
 }
 
 /// What [inputs] of a resolved file says of a file that is not read now.

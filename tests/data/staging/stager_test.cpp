@@ -25,6 +25,20 @@ using test::HookedFileSystem;
 
 namespace {
 
+/// Zeros, packed by deflate.
+void write_packed(const std::string& path, hsize_t rows) {
+    const storage::hdf5::FileHandle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const hsize_t chunk = 1000;
+    const storage::hdf5::SpaceHandle space(H5Screate_simple(1, &rows, nullptr));
+    const storage::hdf5::PropertiesHandle options(H5Pcreate(H5P_DATASET_CREATE));
+    H5Pset_chunk(options.get(), 1, &chunk);
+    H5Pset_deflate(options.get(), 1);
+    const storage::hdf5::DatasetHandle set(
+        H5Dcreate2(file.get(), "x", H5T_NATIVE_DOUBLE, space.get(), H5P_DEFAULT, options.get(), H5P_DEFAULT));
+    const std::vector<double> zeros(rows);
+    H5Dwrite(set.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, zeros.data());
+}
+
 base::IoError full_disk(const std::string& path) {
     return {"cannot reserve space for", path, std::error_code(ENOSPC, std::generic_category())};
 }
@@ -312,8 +326,69 @@ TEST_CASE("a table becomes plain rows on the way", "[staging]") {
     CHECK(x == std::vector<double>{0.5, 1.0, 2.5, 3.0});
     write_file(path, "x1,y\n0.5,one\n");
     StagingRank wrong(directory.path() + "/node", study_of({{.name = "train", .path = path, .decode = true}}));
-    CHECK_THAT(wrong.stager().figures().problem, Catch::Contains("column 'y': 'one' is no number"));
+    CHECK_THAT(wrong.stager().figures().problem,
+               Catch::Contains("data file '" + path + "': line 2, column 'y': 'one' is no number"));
+    std::string late = "x1,y\n";
+    for (int i = 0; i < 200; ++i) late += "0.5,1\n";
+    write_file(path, late + "0.5,two\n"); // found when the copy is decoded
+    StagingRank later(directory.path() + "/node", study_of({{.name = "train", .path = path, .decode = true}}));
+    CHECK_THAT(later.stager().figures().problem, Catch::Contains("data file '" + path + "': line 202, column 'y'"));
     CHECK(names_in(directory.path() + "/node").size() == 2); // of the first one
+}
+
+TEST_CASE("without room for its decoded rows HDF5 is copied as it is, or read where it is", "[staging]") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() + "/train.h5";
+    const std::string place = directory.path() + "/node";
+    write_packed(path, 100'000); // 800 kB of rows
+    const std::uint64_t bytes = std::filesystem::file_size(path);
+    REQUIRE(bytes < 50'000);
+    study::StudySpec spec = study_of({{.name = "train", .path = path, .decode = true}});
+    {
+        StagingRank rank(place, spec, bytes + 799'999);
+        const std::string copy = rank.path();
+        CHECK((copy.starts_with(place) && copy.ends_with("/train.h5")));
+        CHECK(read_file(copy) == read_file(path));
+        CHECK(rank.stager().figures().read == bytes); // once
+        CHECK_THAT(rank.log(), Catch::Contains("800 kB of decoded rows) cannot be copied to") &&
+                                   Catch::Contains("its packed chunks are decoded as they are read"));
+        CHECK(data::Source::open(rank.stager().files()[0])->samples() == 100'000);
+        StagingRank with_room(place, spec, bytes + 800'000);
+        CHECK(with_room.path().ends_with("/train.safetensors"));
+    }
+    {
+        StagingRank rank(place, spec, bytes - 1);
+        CHECK(rank.path() == path);
+        CHECK_THAT(rank.log(), Catch::Contains("every rank reads the original"));
+        CHECK(data::Source::open(rank.stager().files()[0])->samples() == 100'000);
+    }
+    CHECK(names_in(place).empty());
+    spec.staging.must_fit = true;
+    StagingRank rank(place, spec, bytes + 799'999);
+    CHECK_THAT(rank.stager().figures().problem, Catch::Contains("data.must_fit = false"));
+}
+
+TEST_CASE("a table whose rows have no room ends the study", "[staging]") {
+    const TemporaryDirectory directory;
+    write_file(directory.path() + "/train.csv", "x\n1\n2\n3\n");
+    StagingRank rank(directory.path() + "/node",
+                     study_of({{.name = "train", .path = directory.path() + "/train.csv", .decode = true}}), 30);
+    CHECK_THAT(rank.stager().figures().problem, Catch::Contains("decoded rows need a copy"));
+}
+
+TEST_CASE("what killed processes left in memory is removed by a start that has another place", "[staging]") {
+    const TemporaryDirectory directory;
+    const std::string place = directory.path() + "/node";
+    write_file(directory.path() + "/train.npy", data_text(100));
+    const study::StudySpec spec = study_of({{.name = "train", .path = directory.path() + "/train.npy"}});
+    const std::string own = data::list_files(spec.data[0]).copy_name(data::start_of_node());
+    for (const std::string& name : {std::string("1-2"), own}) {
+        write_file(place + ".memory/" + name + "/train.npy", data_text(100));
+        write_file(place + ".memory/" + name + ".lock", "");
+    }
+    StagingRank rank(place, spec);
+    CHECK(rank.path() == place + "/" + own + "/train.npy");
+    CHECK(names_in(place + ".memory").empty());
 }
 
 TEST_CASE("decoded rows that do not fit are not written", "[staging]") {

@@ -45,8 +45,9 @@ class StagingRank {
                          comm::BlockExchange* exchange = nullptr, std::chrono::milliseconds patience = {},
                          const std::string& start = data::start_of_node(), bool speaks = true) {
         std::filesystem::create_directories(folder);
-        const auto places = [folder, room](const std::string&) {
-            return data::CopyPlaces{{{folder, room, "free in " + folder}}, {}};
+        const auto places = [folder, room](const std::string& directory) {
+            const std::string chosen = directory.empty() ? folder + ".memory" : folder;
+            return data::CopyPlaces{{{chosen, room, "free in " + chosen}}, {}};
         };
         const auto log = [this](std::string_view line) {
             const std::scoped_lock lock(mutex_);
