@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "data/formats.hpp"
@@ -122,6 +123,9 @@ std::span<const std::byte> Source::bytes(std::size_t field, std::uint64_t) const
 
 std::shared_ptr<const Source> Source::open(const std::string& path, const SourceOptions& options) {
     const std::string ending = std::filesystem::path(path).extension().string();
+    if (std::error_code error; std::filesystem::is_directory(path, error))
+        throw base::UsageError("data file '" + path +
+                               "': is a folder; make one file of it: " + tar_command("OUT.tar", path));
     if (!options.dtype.empty() && !element_type(options.dtype)) {
         std::vector<std::string_view> names;
         for (const Known& type : known_types) names.push_back(type.name);

@@ -19,6 +19,10 @@ except ImportError:
     print("skipped: this Python has no h5py and NumPy (Debian: python3-h5py)")
     sys.exit(77)
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/python"))
+import ranktune_data  # noqa: E402
+
 PROGRAM = sys.argv[1]
 
 
@@ -242,6 +246,10 @@ class Formats(unittest.TestCase):
             path = self.folder / name
             path.write_bytes(b"")
             self.refuses(path, "x", "convert it: ")
+            with self.assertRaises(ValueError) as caught:  # the same words in Python
+                ranktune_data._open(str(path))
+            self.refuses(path, "x", str(caught.exception))
+        self.refuses(self.folder, "x", f"is a folder; make one file of it: tar --sort=name --dereference --hard-dereference -cf OUT.tar -C {self.folder} .")
         self.refuses(self.folder / "none.npy", "x", os.strerror(2))
 
 

@@ -172,9 +172,15 @@ class Datasets(unittest.TestCase):
         (self.folder / "x.safetensors").write_bytes((20).to_bytes(8, "little") + b'{"x": {"dtype": 1}}  ')
         (self.folder / "x.tar").write_bytes(b"x" * 2000)
         (self.folder / "x.bin").write_bytes(b"x")
-        for name, options in (("x.npy", {}), ("x.safetensors", {}), ("x.tar", {}), ("x.bin", {"dtype": "uint16", "tokens": 9})):
-            with self.assertRaisesRegex(ValueError, f"data file '.*{name}'"):
-                ranktune.dataset(str(self.folder / name), batch=1, **options)
+        (self.folder / "x.h5").write_bytes(b"x" * 2000)
+        for name, options in (("x.npy", {}), ("x.safetensors", {}), ("x.tar", {}), ("x.bin", {"dtype": "uint16", "tokens": 9}),
+                              *([("x.h5", {})] if h5py is not None else [])):
+            self.environment(RANKTUNE_DATA=json.dumps({"train": {"path": str(self.folder / name), **options}}))
+            for asked, called in ((str(self.folder / name), ""), ("train", "data.train: ")):
+                with self.assertRaisesRegex(ValueError, f"^{called}data file '[^']*{name}'") as caught:
+                    ranktune.dataset(asked, batch=1, **options)
+                self.assertEqual(str(caught.exception).count(name), 1)
+                self.assertTrue(caught.exception.__context__ is None)
 
     def test_formats(self):
         x = np.random.default_rng(1).random((103, 4, 5)).astype("float32")
@@ -183,10 +189,11 @@ class Datasets(unittest.TestCase):
         header = json.dumps({"x": {"dtype": "F32", "shape": list(x.shape), "data_offsets": [0, x.nbytes]}}).encode()
         (self.folder / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + x.tobytes())
         self.same(x, "x.safetensors")
-        for wrong in ("x.parquet", "x.bin"):
-            (self.folder / wrong).write_bytes(b"12")
-            with self.assertRaisesRegex(ValueError, "the format is unknown"):
-                ranktune.dataset(str(self.folder / wrong), batch=1)
+        (self.folder / "x.bin").write_bytes(b"12")
+        with self.assertRaisesRegex(ValueError, "the format is unknown"):
+            ranktune.dataset(str(self.folder / "x.bin"), batch=1)
+        with self.assertRaisesRegex(ValueError, f"'{self.folder}': is a folder; make one file of it: tar --sort=name .* -cf OUT.tar -C {self.folder} ."):
+            ranktune.dataset(str(self.folder), batch=1)
         with tarfile.open(self.folder / "x.tar", "w") as archive:
             for i in range(5):
                 for field, content in (("jpg", b"j" * i), ("cls", b"%d" % i)):

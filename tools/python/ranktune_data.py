@@ -88,7 +88,7 @@ class _Blocks:
             rows = self._file[self._name][begin : begin + self.block]
         except OSError as error:
             raise ValueError(f"data file '{self._path}': field '{self._name}', samples {begin} to "
-                             f"{min(begin + self.block, len(self)) - 1}: {error}") from error
+                             f"{min(begin + self.block, len(self)) - 1}: {error}") from None
         self._blocks[number] = rows
         while len(self._blocks) > self._kept:
             self._blocks.popitem(last=False)
@@ -180,6 +180,16 @@ def _open_safetensors(path: str) -> _Source:
     return _Source(path, fields, chunk)
 
 
+_PANDAS = "python3 -c 'import {} as m, h5py; d = m.{}(\"IN\"); f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"
+_RECORDS = "unpack the records into a folder, then: " + _TAR.format("OUT.tar", "FOLDER")
+# As in src/data/source.cpp: how a file becomes one that is read.
+_CONVERSIONS = {
+    ".parquet": _PANDAS.format("pandas", "read_parquet"), ".arrow": _PANDAS.format("pandas", "read_feather"),
+    ".feather": _PANDAS.format("pandas", "read_feather"), ".npz": _PANDAS.format("numpy", "load"),
+    ".csv": _PANDAS.format("pandas", "read_csv") + "; a file of [data] is decoded on the way: { path = \"IN\", decode = true } with stage = true",
+    ".tfrecord": _RECORDS, ".mdb": _RECORDS, ".tgz": "gunzip -c IN > OUT.tar", ".gz": "gunzip IN"}
+
+
 def _open_numbers(path: str, dtype: Optional[str], shape: Optional[Sequence[int]], tokens: int) -> _Source:
     index = os.path.splitext(path)[0] + ".idx"
     if tokens and os.path.exists(index):
@@ -189,8 +199,8 @@ def _open_numbers(path: str, dtype: Optional[str], shape: Optional[Sequence[int]
             raise ValueError(f"data file '{index}' is no index of Megatron (MMIDIDX, version 1)")
         dtype = ("u1", "i1", "<i2", "<i4", "<i8", "<f8", "<f4", "<u2")[head[17] - 1]
     if dtype is None or not (shape or tokens):
-        raise ValueError(f"data file '{path}': the format is unknown; .npy, .safetensors, .h5, .hdf5 and .tar are read, and .csv by "
-                         "[data] NAME = { path = ..., decode = true } with stage = true; raw numbers need dtype=\"float32\" and shape=(...), tokens dtype=\"uint16\" (or Megatron's .idx) and tokens=N")
+        raise ValueError(f"data file '{path}': the format is unknown; .npy, .safetensors, .h5, .hdf5 and .tar are read; raw numbers need "
+                         "dtype=\"float32\" and shape=(...), tokens dtype=\"uint16\" (or Megatron's .idx) and tokens=N")
     row = tuple(shape or (tokens,))
     size, row_bytes = os.path.getsize(path), int(np.prod(row)) * np.dtype(dtype).itemsize
     if size < row_bytes or (shape and size % row_bytes != 0):
@@ -198,17 +208,26 @@ def _open_numbers(path: str, dtype: Optional[str], shape: Optional[Sequence[int]
     return _Source(path, {"tokens" if tokens else "x": np.asarray(np.memmap(path, dtype, "r", 0, (size // row_bytes, *row)))})
 
 
-def _open(path: str, **options: Any) -> Any:
+def _open(path: str, name: str = "", **options: Any) -> Any:
+    """`name`: of the file in [data], where the path may be that of a copy."""
     try:
         return _open_file(path, **options)
-    except (ValueError, KeyError, IndexError, TypeError, tarfile.TarError) as error:
-        text = str(error) if path in str(error) else f"data file '{path}' is damaged, or something else than its name says: {error}"
-        raise ValueError(text) from error
+    except (ValueError, KeyError, IndexError, TypeError, OSError, tarfile.TarError) as error:
+        text = str(error)
+        if path not in text:
+            text = f"data file '{path}' is damaged, or something else than its name says: {text}"
+        elif isinstance(error, OSError):
+            raise
+    raise ValueError(f"data.{name}: {text}" if name else text)
 
 
 def _open_file(path: str, dtype: Optional[str] = None, shape: Optional[Sequence[int]] = None, tokens: int = 0, group: str = "",
                memory: int = 1 << 30) -> Any:
     ending = os.path.splitext(path)[1]
+    if os.path.isdir(path):
+        raise ValueError(f"data file '{path}': is a folder; make one file of it: {_TAR.format('OUT.tar', path)}")
+    if ending in _CONVERSIONS:
+        raise ValueError(f"data file '{path}': {ending} is not read directly; convert it: {_CONVERSIONS[ending]}")
     if ending == ".tar":
         return _Tar(path)
     if np is None:
@@ -270,7 +289,7 @@ def _entry(data: Any) -> Dict[str, Any]:
         unknown = set(named[text]) - {"path", *_OPTIONS}
         if unknown:
             raise ValueError(f"RANKTUNE_DATA: '{text}' has the unknown option '{sorted(unknown)[0]}'; known are path, {', '.join(_OPTIONS)}")
-        return dict(named[text])
+        return {"name": text, **named[text]}
     if not os.path.exists(text):
         names = f"; the study's [data] has {', '.join(named)}" if named else ""
         raise FileNotFoundError(f"ranktune.dataset(): there is no file '{os.path.abspath(text)}'{names}")
@@ -543,7 +562,7 @@ def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuff
         if part.get("shuffle") not in (None, "full", "lanes", "none"):
             raise ValueError(f"ranktune.dataset(): shuffle is {part['shuffle']!r}, not \"full\", \"lanes\" or \"none\"")
     orders = [(part.get("shuffle"), _bytes(part.get("shuffle_memory", 1 << 30))) for part in parts]
-    files = [{"memory": memory, **{option: part[option] for option in ("path", "dtype", "shape", "tokens", "group") if option in part}}
+    files = [{"memory": memory, **{option: part[option] for option in ("path", "name", "dtype", "shape", "tokens", "group") if option in part}}
              for part, (_, memory) in zip(parts, orders)]
     weights = None if mix is None else [(float(part.get("weight", 1.0)), int(part.get("from", 0))) for part in mix]
     name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "mixture"
