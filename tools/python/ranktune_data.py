@@ -382,7 +382,8 @@ class Dataset:
 
     def torch(self) -> Any:
         """The same as an IterableDataset of tensors, for DataLoader(..., batch_size=None, num_workers=N): worker w of k makes
-        the batches w, w + k, ..., so that the number of workers changes nothing."""
+        the batches w, w + k, ..., so that the number of workers changes nothing. With workers it is the DataLoader that
+        waits: data_wait and the samples of an iteration are not counted."""
         self._join_trial()
         return _torch_dataset(self)
 
