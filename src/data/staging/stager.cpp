@@ -171,7 +171,8 @@ void Stager::stage(const FileList& list, study::DataFile& file) {
                              (rows ? ", and " + base::bytes_text(*rows) + " of decoded rows" : "") +
                              ") cannot be copied to " + process::host_name() + ": " + why;
     if (spec_.must_fit)
-        throw base::Error(text + "; give it room, another data.directory, or set data.must_fit = false");
+        throw base::Error(text + (part.empty() ? "; give it room, another data.directory, or set data.must_fit = false"
+                                               : "; write all into one file, or set data.must_fit = false"));
     if (file.decode && !rows) // a table
         throw base::Error(text + "; decoded rows need a copy: give it room, or another data.directory");
     const bool was_decoded = std::exchange(file.decode, false);

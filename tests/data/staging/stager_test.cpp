@@ -233,6 +233,10 @@ TEST_CASE("an HDF5 file that takes rows from other files is read where it is", "
     CHECK_THAT(log_of(), Catch::Contains(": data set 'g/x' keeps its rows in other files; every rank reads"));
     make([](hid_t group, hid_t, hid_t) { H5Lcreate_external("part.h5", "/x", group, "a", H5P_DEFAULT, H5P_DEFAULT); });
     CHECK_THAT(log_of(), Catch::Contains(": 'g/a' is a link to another file; every rank reads"));
+    study::StudySpec strict = study_of({{.name = "train", .path = path}});
+    strict.staging.must_fit = true;
+    StagingRank ended(directory.path() + "/node", strict);
+    CHECK_THAT(ended.stager().figures().problem, Catch::Contains("write all into one file, or set data.must_fit"));
     std::filesystem::create_directories(directory.path() + "/parts");
     std::filesystem::rename(path, directory.path() + "/parts/one.h5");
     CHECK(data::part_elsewhere(data::list_files({.name = "parts", .path = directory.path() + "/parts"})) ==
