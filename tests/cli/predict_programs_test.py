@@ -151,7 +151,7 @@ class Programs(predict_test.Predictions):
                 (self.cwd / "started").unlink()
         # In the study file, with an ensemble, and y alone.
         text = (self.cwd / "digits.toml").read_text()
-        self.write("function.py", STARTED + re.sub(r"return {.*", "return p", function.replace("(checkpoint, config)", "(checkpoint)")))
+        self.write("function.py", STARTED + re.sub(r"return {.*", "return p", function.replace("(checkpoint, config)", "(path)").replace("np.load(checkpoint)", "np.load(path)")))
         self.write("other.toml", text[:text.index("[predict]")].replace('"digits"', '"other"') + f'[predict]\npython = "function.py:predict"\ninterpreter = "{PYTHON}"\n')
         self.ranktune("run", "other.toml", "--local", "2")
         self.ranktune("predict", "other", "best", "--top", "2", "--combine", "all", *line, "-o", "all.h5", "--local", "2")

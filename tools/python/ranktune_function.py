@@ -161,9 +161,12 @@ def predicting(target: str) -> Callable[[Any], Any]:
 
 
 def made_of_checkpoint(make: Callable[..., Any]) -> Any:
-    """Calls it with those of its parameters that are called `checkpoint` and `config`."""
+    """Calls it with those of its parameters that are called `checkpoint` and `config`; or else by position."""
     known = {"checkpoint": ranktune.checkpoint, "config": ranktune.config}
-    return make(**{name: known[name]() for name in inspect.signature(make).parameters if name in known})
+    parameters = inspect.signature(make).parameters.values()
+    named = {each.name: known[each.name]() for each in parameters if each.name in known}
+    needed = [each for each in parameters if each.default is each.empty and each.kind <= each.POSITIONAL_OR_KEYWORD]
+    return make(**named) if named else make(*(get() for get in list(known.values())[:len(needed)]))
 
 
 def run(function: Callable[..., Any], parameter: Optional[str]) -> int:

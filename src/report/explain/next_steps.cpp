@@ -124,6 +124,9 @@ void add_second_chance(std::vector<NextStep>& steps, const tuner::Tuner& tuner, 
     if (made < tuner.spec().num_trials && !out_of_time(state))
         remark += fmt::format(": {} again, then {} new", state.in(TrialPhase::failed), tuner.spec().num_trials - made);
     add_again(steps, tuner, files.command, remark);
+    if (study::predicts(tuner.spec()))
+        steps.push_back(
+            {"ranktune predict ... --fresh", "when the input is mended: another input is another prediction"});
     const auto first = first_failed(state).value_or(study::TrialId{});
     steps.push_back(
         {command_text({"logs", files.directory, std::to_string(first.value())}), "what the first one said"});
