@@ -174,6 +174,7 @@ std::optional<std::vector<std::string>> CommandTemplate::fill_in(const std::stri
     for (const DataFile& file : values.data)
         if (parameter == data_placeholder(file)) return std::vector<std::string>{file.path};
     const space::Value* value = values.configuration.find(parameter);
+    if (value == nullptr && parameter == row_parameter) value = values.row;
     if (value == nullptr || value->is_none()) return std::nullopt;
     return std::vector<std::string>{parameter == name ? value->text() : python_text(*value)};
 }

@@ -40,6 +40,25 @@ class Mapping(Kills, Case):
                          [("0", "finished", "1", "a, b"), ("1", "finished", "0.10", 'say "hi" $HOME'), ("2", "finished", "3", "two\nlines ünï")])
         self.assertIn("map/results.csv", out)
 
+    def test_the_number_of_a_row_is_a_placeholder_unless_a_column_is_called_so(self):
+        (self.cwd / "table.csv").write_text("x\na\nb\n")
+        self.map("-i", "table.csv", "trainable.env.ROW={row}", "--", "echo {row} $ROW {args} > out_{row}.txt")
+        for row, cell in enumerate("ab"):
+            self.assertEqual((self.cwd / f"out_{row}.txt").read_text(), f"{row} {row} --x={cell}\n")
+        (self.cwd / "table.csv").write_text("row\na\nb\n")
+        self.map("-i", "table.csv", "-o", "own", "--", "echo {args} > own_{row}.txt")
+        self.assertEqual((self.cwd / "own_b.txt").read_text(), "--row=b\n")
+
+    def test_values_between_quotes_of_a_shell_command_are_texts(self):
+        cells = ["it's", 'say "hi"', "$(touch bad)", "`touch bad`", "'; touch bad; '", "a\\b"]
+        with open(self.cwd / "table.csv", "w", newline="") as file:
+            csv.writer(file).writerows([["c"]] + [[cell] for cell in cells])
+        self.map("-i", "table.csv", "--", "printf '%s\\n' \"{c}\" '{c}' {c} > out_{row}")
+        for row, cell in enumerate(cells):
+            self.assertEqual((self.cwd / f"out_{row}").read_text().splitlines(), [cell] * 3)
+        self.assertFalse((self.cwd / "bad").exists())
+        self.assertIn("a value cannot be quoted where {c} stands", self.map("-i", "table.csv", "-o", "b", "--", "echo `cat {c}`", code=2)[1])
+
     def test_a_shell_values_of_a_line_of_json_failures_and_a_second_try(self):
         (self.cwd / "table.csv").write_text(TABLE)
         command = "test -e mended -o {x} != 3 && echo ok && printf '{\"y\": %s, \"word\": \"w\"}\\n' {x}"

@@ -23,6 +23,7 @@ struct CommandValues {
     std::string folder = {};             ///< the trial's own
     std::span<const DataFile> data = {}; ///< of [data]
     std::string checkpoint = {};         ///< of a program that uses a trained trial; empty: it is no placeholder
+    const space::Value* row = nullptr;   ///< number of the row whose cells the configuration has in its place
 };
 
 /// A word of a command before placeholders are filled in.
@@ -45,11 +46,12 @@ struct WrittenWord {
 ///     {checkpoint}  of side tasks: path of the trial's checkpoint
 ///     {data.NAME}   path of the file that [data] calls NAME
 ///     {name}        the value of the hyper-parameter `name`
+///     {row}         of a table: number of the row, unless a column has that name
 ///     {name:py}     the same as Python prints it: True, [128, 64]
 ///     {{ }}         braces
 ///
 /// A word with the placeholder of a hyper-parameter that the trial does not have (its condition does not hold) is left
-/// out. For the shell, values are quoted where they need it.
+/// out. For the shell, values are quoted where they need it, or written for the quotes or here-document that they stand in.
 class CommandTemplate {
   public:
     /// Throws base::UsageError: unbalanced quotes or braces, an empty command, characters that only a shell

@@ -60,6 +60,12 @@ process::ProgramFacts facts_of(const AttemptSetting& setting, const Assignment& 
     return facts;
 }
 
+space::Configuration with_number(space::Configuration configuration, const study::StartTrial& start) {
+    const space::Value* row = start.configuration.find(study::row_parameter);
+    if (row != nullptr && !configuration.contains(study::row_parameter)) configuration.set(study::row_parameter, *row);
+    return configuration;
+}
+
 process::Child::Clock::duration term_grace_of(const study::StudySpec& spec) {
     return std::min<process::Child::Clock::duration>(process::Child::usual_term_grace, spec.output.abort_grace / 2);
 }

@@ -17,6 +17,9 @@ namespace ranktune::worker {
 /// ranktune.py cannot be passed on.
 [[nodiscard]] process::ProgramFacts facts_of(const AttemptSetting& setting, const Assignment& assignment);
 
+/// The configuration, for values of `env`: with the number of the row whose cells it has, unless a column is called so.
+[[nodiscard]] space::Configuration with_number(space::Configuration configuration, const study::StartTrial& start);
+
 /// From TERM to KILL. A rank that does not leave within abort_grace is given up: its program must be gone before that.
 [[nodiscard]] process::Child::Clock::duration term_grace_of(const study::StudySpec& spec);
 

@@ -178,7 +178,7 @@ void ProgramStart::start_process(const std::string& checkpoint) {
     process::ProgramFacts facts = facts_of(setting_, assignment_);
     if (!checkpoint.empty()) facts.checkpoint = checkpoint;
     facts.config_path = scratch_.empty() || !reads_file_ ? process::configuration_json(configuration_) : config_path();
-    facts.configuration = configuration_;
+    facts.configuration = with_number(configuration_, assignment_.start);
     facts.checkpoint_directory = checkpoint_directory_;
     meet(facts);
     facts.trial_folder = trial_folder_;
@@ -251,8 +251,13 @@ std::vector<std::string> ProgramStart::words() const {
         return call;
     }
     auto words =
-        study::CommandTemplate(program()).expand({configuration_, config_path(), setting_.spec->max_iterations,
-                                                  assignment_.start.trial, trial_folder_, setting_.spec->data});
+        study::CommandTemplate(program()).expand({.configuration = configuration_,
+                                                  .config_path = config_path(),
+                                                  .iterations = setting_.spec->max_iterations,
+                                                  .trial = assignment_.start.trial,
+                                                  .folder = trial_folder_,
+                                                  .data = setting_.spec->data,
+                                                  .row = assignment_.start.configuration.find(study::row_parameter)});
     if (!study::works_apart(program()) || program().shell) return words;
     const std::string common = study::common_directory(program());
     for (std::string& word : words) {

@@ -62,7 +62,8 @@ void SideBody::start(const study::CheckpointRef* checkpoint) {
                                 .config_path = {},
                                 .iterations = setting_.spec->max_iterations,
                                 .trial = task_.trial,
-                                .data = setting_.spec->data};
+                                .data = setting_.spec->data,
+                                .row = assignment_.start.configuration.find(study::row_parameter)};
     if (checkpoint != nullptr) told.checkpoint = filled.checkpoint = locate(*checkpoint);
     std::string folder;
     if (task_.kind == study::SideTask::Kind::after_trial) {
@@ -74,7 +75,7 @@ void SideBody::start(const study::CheckpointRef* checkpoint) {
             told.config_path = filled.config_path = folder + "/config.json";
         }
     }
-    told.configuration = configuration_;
+    told.configuration = with_number(configuration_, assignment_.start);
     process_.start(program, command.expand(filled), told, std::move(folder));
 }
 
