@@ -8,6 +8,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
+#include "study/shell/shell_place.hpp"
 
 namespace ranktune::study {
 namespace {
@@ -257,11 +258,23 @@ class CommandTemplate::Reader {
         if (end == std::string_view::npos || text_[end] != '}')
             return complain("a '{' without its '}'; a brace is written '{{'");
         in_word_ = true;
-        word_.push_back({std::string(text_.substr(at_, end - at_)), true});
+        word_.push_back({std::string(text_.substr(at_, end - at_)), true, quotes_at(end)});
         at_ = end + 1;
     }
 
+    /// Around the placeholder that ends there.
+    Quotes quotes_at(std::size_t end) {
+        if (!shell_) return {};
+        const auto quotes = place_.value();
+        if (!quotes)
+            complain("a value cannot be quoted where {" + std::string(text_.substr(at_, end - at_)) +
+                     "} stands (in backticks, ${...} or $'...', behind '$' or a backslash); put it into a variable "
+                     "before: v={x}; echo \"$v\"");
+        return quotes.value_or(Quotes::none);
+    }
+
     void add(char c) {
+        if (shell_) place_.step(c);
         in_word_ = true;
         if (word_.empty() || word_.back().placeholder) word_.emplace_back();
         word_.back().text += c;
@@ -283,6 +296,7 @@ class CommandTemplate::Reader {
     std::vector<std::string>& mistakes_;
     std::size_t at_ = 0;
     char quote_ = '\0';
+    ShellPlace place_; ///< of a shell command
     bool in_word_ = false;
     Word word_;
     std::vector<Word> words_;
@@ -375,7 +389,10 @@ std::vector<std::string> CommandTemplate::expand(const CommandValues& values) co
             if (!filling) {
                 complete = false;
             } else if (shell_) {
-                text += shell_text(*filling);
+                const bool one = piece.quotes != Quotes::none && !stands_for_words(piece.text);
+                text += piece.quotes == Quotes::none
+                            ? shell_text(*filling)
+                            : written_at(piece.quotes, one ? filling->front() : shell_text(*filling));
             } else if (stands_for_words(piece.text)) {
                 result.insert(result.end(), filling->begin(), filling->end());
                 complete = false; // the word is only the placeholder

@@ -180,6 +180,38 @@ TEST_CASE("for a shell the text stays as it is and values are quoted", "[study]"
     CHECK(shell_text({"a b", "c", "", "d'e"}) == "'a b' c '' 'd'\\''e'");
 }
 
+TEST_CASE("between quotes of a shell command a value is written for them", "[study]") {
+    space::Configuration configuration;
+    configuration.set("v", "a\"b'c $(d) `e` \\f");
+    configuration.set("lines", "a\nEND");
+    const auto text = [&](const std::string& command) {
+        return CommandTemplate(command, true).expand({configuration, "", 1})[2];
+    };
+    const std::string plain = "'a\"b'\\''c $(d) `e` \\f'";
+    const std::string twice = "a\\\"b'c \\$(d) \\`e\\` \\\\f";
+    const std::string single = "a\"b'\\''c $(d) `e` \\f";
+    CHECK(text("echo {v}") == "echo " + plain);
+    CHECK(text("echo \"-{v}-\" {v}") == "echo \"-" + twice + "-\" " + plain);
+    CHECK(text("echo '-{v}-' {v}") == "echo '-" + single + "-' " + plain);
+    CHECK(text("echo \"it's {v}\" '\"' {v} \\' {v}") == "echo \"it's " + twice + "\" '\"' " + plain + " \\' " + plain);
+    CHECK(text("x=\"$(f {v} \"{v}\")-{v}\"") == "x=\"$(f " + plain + " \"" + twice + "\")-" + twice + "\"");
+    CHECK(text("# it's {v}\necho {v} $# a#'b {v}'") == "# it's \necho " + plain + " $# a#'b " + single + "'");
+    CHECK(text("cat <<END\nit's {v} $(f {v})\nEND\necho {v}") ==
+          "cat <<END\nit's a\"b'c \\$(d) \\`e\\` \\\\f $(f " + plain + ")\nEND\necho " + plain);
+    CHECK(text("cat <<-'END' | f\n\"{v}\n\tEND\necho {v}") ==
+          "cat <<-'END' | f\n\"a\"b'c $(d) `e` \\f\n\tEND\necho " + plain);
+    CHECK(text("x=$((1 << 2)); f <<< 'a'\necho '{v}'") == "x=$((1 << 2)); f <<< 'a'\necho '" + single + "'");
+    CHECK(text("case x in a) f {v};; esac; echo \"${{H}}\" {v}") ==
+          "case x in a) f " + plain + ";; esac; echo \"${H}\" " + plain);
+    CHECK(text("ssh h \"p {args}\"") == "ssh h \"p '--v=a\\\"b'\\\\''c \\$(d) \\`e\\` \\\\f' '--lines=a\nEND'\"");
+    CHECK_THROWS_WITH(text("cat <<END\n{lines}\nEND"), Catch::Contains("a value with several lines"));
+    for (const std::string command : {"`f {v}`", "f ${v}", "f \\{v}", "f \"${v}\"", "f $'{v}'", "f \"${{x:-{v}}}\"",
+                                      "f \"$(case x in a) f {v};; esac)\"", "f \"${{x:-\"a\"}}\" {v}", "cat <<{v}\n"}) {
+        INFO(command);
+        CHECK_THAT(refusal(command, true), Catch::Contains("a value cannot be quoted where {v} stands"));
+    }
+}
+
 TEST_CASE("a command with mistakes is refused", "[study]") {
     CHECK(refusal("") == "the command is empty");
     CHECK(refusal("  ", true) == "the command is empty");

@@ -2,6 +2,7 @@
 #pragma once
 // CommandTemplate: the command line of a program, with placeholders that each trial fills in.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,9 @@
 #include "ranktune/study/spec.hpp"
 
 namespace ranktune::study {
+
+/// What surrounds a placeholder in a shell command.
+enum class Quotes : std::uint8_t;
 
 /// What a trial fills in.
 struct CommandValues {
@@ -51,7 +55,8 @@ struct WrittenWord {
 ///     {{ }}         braces
 ///
 /// A word with the placeholder of a hyper-parameter that the trial does not have (its condition does not hold) is left
-/// out. For the shell, values are quoted where they need it, or written for the quotes or here-document that they stand in.
+/// out. For the shell, values are quoted where they need it, or written for the quotes or here-document that they stand
+/// in.
 class CommandTemplate {
   public:
     /// Throws base::UsageError: unbalanced quotes or braces, an empty command, characters that only a shell
@@ -77,6 +82,7 @@ class CommandTemplate {
     struct Piece {
         std::string text; ///< as it is, or the name of a placeholder
         bool placeholder = false;
+        Quotes quotes{};
     };
     using Word = std::vector<Piece>;
     class Reader;
