@@ -428,7 +428,8 @@ std::vector<WrittenWord> CommandTemplate::written(std::string_view command) {
 
 std::string shell_text(const std::vector<std::string>& words) { return base::joined(words, quoted, " "); }
 
-std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration, base::TrialId trial) {
+std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration, base::TrialId trial,
+                               const space::Value* row) {
     const ProgramSpec& program = *spec.trainable.program;
     if (!program.function.empty()) {
         const auto argument = [](const auto& entry) { return entry.name + "=" + entry.value.literal(); };
@@ -436,8 +437,13 @@ std::string trial_command_text(const StudySpec& spec, const space::Configuration
                base::joined(configuration.entries(), argument) + ")";
     }
     const std::string folder = "trials/" + std::to_string(trial.value());
-    return shell_text(
-        CommandTemplate(program).expand({configuration, "config.json", spec.max_iterations, trial, folder, spec.data}));
+    return shell_text(CommandTemplate(program).expand({.configuration = configuration,
+                                                       .config_path = "config.json",
+                                                       .iterations = spec.max_iterations,
+                                                       .trial = trial,
+                                                       .folder = folder,
+                                                       .data = spec.data,
+                                                       .row = row}));
 }
 
 std::string fill_in_trial(std::string text, base::TrialId trial, const std::string& folder) {

@@ -117,9 +117,9 @@ void check_predict_command(const StudySpec& spec, const std::string& command);
 [[nodiscard]] std::string interpreter_of(const ProgramSpec& program);
 
 /// The command line of a trial with this configuration, for display: the path of the configuration file is not known
-/// yet. Requires a program as trainable.
+/// yet. Requires a program as trainable. `row`: as in CommandValues.
 [[nodiscard]] std::string trial_command_text(const StudySpec& spec, const space::Configuration& configuration,
-                                             base::TrialId trial);
+                                             base::TrialId trial, const space::Value* row = nullptr);
 
 // ---- `directory` and `env` of a program know {trial} and {folder}, too, and {{trial}} and {{folder}} for these texts;
 // other braces in them mean themselves.

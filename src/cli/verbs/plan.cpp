@@ -31,6 +31,7 @@
 #include "study/side_tasks.hpp"
 #include "studydir/earlier/earlier_results.hpp"
 #include "trainables/builtin.hpp"
+#include "trainables/program/row_table.hpp"
 #include "tuner/tuner.hpp"
 
 namespace ranktune::cli {
@@ -135,11 +136,14 @@ const study::TrainableInfo* info_of(const study::StudySpec& spec) {
     return spec.trainable.program ? nullptr : &trainables::find_trainable(spec.trainable.name).info;
 }
 
-/// The command line of a trial with this configuration; empty when the trials are not programs.
+/// The command line of a trial with this configuration; empty when the trials are not programs. `table`: of the study;
+/// may be null.
 std::string command_line_of(const study::StudySpec& spec, const space::Configuration& configuration,
-                            base::TrialId trial) {
+                            base::TrialId trial, const trainables::RowTable* table) {
     if (!spec.trainable.program) return "";
-    return report::labelled("", "runs " + study::trial_command_text(spec, configuration, trial));
+    const space::Configuration all = table != nullptr ? trainables::with_row(configuration, *table) : configuration;
+    const space::Value* row = configuration.find(study::row_parameter);
+    return report::labelled("", "runs " + study::trial_command_text(spec, all, trial, row));
 }
 
 /// The first trials, as the core makes them when it has ranks for all of them.
@@ -225,11 +229,14 @@ int dry_run(const RunArguments& arguments) {
     const std::uint32_t workers = ranks.workers(input.spec);
     text += layout(input.spec, workers, ranks.why(workers), style);
     const auto earlier = earlier_of(input.spec);
+    std::optional<trainables::RowTable> table;
+    if (const auto* path = input.spec.trainable.options.find(study::table_option); input.spec.trainable.program && path)
+        table.emplace(path->as_string());
     for (const study::TrialCreated& trial : first_trials(input.spec, earlier)) {
         const std::string origin = origin_text(trial.origin);
         text += report::labelled(fmt::format("trial #{}", trial.trial.value()),
                                  trial.configuration.text() + (origin.empty() ? "" : " (" + origin + ")"));
-        text += command_line_of(input.spec, trial.configuration, trial.trial);
+        text += command_line_of(input.spec, trial.configuration, trial.trial, table ? &*table : nullptr);
     }
     text += earlier_plan(earlier, style) + disk(input.spec, info_of(input.spec), style) + copies(input.spec, style) +
             room_warning(input.spec, style) + command_warning_lines(input.spec, style) +
