@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/checks/missing_records.hpp"
+#include "cli/study_input.hpp"
 #include "cli/terminal/output_file.hpp"
 #include "cli/terminal/terminal.hpp"
 #include "cli/verbs/view_verbs.hpp"
@@ -16,6 +17,7 @@
 #include "report/screens/text.hpp"
 #include "report/view/history.hpp"
 #include "report/view/load.hpp"
+#include "studydir/trial_folder.hpp"
 #include "trainables/program/row_table.hpp"
 
 namespace ranktune::cli {
@@ -40,17 +42,22 @@ void export_to_tensorboard(const report::LoadedStudy& study, const report::Histo
                                detect_terminal().style);
 }
 
-/// The rows of the study's table, if it has one and that is still there.
-report::RowColumns row_columns(const study::StudySpec& spec) {
-    const auto* path = spec.trainable.program ? spec.trainable.options.find(study::table_option) : nullptr;
-    if (path == nullptr) return {};
+/// The rows of the study's table, if it has one and that is still there, or above the study, which has moved with it.
+report::RowColumns row_columns(const study::StudySpec& spec, const std::string& directory) {
+    const auto* option = spec.trainable.program ? spec.trainable.options.find(study::table_option) : nullptr;
+    if (option == nullptr) return {};
+    std::string path = option->as_string();
     try {
+        if (std::error_code error; !std::filesystem::exists(path, error)) {
+            const std::string name = std::filesystem::path(path).filename().string();
+            const std::string above = studydir::find_above(absolute_directory(directory), name);
+            if (!above.empty()) path = above;
+        }
         const std::string* known = spec.trainable.content_of(study::table_option);
-        if (known != nullptr && *known != storage::content_text(storage::posix_file_system(), path->as_string()))
+        if (known != nullptr && *known != storage::content_text(storage::posix_file_system(), path))
             throw base::Error(
-                "'" + path->as_string() +
-                "' has changed since the study began; give it its old content back, then ranktune export");
-        const auto table = std::make_shared<const trainables::RowTable>(path->as_string());
+                "'" + path + "' has changed since the study began; give it its old content back, then ranktune export");
+        const auto table = std::make_shared<const trainables::RowTable>(path);
         return {table->columns(), [table](const space::Configuration& configuration) {
                     const space::Value* row = configuration.find(study::row_parameter);
                     const auto number = row == nullptr ? table->rows() : static_cast<std::size_t>(row->as_int());
@@ -98,7 +105,7 @@ int export_study(const ExportArguments& arguments) {
             study = {};
             report::export_reports_csv(metrics, each_report, out);
         } else {
-            report::export_trials_csv(*study.tuner, each_report, out, row_columns(study.tuner->spec()));
+            report::export_trials_csv(*study.tuner, each_report, out, row_columns(study.tuner->spec(), directory));
         }
     };
     if (output.empty())
