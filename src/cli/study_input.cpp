@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/study_input.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <filesystem>
@@ -211,15 +212,23 @@ std::string study_text(const std::string& file) {
     }
 }
 
-/// " in line 7, `x = 1`, which would be `x = 2`".
-std::string first_difference(std::string_view before, std::string_view after) {
+/// The text from the table's header to the next one. `lines`: how many stand before it.
+std::string_view table_in(std::string_view text, std::string_view table, std::size_t& lines) {
+    const std::string header = "\n[" + std::string(table) + "]\n";
+    const std::size_t begin = std::min(text.find(header), text.size());
+    lines = static_cast<std::size_t>(std::ranges::count(text.substr(0, begin), '\n'));
+    return text.substr(begin, text.find("\n[", std::min(begin + 1, text.size())) - begin);
+}
+
+/// " in line 7, `x = 1`, which would be `x = 2`". `lines`: how many stand before the texts.
+std::string first_difference(std::string_view before, std::string_view after, std::size_t lines) {
     const auto line = [](std::string_view& text) {
         const std::size_t end = std::min(text.find('\n'), text.size());
         const std::string_view first = text.substr(0, end);
         text.remove_prefix(std::min(end + 1, text.size()));
         return std::string(first);
     };
-    for (std::size_t number = 1;; ++number) {
+    for (std::size_t number = lines + 1;; ++number) {
         const std::string was = line(before);
         const std::string is = line(after);
         if (was != is)
@@ -271,17 +280,34 @@ StudyInput read_study(const std::string& file, const std::vector<std::string>& o
 
 StudyInput read_study(const RunArguments& arguments, const study::RankCheck& ranks, const CommandCheck& command) {
     if (!arguments.made) return read_study(arguments.study, arguments.overrides, ranks, command);
-    return parsed(arguments.made->text(), arguments.study, arguments.overrides, ranks, command);
+    const std::string text = arguments.made->text();
+    try {
+        return parsed(text, arguments.study, arguments.overrides, ranks, command);
+    } catch (const study::StudyFileError& error) {
+        if (!arguments.made->option) throw;
+        std::vector<study::Mistake> mistakes = error.mistakes();
+        for (study::Mistake& mistake : mistakes) mistake = {0, 0, arguments.made->option(mistake.key), mistake.message};
+        throw study::StudyFileError("this command", std::move(mistakes));
+    }
 }
 
 void refuse_other_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,
-                             const std::string& advice) {
+                             const std::string& advice, std::string_view table) {
     std::error_code error;
     if (!std::filesystem::exists(file, error)) return;
     const std::string before = text_of(file, "cannot read the study file");
-    if (before != text && (begun || !before.starts_with(header)))
-        throw base::UsageError("'" + file + "' exists and says something else" + first_difference(before, text) + ": " +
-                               advice);
+    const bool is_made = before.starts_with(header);
+    if (before == text || (is_made && !begun)) return;
+    std::size_t lines = 0;
+    std::string_view was = before;
+    std::string_view is = text;
+    if (is_made && !table.empty()) {
+        is = table_in(text, table, lines);
+        was = table_in(before, table, lines);
+        if (was == is) return;
+    }
+    throw base::UsageError("'" + file + "' exists and says something else" + first_difference(was, is, lines) + ": " +
+                           advice);
 }
 
 void write_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,

@@ -38,9 +38,9 @@ struct CommandCheck {
 
 /// Throws base::UsageError when a study file that says something else than `text` is there, unless `header` begins it
 /// and its study has not `begun`, so that nobody misses it. `advice`: ends that message, which names the first line
-/// that differs.
+/// that differs. `table`: of a study that has begun only this table must say the same, the rest may change; empty: all.
 void refuse_other_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,
-                             const std::string& advice);
+                             const std::string& advice, std::string_view table = {});
 /// Writes the study file that a verb makes, unless it says `text` already; by one rank, or by several at once with the
 /// same text. Throws as refuse_other_made_study.
 void write_made_study(const std::string& file, const std::string& text, std::string_view header, bool begun,

@@ -59,6 +59,12 @@ class Mapping(Kills, Case):
         self.assertFalse((self.cwd / "bad").exists())
         self.assertIn("a value cannot be quoted where {c} stands", self.map("-i", "table.csv", "-o", "b", "--", "echo `cat {c}`", code=2)[1])
 
+    def test_a_dry_run_shows_whole_commands(self):
+        (self.cwd / "table.csv").write_text('x\n1\n"a b"\n')
+        shown = self.map("-i", "table.csv", "--dry-run", "--", "echo", "--x={x}", "{row}", "{trial}")[0]
+        self.assertIn("runs echo --x=1 0 0\n", shown)
+        self.assertIn("runs echo '--x=a b' 1 1\n", shown)
+
     def test_a_shell_values_of_a_line_of_json_failures_and_a_second_try(self):
         (self.cwd / "table.csv").write_text(TABLE)
         command = "test -e mended -o {x} != 3 && echo ok && printf '{\"y\": %s, \"word\": \"w\"}\\n' {x}"
@@ -159,11 +165,52 @@ class Mapping(Kills, Case):
     def test_other_rows_are_another_study(self):
         (self.cwd / "table.csv").write_text("x\n1\n2\n")
         self.map("-i", "table.csv", "--", "echo", "{x}")
-        self.assertIn("'map.toml' exists and says something else", self.map("-i", "table.csv", "--", "echo", "-{x}", code=2)[1])
+        (self.cwd / "table.csv").write_text("x\n1\n2\n3\n")
+        self.assertIn("'map.toml' exists and says something else in line 15, `row = \"randint(0, 2)\"`, which would be `row = \"randint(0, 3)\"`",
+                      self.map("-i", "table.csv", "--", "echo", "{x}", code=2)[1])
         (self.cwd / "table.csv").write_text("x\n1\n3\n")
         self.assertIn("table", self.map("-i", "table.csv", "--", "echo", "{x}", code=2)[1])
         self.map("-i", "table.csv", "--fresh", "--", "echo", "-{x}")
         self.assertEqual([row["x"] for row in self.results()], ["1", "3"])
+
+    def test_a_map_that_has_begun_gets_another_command_and_other_limits(self):
+        (self.cwd / "table.csv").write_text("x\n1\n2\n")
+        self.map("-i", "table.csv", "--", "test", "{x}", "=", "1", code=3)
+        self.map("-i", "table.csv", "--retries", "1", "--timeout", "90s", "--restart-errored", "--", "test", "{x}", "=", "2")
+        self.assertEqual([row["state"] for row in self.results()], ["finished", "finished"])
+        self.assertIn('iteration_timeout = "90s"', (self.cwd / "map.toml").read_text())
+
+    def test_tasks_work_where_the_command_was_given_and_all_of_it_may_move(self):
+        here = self.cwd / "here"
+        (here / "out").mkdir(parents=True)
+        (here / "table.csv").write_text("x\na\nb\n")
+        there = self.cwd / "there"
+
+        def rows(folder, *more, code=0):
+            self.cwd = folder
+            line = "test {x} = a -o -e mended && pwd > {x}.txt && echo $SLURM_ARRAY_JOB_ID"
+            self.map("-i", "table.csv", "-o", "out/w", *more, "--", line, code=code)
+            self.map("--array", "1-2", "-o", "out/v.toml", *more, "--", "echo $SLURM_ARRAY_JOB_ID >> job; test -e mended", code=4 if code else 0)
+            return [row["x"] for row in self.results("out/w")]
+
+        self.assertEqual(rows(here, code=3), ["a", "b"])
+        here.rename(there)
+        (there / "mended").write_text("")
+        self.assertEqual(rows(there, "--restart-errored"), ["a", "b"])
+        self.assertEqual((there / "a.txt").read_text(), f"{here}\n")
+        self.assertEqual((there / "b.txt").read_text(), f"{there}\n")
+        self.assertEqual(len(set((there / "job").read_text().split())), 1)
+        self.assertEqual((there / "job").read_text().count("\n"), 4)
+        there.rename(here)
+        self.assertEqual(rows(here), ["a", "b"])  # it has ended before
+        self.assertFalse((here / "out" / "v.toml.toml").exists())
+
+    def test_names_of_columns_may_have_any_characters(self):
+        (self.cwd / "table.csv").write_text("café,2theta,dose [mg]\n1,2,3\n")
+        self.map("-i", "table.csv", "-o", "words", "--", "sh", "-c", 'echo "$@" > out', "x", "{café}", "-{2theta}-", "{dose [mg]}", "{no such}")
+        self.assertEqual((self.cwd / "out").read_text(), "1 -2- 3 {no such}\n")
+        self.map("-i", "table.csv", "-o", "shell", "--", "echo {café}-{2theta} '{dose [mg]}' > out")
+        self.assertEqual((self.cwd / "out").read_text(), "1-2 3\n")
 
     def test_only_some_exit_codes_are_tried_again(self):
         (self.cwd / "fail.sh").write_text('echo x >> tries$1; test "$1" != 137 || kill -9 $$; exit $1\n')
@@ -233,6 +280,12 @@ for row in ranktune.tasks(scale=2.0):
         self.assertIn("unknown placeholder {y}; known: args", message("--grid", "x=[1]", "--", "echo", "{y}"))
         self.assertIn("needs a name and its values", message("--grid", "[1]", "--", "echo"))
         self.assertIn("range takes one or two whole numbers", message("--grid", "x=range(a)", "--", "echo"))
+        self.assertIn("""--grid m=[a, 1]: texts need quotes: 'm=["a",1]'""", message("--grid", "m=[a, 1]", "--", "echo"))
+        self.assertIn("m comes twice", message("--grid", "m=[1]", "m=[2]", "--", "echo"))
+        self.assertIn("mistake in this command, nothing was started (exit 2)\n  -  --grid m: a choice needs", message("--grid", "m=[]", "--", "echo"))
+        self.assertIn('--timeout: "1" is not a duration', message("--grid", "m=[1]", "--timeout", "1", "--", "echo"))
+        (self.cwd / "columns.csv").write_text("trial\n1\n")
+        self.assertIn("give the column another name", message("-i", "columns.csv", "--", "echo", "{trial}"))
         for array, why in {"5-1": "the range 5-1 is empty", "1-x": "'x' is no number", "1,1": "a number comes twice", "1-3:0": "a step of 0",
                            "1-3%0": "no task may run", "0-9000000": "more than 1,000,000"}.items():
             self.assertIn(why, message("--array", array, "--", "echo"))

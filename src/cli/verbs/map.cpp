@@ -17,6 +17,7 @@
 #include "ranktune/study/parse.hpp"
 #include "storage/file_system.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/parse/toml_tree.hpp"
 #include "study/printed_values.hpp"
 #include "study/toml_text.hpp"
 #include "trainables/program/row_table.hpp"
@@ -41,6 +42,14 @@ std::int64_t array_number(const std::string& text, std::string_view word) {
     return *number;
 }
 
+/// A key of TOML without quotes; dots join the names of tables.
+bool is_bare(std::string_view name) {
+    return std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+               c == '.';
+    });
+}
+
 /// `range(100)` and `range(1, 100)`, as Python counts; anything else stays as it is.
 std::string grid_values(const std::string& entry, const std::string& given) {
     if (!given.starts_with("range(") || !given.ends_with(')')) return given;
@@ -61,13 +70,45 @@ std::string grid_values(const std::string& entry, const std::string& given) {
     return fmt::format("\"randint({}, {})\"", bounds[0], bounds[1]);
 }
 
+/// What a list of words would be in TOML: `["a", "b"]` for `[a,b]`.
+std::string with_quotes(std::string_view given) {
+    given = base::trimmed(given);
+    if (given.starts_with('[')) given.remove_prefix(1);
+    if (given.ends_with(']')) given.remove_suffix(1);
+    std::vector<std::string> values;
+    while (true) {
+        const std::size_t comma = given.find(',');
+        const std::string value(base::trimmed(given.substr(0, comma)));
+        values.push_back(base::number_in<double>(value) || value.starts_with('"') ? value : study::text_of(value));
+        if (comma == std::string_view::npos) return fmt::format("[{}]", fmt::join(values, ","));
+        given = given.substr(comma + 1);
+    }
+}
+
+/// A line of [space].
+std::string grid_line(const std::string& entry) {
+    const std::size_t equals = entry.find('=');
+    if (equals == 0 || equals == std::string::npos)
+        throw base::UsageError("--grid " + entry + ": needs a name and its values, as in lr=[0.1,0.01]");
+    const std::string name = entry.substr(0, equals);
+    const std::string given = entry.substr(equals + 1);
+    std::string line = (is_bare(name) ? name : study::text_of(name)) + " = " + grid_values(entry, given) + "\n";
+    try {
+        static_cast<void>(study::parse_toml(line));
+    } catch (const study::TomlError&) {
+        throw base::UsageError("--grid " + entry + ": texts need quotes: '" + name + "=" + with_quotes(given) + "'");
+    }
+    return line;
+}
+
 std::string grid_space(const std::vector<std::string>& grid) {
     std::string text;
     for (const std::string& entry : grid) {
-        const std::size_t equals = entry.find('=');
-        if (equals == 0 || equals == std::string::npos)
-            throw base::UsageError("--grid " + entry + ": needs a name and its values, as in lr=[0.1,0.01]");
-        text += entry.substr(0, equals) + " = " + grid_values(entry, entry.substr(equals + 1)) + "\n";
+        const std::string name = entry.substr(0, entry.find('='));
+        const auto has_name = [&](const std::string& other) { return other.starts_with(name + "="); };
+        if (std::ranges::count_if(grid, has_name) > 1)
+            throw base::UsageError("--grid " + entry + ": " + name + " comes twice; all its values belong in one list");
+        text += grid_line(entry);
     }
     return text;
 }
@@ -80,10 +121,15 @@ std::string array_space(const ArrayNumbers& array) {
 }
 
 /// What Slurm sets for the tasks of an array. Its job is the study, which outlives jobs: a number of it is made from
-/// the study's name and folder.
-std::string array_environment(const ArrayNumbers& array, const std::string& name) {
+/// the study's name and folder, and stays when that is renamed. `before`: the study file, if it is there.
+std::string array_environment(const ArrayNumbers& array, const std::string& name, std::string_view before) {
     constexpr std::uint64_t numbers_of_jobs = 1'000'000'000;
-    const std::uint64_t job = base::digest_of(fs::absolute(name).lexically_normal().string()) % numbers_of_jobs;
+    constexpr std::string_view key = "SLURM_ARRAY_JOB_ID = \"";
+    std::uint64_t job = base::digest_of(fs::absolute(name).lexically_normal().string()) % numbers_of_jobs;
+    if (const std::size_t at = before.find(key); at != std::string_view::npos) {
+        const std::string_view rest = before.substr(at + key.size());
+        job = base::number_in<std::uint64_t>(rest.substr(0, rest.find('"'))).value_or(job);
+    }
     return fmt::format(
         "env = {{ {0} = \"{{{0}}}\", SLURM_ARRAY_TASK_MIN = \"{1}\", SLURM_ARRAY_TASK_MAX = \"{2}\", "
         "SLURM_ARRAY_TASK_STEP = \"{3}\", SLURM_ARRAY_TASK_COUNT = \"{4}\", SLURM_ARRAY_JOB_ID = \"{5}\" }}\n",
@@ -97,9 +143,12 @@ bool is_placeholder(std::string_view name) {
     });
 }
 
-/// Braces that stand for themselves are doubled, as study files want them: of JSON, awk and `${HOME}`. What looks like
-/// a placeholder stays one, and `{{name}}` means {name}.
-std::string with_braces(std::string_view text) {
+/// Braces that stand for themselves are doubled, as study files want them: of JSON, awk and `${HOME}`. What is one of
+/// `names`, or looks like a placeholder, stays one, and `{{name}}` means {name}.
+std::string with_braces(std::string_view text, const std::vector<std::string>& names) {
+    const auto is_name = [&](std::string_view name) {
+        return is_placeholder(name) || std::ranges::find(names, name) != names.end();
+    };
     std::string out;
     for (std::size_t at = 0; at < text.size(); ++at) {
         const std::size_t end = text.find('}', at);
@@ -108,7 +157,7 @@ std::string with_braces(std::string_view text) {
             const bool doubled = rest.starts_with("{{");
             const std::size_t name = at + (doubled ? 2 : 1);
             const bool closed = !doubled || text.substr(end).starts_with("}}");
-            if (closed && end > name && is_placeholder(text.substr(name, end - name))) {
+            if (closed && end > name && is_name(text.substr(name, end - name))) {
                 const std::size_t size = end - at + (doubled ? 2 : 1);
                 out += text.substr(at, size);
                 at += size - 1;
@@ -122,16 +171,30 @@ std::string with_braces(std::string_view text) {
 }
 
 /// As the study file names it: words that the template splits again, or one text for the shell.
-std::string command_lines(const std::vector<std::string>& command) {
+std::string command_lines(const std::vector<std::string>& command, const std::vector<std::string>& names) {
     const bool shell = command.size() == 1 && command[0].find_first_of(" \t\n") != std::string::npos;
-    const std::string text = with_braces(shell ? command[0] : study::shell_text(command));
+    const std::string text = with_braces(shell ? command[0] : study::shell_text(command), names);
     return "command = " + study::text_of(text) + "\n" + (shell ? "shell = true\n" : "");
 }
 
-std::size_t rows_of(const std::string& path) try {
-    return trainables::RowTable(path).rows();
+trainables::RowTable table_of(const std::string& path) try {
+    return trainables::RowTable(path);
 } catch (const base::Error& error) {
     throw base::UsageError(error.what());
+}
+
+/// As the study file, in `folder`, names it: relative where the user typed both so, so that all may move together.
+std::string path_from(const fs::path& folder, const std::string& given) {
+    const fs::path whole = absolute_directory(given);
+    if (folder.is_absolute() || fs::path(given).is_absolute()) return whole.string();
+    return whole.lexically_relative((fs::current_path() / folder).lexically_normal()).string();
+}
+
+/// Tasks work where the command was given.
+std::string directory_line(const fs::path& folder) {
+    if (folder.empty()) return {};
+    return "directory = " +
+           study::text_of(path_from(folder, folder.is_absolute() ? fs::current_path().string() : ".")) + "\n";
 }
 
 bool asks_for_ranks(const MapArguments& arguments) {
@@ -139,6 +202,28 @@ bool asks_for_ranks(const MapArguments& arguments) {
         return each.starts_with("resources.ranks") || each.starts_with("resources.gpus") ||
                each.starts_with("trainable.launcher_variables");
     });
+}
+
+/// The study file as it was written before; empty: there is none.
+std::string file_before(const std::string& file) {
+    std::error_code error;
+    return fs::exists(file, error) ? text_of(file, "cannot read the study file") : std::string();
+}
+
+/// What the user typed for a key of the study file.
+std::string option_of(const std::string& key) {
+    constexpr std::pair<std::string_view, std::string_view> options[] = {
+        {"failure.iteration_timeout", "--timeout"},
+        {"failure.max_failures", "--retries"},
+        {"failure.retry_on", "--retry-on"},
+        {"trainable.command", "the command"},
+        {"trainable.table", "--input"},
+        {"trainable.kept", "--kept"},
+        {"trainable.restart_after", "--restart-after"}};
+    for (const auto& [name, option] : options)
+        if (key == name) return std::string(option);
+    constexpr std::string_view space = "space.";
+    return key.starts_with(space) ? "--grid " + key.substr(space.size()) : key;
 }
 
 } // namespace
@@ -179,25 +264,31 @@ ArrayNumbers array_numbers(const std::string& text) {
     return array;
 }
 
-std::string map_study(const MapArguments& arguments, const std::string& name) {
-    std::string trainable = command_lines(arguments.command) + "result = \"success\"\n";
-    if (arguments.kept) trainable += "kept = true\n";
-    if (arguments.restart_after > 0) trainable += fmt::format("restart_after = {}\n", arguments.restart_after);
-    if (!arguments.kept && !asks_for_ranks(arguments)) trainable += "launcher_variables = false\n";
+std::string map_study(const MapArguments& arguments, const std::string& name, std::string_view before) {
+    const fs::path folder = fs::path(name).parent_path();
+    std::vector<std::string> names; // of placeholders
+    std::string rows;               // keys of [trainable] for them
     std::string space;
     std::uint32_t at_once = 0;
     if (!arguments.input.empty()) {
-        const std::string path = fs::absolute(arguments.input).lexically_normal().string();
-        trainable += "table = " + study::text_of(path) + "\n";
-        space = fmt::format("{} = \"randint(0, {})\"\n", study::row_parameter, rows_of(path));
+        const trainables::RowTable table = table_of(arguments.input);
+        names = table.columns();
+        rows = "table = " + study::text_of(path_from(folder, arguments.input)) + "\n";
+        space = fmt::format("{} = \"randint(0, {})\"\n", study::row_parameter, table.rows());
     } else if (!arguments.array.empty()) {
         const ArrayNumbers array = array_numbers(arguments.array);
         space = array_space(array);
-        trainable += array_environment(array, name);
+        rows = array_environment(array, name, before);
         at_once = array.at_once;
     } else {
         space = grid_space(arguments.grid);
+        for (const std::string& entry : arguments.grid) names.push_back(entry.substr(0, entry.find('=')));
     }
+    std::string trainable = command_lines(arguments.command, names) + directory_line(folder) + "result = \"success\"\n";
+    if (arguments.kept) trainable += "kept = true\n";
+    if (arguments.restart_after > 0) trainable += fmt::format("restart_after = {}\n", arguments.restart_after);
+    if (!arguments.kept && !asks_for_ranks(arguments)) trainable += "launcher_variables = false\n";
+    trainable += rows;
     std::string text = fmt::format("{}[study]\nname = {}\nmetric = \"{}\"\nmode = \"min\"\nmax_iterations = 1\n",
                                    map_header, study::text_of(fs::path(name).filename().string()), study::task_metric);
     if (at_once > 0) text += fmt::format("max_concurrent = {}\n", at_once);
@@ -212,6 +303,8 @@ std::string map_study(const MapArguments& arguments, const std::string& name) {
 int map(const MapArguments& arguments, const Invocation& invocation) {
     std::string name = arguments.run.directory.empty() ? "map" : arguments.run.directory;
     while (name.size() > 1 && name.ends_with('/')) name.pop_back();
+    if (const std::string ending = ".toml"; name.size() > ending.size() && name.ends_with(ending))
+        name.resize(name.size() - ending.size()); // the file was named
     if (arguments.input.empty() && arguments.grid.empty() && arguments.array.empty())
         throw base::UsageError(
             "map: what to go through? One of --input TABLE.csv, --grid NAME=VALUES ... and --array "
@@ -225,12 +318,11 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
                                "' cannot name a study: letters, digits, '_', '-' and '.'");
     const std::string file = name + ".toml";
     const std::string advice =
-        "these rows and this command are another study; give it another name (-o NAME), or replace the old one "
-        "(--fresh)";
+        "these rows are another study; give it another name (-o NAME), or replace the old one (--fresh)";
     const auto text = [arguments, name, file, advice] {
         const bool begun = !arguments.run.fresh && storage::has_journal(storage::posix_file_system(), name);
-        std::string made = map_study(arguments, name);
-        refuse_other_made_study(file, made, map_header, begun, advice);
+        std::string made = map_study(arguments, name, file_before(file));
+        refuse_other_made_study(file, made, map_header, begun, advice, "space");
         return made;
     };
     const auto write = [text, file, advice] { write_made_study(file, text(), map_header, false, advice); };
@@ -243,7 +335,7 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
     RunArguments run_arguments = arguments.run;
     run_arguments.study = file;
     run_arguments.directory = name;
-    run_arguments.made = {.text = text, .begin = write};
+    run_arguments.made = {.text = text, .begin = write, .option = option_of};
     return run_arguments.dry_run ? dry_run(run_arguments) : run(run_arguments, invocation);
 }
 

@@ -3,6 +3,7 @@
 // map: one command for many rows, as the study that it stands for.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/verbs/verbs.hpp"
@@ -25,8 +26,9 @@ struct MapArguments {
     RunArguments run; ///< `directory` names the study and its file; `overrides`, `local`, ... as for `run`
 };
 
-/// The text of the study file. Throws base::UsageError for rows that cannot be read. `name`: of the study.
-[[nodiscard]] std::string map_study(const MapArguments& arguments, const std::string& name);
+/// The text of the study file. Throws base::UsageError for rows that cannot be read. `name`: of the study. `before`:
+/// its file as it is; may be empty.
+[[nodiscard]] std::string map_study(const MapArguments& arguments, const std::string& name, std::string_view before);
 
 /// The numbers that `sbatch --array` means, in order, and how many may run at a time (0: all). Throws base::UsageError.
 struct ArrayNumbers {
@@ -36,7 +38,8 @@ struct ArrayNumbers {
 };
 [[nodiscard]] ArrayNumbers array_numbers(const std::string& text);
 
-/// Writes the study file `<directory>.toml`, unless it says so already, and runs it.
+/// Writes the study file `<directory>.toml`, unless it says so already, and runs it. A study that has begun may get
+/// another command and other limits, but no other rows.
 int map(const MapArguments& arguments, const Invocation& invocation);
 
 } // namespace ranktune::cli

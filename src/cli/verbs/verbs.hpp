@@ -34,6 +34,8 @@ struct RunArguments {
         std::function<std::string()> text;
         /// Called once the lease is held and --fresh has renamed the old directory: publishes the study file.
         std::function<void()> begin;
+        /// What the user typed for a key: mistakes name that, as the file need not be there. May be empty.
+        std::function<std::string(const std::string& key)> option = {};
     };
     std::optional<MadeStudy> made = {};
 };

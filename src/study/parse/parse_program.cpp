@@ -275,14 +275,20 @@ void check_placeholders(const ParseContext& context, const Node& node, const std
     for (std::string& name : names_of(context.entries)) known.push_back(std::move(name));
     known.insert(known.end(), columns.begin(), columns.end());
     for (const std::string& name : placeholders) {
-        const bool is_parameter = may_name_parameter(context.entries, name) || is_in(columns, name);
+        const bool is_column = is_in(columns, name);
+        const bool is_parameter = may_name_parameter(context.entries, name);
         if (is_in(reserved, name)) {
-            if (is_parameter)
+            if (is_column)
+                context.mistakes.value(node, key,
+                                       "{" + name +
+                                           "} means something else than the column of that name; "
+                                           "give the column another name");
+            else if (is_parameter)
                 context.mistakes.value(node, key,
                                        "{" + name +
                                            "} means something else than the hyper-parameter of that name; "
                                            "give that another name in [space]");
-        } else if (!is_parameter) {
+        } else if (!is_parameter && !is_column) {
             context.mistakes.value(node, key,
                                    "unknown placeholder {" + name + "}" + base::suggestion(name, known) +
                                        "; known: " + base::join(known) + "; a brace is written '{{'");
