@@ -6,12 +6,13 @@
 
 namespace ranktune::base {
 
-CsvReader::CsvReader(std::string_view text) : text_(text) {
+CsvReader::CsvReader(std::string_view text, Cells cells, std::size_t columns)
+    : text_(text), cells_(cells), columns_(columns) {
     if (text.starts_with("\xEF\xBB\xBF")) at_ = 3;
 }
 
 bool CsvReader::next(std::vector<std::string>& cells) {
-    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) skip_line_end();
+    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r') && !is_empty_row()) skip_line_end();
     if (at_ >= text_.size()) return false;
     row_ = line_;
     cells.clear();
@@ -29,7 +30,12 @@ std::string CsvReader::cell() {
     std::string value;
     if (at_ < text_.size() && text_[at_] == '"') return quoted();
     while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') value += text_[at_++];
-    return std::string(trimmed(value));
+    return cells_ == Cells::whole ? value : std::string(trimmed(value));
+}
+
+/// At the end of a line.
+bool CsvReader::is_empty_row() const {
+    return cells_ == Cells::whole && columns_ == 1 && text_.find_first_not_of("\r\n", at_) != std::string_view::npos;
 }
 
 /// A quote inside quotes is doubled.

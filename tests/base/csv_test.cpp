@@ -50,3 +50,17 @@ TEST_CASE("every row has as many cells as the first one", "[base]") {
     CHECK_THROWS_WITH(rows.next(cells), "the row has 1 cell, and the first line names 2");
     CHECK(rows.row_line() == 4);
 }
+
+TEST_CASE("texts keep their blanks, and an empty line of one column is an empty cell", "[base]") {
+    const auto rows = [](const std::string& text, std::size_t columns = 0) {
+        CsvReader reader(text, CsvReader::Cells::whole, columns);
+        std::vector<std::vector<std::string>> all;
+        std::vector<std::string> cells;
+        while (reader.next(cells)) all.push_back(cells);
+        return all;
+    };
+    using Rows = std::vector<std::vector<std::string>>;
+    CHECK(rows("a,b\n x , \ty\r\n\n\"z\" ,\n") == Rows{{"a", "b"}, {" x ", " \ty"}, {"z", ""}});
+    CHECK(rows("\nx\n1\n\r\n\n2\n\n\n") == Rows{{"x"}, {"1"}, {""}, {""}, {"2"}}); // none of those at the end
+    CHECK(rows("\n2\n", 1) == Rows{{""}, {"2"}});
+}

@@ -40,6 +40,15 @@ TEST_CASE("a row is read by its number: quotes, line ends, UTF-8, empty cells") 
     CHECK_THROWS_WITH(table.cells(3), Catch::Contains("has 3, from 0 on"));
 }
 
+TEST_CASE("an empty line of one column is a row, and cells keep their blanks") {
+    const TableFile file("x\n a \n\nb\n\n");
+    const trainables::RowTable table(file.path());
+    REQUIRE(table.rows() == 3);
+    CHECK(table.cells(0) == Words{" a "});
+    CHECK(table.cells(1) == Words{""});
+    CHECK(table.cells(2) == Words{"b"});
+}
+
 TEST_CASE("the cells replace the number of the row, and stand beside other hyper-parameters") {
     const TableFile file("x,row\n1,first\n2,second\n");
     const trainables::RowTable table(file.path());
@@ -67,7 +76,7 @@ TEST_CASE("damaged tables are refused with file and line") {
     CHECK_THAT(message(""), Catch::Contains("the file is empty"));
     CHECK_THAT(message("x,y\n"), Catch::Contains("there are no rows"));
     CHECK_THAT(message("x,y\n1,2\n\n3\n"), Catch::Contains("4: the row has 1 cell, and the first line names 2"));
-    CHECK_THAT(message("x,x\n1,2\n"), Catch::Contains("two columns are called 'x'"));
+    CHECK_THAT(message("x, x\n1,2\n3,4\n"), Catch::Contains("1: two columns are called 'x'"));
     CHECK_THAT(message("x.1,x\n1,2\n"), Catch::Contains("the column 'x.1' would be a part of the column 'x'"));
     CHECK_THAT(message("x,\n1,2\n"), Catch::Contains("a column has no name"));
     CHECK_THAT(message("x\n\"1\n"), Catch::Contains("2: a quoted cell does not end"));

@@ -13,9 +13,9 @@ namespace ranktune::trainables {
 /// The whole file in memory, as text; a row is split into its cells when it is asked for.
 class RowTable {
   public:
-    /// The first row names the columns. Throws base::IoError when the file cannot be read; base::FormatError, with file
-    /// and line, for a table without columns or rows, a column without a name, named twice or that is a part of
-    /// another (x, x.1), and a row of another length.
+    /// The first row names the columns; blanks around names do not count, those of cells do. Throws base::IoError when
+    /// the file cannot be read; base::FormatError, with file and line, for a table without columns or rows, a column
+    /// without a name, named twice or that is a part of another (x, x.1), and a row of another length.
     explicit RowTable(const std::string& path);
 
     [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }
@@ -24,6 +24,8 @@ class RowTable {
     [[nodiscard]] std::vector<std::string> cells(std::size_t row) const;
 
   private:
+    void check_columns();
+
     std::string path_;
     std::string text_;
     std::vector<std::string> columns_;
