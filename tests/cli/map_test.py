@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import shutil
+import socket
 import subprocess
 import unittest
 
@@ -36,7 +37,7 @@ class Mapping(Kills, Case):
         self.assertEqual(sorted(self.said()), sorted([["--x=1", "--name=a, b", "0", *rest], ["--x=0.10", '--name=say "hi" $HOME', "1", *rest],
                                                       ["--x=3", "--name=two\nlines ünï", "2", *rest]]))
         rows = self.results()
-        self.assertEqual([(row["trial"], row["state"], row["x"], row["name"]) for row in rows],
+        self.assertEqual([(row["task"], row["state"], row["x"], row["name"]) for row in rows],
                          [("0", "finished", "1", "a, b"), ("1", "finished", "0.10", 'say "hi" $HOME'), ("2", "finished", "3", "two\nlines ünï")])
         self.assertIn("map/results.csv", out)
 
@@ -69,7 +70,10 @@ class Mapping(Kills, Case):
         (self.cwd / "table.csv").write_text(TABLE)
         command = "test -e mended -o {x} != 3 && echo ok && printf '{\"y\": %s, \"word\": \"w\"}\\n' {x}"
         out, _ = self.map("-i", "table.csv", "-o", "tasks", "--", command, code=3)
-        self.assertEqual([(row["state"], row["y"]) for row in self.results("tasks")], [("finished", "1.0"), ("finished", "0.1"), ("failed", "")])
+        self.assertEqual([(row["state"], row["exit_code"], row["attempts"], row["y"], row["word"]) for row in self.results("tasks")],
+                         [("finished", "0", "1", "1.0", "w"), ("finished", "0", "1", "0.1", "w"), ("failed", "1", "1", "", "")])
+        self.assertEqual({row["host"] for row in self.results("tasks")}, {socket.gethostname()})
+        self.assertTrue(all(float(row["seconds"]) > 0 for row in self.results("tasks")))
         self.assertIn("exit code 1", self.results("tasks")[2]["message"])
         # Nothing is compared, so no view names a best task.
         self.assertRegex(out, r"(?m)^tasks +2 done, 1 failed; \S+ per (second|hour)$")
@@ -100,6 +104,25 @@ class Mapping(Kills, Case):
         self.assertIn("without the columns of the table: ", said)
         self.assertIn("table.csv' has changed since the study began", said)
         self.assertNotIn("x", table.splitlines()[0].split(","))
+
+    def test_what_a_task_calls_exit_code_is_not_its_exit_code(self):
+        said = '{"exit_code": 7, "note": "a: b", "label": "x: y", "sometimes": '
+        self.map("--grid", "n=[0,1]", "--", "sh", "-c", f"echo '{said}'$0'}}'", "{n}")
+        names = "task state exit_code host seconds attempts message n metric.exit_code sometimes label note".split()
+        with open(self.cwd / "map" / "results.csv", newline="") as file:
+            self.assertEqual(next(csv.reader(file)), names)
+        for row in self.results():
+            self.assertEqual([row[name] for name in names[7:]], [row["task"], "7.0", f"{row['task']}.0", "x: y", "a: b"])
+        (self.cwd / "work.py").write_text("import ranktune\nfor row in ranktune.tasks():\n    ranktune.result(exit_code=9)\n")
+        self.map("--grid", "n=[1]", "-o", "kept", "--kept", "--", sys.executable, "work.py")
+        self.assertEqual((self.results("kept")[0]["exit_code"], self.results("kept")[0]["metric.exit_code"]), ("0", "9.0"))
+
+    def test_cells_reach_the_results_byte_for_byte(self):
+        table = b'x,y\r\n a ,\xff\xfe\r\n'
+        (self.cwd / "table.csv").write_bytes(table)
+        self.map("-i", "table.csv", "--", "printf '[%s]' {x} > out")
+        self.assertEqual((self.cwd / "out").read_text(), "[ a ]")
+        self.assertTrue((self.cwd / "map" / "results.csv").read_bytes().endswith(b", a ,\xff\xfe\r\n"))
 
     def test_a_task_is_retried(self):
         (self.cwd / "flaky.sh").write_text('echo x >> tries; test "$(wc -l < tries)" -ge 3\n')
@@ -216,7 +239,8 @@ class Mapping(Kills, Case):
         (self.cwd / "fail.sh").write_text('echo x >> tries$1; test "$1" != 137 || kill -9 $$; exit $1\n')
         self.map("--grid", "code=[1,75,137]", "--retries", "2", "--retry-on", "75,137", "failure.in_a_row=9", "--", "sh", "fail.sh", "{code}",
                  code=4)
-        self.assertEqual([(row["code"], row["attempts"]) for row in self.results()], [("1", "1"), ("75", "3"), ("137", "3")])
+        self.assertEqual([(row["code"], row["exit_code"], row["attempts"]) for row in self.results()],
+                         [("1", "1", "1"), ("75", "75", "3"), ("137", "137", "3")])
         self.assertIn("--retry-on requires --retries", self.map("--grid", "x=[1]", "--retry-on", "75", "--", "echo", code=2)[1])
 
     def test_one_python_goes_through_many_rows(self):
@@ -244,7 +268,7 @@ for row in ranktune.tasks(scale=2.0):
         for row in results:
             x = int(row["x"])
             if x not in (7, 9):
-                self.assertEqual((row["y"], row["z"], row["name"]), (f"{2.0 * x}", "1.0" if x > 3 else "0.0", f"ü{x}"))
+                self.assertEqual((row["y"], row["z"], row["name"], row["word"]), (f"{2.0 * x}", "1.0" if x > 3 else "0.0", f"ü{x}", f"ü{x}"))
         self.assertIn("row 5 of ü5", self.ranktune("logs", "map", "5")[0])
         self.assertNotIn("row 6 of", self.ranktune("logs", "map", "5")[0])
         self.assertLessEqual(len(list(self.cwd.glob("started.*"))), 2 + 2)  # of each rank, and after each death

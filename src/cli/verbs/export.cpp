@@ -17,6 +17,7 @@
 #include "report/screens/text.hpp"
 #include "report/view/history.hpp"
 #include "report/view/load.hpp"
+#include "study/printed_values.hpp"
 #include "studydir/trial_folder.hpp"
 #include "trainables/program/row_table.hpp"
 
@@ -105,7 +106,12 @@ int export_study(const ExportArguments& arguments) {
             study = {};
             report::export_reports_csv(metrics, each_report, out);
         } else {
-            report::export_trials_csv(*study.tuner, each_report, out, row_columns(study.tuner->spec(), directory));
+            const study::StudySpec& spec = study.tuner->spec();
+            const report::RowColumns rows = row_columns(spec, directory);
+            if (spec.trainable.program && study::compares_nothing(spec))
+                report::export_tasks_csv(study, each_report, out, rows);
+            else
+                report::export_trials_csv(*study.tuner, each_report, out, rows);
         }
     };
     if (output.empty())

@@ -3,16 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <ostream>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/number_in.hpp"
 #include "ranktune/base/utf8.hpp"
 #include "report/explain/endings.hpp"
 #include "report/screens/front.hpp"
@@ -21,6 +25,7 @@
 #include "report/view/origins.hpp"
 #include "report/view/side_tasks.hpp"
 #include "storage/results.hpp"
+#include "study/printed_values.hpp"
 #include "tuner/lineage.hpp"
 
 namespace ranktune::report {
@@ -28,6 +33,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using tuner::Trial;
+using namespace std::string_view_literals;
 
 Json number(double value) {
     if (std::isnan(value)) return "nan";
@@ -208,13 +214,15 @@ class ArrayWriter {
     bool any_ = false;
 };
 
-std::string csv(const std::string& raw) {
-    const std::string text = base::as_utf8(raw);
+/// The cell for a text, byte for byte.
+std::string csv_bytes(const std::string& text) {
     if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
     std::string quoted = "\"";
     for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
     return quoted + "\"";
 }
+
+std::string csv(const std::string& text) { return csv_bytes(base::as_utf8(text)); }
 
 /// The cells best and best_iteration; both empty when there is no best value, as in the JSON.
 std::string best_cells(const Trial& trial) {
@@ -382,10 +390,116 @@ void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report,
         }
         if (rows.cells)
             for (const std::string& each : rows.cells(tuner::best_configuration(state.trials[i])))
-                out << ',' << csv(each);
+                out << ',' << csv_bytes(each);
         for (const std::size_t metric : others) {
             cell(metrics.last, id, metric);
             cell(metrics.at_best, id, metric);
+        }
+        for (const auto& name : side) {
+            const auto value = side_metric(state, id, name);
+            out << ',' << (value ? space::float_text(*value) : "");
+        }
+        out << "\r\n";
+    }
+}
+
+namespace {
+
+/// As process::ChildExit says it, in the way of a shell: 128 + N for signal N. Empty: the program did not end by
+/// itself.
+std::string exit_code_of(const Trial& task) {
+    if (task.phase == study::TrialPhase::finished) return "0";
+    const std::string_view said = task.failure.message;
+    for (const auto& [words, above] : {std::pair{"exit code "sv, 0}, std::pair{"killed by signal "sv, 128}}) {
+        if (!said.starts_with(words)) continue;
+        const std::string_view rest = said.substr(words.size());
+        const auto number = base::number_in<int>(rest.substr(0, rest.find_first_not_of("0123456789")));
+        if (number) return std::to_string(above + *number);
+    }
+    return {};
+}
+
+/// What a task said that is no number, by name: worker::TextValues keeps it as "NAME: TEXT", of a note only the text.
+std::map<std::string, std::string> texts_of(const studydir::Notes& notes, study::TrialId task) {
+    std::map<std::string, std::string> texts;
+    for (const studydir::Note& note : notes.of(task)) {
+        if (note.who != studydir::trial_itself || note.text.empty()) continue;
+        const std::size_t colon = note.text.find(": ");
+        if (colon == std::string::npos)
+            texts["note"] = note.text;
+        else
+            texts[note.text.substr(0, colon)] = note.text.substr(colon + 2);
+    }
+    return texts;
+}
+
+/// Names of values, in the order in which tasks gave the first of each: numbers, then what is only texts.
+std::vector<std::string> value_names(const LoadedStudy& study) {
+    const auto& state = study.tuner->state();
+    std::vector<std::string> names;
+    for (const std::string& metric : state.metrics)
+        if (metric != study::task_metric) names.push_back(metric);
+    std::set<std::string> known(names.begin(), names.end());
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i)
+        for (const auto& [name, text] : texts_of(study.notes, study::TrialId{i}))
+            if (known.insert(name).second) names.push_back(name);
+    return names;
+}
+
+/// The cells of a task's own columns. `last`: its newest attempt; null: it has not started.
+void write_task(std::ostream& out, const LoadedStudy& study, const Trial& task, const AttemptStart* last) {
+    out << study::name(task.phase) << ',' << exit_code_of(task) << ',';
+    if (last != nullptr && last->rank_count > 0)
+        out << csv(host_of(study, last->incarnation, study.ranks[last->first_rank]));
+    out << ',';
+    if (last != nullptr && study::is_final(task.phase))
+        out << space::float_text(base::to_seconds(task.ended - last->at));
+    out << ',' << task.attempt.id.value() << ',' << csv(study::describe(task.failure));
+}
+
+} // namespace
+
+void export_tasks_csv(const LoadedStudy& study, const EachReport& each_report, std::ostream& out,
+                      const RowColumns& rows) {
+    const auto& state = study.tuner->state();
+    std::vector<std::string> parameters;
+    std::vector<storage::ChosenName> chosen;
+    for (const auto& parameter : study.tuner->spec().space.parameters())
+        if (!rows.cells || parameter.name != study::row_parameter) parameters.push_back(parameter.name);
+    for (const auto& name : parameters) chosen.push_back({name, "parameter"});
+    for (const auto& name : rows.names) chosen.push_back({name, "column"});
+    const std::vector<std::string> values = value_names(study);
+    for (const auto& name : values) chosen.push_back({name, "metric"});
+    const std::vector<std::string> side = side_metrics(state);
+    for (const auto& name : side) chosen.push_back({name, "metric"});
+    write_header(out, {"task", "state", "exit_code", "host", "seconds", "attempts", "message"}, chosen);
+    LastMetrics numbers;
+    if (!values.empty()) each_report([&](const study::Reported& report) { numbers.add(report); });
+    std::map<std::string, std::size_t> ids;
+    for (std::size_t i = 0; i < state.metrics.size(); ++i) ids.emplace(state.metrics[i], i);
+    std::vector<const AttemptStart*> last(state.trials.size());
+    for (const AttemptStart& start : study.starts)
+        if (start.trial.value() < last.size()) last[start.trial.value()] = &start;
+    for (std::uint32_t i = 0; i < state.trials.size(); ++i) {
+        const study::TrialId id{i};
+        const Trial& task = state.trials[i];
+        out << i << ',';
+        write_task(out, study, task, last[i]);
+        for (const auto& name : parameters) {
+            const auto* value = task.configuration.find(name);
+            out << ',' << (value == nullptr ? "" : csv(value->text()));
+        }
+        if (rows.cells)
+            for (const std::string& each : rows.cells(task.configuration)) out << ',' << csv_bytes(each);
+        const auto texts = texts_of(study.notes, id);
+        for (const auto& name : values) {
+            const auto metric = ids.find(name);
+            const auto text = texts.find(name);
+            out << ',';
+            if (metric != ids.end() && numbers.has(id, metric->second))
+                out << space::float_text(numbers.of(id, metric->second));
+            else if (text != texts.end())
+                out << csv(text->second);
         }
         for (const auto& name : side) {
             const auto value = side_metric(state, id, name);

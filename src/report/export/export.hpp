@@ -41,6 +41,11 @@ void export_json(LoadedStudy&& study, const EachReport& each_report, std::ostrea
 /// `rows`: further columns of a configuration.
 void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report, std::ostream& out,
                        const RowColumns& rows = {});
+/// The tasks of a study that compares nothing (study::compares_nothing), as CSV: number, state, exit code (128 + N for
+/// signal N), host, seconds and number of the last attempt, message; the hyper-parameters or the cells of its row; the
+/// numbers and texts that it gave. Needs a study with its history.
+void export_tasks_csv(const LoadedStudy& study, const EachReport& each_report, std::ostream& out,
+                      const RowColumns& rows = {});
 /// Reports as CSV: one row per report, one column per metric. `metrics`: names by MetricId.
 void export_reports_csv(const std::vector<std::string>& metrics, const EachReport& each_report, std::ostream& out);
 

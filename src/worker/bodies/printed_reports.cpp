@@ -17,6 +17,19 @@ process::ProgramReport report_of(trainables::Metrics metrics) {
 
 } // namespace
 
+void complete_task(trainables::Metrics& metrics, std::vector<std::pair<std::string, std::string>>& texts,
+                   const std::string& metric) {
+    if (metric == study::task_metric) {
+        const std::string other = "metric." + metric;
+        for (auto& value : metrics)
+            if (value.first == metric) value.first = other;
+        for (auto& text : texts)
+            if (text.first == metric) text.first = other;
+    }
+    if (std::ranges::find(metrics, metric, &trainables::Metrics::value_type::first) == metrics.end())
+        metrics.emplace_back(metric, 0.0);
+}
+
 PrintedReports::PrintedReports(const study::ProgramSpec& program, const study::Objective& objective)
     : result_(program.result), metric_(objective.metric) {
     if (!program.report.empty()) values_.emplace(program.report, objective);
@@ -60,8 +73,7 @@ std::optional<process::ProgramReport> PrintedReports::at_end(const process::Chil
     if (exit.code != 0) return std::nullopt;
     if (result_ == study::PrintedResult::success) {
         auto report = process::values_on_last_line(ended.last_line());
-        if (std::ranges::find(report.metrics, metric_, &trainables::Metrics::value_type::first) == report.metrics.end())
-            report.metrics.emplace_back(metric_, 0.0);
+        complete_task(report.metrics, report.texts, metric_);
         return report;
     }
     if (result_ != study::PrintedResult::last_number) return std::nullopt;

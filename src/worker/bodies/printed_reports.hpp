@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "process/child.hpp"
 #include "ranktune/study/spec.hpp"
@@ -38,6 +40,11 @@ class PrintedReports {
     enum class Last : std::uint8_t { nothing, report, mistake } last_ = Last::nothing; ///< what the last line gave
     bool over_ = false;
 };
+
+/// Of a task that has succeeded: 0 for the study's metric, unless it gave a value. Its exit code is no value: what a
+/// task calls study::task_metric gets the name that tables give to a metric whose name is taken, "metric.exit_code".
+void complete_task(trainables::Metrics& metrics, std::vector<std::pair<std::string, std::string>>& texts,
+                   const std::string& metric);
 
 /// Whether the end of a process is no failure: with `result = "exit-code"` any code is a result.
 [[nodiscard]] inline bool ended_well(const process::ChildExit& exit, const study::ProgramSpec& program) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/bodies/task_body.hpp"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "ranktune/base/error.hpp"
 #include "ranktune/study/command_template.hpp"
+#include "worker/bodies/printed_reports.hpp"
 
 namespace ranktune::worker {
 
@@ -53,11 +53,10 @@ study::Verb TaskBody::train(const Report& report) {
     }
     const study::Objective& objective = setting_.spec->objective;
     auto& metrics = result_->metrics;
+    complete_task(metrics, result_->texts, objective.metric);
     if (const auto said = texts_.keep(result_->texts, assignment_.start.trial, objective, *setting_.program);
         !said.empty())
         port_.log(assignment_.start.trial, said);
-    if (std::ranges::find(metrics, objective.metric, &trainables::Metrics::value_type::first) == metrics.end())
-        metrics.emplace_back(objective.metric, 0.0);
     const study::Verb told = report(metrics);
     ++spare_.tasks;
     spare_.program = process_.keep();

@@ -23,8 +23,13 @@ std::string TextValues::keep(const std::vector<std::pair<std::string, std::strin
         newest_[name] = text;
         if (++count_ == most) trouble = "no more texts of reports are kept: there are " + std::to_string(most);
         studydir::Note said{studydir::wall_time_now(), studydir::trial_itself, trial};
-        said.text = (name == "note" ? "" : name + ": ") + text;
-        said.text.resize(std::min(said.text.size(), studydir::longest_note));
+        const bool reads_as_note = name == "note" && text.find(": ") == std::string::npos;
+        said.text = (reads_as_note ? "" : name + ": ") + text;
+        if (said.text.size() > studydir::longest_note) {
+            said.text.resize(studydir::longest_note);
+            trouble =
+                "the text '" + name + "' is cut: it has more than " + std::to_string(studydir::longest_note) + " bytes";
+        }
         try {
             const studydir::StudyDirectory directory{setting.directory};
             studydir::append_note(directory.notes_of_host(setting.host), said, false);
