@@ -143,6 +143,19 @@ class Mapping(Kills, Case):
         self.map("--array", "0,7,3-4", "-o", "parts", "--", "bash", "job.sh")
         self.assertEqual(sorted(each[:4] for each in self.said()), [[task, 0, 7, 1] for task in (0, 3, 4, 7)])
 
+    def test_lines_of_a_job_script_that_ask_for_more_than_a_task_has_are_named(self):
+        lines = ["#!/bin/bash", "#SBATCH --time=1:00", "#SBATCH -n 2", "#SBATCH --cpus-per-task=8", "#SBATCH --gres=gpu:a100:2", "true",
+                 "#SBATCH --ntasks=9"]
+        (self.cwd / "job.sh").write_text("\n".join(lines) + "\n")
+        (self.cwd / "job.sh").chmod(0o755)
+        for command in (["bash", "job.sh"], ["./job.sh"]):
+            shown = " ".join(self.map("--array", "1-3", "--dry-run", "--", *command)[0].replace("\n#", " ").split())
+            self.assertIn("a task has less than these lines ask for: job.sh:3 (#SBATCH -n 2), job.sh:4 (#SBATCH --cpus-per-task=8), job.sh:5 (#SBATCH --gres=gpu:a100:2)"
+                          "; in a command they are comments: set resources.ranks=2, resources.cpus_per_rank=8, resources.gpus=2", shown)
+        enough = ["resources.ranks=2", "resources.cpus_per_rank=8"]
+        (self.cwd / "job.sh").write_text("\n".join(lines[:4]) + "\ntrue\n")
+        self.assertNotIn("a task has less", self.map("--array", "1-3", *enough, "--dry-run", "--", "bash", "job.sh")[0])
+
     def test_all_ranks_of_a_launcher_begin_with_the_same_line(self):
         launcher = shutil.which("mpirun.openmpi")
         if launcher is None:

@@ -145,6 +145,15 @@ std::string missing_script(const ProgramSpec& program, const WrittenWord& word) 
     return "";
 }
 
+/// The file that a command runs, as far as that is certain; empty: it is not.
+fs::path file_run_by(const ProgramSpec& program) {
+    const auto words = study::CommandTemplate::written(program.command);
+    if (words.empty() || words.front().varies) return {};
+    const bool is_path = words.front().text.find('/') != std::string::npos;
+    const WrittenWord* script = is_path ? &words.front() : script_of(words);
+    return script == nullptr || script->varies ? fs::path() : in_directory(program, script->text);
+}
+
 /// Whether the file may define it, or import it: it has the word.
 bool mentions(const fs::path& path, const std::string& function) {
     std::ifstream file(path);
@@ -187,7 +196,13 @@ std::vector<std::string> command_warnings(const study::StudySpec& spec) {
     if (const std::string launcher = study::launcher_in(program); !launcher.empty())
         return {launcher_warning(launcher)};
     const std::string missing = missing_in_command(program);
-    if (missing.empty()) return {};
+    if (missing.empty()) {
+        std::string script = program.has_tasks() && program.function.empty()
+                                 ? job_script_warning(file_run_by(program).string(), spec.resources)
+                                 : std::string();
+        if (script.empty()) return {};
+        return {std::move(script)};
+    }
     return {(program.function.empty() ? "trainable.command: " : "trainable.python: ") + missing +
             "; without it every trial fails (the nodes of a job may differ)"};
 }

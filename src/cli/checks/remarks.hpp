@@ -36,8 +36,12 @@ struct RunArguments;
 /// at: words with placeholders, `shell = true`, and everything inside a container.
 [[nodiscard]] std::string missing_in_command(const study::ProgramSpec& program);
 
-/// One sentence per likely mistake, with its remedy: a launcher in the command, or what missing_in_command finds. Empty
-/// when the trials are not programs.
+/// For a job script as the command of tasks: the #SBATCH lines that ask for more than a task has, and the keys that
+/// give it that; empty: there are none.
+[[nodiscard]] std::string job_script_warning(const std::string& script, const study::ResourceSpec& resources);
+
+/// One sentence per likely mistake, with its remedy: a launcher in the command, what missing_in_command finds, or
+/// job_script_warning. Empty when the trials are not programs.
 [[nodiscard]] std::vector<std::string> command_warnings(const study::StudySpec& spec);
 
 // ---- What [space] means, where other tools mean something else.
