@@ -79,6 +79,14 @@ class FullDisk(Disk):
         self.ranktune(*LOCAL[1:])
         self.check_over()
 
+    def test_tasks_that_work_on_a_full_disk_have_not_failed(self):
+        self.fill()
+        task = ["map", "--local", "1", "--grid", "x=[1]", "-o", "tasks", "trainable.directory=long", "--", "head -c 100000 /dev/zero > big 2> /dev/null"]
+        said = " ".join(self.ranktune(*task, code=75))
+        self.assertRegex(" ".join(said.split()), "no space is left where it works, in '[^']*/long': " + self.why)
+        (self.disk / ".filler").unlink()
+        self.ranktune(*task)
+
     def test_a_disk_that_is_full_at_a_resume(self):
         self.study()
         self.start()

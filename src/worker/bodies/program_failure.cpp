@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/bodies/program_failure.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <system_error>
 
 #include "ranktune/base/error.hpp"
 #include "storage/error_kinds.hpp"
+#include "storage/unique_handle.hpp"
 #include "worker/trial/attempt_errors.hpp"
 
 namespace ranktune::worker {
@@ -17,6 +23,20 @@ namespace {
 bool is_listed(const process::ChildExit& exit, const std::vector<std::uint32_t>& codes) {
     const int code = exit.signal > 0 ? 128 + exit.signal : exit.code;
     return codes.empty() || std::ranges::find(codes, static_cast<std::uint32_t>(code)) != codes.end();
+}
+
+/// Why a block cannot be written in the directory, by a file without a name: of what is free, some may be kept for
+/// others, and a quota shows nowhere else. 0: it can, or such files are unknown there and there is room.
+int refused_block(const std::string& directory) {
+    const storage::FileDescriptor file(open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    if (!file && (errno == ENOSPC || errno == EDQUOT)) return errno;
+    if (!file) {
+        std::error_code error;
+        const auto room = std::filesystem::space(directory, error);
+        return !error && room.capacity > 0 && room.available == 0 ? ENOSPC : 0;
+    }
+    constexpr std::array<char, 4096> block{};
+    return write(file.get(), block.data(), block.size()) < 0 ? errno : 0;
 }
 
 } // namespace
@@ -40,10 +60,9 @@ std::string failure_text(const process::Child& ended, const std::optional<proces
 }
 
 std::optional<std::string> full_disk(const std::string& works_in) {
-    std::error_code error;
-    const auto room = std::filesystem::space(works_in, error);
-    if (!error && room.capacity > 0 && room.free == 0) return "no space is left where it works, in '" + works_in + "'";
-    return std::nullopt;
+    const int why = refused_block(works_in);
+    if (why != ENOSPC && why != EDQUOT) return std::nullopt;
+    return "no space is left where it works, in '" + works_in + "': " + std::generic_category().message(why);
 }
 
 void throw_failure(const process::Child& ended, const std::optional<process::ProgramFailed>& said,
