@@ -276,7 +276,8 @@ class App {
             ->needs(kept);
         auto* retries = add_number(verb, "--retries", map_.retries,
                                    "A task that fails is tried so often again (default 0)", 0, "a number of retries");
-        verb->add_option("--retry-on", map_.retry_on, "Only after these exit codes, 128 + N for signal N: 75,137")
+        verb->add_option("--retry-on", map_.retry_on,
+                         "Only after these exit codes (128 + N for signal N) and --timeout: 75,137")
             ->type_name("CODES")
             ->delimiter(',')
             ->allow_extra_args(false)
