@@ -312,6 +312,7 @@ for row in ranktune.tasks(scale=2.0):
             return self.map(*arguments, code=2)[1]
 
         self.assertIn("table.csv:3: the row has 2 cells, and the first line names 1", message("-i", "table.csv", "--", "echo", "{x}"))
+        self.assertIn("write them into a file first", message("-i", "-", "--", "echo"))
         self.assertIn("map: which command?", message("--grid", "x=[1]"))
         self.assertIn("what to go through?", message("--", "echo"))
         self.assertIn("unknown placeholder {y}; known: args", message("--grid", "x=[1]", "--", "echo", "{y}"))

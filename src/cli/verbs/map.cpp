@@ -178,6 +178,11 @@ std::string command_lines(const std::vector<std::string>& command, const std::ve
 }
 
 trainables::RowTable table_of(const std::string& path) try {
+    std::error_code error;
+    const auto type = fs::status(path, error).type();
+    if (path == "-" || type == fs::file_type::fifo || type == fs::file_type::character)
+        throw base::UsageError("--input " + path +
+                               ": the rows are read again at every start; write them into a file first");
     return trainables::RowTable(path);
 } catch (const base::Error& error) {
     throw base::UsageError(error.what());
