@@ -32,7 +32,7 @@ std::vector<study::OptionInfo> data_options() {
         {.name = "data",
          .kind = Kind::path,
          .required = true,
-         .description = "HDF5 file with train/x, train/y, val/x, val/y",
+         .description = "HDF5 file with train/x, train/y, val/x, val/y; \"{data.NAME}\": that file of [data]",
          .check = data::dataset_problem},
         {"in_memory_gb",
          Kind::number,
