@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/shell/shell_place.hpp"
 
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -16,8 +17,9 @@ constexpr std::string_view ends_of_words = " \t\n;&|()<>";
 } // namespace
 
 std::optional<Quotes> ShellPlace::value() {
-    const bool joins = escaped_ || last_ == '$'; // what is before would change the value
+    const bool joins = escaped_ || variable_; // what is before would change the value, or the value that
     last_ = 'x';
+    variable_ = false;
     word_ += 'x';
     line_ += 'x'; // so that this is not the end of a document
     if (comment_) return Quotes::comment;
@@ -34,12 +36,15 @@ void ShellPlace::step(char c) {
     const bool protected_by_backslash = escaped_;
     if (document_ == Document::begun) name_document(c);
     if ((document_ != Document::inside || !step_document(c)) && !step_quoted(c)) {
-        if (frames_.empty() || is_top(Frame::code) || is_top(Frame::backticks))
-            step_code(c);
-        else
+        if (is_top(Frame::twice) || is_top(Frame::braces) || is_top(Frame::document))
             step_text(c);
+        else
+            step_code(c);
     }
+    const bool in_name = std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' ||
+                         (std::isdigit(static_cast<unsigned char>(c)) != 0 && last_ != '$');
     last_ = protected_by_backslash ? 'x' : c;
+    variable_ = last_ == '$' || (variable_ && in_name);
 }
 
 /// Single quotes, comments and backslashes, where no other character means anything.
@@ -85,8 +90,8 @@ void ShellPlace::step_code(char c) {
     } else if (c == '"') {
         push(Frame::twice);
     } else if (c == '(') {
-        push(Frame::code);
-    } else if (c == ')' && is_top(Frame::code)) {
+        push(last_ == '(' ? Frame::arithmetic : Frame::code);
+    } else if (c == ')' && (is_top(Frame::code) || is_top(Frame::arithmetic))) {
         frames_.pop_back();
     } else if (c == '#' && word_.empty()) {
         comment_ = true;
@@ -97,6 +102,7 @@ void ShellPlace::step_code(char c) {
         line_.clear();
         push(Frame::document);
     }
+    unclear_ = unclear_ || (c == '\n' && is_in(Frame::arithmetic)); // commands after all
     // The patterns of `case` end with a parenthesis that nothing has opened.
     if (word_ == "case" && is_one_of(c, ends_of_words) && (is_in(Frame::twice) || is_in(Frame::document)))
         unclear_ = true;
@@ -117,7 +123,7 @@ void ShellPlace::step_backtick() {
 
 /// Two documents at a time are not followed.
 void ShellPlace::begin_document() {
-    if (frames_.ends_with("((")) return; // 1 << 2
+    if (is_in(Frame::arithmetic)) return; // 1 << 2
     unclear_ = unclear_ || document_ != Document::none;
     document_ = Document::begun;
     end_.clear();
@@ -155,6 +161,7 @@ bool ShellPlace::step_document(char c) {
     const bool ends = std::exchange(line_, {}) == end_;
     if (!ends) return literal_;
     document_ = Document::none;
+    single_ = dollar_single_ = comment_ = escaped_ = false; // of code in it
     frames_.resize(frames_.find(static_cast<char>(Frame::document)));
     return true;
 }

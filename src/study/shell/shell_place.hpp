@@ -21,7 +21,14 @@ class ShellPlace {
 
   private:
     /// What has begun and not ended.
-    enum class Frame : char { twice = '"', code = '(', braces = '{', backticks = '`', document = '<' };
+    enum class Frame : char {
+        twice = '"',
+        code = '(',
+        arithmetic = '+',
+        braces = '{',
+        backticks = '`',
+        document = '<'
+    };
 
     [[nodiscard]] bool is_in(Frame frame) const { return frames_.find(static_cast<char>(frame)) != std::string::npos; }
     [[nodiscard]] bool is_top(Frame frame) const { return frames_.ends_with(static_cast<char>(frame)); }
@@ -37,6 +44,7 @@ class ShellPlace {
     std::string frames_;
     std::string word_;           ///< of code, since the last blank or operator
     char last_ = '\n';           ///< the character before; 'x': it means nothing
+    bool variable_ = false;      ///< in a name behind '$'
     bool escaped_ = false;       ///< by a backslash
     bool single_ = false;        ///< between single quotes
     bool dollar_single_ = false; ///< in $'...', which only some shells have
