@@ -79,6 +79,7 @@ study::PathChecks path_checks(const CommandCheck& command) {
                 if (std::filesystem::is_directory(path, error)) return "";
                 return "there is no directory \"" + path + "\"" + about_home(path);
             },
+            .exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; },
             .content =
                 [](const std::string& path) {
                     return std::filesystem::is_regular_file(path)

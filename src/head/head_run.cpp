@@ -223,7 +223,7 @@ void HeadRun::begin_records() {
         spec_.searcher.options = tuner().spec().searcher.options;
     }
     if (opened_.is_new) {
-        opened_.tuner = std::make_unique<tuner::Tuner>(options_.spec);
+        opened_.tuner = std::make_unique<tuner::Tuner>(opened_.spec);
         tuner::Output out;
         tuner().create(opened_.uuid, opened_.resolved, options_.version, out);
         if (options_.earlier)

@@ -66,10 +66,10 @@ class PosixFile final : public File {
         try {
             File::write_shared(offset, bytes);
         } catch (...) {
-            if (locked) lock_pages(F_UNLCK, offset, bytes.size());
+            if (locked) static_cast<void>(lock_pages(F_UNLCK, offset, bytes.size()));
             throw;
         }
-        if (locked) lock_pages(F_UNLCK, offset, bytes.size());
+        if (locked) static_cast<void>(lock_pages(F_UNLCK, offset, bytes.size()));
     }
 
     std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
@@ -133,7 +133,7 @@ class PosixFile final : public File {
     }
 
   private:
-    /// False: the file system has no locks.
+    /// False: the file system has no locks at all.
     bool lock_pages(int type, std::uint64_t offset, std::uint64_t bytes) {
         constexpr std::uint64_t page = 4096;
         struct flock pages {};
@@ -144,7 +144,9 @@ class PosixFile final : public File {
         int rc = 0;
         do rc = ::fcntl(fd_.get(), F_OFD_SETLKW, &pages);
         while (rc != 0 && errno == EINTR);
-        return rc == 0;
+        if (rc == 0) return true;
+        if (errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL) return false;
+        fail("cannot lock", path_, errno);
     }
 
     FileDescriptor fd_;

@@ -72,7 +72,7 @@ std::uint64_t OutputForm::Column::row_bytes() const {
 }
 
 OutputFile::OutputFile(FileSystem& files, const std::string& path, std::uint32_t writer, const OutputForm& form)
-    : files_(files), path_(path) {
+    : files_(files), path_(path), rows_(form.rows) {
     const hdf5::Shell shell = shell_of(form);
     if (!files.exists(path)) make(files, path, path + "." + std::to_string(writer) + ".tmp", shell);
     // The name may be that of another process, which has not come to this yet.
@@ -85,14 +85,18 @@ OutputFile::OutputFile(FileSystem& files, const std::string& path, std::uint32_t
         places_.push_back({shell.offsets[i], form.columns[i].row_bytes()});
 }
 
-void OutputFile::write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows, bool at_border) {
-    constexpr std::uint64_t page = 4096;
+void OutputFile::write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows, Range range) {
+    constexpr std::uint64_t page = 4096; // each data set begins at one
     const Place& place = places_.at(column);
-    const std::uint64_t begin = place.offset + first_row * place.row_bytes;
-    if (at_border && (begin % page != 0 || (begin + rows.size()) % page != 0))
-        file_->write_shared(begin, rows);
+    const std::uint64_t begin = first_row * place.row_bytes;
+    const std::uint64_t pages_begin = begin / page * page;
+    const std::uint64_t pages_end = (begin + rows.size() + page - 1) / page * page;
+    const bool shared =
+        pages_begin < range.begin * place.row_bytes || (range.end < rows_ && pages_end > range.end * place.row_bytes);
+    if (shared)
+        file_->write_shared(place.offset + begin, rows);
     else
-        file_->write_at(begin, rows);
+        file_->write_at(place.offset + begin, rows);
 }
 
 void OutputFile::sync() {

@@ -38,9 +38,14 @@ class OutputFile {
     /// that nobody has written are zero. Throws base::IoError; base::FormatError when a file of another form is there.
     OutputFile(FileSystem& files, const std::string& path, std::uint32_t writer, const OutputForm& form);
 
-    /// Writes rows [first_row, first_row + n) of a column, n being what `rows` has room for. `at_border`: a process on
-    /// another node may write the row before or after them. Throws base::IoError.
-    void write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows, bool at_border = true);
+    /// Rows [begin, end) that this process alone writes now.
+    struct Range {
+        std::uint64_t begin = 0;
+        std::uint64_t end = 0;
+    };
+    /// Writes rows [first_row, first_row + n) of a column, n being what `rows` has room for; they are some of `range`.
+    /// Pages on which processes of other nodes may write rows too are locked meanwhile. Throws base::IoError.
+    void write(std::size_t column, std::uint64_t first_row, std::span<const std::byte> rows, Range range);
     /// What was written survives the loss of this node. Throws base::IoError; the rows have to be written again then,
     /// to a file that is opened anew. Throws base::Error when somebody has removed the file since it was opened.
     void sync();
@@ -53,6 +58,7 @@ class OutputFile {
     FileSystem& files_;
     std::string path_;
     std::unique_ptr<File> file_;
+    std::uint64_t rows_ = 0;
     std::vector<Place> places_; ///< of the columns
 };
 

@@ -236,7 +236,8 @@ bool holds_study(storage::FileSystem& files, const std::string& directory) {
 OpenedStudy open_study(storage::FileSystem& files, const std::string& directory, const study::StudySpec& spec,
                        const OpenRequest& request) {
     OpenedStudy opened;
-    opened.resolved = study::resolved_toml(without_unmade(spec));
+    opened.spec = without_unmade(spec);
+    opened.resolved = study::resolved_toml(opened.spec);
     if (request.fresh && holds_study(files, directory)) return opened;
     if (!storage::has_journal(files, directory)) {
         refuse_remains(files, directory);
@@ -261,19 +262,19 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
         throw base::UsageError("'" + directory +
                                "' holds a simulated study, of which no trial was ever trained: give " +
                                "the study another directory with -o, or --fresh, which moves the simulated one aside");
-    const study::StudySpec wanted = with_steering(
+    opened.spec = with_steering(
         *opened.tuner,
         with_its_lists(*opened.tuner,
                        with_its_searcher(*opened.tuner, state.side.is_prepared() ? spec : without_unmade(spec))));
-    opened.resolved = study::resolved_toml(wanted);
-    opened.changes = study::differences(opened.tuner->spec(), wanted);
-    refuse_changes(files, opened, wanted, directory);
+    opened.resolved = study::resolved_toml(opened.spec);
+    opened.changes = study::differences(opened.tuner->spec(), opened.spec);
+    refuse_changes(files, opened, opened.spec, directory);
     if (request.errored != OpenRequest::Errored::leave)
         for (std::uint32_t i = 0; i < state.trials.size(); ++i)
             if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);
     if (request.errored == OpenRequest::Errored::restart && request.lost)
         std::ranges::copy(request.lost(*opened.tuner), std::back_inserter(opened.reopened));
-    opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, wanted);
+    opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, opened.spec);
     opened.interrupted = interrupted_trials(state);
     opened.workers_before = static_cast<std::uint32_t>(state.placement.workers().size());
     find_end(opened);

@@ -43,7 +43,8 @@ struct OpenedStudy {
     bool is_new = true;
     bool finished = false; ///< there is nothing to do; the tuner's state says how it ended
     std::string uuid;
-    std::string resolved; ///< the study file in force
+    study::StudySpec spec; ///< in force
+    std::string resolved;  ///< its study file
     base::Incarnation incarnation{1};
     std::unique_ptr<tuner::Tuner> tuner; ///< replayed; changed keys and reopened trials are not applied yet
 

@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
 #include "support/files.hpp"
+#include "support/hooked_file_system.hpp"
 
 namespace ranktune::storage::output_file_test {
 using ranktune::test::CrashFileSystem;
@@ -37,8 +38,9 @@ void write_range(OutputFile& output, std::size_t range) {
             y.push_back(static_cast<float>(10 * row) + static_cast<float>(column));
         classes.push_back(static_cast<std::int32_t>(row + 1));
     }
-    output.write(0, first, std::as_bytes(std::span(y)));
-    output.write(1, first, std::as_bytes(std::span(classes)));
+    const OutputFile::Range mine{first, std::min(first + per_range, rows)};
+    output.write(0, first, std::as_bytes(std::span(y)), mine);
+    output.write(1, first, std::as_bytes(std::span(classes)), mine);
     output.sync();
 }
 
@@ -149,6 +151,33 @@ TEST_CASE("an output that cannot be made leaves nothing under its name", "[stora
         static_cast<void>(life(files, {}));
     }
     CHECK(failures == 5);
+}
+
+TEST_CASE("pages that two ranges share are written under a lock, and others are not", "[storage]") {
+    using Call = ranktune::test::HookedFileSystem::Call;
+    const ranktune::testing::TemporaryDirectory folder;
+    const std::string file = folder.path() + "/y.h5";
+    std::vector<Call> calls;
+    ranktune::test::HookedFileSystem files(posix_file_system(), [&](Call call, const std::string& at) {
+        if (at == file && (call == Call::write || call == Call::write_shared)) calls.push_back(call);
+    });
+    // A page has 1,024 rows.
+    OutputFile output(files, file, 0, {.rows = 5000, .columns = {{"y", base::DType::float32, {}}}});
+    const auto how = [&](std::uint64_t first, std::uint64_t end, OutputFile::Range mine) {
+        calls.clear();
+        output.write(0, first, std::vector<std::byte>((end - first) * sizeof(float)), mine);
+        REQUIRE(calls.size() == 1);
+        return calls.front();
+    };
+    CHECK(how(0, 1024, {0, 1024}) == Call::write);
+    CHECK(how(1024, 1100, {1024, 2048}) == Call::write);
+    CHECK(how(0, 256, {0, 1000}) == Call::write_shared); // row 1,000, on the same page, is another process's
+    CHECK(how(900, 1000, {0, 1000}) == Call::write_shared);
+    CHECK(how(1000, 1100, {1000, 3000}) == Call::write_shared);
+    CHECK(how(1024, 2048, {1000, 3000}) == Call::write);
+    CHECK(how(1100, 1200, {1000, 3000}) == Call::write);
+    CHECK(how(2048, 2100, {1000, 3000}) == Call::write_shared);
+    CHECK(how(4096, 5000, {4096, 5000}) == Call::write); // nothing follows
 }
 
 } // namespace ranktune::storage::output_file_test

@@ -15,7 +15,21 @@ namespace ranktune::test {
 /// Calls the hook, on the calling thread, before each operation of `below`; the operation throws what the hook throws.
 class HookedFileSystem final : public storage::FileSystem {
   public:
-    enum class Call { open, create, read, write, sync, reserve, truncate, make, link, rename, remove, look };
+    enum class Call {
+        open,
+        create,
+        read,
+        write,
+        write_shared,
+        sync,
+        reserve,
+        truncate,
+        make,
+        link,
+        rename,
+        remove,
+        look
+    };
     using Hook = std::function<void(Call, const std::string& path)>;
 
     HookedFileSystem(storage::FileSystem& below, Hook hook) : below_(below), hook_(std::move(hook)) {}
@@ -78,6 +92,10 @@ class HookedFileSystem final : public storage::FileSystem {
         void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
             hook_(Call::write, path_);
             below_->write_at(offset, bytes);
+        }
+        void write_shared(std::uint64_t offset, std::span<const std::byte> bytes) override {
+            hook_(Call::write_shared, path_);
+            below_->write_shared(offset, bytes);
         }
         std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
             hook_(Call::read, path_);

@@ -42,6 +42,7 @@ class StudyFileError : public base::UsageError {
 struct PathChecks {
     std::function<std::string(const std::string& path)> file;
     std::function<std::string(const std::string& path)> directory;
+    std::function<bool(const std::string& path)> exists = {};
     /// Returns a digest of the content of a usable file, which does not depend on its path; empty: unknown (a
     /// directory).
     std::function<std::string(const std::string& path)> content = {};

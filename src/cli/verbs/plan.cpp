@@ -2,6 +2,7 @@
 // validate and run --dry-run: checks a study file and shows its plan, without MPI.
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -110,6 +111,10 @@ std::string copies(const study::StudySpec& spec, const report::Style& style) {
     std::string in_place;
     for (const study::DataFile& file : spec.data) {
         if (file.is_mixture()) continue;
+        if (study::makes_staged_files(spec) && !std::filesystem::exists(file.path)) {
+            in_place += report::prose("", fmt::format("data.{} is copied when [before] has made it", file.name), style);
+            continue;
+        }
         const data::FileList list = data::list_files(file);
         if (const std::string part = data::part_elsewhere(list); !part.empty()) {
             in_place += report::prose("", fmt::format("data.{} is read where it is: {}", file.name, part), style);
@@ -121,6 +126,7 @@ std::string copies(const study::StudySpec& spec, const report::Style& style) {
         rows += decoded.value_or(0);
         if (!decoded) tables += (tables.empty() ? "data." : ", data.") + file.name;
     }
+    if (bytes == 0) return in_place;
     const std::string& directory = spec.staging.directory;
     std::string text = fmt::format("each node copies {} of data to {}", base::bytes_text(bytes),
                                    directory.empty() ? "$TMPDIR or memory" : directory);

@@ -46,7 +46,7 @@ struct ParseContext {
 
     /// The file is not there, and [before] may make it.
     [[nodiscard]] bool may_be_made(const std::string& path) const {
-        return root.find("before") != nullptr && paths.content && paths.content(path).empty();
+        return root.find("before") != nullptr && paths.exists && !paths.exists(path);
     }
     [[nodiscard]] TableReader reader(const std::string& table) const {
         return {root.find(table), table, keys, mistakes};

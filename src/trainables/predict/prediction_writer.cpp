@@ -97,12 +97,9 @@ void PredictionWriter::write(Batch batch) {
     if (form != form_)
         throw base::UsageError("from sample " + std::to_string(batch.first) + " on predictions are " + form +
                                ", others are " + form_ + ": a model has to predict one form");
-    std::uint64_t numbers = 1; // of a row
-    for (const std::uint64_t extent : prediction.row) numbers *= extent;
-    const std::uint64_t end = batch.first + prediction.y.size() / std::max<std::uint64_t>(numbers, 1);
-    const bool at_border = batch.first % plan_.range == 0 || end % plan_.range == 0;
+    const std::uint64_t range = batch.first / plan_.range * plan_.range;
     const auto put_rows = [&](std::size_t column, base::Digest& digest, std::span<const std::byte> rows) {
-        output_->write(column, batch.first, rows, at_border);
+        output_->write(column, batch.first, rows, {range, std::min(range + plan_.range, plan_.samples)});
         digest.add(rows);
     };
     if (prediction.type == base::DType::float64) {
