@@ -241,6 +241,10 @@ class Mapping(Kills, Case):
         self.assertEqual(rows(here), ["a", "b"])  # it has ended before
         self.assertFalse((here / "out" / "v.toml.toml").exists())
 
+    def test_a_study_file_is_written_into_a_new_folder(self):
+        self.map("--grid", "x=[1]", "-o", "new/folder/w", "--write", "--", "pwd", code=0)
+        self.assertIn('directory = "../.."', (self.cwd / "new" / "folder" / "w.toml").read_text())
+
     def test_names_of_columns_may_have_any_characters(self):
         (self.cwd / "table.csv").write_text("café,2theta,dose [mg]\n1,2,3\n")
         self.map("-i", "table.csv", "-o", "words", "--", "sh", "-c", 'echo "$@" > out', "x", "{café}", "-{2theta}-", "{dose [mg]}", "{no such}")

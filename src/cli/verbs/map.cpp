@@ -332,6 +332,8 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
     };
     const auto write = [text, file, advice] { write_made_study(file, text(), map_header, false, advice); };
     if (arguments.write) {
+        std::error_code error; // without the folder writing says why
+        fs::create_directories(fs::absolute(file).parent_path(), error);
         write();
         std::cout << fmt::format("wrote {}. To run it: ranktune run {}, or ranktune submit {} --time 1:00:00\n", file,
                                  file, file);
