@@ -10,7 +10,7 @@
 namespace ranktune::study {
 namespace {
 
-bool is_one_of(char c, std::string_view characters) { return characters.find(c) != std::string_view::npos; }
+bool is_any_of(char c, std::string_view characters) { return characters.find(c) != std::string_view::npos; }
 
 constexpr std::string_view ends_of_words = " \t\n;&|()<>";
 
@@ -75,7 +75,7 @@ void ShellPlace::step_text(char c) {
     }
     if (last_ == '$' && c == '{') return push(Frame::braces);
     if (is_top(Frame::braces)) {
-        unclear_ = unclear_ || is_one_of(c, "'\""); // shells differ
+        unclear_ = unclear_ || is_any_of(c, "'\""); // shells differ
         if (c == '}') frames_.pop_back();
     } else if (is_top(Frame::twice) && c == '"') {
         frames_.pop_back();
@@ -104,9 +104,9 @@ void ShellPlace::step_code(char c) {
     }
     unclear_ = unclear_ || (c == '\n' && is_in(Frame::arithmetic)); // commands after all
     // The patterns of `case` end with a parenthesis that nothing has opened.
-    if (word_ == "case" && is_one_of(c, ends_of_words) && (is_in(Frame::twice) || is_in(Frame::document)))
+    if (word_ == "case" && is_any_of(c, ends_of_words) && (is_in(Frame::twice) || is_in(Frame::document)))
         unclear_ = true;
-    if (!is_one_of(c, ends_of_words))
+    if (!is_any_of(c, ends_of_words))
         word_ += c;
     else
         word_ = c == ')' ? ")" : "";
@@ -141,11 +141,11 @@ void ShellPlace::name_document(char c) {
             tabs_ = true;
             return;
         }
-        if (is_one_of(c, " \t")) return;
+        if (is_any_of(c, " \t")) return;
     }
-    if (is_one_of(c, "'\"\\"))
+    if (is_any_of(c, "'\"\\"))
         literal_ = true;
-    else if (is_one_of(c, ends_of_words) && !single_ && !is_top(Frame::twice))
+    else if (is_any_of(c, ends_of_words) && !single_ && !is_top(Frame::twice))
         document_ = Document::named;
     else
         end_ += c;
@@ -177,8 +177,8 @@ std::string written_at(Quotes place, const std::string& value) {
     for (const char c : value) {
         if (place == Quotes::single && c == '\'')
             text += "'\\'";
-        else if ((place == Quotes::twice && is_one_of(c, "\\\"$`")) ||
-                 (place == Quotes::document && is_one_of(c, "\\$`")))
+        else if ((place == Quotes::twice && is_any_of(c, "\\\"$`")) ||
+                 (place == Quotes::document && is_any_of(c, "\\$`")))
             text += '\\';
         text += c;
     }
