@@ -144,6 +144,7 @@ stage = true
 directory = "{self.cwd}/copies"
 """, trainable=f'command = "{sys.executable} read.py {{data.made}} {self.cwd}/made.bin"')
         self.assertIn("data.made is copied when [before] has made it", " ".join(self.run_it("study.max_iterations=1", "--dry-run")[0].split()))
+        (self.cwd / "made.bin").write_text("old")
         self.run_it("study.max_iterations=1", code=4)  # made in part, and of that nothing is remembered
         (self.cwd / "made.bin").write_text("half")
         self.run_it("study.max_iterations=1")

@@ -162,7 +162,7 @@ TEST_CASE("pages that two ranges share are written under a lock, and others are 
         if (at == file && (call == Call::write || call == Call::write_shared)) calls.push_back(call);
     });
     // A page has 1,024 rows.
-    OutputFile output(files, file, 0, {.rows = 5000, .columns = {{"y", base::DType::float32, {}}}});
+    OutputFile output(files, file, 0, {.rows = 5000, .columns = {{"y", base::DType::float32, {}}}, .attributes = {}});
     const auto how = [&](std::uint64_t first, std::uint64_t end, OutputFile::Range mine) {
         calls.clear();
         output.write(0, first, std::vector<std::byte>((end - first) * sizeof(float)), mine);
