@@ -22,6 +22,11 @@ using Clock = std::chrono::steady_clock;
 
 struct Stopped {};
 
+/// A file has rows in other files, which a copy would not have.
+class Elsewhere : public base::Error {
+    using Error::Error;
+};
+
 constexpr std::string_view lock_ending = ".lock";
 constexpr std::string_view part_ending = ".part";
 
@@ -161,10 +166,16 @@ void Stager::sweep_places() {
 }
 
 void Stager::stage(const FileList& list, study::DataFile& file) {
-    const std::string part = part_elsewhere(list);
-    if (!part.empty()) file.decode = false;
-    const auto rows = file.decode ? decoded_bytes(file.path, {.group = file.group}) : std::nullopt;
-    const std::string why = part.empty() ? copy_somewhere(list, file, list.bytes + rows.value_or(0)) : part;
+    auto rows = file.decode ? decoded_bytes(file.path, {.group = file.group}) : std::nullopt;
+    std::string part;
+    std::string why;
+    try {
+        why = copy_somewhere(list, file, list.bytes + rows.value_or(0));
+    } catch (const Elsewhere& error) {
+        why = part = error.what();
+        file.decode = false;
+        rows.reset();
+    }
     if (why.empty()) return;
     take_no_part(list);
     const std::string text = "data." + file.name + " (" + base::bytes_text(list.bytes) +
@@ -256,6 +267,8 @@ void Stager::make(const CopyPlace& place, const FileList& list, const study::Dat
             throw base::IoError("changed while it was copied:", file.path, std::make_error_code(std::errc::io_error));
     };
     refuse_change();
+    // Here, not in each rank: it opens every file.
+    if (const std::string other = part_elsewhere(list); !other.empty()) throw Elsewhere(other);
     const auto begin = Clock::now();
     const StagingFigures before = figures();
     try {
