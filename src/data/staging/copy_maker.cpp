@@ -19,9 +19,6 @@ using Clock = std::chrono::steady_clock;
 /// Between two reads of the original: the others wait for that.
 constexpr std::size_t pieces_at_once = 8;
 
-/// They stay in the cache of the core between reading, digest and writing.
-constexpr std::uint64_t bytes_at_once = std::uint64_t{512} << 10U;
-
 } // namespace
 
 CopyMaker::CopyMaker(const FileList& list, std::string folder, const CopyOptions& options, CopyEvents events)
@@ -92,16 +89,7 @@ void CopyMaker::read(std::size_t piece) {
     const std::string path = list_.root + "/" + name;
     const auto original = options_.files.open(path, storage::FileSystem::Open::read);
     const auto copy = options_.files.open(folder_ + "/" + name, storage::FileSystem::Open::read_write);
-    base::Digest digest;
-    for (std::uint64_t done = 0; done < at.bytes;) {
-        buffer_.resize(std::min(bytes_at_once, at.bytes - done));
-        if (original->read_at(at.offset + done, buffer_) != buffer_.size())
-            throw base::IoError("became shorter while it was copied:", path, std::make_error_code(std::errc::io_error));
-        digest.add(buffer_);
-        copy->write_at(at.offset + done, buffer_);
-        done += buffer_.size();
-    }
-    keep(piece, digest.value(), true);
+    keep(piece, copy_.run(*original, path, *copy, at), true);
 }
 
 void CopyMaker::keep(std::size_t piece, std::uint64_t digest, bool from_original) {

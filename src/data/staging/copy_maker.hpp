@@ -13,6 +13,7 @@
 
 #include "comm/exchange/block_exchange.hpp"
 #include "data/staging/file_list.hpp"
+#include "data/staging/piece_copy.hpp"
 #include "data/staging/piece_table.hpp"
 #include "ranktune/base/ids.hpp"
 #include "storage/file_system.hpp"
@@ -83,7 +84,7 @@ class CopyMaker {
     std::vector<Peer> peers_;          ///< by node; this one's is empty
     std::map<std::size_t, int> wrong_; ///< how often a piece came with another digest than it was offered with
     std::uint64_t questions_ = 0;
-    std::vector<std::byte> buffer_;
+    PieceCopy copy_;
 };
 
 } // namespace ranktune::data
