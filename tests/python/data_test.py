@@ -57,7 +57,7 @@ class Orders(unittest.TestCase):
     def test_the_same_with_and_without_numpy(self):
         if np is None:
             self.skipTest("no NumPy here")
-        shapes = [OrderShape(*shape) for shape in ((300,), (70001,), (4097, 100, 4), (1000, 8, 240), (90, 100, 4), (70001, 8, 9000), (20, 1, 960, False))]
+        shapes = [OrderShape(*shape) for shape in ((300,), (2049,), (65536,), (70001,), (4097, 100, 4), (1000, 8, 240), (90, 100, 4), (70001, 8, 9000), (20, 1, 960, False))]
         fast = [Order(shape, 3, 1, 7).many(range(0, shape.samples, 3)) for shape in shapes]
         ranktune_order.np = None
         try:

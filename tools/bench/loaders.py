@@ -36,13 +36,14 @@ class Ranktune:
     def __init__(self, folder):
         sys.path.insert(0, str(HERE.parents[1] / "python"))
         import ranktune
-        self.ranktune, self.folder = ranktune, folder
+        import ranktune_function
+        self.dataset, self.begin_attempt, self.folder = ranktune.dataset, ranktune_function.begin_attempt, folder
 
     def make(self, begin):
         """`begin`: samples of the epoch that are done already. An iteration is half an epoch here."""
         os.environ.update(RANKTUNE_SEED="1", RANKTUNE_TRIAL="0", RANKTUNE_ITERATION=str(begin * 2 // ROWS))
-        self.ranktune.begin_attempt()
-        return self.ranktune.dataset(f"{self.folder}/rows.npy", batch=BATCH, per_iteration=ROWS // 2 if begin else ROWS)
+        self.begin_attempt()
+        return self.dataset(f"{self.folder}/rows.npy", batch=BATCH, per_iteration=ROWS // 2 if begin else ROWS)
 
     def batches(self, begin=0):
         yield from self.make(begin)

@@ -49,7 +49,8 @@ class _Source:
         self.extent = Extent(next(iter(counts.values())), row, min(chunk, next(iter(counts.values()))))
 
     def take(self, samples: List[int]) -> Any:
-        rows = {name: np.ascontiguousarray(field[np.asarray(samples, dtype=np.int64)]) for name, field in self.fields.items()}
+        at = np.asarray(samples, dtype=np.int64)
+        rows = {name: field.take(at, 0) for name, field in self.fields.items()}
         return rows if len(rows) > 1 else next(iter(rows.values()))
 
 
@@ -69,7 +70,7 @@ class _Blocks:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, samples: Any) -> Any:
+    def take(self, samples: Any, _axis: int) -> Any:
         out = np.empty((len(samples), *self.shape[1:]), self.dtype)
         numbers = samples // self.block
         for number in np.unique(numbers).tolist():
@@ -413,6 +414,8 @@ class Dataset:
                 if position not in self._window[0]:
                     begin = position // _WINDOW * _WINDOW
                     window = range(begin + (self.rank - begin) % self.ranks, begin + _WINDOW, self.ranks)
+                    if not self._window[0]:  # the first batch waits for no more than its own
+                        window = positions
                     self._window = window, self._ordered(window)
                 first = self._window[0].index(position)
                 samples += self._window[1][first : first + len(positions) - len(samples)]
@@ -540,7 +543,7 @@ def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuff
     batch          -- samples of a global batch, over all ranks: positions r, r + R, ... of it are those of rank r of R
     per_iteration  -- samples between two reports (all samples of the file). Ranks get equally many batches
     shuffle        -- "full", "lanes" (chunks in random order, many of them open at once) or "none"; None: by the file
-    shuffle_memory -- bytes, or "1GiB": of decoded chunks, and of open lanes
+    shuffle_memory -- bytes, or "1GiB": of the lanes open on all ranks, and of the decoded chunks that each rank keeps
     drop_last      -- leave out a last batch with fewer samples
     ahead          -- batches that a thread prepares
     dtype, shape   -- of a sample of raw numbers

@@ -45,8 +45,8 @@ def _draws(seed: int, trial: int, epoch: int, part: int) -> Iterator[int]:
         yield c2 | c3 << 32
 
 
-def _partners(size: int, *of: int) -> List[int]:
-    """Of Fisher and Yates' shuffle: with which place each changes values, from the last one on. (Lemire 2019)"""
+def _partners(size: int, *of: int) -> Any:
+    """Of Fisher and Yates' shuffle: with which place each changes values, from the last one on; a list, or an array. (Lemire 2019)"""
     if np is not None and size > 32:
         key, fixed = _fixed(*of)
         blocks = np.arange(size // 2, dtype=np.uint64)
@@ -54,8 +54,7 @@ def _partners(size: int, *of: int) -> List[int]:
         bits, limits = np.uint64(32), np.arange(size, 1, -1, dtype=np.uint64)
         low, high = (np.stack(words, 1).ravel()[:size - 1] for words in ((c0, c2), (c1, c3)))
         if not ((low | high << bits) * limits < limits).any():  # a draw that may be refused is too rare to be fast
-            places: List[int] = ((high * limits + (low * limits >> bits)) >> bits).tolist()
-            return places
+            return (high * limits + (low * limits >> bits)) >> bits
     places, draws = [], _draws(*of)
     for i in range(size, 1, -1):
         product = next(draws) * i
@@ -63,6 +62,27 @@ def _partners(size: int, *of: int) -> List[int]:
             product = next(draws) * i
         places.append(product >> 64)
     return places
+
+
+def _shuffled(partners: Any) -> Any:
+    """The table after all of the shuffle's steps, found at once: step k (the last place first) leaves in place k what lay in place
+    of[k], where the step before that had the same partner had put what it found in its own place, and so on."""
+    of = np.concatenate([[0], partners[::-1]]).astype(np.uint16)  # sorted by radix
+    size, steps = len(of), np.arange(len(of))
+    sorted_steps = np.argsort(of, kind="stable")
+    goes_on = np.diff(of[sorted_steps]) == 0
+    before = steps.copy()  # of each step: the one before with the same partner; itself: none
+    before[sorted_steps[:-1][goes_on]] = sorted_steps[1:][goes_on]
+    firsts = sorted_steps[np.flatnonzero(np.concatenate([[True], ~goes_on]))]
+    source = steps.copy()  # of each step: the one that had put there what lies in its own place; itself: it lay there
+    source[of[firsts]] = firsts
+    source = np.where(of == steps, before, source)
+    while True:
+        further = source[source]
+        if (further == source).all():
+            break
+        source = further
+    return np.where((of == steps) | (before != steps), source[before], of)
 
 
 class Permutation:
@@ -74,20 +94,26 @@ class Permutation:
 
     def __init__(self, size: int, seed: int, trial: int = 0, epoch: int = 0, part: int = 0) -> None:
         self.size = size
-        self._table: Optional[List[int]] = None
+        self._table: Any = None
         if size > 65536:
             self._bits = (size - 1).bit_length()
             self._keys = list(itertools.islice(_draws(seed, trial, epoch, part), 6))
             return
+        partners = _partners(size, seed, trial, epoch, part)
+        if not isinstance(partners, list):
+            if size > 2048:
+                self._table = self._array = _shuffled(partners)
+                return
+            partners = partners.tolist()
         table = list(range(size))
-        for i, j in zip(range(size - 1, 0, -1), _partners(size, seed, trial, epoch, part)):
+        for i, j in zip(range(size - 1, 0, -1), partners):
             table[i], table[j] = table[j], table[i]
         self._table = table
         self._array = None if np is None else np.array(table, dtype=np.int64)
 
     def __call__(self, x: int) -> int:
         if self._table is not None:
-            return self._table[x]
+            return int(self._table[x])
         while True:
             width = self._bits // 2
             for key in self._keys:
@@ -195,7 +221,7 @@ class Order:
         """The same for many positions: at once where NumPy is there."""
         if np is None or not self._shape.shuffled:
             return [self(position) for position in positions]
-        p = np.asarray(positions, dtype=np.int64)
+        p = np.arange(positions.start, positions.stop, positions.step) if isinstance(positions, range) else np.asarray(positions, dtype=np.int64)
         if self._shape.unit == 1:
             assert self._units is not None
             samples = self._units.many(p)
