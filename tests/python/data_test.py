@@ -113,6 +113,14 @@ class Datasets(unittest.TestCase):
         self.assertEqual(sorted(met), sorted(2 * list(range(700))))
         self.assertNotEqual(met[:700], sorted(met[:700]))
 
+    def test_the_first_batch_of_a_start_orders_no_more_than_itself(self):
+        data = ranktune.dataset(self.numbers(70_000), batch=64)
+        order = Order(OrderShape(70_000), data._seed)
+        for number, ordered in ((300, range(19_200, 19_264)), (301, range(16_384, 32_768)), (302, range(16_384, 32_768))):
+            begin = number * 64
+            self.assertEqual(data._make(0, number)[:, 0].tolist(), [order(position) for position in range(begin, begin + 64)])
+            self.assertEqual(data._window[0], ordered)
+
     def test_batches_are_as_many_on_all_ranks(self):
         path = self.numbers(65)
         counts = []
