@@ -131,6 +131,18 @@ std::string hydra_text(const space::Value& value) {
     return "[" + base::joined(value.as_list(), hydra_text, ",") + "]";
 }
 
+/// Whether a shell reads a piece of a command, written as `text`, as its author did.
+bool reads_alike(bool placeholder, const std::string& text, ShellPlace& as_read, ShellPlace& as_written) {
+    if (placeholder) static_cast<void>(as_read.value());
+    for (const char c : text) {
+        as_written.step(c);
+        if (placeholder) continue;
+        as_read.step(c);
+        if (!as_written.is_as_deep_as(as_read)) return false;
+    }
+    return as_written.is_as_deep_as(as_read);
+}
+
 std::vector<std::string> hydra_arguments(const space::Configuration& configuration) {
     std::vector<std::string> words;
     for (const auto& [name, value] : configuration.entries()) words.push_back(name + "=" + hydra_text(value));
@@ -189,6 +201,8 @@ class CommandTemplate::Reader {
     std::vector<Word> words() {
         while (at_ < text_.size()) step();
         if (quote_ != '\0') complain(std::string("the quote ") + quote_ + " is never closed");
+        if (shell_ && std::ranges::any_of(word_, &Piece::placeholder) && !place_.ends())
+            complain("values cannot be quoted in this command: " + place_.why());
         end_word();
         if (words_.empty() || (shell_ && text_.find_first_not_of(blanks) == std::string_view::npos))
             complain("the command is empty");
@@ -268,8 +282,7 @@ class CommandTemplate::Reader {
         const auto quotes = place_.value();
         if (!quotes)
             complain("a value cannot be quoted where {" + std::string(text_.substr(at_, end - at_)) +
-                     "} stands (in backticks, ${...} or $'...', behind '$' or a backslash); put it into a variable "
-                     "before: v={x}; echo \"$v\"");
+                     "} stands: " + place_.why() + "; put it into a variable before: v={x}; echo \"$v\"");
         return quotes.value_or(Quotes::none);
     }
 
@@ -377,28 +390,31 @@ std::vector<std::string> CommandTemplate::placeholders() const {
 std::vector<std::string> CommandTemplate::expand(const CommandValues& values) const {
     std::vector<std::string> result;
     const Word* option = nullptr; // the word before, if it is one such as `--lr`
+    ShellPlace as_read;
+    ShellPlace as_written;
     for (const Word& word : words_) {
         std::string text;
         bool complete = true;
         for (const Piece& piece : word) {
-            if (!piece.placeholder) {
-                text += piece.text;
-                continue;
-            }
-            const auto filling = fill_in(piece.text, values);
+            const std::size_t begin = text.size();
+            const auto filling = piece.placeholder ? fill_in(piece.text, values) : std::vector{piece.text};
             if (!filling) {
                 complete = false;
+            } else if (!piece.placeholder) {
+                text += piece.text;
             } else if (shell_) {
-                const bool one = piece.quotes != Quotes::none && !stands_for_words(piece.text);
-                text += piece.quotes == Quotes::none
-                            ? shell_text(*filling)
-                            : written_at(piece.quotes, one ? filling->front() : shell_text(*filling));
+                const bool as_words = piece.quotes == Quotes::none || stands_for_words(piece.text);
+                text += written_at(piece.quotes, as_words ? shell_text(*filling) : filling->front());
             } else if (stands_for_words(piece.text)) {
                 result.insert(result.end(), filling->begin(), filling->end());
                 complete = false; // the word is only the placeholder
             } else {
                 text += filling->front();
             }
+            if (shell_ && !reads_alike(piece.placeholder, text.substr(begin), as_read, as_written))
+                throw base::UsageError(
+                    "with the values of this trial a shell would read the command otherwise, such as a line of a "
+                    "here-document as its end; pass them by variables: v={x}, and \"$v\" there");
         }
         if (complete || shell_)
             result.push_back(std::move(text));

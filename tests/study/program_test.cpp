@@ -207,9 +207,8 @@ TEST_CASE("between quotes of a shell command a value is written for them", "[stu
           "f \"$1" + twice + " $#" + twice + "\" $(f $(f\ncat <<E\n" + "a\"b'c \\$(d) \\`e\\` \\\\f\nE\n))");
     CHECK(text("ssh h \"p {args}\"") == "ssh h \"p '--v=a\\\"b'\\\\''c \\$(d) \\`e\\` \\\\f' '--lines=a\nEND'\"");
     CHECK_THROWS_WITH(text("cat <<END\n{lines}\nEND"), Catch::Contains("a value with several lines"));
-    for (const std::string command :
-         {"`f {v}`", "f ${v}", "f \\{v}", "f \"${v}\"", "f $'{v}'", "f \"${{x:-{v}}}\"",
-          "f \"$(case x in a) f {v};; esac)\"", "f \"${{x:-\"a\"}}\" {v}", "cat <<{v}\n", "f \"$a{v}\""}) {
+    for (const std::string command : {"`f {v}`", "f ${v}", "f \\{v}", "f \"${v}\"", "f $'{v}'", "f \"${{x:-{v}}}\"",
+                                      "cat <<{v}\n", "f \"$a{v}\""}) {
         INFO(command);
         CHECK_THAT(refusal(command, true), Catch::Contains("a value cannot be quoted where {v} stands"));
     }
