@@ -216,7 +216,8 @@ void ShellPlace::step_arithmetic(char c) {
     const bool in_number = std::isalnum(static_cast<unsigned char>(last_)) != 0; // 16#ff
     const auto is_subshell = [](const Open& open) { return open.kind == Kind::arithmetic && !open.substitutes; };
     if (top().closing && c != ')') return lose("'((' without '))'");
-    if (is_one_of(c, "'\"\\") || (c == '#' && !in_number) || (c == '\n' && std::ranges::any_of(open_, is_subshell)))
+    if (is_one_of(c, "'\"\\") || (c == '#' && !in_number) ||
+        ((c == '\n' || (c == '<' && last_ == '<')) && std::ranges::any_of(open_, is_subshell)))
         return lose("quotes, comments or lines in arithmetic");
     if (c == '(') push(Kind::group, 1);
     if (c != ')') return;
@@ -323,6 +324,7 @@ bool ShellPlace::step_name(char c) {
     if (is_one_of(c, ends_of_words)) {
         context().documents.push_back(std::move(document));
         name_.reset();
+        last_ = before;
         return lost_;
     }
     if (is_one_of(c, "$`")) lose("the name of a here-document");

@@ -73,7 +73,7 @@ TEST_CASE("what a shell passes on is the value, whatever stands before it", "[st
         "v=a; : ${v% #*} ; ",
         "v=a; : ${x:-it\\'s} \"${v#'a'}\" \"${v:-\"b c\"}\" ${v:-'}'\"}\"}; ",
         "( (cat <<E >/dev/null\nit's\nE\n) )\n",
-        "cat <<E - <<'F' >/dev/null\nit's `echo $(echo \"a\")`\nE\n$( \"'\nF\n",
+        "cat <<E<<'F' - >/dev/null\nit's `echo $(echo \"a\")`\nE\n$( \"'\nF\n",
         ": $(case a in a) echo \"it's\";; (b) :;; esac) \"$(case a in a|b) : ;;\nesac)\"; ",
         ": $((1 << 2)) \"$(( (1 + 2) * 3 ))\" $(echo $(( 4 )) # it's\n); ",
         "f() { : \"it's\"; }; f # 'a\n",
@@ -148,7 +148,7 @@ TEST_CASE("what shells may read otherwise is refused, and named", "[study]") {
          {"cat <<E\n$(echo\nE\n)\n{x}\nE\n", "cat <<E\n${{v\nE\n{x}", "cat <<E 'a\nb'\n{x}\nE",
           "cat <<E $(f\n{x}\nE\n)", "f()#it's {x}", "echo $[ 1 # 2 ] {x}", "cat <<$(f)\n{x}",
           "cat <<E\na\\\nE\n{x}\nE\n", "echo $(cat <<E)\n{x}\nE", "f ${{ f; }} {x}", "f \"$$(it's)\" {x}",
-          "f $$'a\\' {x}", "((# it's\n f {x}))"}) {
+          "((cat <<E))\n{x}", "f $$'a\\' {x}", "((# it's\n f {x}))"}) {
         INFO(command);
         CHECK_THAT(refusal(command), Catch::Contains("{x} stands: what begins with '"));
     }
