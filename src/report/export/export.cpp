@@ -419,16 +419,13 @@ std::string exit_code_of(const Trial& task) {
     return {};
 }
 
-/// What a task said that is no number, by name: worker::TextValues keeps it as "NAME: TEXT", of a note only the text.
+/// What a task said that is no number, by name.
 std::map<std::string, std::string> texts_of(const studydir::Notes& notes, study::TrialId task) {
     std::map<std::string, std::string> texts;
     for (const studydir::Note& note : notes.of(task)) {
         if (note.who != studydir::trial_itself || note.text.empty()) continue;
-        const std::size_t colon = note.text.find(": ");
-        if (colon == std::string::npos)
-            texts["note"] = note.text;
-        else
-            texts[note.text.substr(0, colon)] = note.text.substr(colon + 2);
+        const studydir::SaidValue value = studydir::said_value(note.text);
+        texts[value.name] = value.text;
     }
     return texts;
 }

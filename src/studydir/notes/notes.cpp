@@ -76,6 +76,25 @@ void require_note(const Note& note) {
 
 } // namespace
 
+std::string note_text(const SaidValue& value) {
+    if (value.name == "note" && value.text.find(": ") == std::string::npos) return value.text;
+    std::string name;
+    for (const char c : value.name) name += c == ':' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+    return name + ": " + value.text;
+}
+
+SaidValue said_value(const std::string& note) {
+    if (note.find(": ") == std::string::npos) return {"note", note};
+    SaidValue value;
+    std::size_t at = 0;
+    for (; at < note.size() && note.compare(at, 2, ": ") != 0; ++at) {
+        if (note[at] == '\\' && at + 1 < note.size()) ++at;
+        value.name += note[at];
+    }
+    value.text = note.substr(std::min(at + 2, note.size()));
+    return value;
+}
+
 Notes Notes::read(storage::FileSystem& files, const StudyDirectory& directory) {
     Notes notes;
     notes.add(files, directory.notes_file());

@@ -31,6 +31,15 @@ inline constexpr const char* trial_itself = "trial";
 inline constexpr std::size_t longest_note = 2000; ///< bytes
 inline constexpr std::size_t longest_tag = 64;
 
+/// What a trial says of itself by a name: "NAME: TEXT"; of a name with ": " in it, colons have backslashes. Only the
+/// text, if the name is `note` and the text does not read as another.
+struct SaidValue {
+    std::string name;
+    std::string text;
+};
+[[nodiscard]] std::string note_text(const SaidValue& value);
+[[nodiscard]] SaidValue said_value(const std::string& note);
+
 class Notes {
   public:
     /// What there is; none for a study without the file. Lines that cannot be read are left out: they were cut off, or

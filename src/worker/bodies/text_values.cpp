@@ -23,8 +23,7 @@ std::string TextValues::keep(const std::vector<std::pair<std::string, std::strin
         newest_[name] = text;
         if (++count_ == most) trouble = "no more texts of reports are kept: there are " + std::to_string(most);
         studydir::Note said{studydir::wall_time_now(), studydir::trial_itself, trial};
-        const bool reads_as_note = name == "note" && text.find(": ") == std::string::npos;
-        said.text = (reads_as_note ? "" : name + ": ") + text;
+        said.text = studydir::note_text({name, text});
         if (said.text.size() > studydir::longest_note) {
             said.text.resize(studydir::longest_note);
             trouble =
