@@ -33,7 +33,8 @@ int refused_block(const std::string& directory) {
     if (!file) {
         std::error_code error;
         const auto room = std::filesystem::space(directory, error);
-        return !error && room.capacity > 0 && room.available == 0 ? ENOSPC : 0;
+        const auto left = geteuid() == 0 ? room.free : room.available; // root may use what is kept for it
+        return !error && room.capacity > 0 && left == 0 ? ENOSPC : 0;
     }
     constexpr std::array<char, 4096> block{};
     return write(file.get(), block.data(), block.size()) < 0 ? errno : 0;
