@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,12 +25,10 @@ struct Asked {
     std::uint32_t count = 0;
 };
 
-/// `--ntasks=4`, `--ntasks 4`, `-n 4`, `-n4`, `--gres=gpu:a100:2`. nullopt: the line asks for nothing that counts.
-std::optional<Asked> asked_in(const std::string& line) {
-    std::istringstream words(line);
-    std::string sign, option, value;
-    words >> sign >> option >> value;
-    if (sign != "#SBATCH" || !option.starts_with('-')) return std::nullopt;
+/// `--ntasks=4`, `--ntasks 4`, `-n 4`, `-n4`, `--gres=gpu:a100:2`. `value`: the next word. nullopt: it asks for nothing
+/// that counts.
+std::optional<Asked> asked_by(std::string option, std::string value) {
+    if (!option.starts_with('-')) return std::nullopt;
     if (const std::size_t equals = option.find('='); equals != std::string::npos) {
         value = option.substr(equals + 1);
         option.resize(equals);
@@ -40,6 +41,17 @@ std::optional<Asked> asked_in(const std::string& line) {
     const auto count = base::number_in<std::uint32_t>(last);
     if (!count && option != "--gres") return std::nullopt;
     return Asked{option, count.value_or(1)}; // --gres=gpu
+}
+
+/// By all options of the line.
+std::vector<Asked> asked_in(const std::string& line) {
+    std::istringstream text(line);
+    const std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
+    std::vector<Asked> asked;
+    if (words.empty() || words[0] != "#SBATCH") return asked;
+    for (std::size_t i = 1; i < words.size() && !words[i].starts_with('#'); ++i)
+        if (auto one = asked_by(words[i], i + 1 < words.size() ? words[i + 1] : "")) asked.push_back(*std::move(one));
+    return asked;
 }
 
 /// The setting that gives a task so much; empty: it has that.
@@ -74,11 +86,13 @@ std::string job_script_warning(const std::string& script, const study::ResourceS
     for (std::size_t number = 1; std::getline(text_of_script, line); ++number) {
         const std::string_view text = base::trimmed(line);
         if (!text.empty() && !text.starts_with('#')) break; // sbatch reads no further
-        const auto asked = asked_in(line);
-        const std::string setting = asked ? setting_for(*asked, resources) : std::string();
-        if (setting.empty()) continue;
-        lines.push_back(fmt::format("{}:{} ({})", name, number, text));
-        if (std::ranges::find(settings, setting) == settings.end()) settings.push_back(setting);
+        bool is_more = false;
+        for (const Asked& asked : asked_in(line)) {
+            const std::string setting = setting_for(asked, resources);
+            is_more = is_more || !setting.empty();
+            if (!setting.empty() && std::ranges::find(settings, setting) == settings.end()) settings.push_back(setting);
+        }
+        if (is_more) lines.push_back(fmt::format("{}:{} ({})", name, number, text));
     }
     if (lines.empty()) return {};
     return fmt::format("a task has less than these lines ask for: {}; in a command they are comments: set {}",
