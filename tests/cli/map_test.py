@@ -117,6 +117,13 @@ class Mapping(Kills, Case):
         self.map("--grid", "n=[1]", "-o", "kept", "--kept", "--", sys.executable, "work.py")
         self.assertEqual((self.results("kept")[0]["exit_code"], self.results("kept")[0]["metric.exit_code"]), ("0", "9.0"))
 
+    def test_texts_have_the_names_that_tasks_give_them(self):
+        values = {"a: b": "c: d", "e:": "f", "g\\": ": h", "i": "j: k", "note": "no colon"}
+        (self.cwd / "say.py").write_text(f"import json\nprint(json.dumps({values!r}))\n")
+        self.map("--grid", "n=[1]", "--", sys.executable, "say.py", "{n}")
+        row = self.results()[0]
+        self.assertEqual({name: row.get(name) for name in values}, values)
+
     def test_cells_reach_the_results_byte_for_byte(self):
         table = b'x,y\r\n a ,\xff\xfe\r\n'
         (self.cwd / "table.csv").write_bytes(table)
@@ -142,6 +149,8 @@ class Mapping(Kills, Case):
         (self.cwd / "said").unlink()
         self.map("--array", "0,7,3-4", "-o", "parts", "--", "bash", "job.sh")
         self.assertEqual(sorted(each[:4] for each in self.said()), [[task, 0, 7, 1] for task in (0, 3, 4, 7)])
+        self.map("--array", "0,7,3-4", "-o", "parts", "--fresh", "--", "bash", "job.sh")
+        self.assertEqual(sorted(collections.Counter(each[5] for each in self.said()).values()), [4, 4])
 
     def test_lines_of_a_job_script_that_ask_for_more_than_a_task_has_are_named(self):
         lines = ["#!/bin/bash", "#SBATCH --time=1:00", "#SBATCH -n 2", "#SBATCH --cpus-per-task=8", "#SBATCH --gres=gpu:a100:2", "true",
@@ -152,6 +161,9 @@ class Mapping(Kills, Case):
             shown = " ".join(self.map("--array", "1-3", "--dry-run", "--", *command)[0].replace("\n#", " ").split())
             self.assertIn("a task has less than these lines ask for: job.sh:3 (#SBATCH -n 2), job.sh:4 (#SBATCH --cpus-per-task=8), job.sh:5 (#SBATCH --gres=gpu:a100:2)"
                           "; in a command they are comments: set resources.ranks=2, resources.cpus_per_rank=8, resources.gpus=2", shown)
+        (self.cwd / "short.sh").write_text("#!/bin/bash\n#SBATCH -J x -n 1 -c 8 # -n 4\ntrue\n")
+        shown = " ".join(self.map("--array", "1-3", "--dry-run", "--", "bash", "short.sh")[0].replace("\n#", " ").split())
+        self.assertIn("short.sh:2 (#SBATCH -J x -n 1 -c 8 # -n 4); in a command they are comments: set resources.cpus_per_rank=8", shown)
         enough = ["resources.ranks=2", "resources.cpus_per_rank=8"]
         (self.cwd / "job.sh").write_text("\n".join(lines[:4]) + "\ntrue\n")
         self.assertNotIn("a task has less", self.map("--array", "1-3", *enough, "--dry-run", "--", "bash", "job.sh")[0])
@@ -212,9 +224,13 @@ class Mapping(Kills, Case):
     def test_a_map_that_has_begun_gets_another_command_and_other_limits(self):
         (self.cwd / "table.csv").write_text("x\n1\n2\n")
         self.map("-i", "table.csv", "--", "test", "{x}", "=", "1", code=3)
-        self.map("-i", "table.csv", "--retries", "1", "--timeout", "90s", "--restart-errored", "--", "test", "{x}", "=", "2")
+        file = self.cwd / "map.toml"
+        file.write_text(file.read_text().replace("max_failures = 0\n", "max_failures = 5\n") + "\n[slurm]\npartition = \"long\"\n")
+        said = self.map("-i", "table.csv", "--retries", "1", "--timeout", "90s", "--restart-errored", "--", "test", "{x}", "=", "2")[1]
         self.assertEqual([row["state"] for row in self.results()], ["finished", "finished"])
-        self.assertIn('iteration_timeout = "90s"', (self.cwd / "map.toml").read_text())
+        self.assertIn('iteration_timeout = "90s"', file.read_text())
+        self.assertIn('map.toml is written anew, and no longer says `command = "test \'{x}\' = 1"`, `max_failures = 5`, `[slurm]`, '
+                      '`partition = "long"`; settings belong', said)
 
     def test_tasks_work_where_the_command_was_given_and_all_of_it_may_move(self):
         here = self.cwd / "here"
@@ -241,9 +257,12 @@ class Mapping(Kills, Case):
         self.assertEqual(rows(here), ["a", "b"])  # it has ended before
         self.assertFalse((here / "out" / "v.toml.toml").exists())
 
-    def test_a_study_file_is_written_into_a_new_folder(self):
-        self.map("--grid", "x=[1]", "-o", "new/folder/w", "--write", "--", "pwd", code=0)
-        self.assertIn('directory = "../.."', (self.cwd / "new" / "folder" / "w.toml").read_text())
+    def test_a_study_behind_a_link_finds_its_table(self):
+        (self.cwd / "far" / "away").mkdir(parents=True)
+        (self.cwd / "link").symlink_to("far/away")
+        (self.cwd / "table.csv").write_text("x\na\n")
+        self.map("-i", "table.csv", "-o", "link/w", "--", "echo {x} > out")
+        self.assertEqual((self.cwd / "out").read_text(), "a\n")
 
     def test_names_of_columns_may_have_any_characters(self):
         (self.cwd / "table.csv").write_text("café,2theta,dose [mg]\n1,2,3\n")
@@ -323,6 +342,10 @@ for row in ranktune.tasks(scale=2.0):
         self.assertIn("needs a name and its values", message("--grid", "[1]", "--", "echo"))
         self.assertIn("range takes one or two whole numbers", message("--grid", "x=range(a)", "--", "echo"))
         self.assertIn("""--grid m=[a, 1]: texts need quotes: 'm=["a",1]'""", message("--grid", "m=[a, 1]", "--", "echo"))
+        self.assertIn("""texts need quotes: 'm=["001","002"]'""", message("--grid", "m=[001,002]", "--", "echo"))
+        self.assertIn("""texts need quotes: 'm=[".5","1.",2]'""", message("--grid", "m=[.5, 1., 2]", "--", "echo"))
+        self.assertIn("""texts need quotes: 'm=["a,b","c"]'""", message("--grid", "m=[\"a,b\", c]", "--", "echo"))
+        self.assertIn("--grid a..b=[1]: needs a name and its values", message("--grid", "a..b=[1]", "--", "echo"))
         self.assertIn("m comes twice", message("--grid", "m=[1]", "m=[2]", "--", "echo"))
         self.assertIn("mistake in this command, nothing was started (exit 2)\n  -  --grid m: a choice needs", message("--grid", "m=[]", "--", "echo"))
         self.assertIn('--timeout: "1" is not a duration', message("--grid", "m=[1]", "--timeout", "1", "--", "echo"))

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -70,6 +71,15 @@ std::string grid_values(const std::string& entry, const std::string& given) {
     return fmt::format("\"randint({}, {})\"", bounds[0], bounds[1]);
 }
 
+bool is_toml(const std::string& line) {
+    try {
+        static_cast<void>(study::parse_toml(line));
+        return true;
+    } catch (const study::TomlError&) {
+        return false;
+    }
+}
+
 /// What a list of words would be in TOML: `["a", "b"]` for `[a,b]`.
 std::string with_quotes(std::string_view given) {
     given = base::trimmed(given);
@@ -77,28 +87,32 @@ std::string with_quotes(std::string_view given) {
     if (given.ends_with(']')) given.remove_suffix(1);
     std::vector<std::string> values;
     while (true) {
-        const std::size_t comma = given.find(',');
+        std::size_t comma = given.find(',');
+        while (comma != std::string_view::npos && std::ranges::count(given.substr(0, comma), '"') % 2 == 1)
+            comma = given.find(',', comma + 1);
         const std::string value(base::trimmed(given.substr(0, comma)));
-        values.push_back(base::number_in<double>(value) || value.starts_with('"') ? value : study::text_of(value));
+        values.push_back(is_toml("x = " + value + "\n") ? value : study::text_of(value));
         if (comma == std::string_view::npos) return fmt::format("[{}]", fmt::join(values, ","));
         given = given.substr(comma + 1);
     }
 }
 
+[[noreturn]] void refuse_entry(const std::string& entry) {
+    throw base::UsageError("--grid " + entry + ": needs a name and its values, as in lr=[0.1,0.01]");
+}
+
 /// A line of [space].
 std::string grid_line(const std::string& entry) {
     const std::size_t equals = entry.find('=');
-    if (equals == 0 || equals == std::string::npos)
-        throw base::UsageError("--grid " + entry + ": needs a name and its values, as in lr=[0.1,0.01]");
+    if (equals == 0 || equals == std::string::npos) refuse_entry(entry);
     const std::string name = entry.substr(0, equals);
     const std::string given = entry.substr(equals + 1);
-    std::string line = (is_bare(name) ? name : study::text_of(name)) + " = " + grid_values(entry, given) + "\n";
-    try {
-        static_cast<void>(study::parse_toml(line));
-    } catch (const study::TomlError&) {
-        throw base::UsageError("--grid " + entry + ": texts need quotes: '" + name + "=" + with_quotes(given) + "'");
-    }
-    return line;
+    const std::string key = (is_bare(name) ? name : study::text_of(name)) + " = ";
+    std::string line = key + grid_values(entry, given) + "\n";
+    if (is_toml(line)) return line;
+    const std::string quoted = with_quotes(given);
+    if (!is_toml(key + quoted + "\n")) refuse_entry(entry);
+    throw base::UsageError("--grid " + entry + ": texts need quotes: '" + name + "=" + quoted + "'");
 }
 
 std::string grid_space(const std::vector<std::string>& grid) {
@@ -121,14 +135,16 @@ std::string array_space(const ArrayNumbers& array) {
 }
 
 /// What Slurm sets for the tasks of an array. Its job is the study, which outlives jobs: a number of it is made from
-/// the study's name and folder, and stays when that is renamed. `before`: the study file, if it is there.
-std::string array_environment(const ArrayNumbers& array, const std::string& name, std::string_view before) {
+/// the study's name and folder, and stays when that is renamed. `before`: the study file, if it is there. A `fresh`
+/// study has another number.
+std::string array_environment(const ArrayNumbers& array, const std::string& name, std::string_view before, bool fresh) {
     constexpr std::uint64_t numbers_of_jobs = 1'000'000'000;
     constexpr std::string_view key = "SLURM_ARRAY_JOB_ID = \"";
     std::uint64_t job = base::digest_of(fs::absolute(name).lexically_normal().string()) % numbers_of_jobs;
     if (const std::size_t at = before.find(key); at != std::string_view::npos) {
         const std::string_view rest = before.substr(at + key.size());
         job = base::number_in<std::uint64_t>(rest.substr(0, rest.find('"'))).value_or(job);
+        if (fresh) job = (job + 1) % numbers_of_jobs;
     }
     return fmt::format(
         "env = {{ {0} = \"{{{0}}}\", SLURM_ARRAY_TASK_MIN = \"{1}\", SLURM_ARRAY_TASK_MAX = \"{2}\", "
@@ -188,10 +204,17 @@ trainables::RowTable table_of(const std::string& path) try {
     throw base::UsageError(error.what());
 }
 
+/// Whether `..` leads out of it to another place than its text says.
+bool has_link(const fs::path& folder) {
+    fs::path at;
+    std::error_code error;
+    return std::ranges::any_of(folder, [&](const fs::path& part) { return fs::is_symlink(at /= part, error); });
+}
+
 /// As the study file, in `folder`, names it: relative where the user typed both so, so that all may move together.
 std::string path_from(const fs::path& folder, const std::string& given) {
     const fs::path whole = absolute_directory(given);
-    if (folder.is_absolute() || fs::path(given).is_absolute()) return whole.string();
+    if (folder.is_absolute() || fs::path(given).is_absolute() || has_link(folder)) return whole.string();
     return whole.lexically_relative((fs::current_path() / folder).lexically_normal()).string();
 }
 
@@ -213,6 +236,15 @@ bool asks_for_ranks(const MapArguments& arguments) {
 std::string file_before(const std::string& file) {
     std::error_code error;
     return fs::exists(file, error) ? text_of(file, "cannot read the study file") : std::string();
+}
+
+/// "`x = 1`, `[slurm]`": lines that are only in the first text.
+std::string lines_lost(const std::string& before, const std::string& after) {
+    std::istringstream text(before);
+    std::vector<std::string> lost;
+    for (std::string line; std::getline(text, line);)
+        if (("\n" + after).find("\n" + line + "\n") == std::string::npos) lost.push_back("`" + line + "`");
+    return base::join(lost);
 }
 
 /// What the user typed for a key of the study file.
@@ -283,7 +315,7 @@ std::string map_study(const MapArguments& arguments, const std::string& name, st
     } else if (!arguments.array.empty()) {
         const ArrayNumbers array = array_numbers(arguments.array);
         space = array_space(array);
-        rows = array_environment(array, name, before);
+        rows = array_environment(array, name, before, arguments.run.fresh);
         at_once = array.at_once;
     } else {
         space = grid_space(arguments.grid);
@@ -324,13 +356,22 @@ int map(const MapArguments& arguments, const Invocation& invocation) {
     const std::string file = name + ".toml";
     const std::string advice =
         "these rows are another study; give it another name (-o NAME), or replace the old one (--fresh)";
-    const auto text = [arguments, name, file, advice] {
+    const std::string before = file_before(file); // what this start writes into it changes nothing
+    const auto text = [arguments, name, file, advice, before] {
         const bool begun = !arguments.run.fresh && storage::has_journal(storage::posix_file_system(), name);
-        std::string made = map_study(arguments, name, file_before(file));
+        std::string made = map_study(arguments, name, before);
         refuse_other_made_study(file, made, map_header, begun, advice, "space");
         return made;
     };
-    const auto write = [text, file, advice] { write_made_study(file, text(), map_header, false, advice); };
+    const auto write = [text, file, advice] {
+        const std::string made = text();
+        const std::string lost = lines_lost(file_before(file), made);
+        write_made_study(file, made, map_header, false, advice);
+        if (!lost.empty())
+            std::cerr << report::escaped(file + " is written anew, and no longer says " + lost +
+                                         "; settings belong on the line of map, as in failure.in_a_row=9")
+                      << "\n";
+    };
     if (arguments.write) {
         std::error_code error; // without the folder writing says why
         fs::create_directories(fs::absolute(file).parent_path(), error);
