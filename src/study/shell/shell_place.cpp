@@ -88,7 +88,7 @@ void ShellPlace::step(char c) {
     if (std::exchange(escaped_, false)) {
         if (c == '\n' && top().kind != Kind::backticks) { // as if neither were there
             end_line(true);
-            if (is_one_of(last_, "$<")) lose("an operator on two lines");
+            if (is_any_of(last_, "$<")) lose("an operator on two lines");
             return;
         }
         top().word += '"';
@@ -128,7 +128,7 @@ void ShellPlace::step_here(char c) {
         case Kind::plain:
             if (c == top().quote)
                 open_.pop_back();
-            else if (is_one_of(c, "{}'\"`\\") || (c == '(' && last_ == '$'))
+            else if (is_any_of(c, "{}'\"`\\") || (c == '(' && last_ == '$'))
                 lose("such quotes within ${...} between quotes");
             return;
         case Kind::code:
@@ -175,7 +175,7 @@ bool ShellPlace::begin_expansion(char c, bool quoted) {
         push(Kind::backticks, 1);
         return true;
     }
-    if (!is_one_of(c, "({[") || (last_ != '$' && last_ != process_id)) return false;
+    if (!is_any_of(c, "({[") || (last_ != '$' && last_ != process_id)) return false;
     if (last_ == process_id) lose("an operator behind $$", text_.size() - 3);
     if (c == '[') lose("$[...]", text_.size() - 2);
     if (c == '(') push(Kind::code, 2).substitutes = true;
@@ -201,12 +201,12 @@ void ShellPlace::step_text(char c) {
     if (begin_expansion(c, open.kind != Kind::braces || open.quoted)) return;
     if (open.kind == Kind::twice && c == '"') open_.pop_back();
     if (open.kind != Kind::braces) return;
-    if (text_.size() == open.begin + 3 && is_one_of(c, " \t\n|")) lose("a command in braces");
+    if (text_.size() == open.begin + 3 && is_any_of(c, " \t\n|")) lose("a command in braces");
     if (c == '}')
         open_.pop_back();
-    else if (open.quoted && is_one_of(c, "'\""))
+    else if (open.quoted && is_any_of(c, "'\""))
         push(Kind::plain, 1).quote = c;
-    else if (is_one_of(c, "'\""))
+    else if (is_any_of(c, "'\""))
         begin_quotes(c);
 }
 
@@ -216,7 +216,7 @@ void ShellPlace::step_arithmetic(char c) {
     const bool in_number = std::isalnum(static_cast<unsigned char>(last_)) != 0; // 16#ff
     const auto is_subshell = [](const Open& open) { return open.kind == Kind::arithmetic && !open.substitutes; };
     if (top().closing && c != ')') return lose("'((' without '))'");
-    if (is_one_of(c, "'\"\\") || (c == '#' && !in_number) ||
+    if (is_any_of(c, "'\"\\") || (c == '#' && !in_number) ||
         ((c == '\n' || (c == '<' && last_ == '<')) && std::ranges::any_of(open_, is_subshell)))
         return lose("quotes, comments or lines in arithmetic");
     if (c == '(') push(Kind::group, 1);
@@ -233,9 +233,9 @@ void ShellPlace::step_code(char c) {
     if (begin_expansion(c, false)) return;
     if (c == '(') return open_parenthesis();
     if (c == ')') return close_parenthesis();
-    if (is_one_of(c, ends_of_words)) {
+    if (is_any_of(c, ends_of_words)) {
         end_word();
-        top().command = top().command || is_one_of(c, "\n;&|");
+        top().command = top().command || is_any_of(c, "\n;&|");
         if (c == '<' || c == '>') top().command = false;
         if (c == '<' && last_ == '<') name_.emplace();
         if (c == '\n') begin_documents();
@@ -249,7 +249,7 @@ void ShellPlace::step_code(char c) {
     }
     if (word == ")") end_word();
     word += c;
-    if (is_one_of(c, "'\"")) begin_quotes(c);
+    if (is_any_of(c, "'\"")) begin_quotes(c);
 }
 
 void ShellPlace::open_parenthesis() {
@@ -259,7 +259,7 @@ void ShellPlace::open_parenthesis() {
         if (open.joined) lose("'((' behind a word");
         return;
     }
-    const bool joined = !open.word.empty() || is_one_of(last_, "<>");
+    const bool joined = !open.word.empty() || is_any_of(last_, "<>");
     push(Kind::code, 1).joined = joined;
 }
 
@@ -298,7 +298,7 @@ bool ShellPlace::step_name(char c) {
     Document& document = *name_;
     const char before = std::exchange(last_, c);
     if (name_quote_ != '\0') {
-        if (c == '\n' || (name_quote_ == '"' && is_one_of(c, "\\$`"))) {
+        if (c == '\n' || (name_quote_ == '"' && is_any_of(c, "\\$`"))) {
             lose("the name of a here-document");
         } else if (c == name_quote_) {
             name_quote_ = '\0';
@@ -318,17 +318,17 @@ bool ShellPlace::step_name(char c) {
             document.tabs = true;
             return true;
         }
-        if (is_one_of(c, " \t")) return true;
-        if (c == '#' || is_one_of(c, ends_of_words)) lose("a here-document without a name");
+        if (is_any_of(c, " \t")) return true;
+        if (c == '#' || is_any_of(c, ends_of_words)) lose("a here-document without a name");
     }
-    if (is_one_of(c, ends_of_words)) {
+    if (is_any_of(c, ends_of_words)) {
         context().documents.push_back(std::move(document));
         name_.reset();
         last_ = before;
         return lost_;
     }
-    if (is_one_of(c, "$`")) lose("the name of a here-document");
-    if (is_one_of(c, "'\"\\")) {
+    if (is_any_of(c, "$`")) lose("the name of a here-document");
+    if (is_any_of(c, "'\"\\")) {
         document.literal = true;
         name_quote_ = c;
     } else {
@@ -391,7 +391,7 @@ std::string written_at(Quotes place, const std::string& value) {
             "a value with several lines stands in a here-document (<<), where one of them might end "
             "it; pass it by a variable: v={x}, and \"$v\" there");
     const auto is_plain = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || is_one_of(c, "_.+-");
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || is_any_of(c, "_.+-");
     };
     if (place == Quotes::arithmetic && (value.empty() || !std::ranges::all_of(value, is_plain)))
         throw base::UsageError("the value '" + value +
