@@ -21,7 +21,7 @@
 namespace ranktune::tuner {
 namespace {
 
-constexpr std::uint8_t snapshot_version = 30;
+constexpr std::uint8_t snapshot_version = 31;
 
 std::unique_ptr<Admission> make_admission(const study::StudySpec& spec, State& state,
                                           const schedulers::Scheduler& scheduler) {

@@ -117,6 +117,17 @@ class Mapping(Kills, Case):
         self.map("--grid", "n=[1]", "-o", "kept", "--kept", "--", sys.executable, "work.py")
         self.assertEqual((self.results("kept")[0]["exit_code"], self.results("kept")[0]["metric.exit_code"]), ("0", "9.0"))
 
+    def test_the_exit_code_of_a_program_that_says_why_it_failed(self):
+        (self.cwd / "work.py").write_text("import sys, ranktune\nraise ValueError('exit code 7 was expected')\n")
+        self.map("--grid", "n=[1]", "--", sys.executable, "work.py", code=4)
+        self.assertEqual(self.results()[0]["exit_code"], "1")
+        self.assertIn("exit code 7 was expected", self.results()[0]["message"])
+        self.map("--grid", "n=[1]", "-o", "late", "--timeout", "1s", "--", "echo exit code 7; exec sleep 60", code=4)
+        self.assertEqual(self.results("late")[0]["exit_code"], "")
+        (self.cwd / "work.py").write_text("import os, ranktune\nfor row in ranktune.tasks():\n    os._exit(6)\n")
+        self.map("--grid", "n=[1]", "-o", "kept", "--kept", "--", sys.executable, "work.py", code=4)
+        self.assertEqual(self.results("kept")[0]["exit_code"], "6")
+
     def test_texts_have_the_names_that_tasks_give_them(self):
         values = {"a: b": "c: d", "e:": "f", "g\\": ": h", "i": "j: k", "note": "no colon"}
         (self.cwd / "say.py").write_text(f"import json\nprint(json.dumps({values!r}))\n")

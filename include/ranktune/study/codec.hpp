@@ -21,7 +21,7 @@ namespace ranktune::study {
 
 /// Version of all encodings below. A reader refuses another major and skips
 /// unknown trailing fields of a larger minor.
-inline constexpr std::uint16_t codec_major = 5;
+inline constexpr std::uint16_t codec_major = 6;
 inline constexpr std::uint16_t codec_minor = 0;
 
 using Bytes = std::vector<std::byte>;

@@ -246,8 +246,10 @@ struct Failure {
     std::string message; ///< without the rank: "loss is NaN"
     /// Rank within its trial; in a crash note, of the job. nullopt: from no rank.
     std::optional<std::uint32_t> rank = {};
+    /// Of the program that ended, as a shell counts: 128 + N for signal N. nullopt: none has ended by itself.
+    std::optional<std::uint32_t> exit_code = {};
     [[nodiscard]] bool empty() const { return message.empty() && !rank; }
-    static void fields(auto&& each, auto& r) { each(r.rank, r.message); }
+    static void fields(auto&& each, auto& r) { each(r.rank, r.message, r.exit_code); }
     friend bool operator==(const Failure&, const Failure&) = default;
 };
 /// The failure in words, for users: "rank 3: loss is NaN".

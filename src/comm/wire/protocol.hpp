@@ -47,7 +47,7 @@ namespace ranktune::comm {
 inline constexpr int head_lost_code = 76;
 
 /// Version of the messages below: both sides must have the same one (checked in Hello, whose layout never changes).
-inline constexpr std::uint16_t protocol_version = 16;
+inline constexpr std::uint16_t protocol_version = 17;
 
 /// Limit of reports of an attempt that the head has not taken yet.
 inline constexpr std::uint64_t report_window = 256;

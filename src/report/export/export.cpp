@@ -9,14 +9,12 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/number_in.hpp"
 #include "ranktune/base/utf8.hpp"
 #include "report/explain/endings.hpp"
 #include "report/screens/front.hpp"
@@ -33,7 +31,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using tuner::Trial;
-using namespace std::string_view_literals;
 
 Json number(double value) {
     if (std::isnan(value)) return "nan";
@@ -405,18 +402,10 @@ void export_trials_csv(const tuner::Tuner& tuner, const EachReport& each_report,
 
 namespace {
 
-/// As process::ChildExit says it, in the way of a shell: 128 + N for signal N. Empty: the program did not end by
-/// itself.
+/// Empty: the program did not end by itself.
 std::string exit_code_of(const Trial& task) {
     if (task.phase == study::TrialPhase::finished) return "0";
-    const std::string_view said = task.failure.message;
-    for (const auto& [words, above] : {std::pair{"exit code "sv, 0}, std::pair{"killed by signal "sv, 128}}) {
-        if (!said.starts_with(words)) continue;
-        const std::string_view rest = said.substr(words.size());
-        const auto number = base::number_in<int>(rest.substr(0, rest.find_first_not_of("0123456789")));
-        if (number) return std::to_string(above + *number);
-    }
-    return {};
+    return task.failure.exit_code ? std::to_string(*task.failure.exit_code) : "";
 }
 
 /// What a task said that is no number, by name.

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "ranktune/base/error.hpp"
 #include "storage/error_kinds.hpp"
@@ -19,11 +20,16 @@
 namespace ranktune::worker {
 namespace {
 
-/// As a shell counts: 128 + N for signal N.
-bool is_listed(const process::ChildExit& exit, const std::vector<std::uint32_t>& codes) {
-    const int code = exit.signal > 0 ? 128 + exit.signal : exit.code;
-    return codes.empty() || std::ranges::find(codes, static_cast<std::uint32_t>(code)) != codes.end();
+/// As study::Failure counts.
+std::uint32_t exit_code_of(const process::ChildExit& exit) {
+    return static_cast<std::uint32_t>(exit.signal > 0 ? 128 + exit.signal : exit.code);
 }
+
+/// The error, with the exit code of the program.
+template <class Error>
+struct Ended : Error, ProgramEnd {
+    Ended(Error error, std::uint32_t exit_code) : Error(std::move(error)), ProgramEnd(exit_code) {}
+};
 
 /// Why a block cannot be written in the directory, by a file without a name: of what is free, some may be kept for
 /// others, and a quota shows nowhere else. 0: it can, or such files are unknown there and there is room.
@@ -73,16 +79,18 @@ void throw_failure(const process::Child& ended, const std::optional<process::Pro
     using study::AttemptOutcome;
     const What what = said ? said->what : What::error;
     const int signal = ended.exited()->signal;
+    const std::uint32_t code = exit_code_of(*ended.exited());
+    const auto fail = [&](auto error) { throw Ended<decltype(error)>(std::move(error), code); };
     const bool says = said && storage::names_refusal(said->text, what == What::saving);
-    if (says || what == What::storage || signal == SIGXFSZ) throw CheckpointError(AttemptOutcome::unsaved, text);
-    if (what == What::device_memory) throw OversizedError(said->text.empty() ? text : said->text);
+    if (says || what == What::storage || signal == SIGXFSZ) fail(CheckpointError(AttemptOutcome::unsaved, text));
+    if (what == What::device_memory) fail(OversizedError(said->text.empty() ? text : said->text));
     if (refusal)
-        throw CheckpointError(AttemptOutcome::unsaved,
-                              text + (text.find(*refusal) == std::string::npos ? "; " + *refusal : ""));
-    if (!is_listed(*ended.exited(), retry_on)) throw PermanentError(text);
+        fail(CheckpointError(AttemptOutcome::unsaved,
+                             text + (text.find(*refusal) == std::string::npos ? "; " + *refusal : "")));
+    if (!retry_on.empty() && std::ranges::find(retry_on, code) == retry_on.end()) fail(PermanentError(text));
     // The kernel (out of memory) or a person sends SIGKILL; a page that cannot be read gives SIGBUS.
-    if (signal == SIGKILL || signal == SIGBUS) throw DisturbedError(text);
-    throw base::Error(text);
+    if (signal == SIGKILL || signal == SIGBUS) fail(DisturbedError(text));
+    throw Ended<base::Error>(base::Error(text), code);
 }
 
 } // namespace ranktune::worker

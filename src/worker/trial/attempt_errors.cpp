@@ -70,6 +70,12 @@ study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower
         if (known.rank()) failure.rank = known.rank();
     } catch (...) {
     }
+    try {
+        std::rethrow_exception(error);
+    } catch (const ProgramEnd& end) {
+        failure.exit_code = end.exit_code();
+    } catch (...) {
+    }
     return failure;
 }
 

@@ -46,6 +46,16 @@ class OversizedError : public base::Error {
     using Error::Error;
 };
 
+/// A program has ended by itself: part of what is thrown for that, for failure_of.
+class ProgramEnd {
+  public:
+    explicit ProgramEnd(std::uint32_t exit_code) : exit_code_(exit_code) {}
+    [[nodiscard]] std::uint32_t exit_code() const { return exit_code_; } ///< as study::Failure counts
+
+  private:
+    std::uint32_t exit_code_;
+};
+
 /// The outcome when reading a checkpoint failed. Only damage makes it useless: other errors of the file system may
 /// pass, and a newer ranktune can read a file of a newer version.
 [[nodiscard]] inline study::AttemptOutcome outcome_of_reading(const base::Error& error) {
@@ -61,7 +71,8 @@ class OversizedError : public base::Error {
 
 /// Its what().
 [[nodiscard]] std::string message_of(const std::exception_ptr& error);
-/// Its message with the rank it concerns: the one that it names, otherwise `thrower`. With advice, if it is oversized.
+/// Its message with the rank it concerns: the one that it names, otherwise `thrower`. With advice, if it is oversized;
+/// with the exit code of a ProgramEnd.
 [[nodiscard]] study::Failure failure_of(const std::exception_ptr& error, std::uint32_t thrower);
 
 /// Why an attempt is lost whose group is; empty where another rank says it.

@@ -199,6 +199,7 @@ TEST_CASE("a program that says that its GPU is full is too large, if it then end
     const auto logs = programs.cluster.run_until(99);
     check_outcomes(logs, AttemptOutcome::oversized);
     CHECK(blame(logs).starts_with("rank 0: the trial needs more memory than the device has: no room for 3 GiB. Make"));
+    CHECK(logs[0].ended->failure.exit_code == 1U);
     Programs caught(1, "report(1.0)\nsend(failed='device-memory', log='no room')\nreport(2.0)\n");
     caught.cluster.prepare(1, 9);
     check_outcomes(caught.cluster.run_until(99), AttemptOutcome::finished);
