@@ -315,8 +315,8 @@ class App {
         add_number(verb, "--batch", predict_.batch, "Samples that a model gets at once (default 256)", 1,
                    "a number of samples, 1 at least");
         add_number(verb, "--range", predict_.range,
-                   "Samples that one rank predicts and records at once (default: by their number and size)",
-                   1, "a number of samples, 1 at least");
+                   "Samples that one rank predicts and records at once (default: by their number and size)", 1,
+                   "a number of samples, 1 at least");
         auto* verify =
             verb->add_flag("--verify", predict_.verify,
                            "Predict nothing: compare the output with the digests that its ranks have reported");
