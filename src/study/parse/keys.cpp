@@ -195,11 +195,11 @@ constexpr KeyRow all_keys[] = {
         "all"),
     of<&FailureSpec::max_losses>("failure.max_losses", may, {.least = 1, .most = many},
                                  "A trial that has lost its ranks this many times has failed."),
-    of<&FailureSpec::in_a_row>("failure.in_a_row", may, {.least = 2, .most = many},
-                               "When so many different trials in a row fail before their first report, the study ends "
-                               "with exit code 75; with 4 "
-                               "after as many first ones, 8 at least.",
-                               "10 + log2 of `num_trials` + groups"),
+    of<&FailureSpec::in_a_row>(
+        "failure.in_a_row", may, {.least = 2, .most = many},
+        "So many different trials in a row that fail before a report end the study: exit code 75, or 4 if they are the "
+        "first.",
+        "10 + log2 of `num_trials` + groups"),
     of<&FailureSpec::report_timeout>(
         "failure.report_timeout", may, {},
         "A trial that makes no progress for this long has failed: no report, or no gradient step on a rank."),
