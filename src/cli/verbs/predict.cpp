@@ -16,6 +16,7 @@
 
 #include "cli/checks/remarks.hpp"
 #include "cli/study_input.hpp"
+#include "cli/terminal/output_file.hpp"
 #include "cli/version.hpp"
 #include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
@@ -43,15 +44,6 @@ using trainables::PredictPlan;
 constexpr std::string_view predict_header = "# Written by `ranktune predict`: a trial for each range of samples.\n";
 
 std::string whole_path(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
-
-/// Where a link leads, also if nothing is there yet: the file itself is made, and linked to its name.
-std::string behind_links(std::string path) {
-    constexpr int most = 40; // as the kernel
-    std::error_code none;
-    for (int i = 0; i < most && fs::is_symlink(path, none); ++i)
-        path = (fs::path(path).parent_path() / fs::read_symlink(path)).lexically_normal().string();
-    return path;
-}
 
 /// Fills in `input`, `group`, `field` and `samples` from FILE or FILE:DATASET. Returns the bytes of a sample.
 std::uint64_t find_samples(const std::string& given, PredictPlan& plan) {
@@ -220,7 +212,7 @@ std::string predict_study(const PredictArguments& arguments, const std::string& 
     read.push_back(plan.input);
     refuse_overwriting(arguments.run.directory, read);
     plan.input_content = storage::content_text(storage::posix_file_system(), plan.input);
-    plan.output = behind_links(whole_path(arguments.run.directory));
+    plan.output = whole_path(OutputFile(arguments.run.directory).path); // a link may lead to nothing yet
     plan.range = arguments.range > 0 ? arguments.range : samples_of_range(plan.samples, sample_bytes);
     plan.batch = arguments.batch;
     plan.combine = arguments.combine;
@@ -295,6 +287,16 @@ bool has_range(const data::Source& output, const PredictedRange& range) {
     return trainables::digest_of_range(of_y, of_classes) == range.digest;
 }
 
+/// Those that the output does not have, in their order. Only each `step`th is compared, back from the last one.
+std::vector<PredictedRange> lacking(const data::Source& output, const std::vector<PredictedRange>& ranges,
+                                    std::size_t step = 1) {
+    std::vector<PredictedRange> lost;
+    for (std::size_t i = ranges.size(); i > 0; i -= std::min(step, i))
+        if (!has_range(output, ranges[i - 1])) lost.push_back(ranges[i - 1]);
+    std::ranges::reverse(lost);
+    return lost;
+}
+
 [[noreturn]] void refuse_output(const tuner::Tuner& tuner, const std::string& directory, const std::string& output,
                                 const std::string& what,
                                 const std::string& or_else = "begin again with `ranktune predict ... --fresh`") {
@@ -324,13 +326,11 @@ int verify(const std::string& directory) {
     const PredictPlan plan = trainables::predict_plan_of(loaded.tuner->spec().trainable.options);
     const std::vector<PredictedRange> ranges = predicted_ranges(directory, plan);
     const auto output = data::Source::open(plan.output);
-    std::uint64_t wrong = 0;
     for (const std::string& gap : gaps(ranges, plan.samples)) std::cout << gap << " are not predicted yet\n";
-    for (const PredictedRange& range : ranges) {
-        if (has_range(*output, range)) continue;
-        ++wrong;
+    const std::vector<PredictedRange> lost = lacking(*output, ranges);
+    const std::size_t wrong = lost.size();
+    for (const PredictedRange& range : lost)
         std::cout << fmt::format("samples {} to {} are not what was predicted\n", range.begin, range.end - 1);
-    }
     const std::uint64_t missing = (plan.samples + plan.range - 1) / plan.range - ranges.size();
     std::cout << fmt::format(
         "{} ranges compared, {} differ, {} missing{}\n", ranges.size(), wrong, missing,
@@ -440,20 +440,16 @@ namespace {
 /// Finished ranges that the output does not have, of so many of them at most, the last one among them. Throws
 /// base::UsageError when the output is gone, or another file.
 std::vector<PredictedRange> lost_ranges(const tuner::Tuner& tuner, const std::string& directory, std::size_t looks) {
-    std::vector<PredictedRange> lost;
-    if (!study::predicts(tuner.spec()) || tuner.state().in(study::TrialPhase::finished) == 0) return lost;
+    if (!study::predicts(tuner.spec()) || tuner.state().in(study::TrialPhase::finished) == 0) return {};
     const PredictPlan plan = trainables::predict_plan_of(tuner.spec().trainable.options);
     if (!storage::posix_file_system().exists(plan.output)) refuse_output(tuner, directory, plan.output, "is gone");
     try {
         const auto output = data::Source::open(plan.output);
         const std::vector<PredictedRange> ranges = predicted_ranges(directory, plan);
-        const std::size_t step = (ranges.size() - 1) / looks + 1;
-        for (std::size_t i = ranges.size(); i > 0; i -= std::min(step, i))
-            if (!has_range(*output, ranges[i - 1])) lost.push_back(ranges[i - 1]);
+        return lacking(*output, ranges, (ranges.size() - 1) / looks + 1);
     } catch (const base::FormatError& error) {
         refuse_output(tuner, directory, plan.output, std::string("is another file (") + error.what() + ")");
     }
-    return lost;
 }
 
 } // namespace
@@ -463,7 +459,7 @@ void refuse_lost_predictions(const tuner::Tuner& tuner, const std::string& direc
     const auto lost = lost_ranges(tuner, directory, looks);
     if (lost.empty()) return;
     refuse_output(tuner, directory, trainables::predict_plan_of(tuner.spec().trainable.options).output,
-                  fmt::format("lacks the predictions for samples {} to {}", lost.back().begin, lost.back().end - 1),
+                  fmt::format("lacks the predictions for samples {} to {}", lost.front().begin, lost.front().end - 1),
                   "give --restart-errored, which predicts again all ranges that it lacks");
 }
 
