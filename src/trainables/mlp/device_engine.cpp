@@ -129,18 +129,17 @@ class DeviceEngine final : public Engine {
         graphs_.reset(std::move(closes));
     }
 
-    bool bring(const Rows& rows, std::span<const DropoutMask> masks) override {
+    void bring(const Rows& rows, std::span<const DropoutMask> masks) override {
         const std::size_t count = rows.places.size();
-        if (count == 0) return true;
+        if (count == 0) return;
         std::byte* const block = next_feed();
         gather(rows, masks, block);
         send_feed(FeedPlaces(options_.shape, count).end);
-        return true;
     }
 
     double compute(const Batch& batch, const Hooks& hooks) override {
         const std::size_t count = batch.rows.places.size();
-        if (!batch.brought) static_cast<void>(bring(batch.rows, batch.masks));
+        if (!batch.brought) bring(batch.rows, batch.masks);
         await([&] { return loss_known_->reached(); }); // then its place is free
         if (count > 0) stream_.wait(*feeds_[feed_].arrived);
         const StepMarks marks{[&] {

@@ -82,8 +82,8 @@ class Engine {
         std::function<void(double loss)> check; ///< called once with this rank's loss; may throw
     };
     /// Begins to copy the rows and masks of the next batch to where `compute` reads them, beside the work that is under
-    /// way; they may change afterwards. An engine that reads them where they are does nothing, and returns false.
-    [[nodiscard]] virtual bool bring(const Rows& /*rows*/, std::span<const DropoutMask> /*masks*/) { return false; }
+    /// way; they may change afterwards. For an engine on a device.
+    virtual void bring(const Rows& /*rows*/, std::span<const DropoutMask> /*masks*/) {}
     /// Both passes of a batch, within a step of the reducer. Returns this rank's sum of losses.
     virtual double compute(const Batch& batch, const Hooks& hooks) = 0;
     /// Applies the gradients that the reducer holds.

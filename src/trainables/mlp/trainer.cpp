@@ -157,7 +157,7 @@ void Trainer::bring_next(data::Range range, std::size_t part) {
     if (options_.device == nullptr || next.range.size() == 0) return;
     try {
         if (!same_batch) share_ = data_->share(position_.epoch, next.range);
-        if (!engine_->bring(rows_of(next.part), masks_)) return;
+        engine_->bring(rows_of(next.part), masks_);
     } catch (...) {
         next.error = std::current_exception();
     }
