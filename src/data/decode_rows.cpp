@@ -64,18 +64,21 @@ class RowsWriter {
 
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20U;
 
+void refuse_varying(const Source& source) {
+    for (const Field& field : source.fields())
+        if (field.varying) refuse_file(source.path(), "field '" + field.name + "' has no rows of one size");
+}
+
 /// Of all rows.
 std::uint64_t bytes_of(const Source& source) {
+    refuse_varying(source);
     std::uint64_t bytes = 0;
-    for (const Field& field : source.fields()) {
-        if (field.varying) refuse_file(source.path(), "field '" + field.name + "' has no rows of one size");
-        bytes += product(source.samples(), field.bytes());
-    }
+    for (const Field& field : source.fields()) bytes += product(source.samples(), field.bytes());
     return bytes;
 }
 
 void write_source(const Source& source, const std::string& out_path, const Limits& limits) {
-    static_cast<void>(bytes_of(source));
+    refuse_varying(source);
     RowsWriter out(out_path, source.fields(), source.extent(), limits.room);
     for (std::size_t i = 0; i < source.fields().size(); ++i) {
         const std::uint64_t row = source.fields()[i].bytes();
