@@ -32,10 +32,14 @@ inline constexpr const char* predict_trainable = "predict";
 [[nodiscard]] inline bool runs_programs(const StudySpec& spec) {
     return spec.trainable.program || (predicts(spec) && spec.predict.by_program());
 }
+/// Whether the trials are tasks.
+[[nodiscard]] inline bool has_tasks(const StudySpec& spec) {
+    return spec.trainable.program && spec.trainable.program->has_tasks();
+}
 /// Whether no trial is better than another one.
 [[nodiscard]] inline bool compares_nothing(const StudySpec& spec) {
     if (!spec.trainable.program) return predicts(spec);
-    return spec.trainable.program->has_tasks() && spec.objective.metric == task_metric;
+    return has_tasks(spec) && spec.objective.metric == task_metric;
 }
 
 /// Reads the lines that a program prints. Of a regular expression with named groups, `(?P<loss>...)`, each is a metric;

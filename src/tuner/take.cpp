@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ranktune/base/error.hpp"
+#include "study/printed_values.hpp"
 #include "tuner/decide.hpp"
 #include "tuner/rules/causes.hpp"
 #include "tuner/rules/limits.hpp"
@@ -21,8 +22,7 @@ bool may_retry(const Core& core, TrialId id, const std::string& message) {
     const Trial& t = core.state.trials[id];
     if (t.failures >= core.spec.failure.max_failures) return false;
     // Of a task there is an exit code, which does not tell one cause from another; a user has listed those to retry.
-    const auto& program = core.spec.trainable.program;
-    const bool may_pass = (program && program->has_tasks()) || !core.spec.failure.retry_on.empty();
+    const bool may_pass = study::has_tasks(core.spec) || !core.spec.failure.retry_on.empty();
     return may_pass || !Blame::is_the_same(t, core.admission->received(id), message);
 }
 

@@ -45,6 +45,7 @@
 #include "simulate/faults.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "storage/journal/journal.hpp"
+#include "study/printed_values.hpp"
 #include "studydir/earlier/earlier_results.hpp"
 #include "studydir/finished_study.hpp"
 #include "studydir/last_end.hpp"
@@ -144,8 +145,7 @@ std::optional<base::Duration> time_to_failure(const simulate::FaultModel& faults
 
 /// For a study of tasks: what became of each, as a table in its directory. Returns the table's path; empty: none.
 std::string write_task_results(const study::StudySpec& spec, const std::string& directory) {
-    const auto& program = spec.trainable.program;
-    if (!program || !program->has_tasks()) return {};
+    if (!study::has_tasks(spec)) return {};
     const std::string file = directory + "/results.csv";
     try {
         static_cast<void>(

@@ -452,8 +452,6 @@ namespace {
 
 using study::TrialPhase;
 
-bool has_tasks(const study::StudySpec& spec) { return spec.trainable.program && spec.trainable.program->has_tasks(); }
-
 /// " for 4m00s", since the drain began.
 std::string how_long_text(const tuner::State& state, double now) {
     const auto at = study_seconds(state, now);
@@ -476,7 +474,7 @@ std::string waits_text(const tuner::Tuner& tuner) {
     for (const study::TrialId unit : state.side.running()) names.push_back(study::unit_text(unit));
     if (names.empty()) return "nothing runs any more";
     const std::string text = base::join_some(names, shown);
-    if (has_tasks(tuner.spec()))
+    if (study::has_tasks(tuner.spec()))
         return fmt::format("waits up to {} (run.abort_grace) for {} to end, or else to begin again at the next start",
                            study::duration_text(tuner.spec().output.abort_grace), text);
     if (pace <= 0.0) return "waits until " + text + (names.size() == 1 ? " has" : " have") + " reported and saved";
@@ -492,7 +490,7 @@ std::optional<double> study_seconds(const tuner::State& state, double now) {
 }
 
 std::string how_stops_text(const study::StudySpec& spec) {
-    if (!has_tasks(spec)) return "running trials checkpoint at their next report";
+    if (!study::has_tasks(spec)) return "running trials checkpoint at their next report";
     return fmt::format("running tasks have {} (run.abort_grace) to end; others begin again at the next start",
                        study::duration_text(spec.output.abort_grace));
 }
