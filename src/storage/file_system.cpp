@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -83,6 +84,28 @@ class PosixFile final : public File {
             total += static_cast<std::size_t>(done);
         }
         return total;
+    }
+
+    std::size_t copy_to(File& to, std::uint64_t offset, std::span<std::byte> block) override {
+        auto* const copy = dynamic_cast<PosixFile*>(&to);
+        if (copy == nullptr) return File::copy_to(to, offset, block);
+        // The kernel copies once, which takes half the CPU time of reading and writing.
+        if (::lseek(copy->fd_.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+            fail("cannot write", copy->path_, errno);
+        std::size_t total = 0;
+        while (total < block.size()) {
+            auto from = static_cast<off_t>(offset + total);
+            const ssize_t done = ::sendfile(copy->fd_.get(), fd_.get(), &from, block.size() - total);
+            if (done == 0) break;
+            if (done > 0) {
+                total += static_cast<std::size_t>(done);
+            } else if (errno == EINVAL || errno == ENOSYS) { // a file system that does not support it
+                return File::copy_to(to, offset, block);
+            } else if (errno != EINTR) {
+                fail("cannot copy '" + path_ + "' to", copy->path_, errno);
+            }
+        }
+        return copy->read_at(offset, block.first(total));
     }
 
     void sync() override {

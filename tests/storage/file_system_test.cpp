@@ -111,8 +111,24 @@ void check_publish(FileSystem& files, const std::string& home) {
     CHECK(text_of(files, home + "/left") == "new");
 }
 
+void check_copy(FileSystem& files, const std::string& home) {
+    std::string text;
+    while (text.size() < 300'000) text += std::to_string(text.size());
+    put_text(files, home + "/original", text);
+    put_text(files, home + "/copy", "");
+    const auto original = files.open(home + "/original", FileSystem::Open::read);
+    const auto copy = files.open(home + "/copy", FileSystem::Open::read_write);
+    std::vector<std::byte> block(200'000);
+    CHECK(original->copy_to(*copy, 5, block) == block.size());
+    CHECK(block == bytes_of(text.substr(5, block.size())));
+    CHECK(original->copy_to(*copy, 200'005, block) == text.size() - 200'005);
+    CHECK(original->copy_to(*copy, text.size(), block) == 0);
+    CHECK(text_of(files, home + "/copy") == std::string(5, '\0') + text.substr(5));
+}
+
 void check_contract(FileSystem& files, const std::string& home) {
     SECTION("files") { check_files(files, home); }
+    SECTION("copy") { check_copy(files, home); }
     SECTION("names") { check_names(files, home); }
     SECTION("link") { check_link(files, home); }
     SECTION("publish") { check_publish(files, home); }

@@ -89,7 +89,7 @@ class Bench:
     def reads(self):
         trace = f"{self.home.name}/trace"
         where, command = self.study([("a", 2), ("b", 1), ("c", 1)], more='result = "success"\n',
-                                    around=["strace", "-f", "-qq", "-e", "trace=read,pread64", "-P", self.data, "-o", trace])
+                                    around=["strace", "-f", "-qq", "-e", "trace=read,pread64,sendfile", "-P", self.data, "-o", trace])
         subprocess.run(command, cwd=where, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         taken = [int(count) for count in re.findall(r"\) += (\d+)$", pathlib.Path(trace).read_text(), re.M)]
         pieces = sum(count for count in taken if count != 1 << 20)  # the look reads blocks of that size

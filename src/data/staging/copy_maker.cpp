@@ -19,6 +19,9 @@ using Clock = std::chrono::steady_clock;
 /// Between two reads of the original: the others wait for that.
 constexpr std::size_t pieces_at_once = 8;
 
+/// Blocks stay in the cache of a core between copying and digest.
+constexpr std::uint64_t block_bytes = std::uint64_t{256} << 10U;
+
 } // namespace
 
 CopyMaker::CopyMaker(const FileList& list, std::string folder, const CopyOptions& options, CopyEvents events)
@@ -89,7 +92,14 @@ void CopyMaker::read(std::size_t piece) {
     const std::string path = list_.root + "/" + name;
     const auto original = options_.files.open(path, storage::FileSystem::Open::read);
     const auto copy = options_.files.open(folder_ + "/" + name, storage::FileSystem::Open::read_write);
-    keep(piece, copy_.run(*original, path, *copy, at), true);
+    base::Digest digest;
+    for (std::uint64_t done = 0; done < at.bytes; done += block_.size()) {
+        block_.resize(std::min(block_bytes, at.bytes - done));
+        if (original->copy_to(*copy, at.offset + done, block_) != block_.size())
+            throw base::IoError("became shorter while it was copied:", path, std::make_error_code(std::errc::io_error));
+        digest.add(block_);
+    }
+    keep(piece, digest.value(), true);
 }
 
 void CopyMaker::keep(std::size_t piece, std::uint64_t digest, bool from_original) {

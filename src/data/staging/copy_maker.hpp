@@ -13,7 +13,6 @@
 
 #include "comm/exchange/block_exchange.hpp"
 #include "data/staging/file_list.hpp"
-#include "data/staging/piece_copy.hpp"
 #include "data/staging/piece_table.hpp"
 #include "ranktune/base/ids.hpp"
 #include "storage/file_system.hpp"
@@ -84,7 +83,7 @@ class CopyMaker {
     std::vector<Peer> peers_;          ///< by node; this one's is empty
     std::map<std::size_t, int> wrong_; ///< how often a piece came with another digest than it was offered with
     std::uint64_t questions_ = 0;
-    PieceCopy copy_;
+    std::vector<std::byte> block_; ///< serves one piece after another
 };
 
 } // namespace ranktune::data

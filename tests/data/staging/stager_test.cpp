@@ -39,8 +39,8 @@ void write_packed(const std::string& path, hsize_t rows) {
     H5Dwrite(set.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, zeros.data());
 }
 
-base::IoError full_disk(const std::string& path) {
-    return {"cannot reserve space for", path, std::error_code(ENOSPC, std::generic_category())};
+base::IoError full_disk(const std::string& path, int why = ENOSPC) {
+    return {"cannot reserve space for", path, std::error_code(why, std::generic_category())};
 }
 
 } // namespace
@@ -276,10 +276,18 @@ TEST_CASE("without room the original is read, or the study ends if the copy must
     HookedFileSystem full(storage::posix_file_system(), [](HookedFileSystem::Call call, const std::string& at) {
         if (call == HookedFileSystem::Call::reserve) throw full_disk(at);
     });
+    HookedFileSystem quota(storage::posix_file_system(), [](HookedFileSystem::Call call, const std::string& at) {
+        if (call == HookedFileSystem::Call::reserve) throw full_disk(at, EDQUOT);
+    });
     {
         StagingRank rank(place, spec, 1U << 20U, full);
         CHECK(rank.path() == path);
         CHECK_THAT(rank.log(), Catch::Contains("No space left on device"));
+    }
+    {
+        StagingRank rank(place, spec, 1U << 20U, quota);
+        CHECK(rank.path() == path);
+        CHECK_THAT(rank.log(), Catch::Contains("Disk quota exceeded"));
     }
     CHECK(names_in(place).empty());
     spec.staging.must_fit = true;
@@ -315,6 +323,20 @@ TEST_CASE("a file that changes while it is copied is not used as a copy", "[stag
     StagingRank rank(directory.path() + "/node", study_of({{.name = "train", .path = path}}), 1U << 20U, files);
     CHECK(rank.path() == path);
     CHECK_THAT(rank.log(), Catch::Contains("changed while it was copied"));
+}
+
+TEST_CASE("a file that becomes shorter while it is copied is not used as a copy", "[staging]") {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() + "/train.npy";
+    const std::string place = directory.path() + "/node";
+    write_file(path, data_text(5000));
+    HookedFileSystem files(storage::posix_file_system(), [&](HookedFileSystem::Call call, const std::string& at) {
+        if (call == HookedFileSystem::Call::write && at != path) std::filesystem::resize_file(path, 100);
+    });
+    StagingRank rank(place, study_of({{.name = "train", .path = path}}), 1U << 20U, files);
+    CHECK(rank.path() == path);
+    CHECK_THAT(rank.log(), Catch::Contains("became shorter while it was copied: '" + path));
+    CHECK(names_in(place).empty());
 }
 
 TEST_CASE("a table becomes plain rows on the way", "[staging]") {
