@@ -77,9 +77,9 @@ std::chrono::microseconds nap_until(base::StudyTime wake_at, base::StudyTime now
 }
 
 std::chrono::microseconds AdaptiveNap::next(Clock::time_point now, bool rung) const {
-    constexpr std::chrono::microseconds when_rung{1000};
+    if (rung) return rung_;
     const auto idle = std::chrono::duration_cast<std::chrono::microseconds>(now - busy_);
-    return std::clamp(std::max(idle / 4, rung ? when_rung : shortest_), shortest_, longest_);
+    return std::clamp(idle / 4, shortest_, longest_);
 }
 
 double process_cpu_seconds() {

@@ -38,21 +38,22 @@ void await_readable(int fd, std::chrono::nanoseconds time) noexcept;
                                                   std::chrono::microseconds nap);
 
 /// Nap length: about a quarter of the idle time so far, within the limits. So a reaction is late by at most a quarter
-/// of the wait, and a long wait costs nothing.
+/// of the wait, and a long wait costs nothing. A thread that is rung for naps as long as it may.
 class AdaptiveNap {
   public:
     using Clock = std::chrono::steady_clock;
 
-    AdaptiveNap(std::chrono::microseconds shortest, std::chrono::microseconds longest)
-        : shortest_(shortest), longest_(longest), busy_(Clock::now()) {}
+    AdaptiveNap(std::chrono::microseconds shortest, std::chrono::microseconds longest, std::chrono::microseconds rung)
+        : shortest_(shortest), longest_(longest), rung_(rung), busy_(Clock::now()) {}
     /// Something happened: the next naps are short again.
     void busy(Clock::time_point now) { busy_ = now; }
-    /// `rung`: nothing is missed meanwhile, so the nap is not shorter than a millisecond.
+    /// `rung`: nothing is missed meanwhile.
     [[nodiscard]] std::chrono::microseconds next(Clock::time_point now, bool rung = false) const;
 
   private:
     std::chrono::microseconds shortest_;
     std::chrono::microseconds longest_;
+    std::chrono::microseconds rung_;
     Clock::time_point busy_;
 };
 

@@ -13,7 +13,7 @@ namespace ranktune::worker {
 WorkerEnd serve_worker(comm::Transport& transport, WorkerMachine& worker, const process::ProcessClock& clock,
                        process::Waker& waker, process::SignalReader* signals, const std::function<bool()>& each_round) {
     using namespace std::chrono_literals;
-    process::AdaptiveNap naps(50us, 2000us);
+    process::AdaptiveNap naps(50us, 2000us, 2000us); // ranks that ask for blocks do not ring
     std::chrono::steady_clock::time_point next_signals{};
     while (!worker.end()) {
         int taken = 0;

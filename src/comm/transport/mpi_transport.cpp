@@ -79,7 +79,7 @@ class MpiTransport final : public Transport {
         return sending_.empty();
     }
 
-    bool is_quiet() override { return sending_.empty() && receiving_.empty(); }
+    bool is_quiet() override { return flushed() && receiving_.empty(); }
 
   private:
     /// Sends to a dead rank stay for ever, so all sends are tested. Usually there are few.
