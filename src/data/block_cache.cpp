@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/block_cache.hpp"
 
+#include <chrono>
+
+#include "data/thread_time.hpp"
+
 namespace ranktune::data {
 
 BlockCache::Block BlockCache::get(Key key, const std::function<std::vector<std::byte>()>& decode) {
@@ -11,6 +15,10 @@ BlockCache::Block BlockCache::get(Key key, const std::function<std::vector<std::
             recent_.splice(recent_.begin(), recent_, found->second.place);
             const std::shared_future<Block> block = found->second.block;
             lock.unlock();
+            if (block.wait_for(std::chrono::seconds(0)) == std::future_status::ready) return block.get();
+            const double begin = thread_time().passed;
+            block.wait();
+            elsewhere().other += thread_time().passed - begin;
             return block.get();
         }
         recent_.push_front(key);

@@ -13,6 +13,7 @@
 #include "data/chunk_filters.hpp"
 #include "data/formats.hpp"
 #include "data/mapped_file.hpp"
+#include "data/thread_time.hpp"
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/text.hpp"
 #include "storage/hdf5/hdf5.hpp"
@@ -286,7 +287,7 @@ void fill_block(const DataSet& set, std::vector<std::byte>& rows) {
 
 std::vector<std::byte> decode_block(const DataSet& set, std::uint64_t block, std::uint64_t count) {
     std::vector<std::byte> rows(count * set.field.bytes());
-    std::vector<Packed> chunks = storage::hdf5_call([&] { return read_chunks(set, block); });
+    std::vector<Packed> chunks = read_by_hdf5([&] { return read_chunks(set, block); });
     const std::size_t element = size_of(set.field.type);
     const std::uint64_t size = std::accumulate(set.chunk.begin(), set.chunk.end(), std::uint64_t{element}, product);
     fill_block(set, rows);
@@ -300,7 +301,7 @@ std::vector<std::byte> decode_block(const DataSet& set, std::uint64_t block, std
 
 std::vector<std::byte> read_block(const DataSet& set, std::uint64_t block, std::uint64_t count) {
     std::vector<std::byte> rows(count * set.field.bytes());
-    const bool good = storage::hdf5_call([&] {
+    const bool good = read_by_hdf5([&] {
         const hdf5::QuietErrors quiet;
         Extents start(set.extents.size());
         Extents size = set.extents;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "data/thread_time.hpp"
 #include "ranktune/base/error.hpp"
 
 namespace ranktune::data {
@@ -38,6 +39,20 @@ base::RngStream stream_of(std::uint64_t seed, std::uint64_t epoch, std::uint64_t
 }
 
 } // namespace
+
+LoadTime& LoadTime::operator+=(const LoadTime& more) {
+    disk += more.disk;
+    decode += more.decode;
+    map += more.map;
+    other += more.other;
+    return *this;
+}
+
+LoadTime LoadTime::divided(double seconds) const {
+    if (all() <= 0.0) return {.other = seconds};
+    const double part = seconds / all();
+    return {part * disk, part * decode, part * map, part * other};
+}
 
 const Column& Batch::column(std::string_view name) const {
     const auto found = std::ranges::find(columns, name, [](const Column& column) { return column.field.name; });
@@ -89,7 +104,9 @@ std::optional<Batch> Loader::next() {
     if (!turn.ready) {
         const auto begin = std::chrono::steady_clock::now();
         changed_.wait(lock, [&] { return turn.ready; });
-        waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        waited_ += waited;
+        waited_for_ += turn.took.divided(waited);
     }
     Turn taken = std::exchange(turn, Turn{});
     ++taken_;
@@ -110,15 +127,17 @@ void Loader::serve() {
         Job job = claim(turn);
         if (!turn.end_of_epoch) {
             lock.unlock();
+            LoadTime took;
             std::exception_ptr error;
             try {
-                read(job);
-                if (options_.map) apply_map(job);
+                read(job, took);
+                if (options_.map) apply_map(job, took);
             } catch (...) {
                 error = std::current_exception();
             }
             lock.lock();
             turn.batch = std::move(job.batch);
+            turn.took = took;
             turn.error = std::move(error);
         }
         turn.ready = true;
@@ -156,22 +175,29 @@ std::uint64_t Loader::sample_at(std::uint64_t position, std::uint64_t& epoch) {
     return (*order_)(position);
 }
 
-void Loader::read(Job& job) const {
+void Loader::read(Job& job, LoadTime& took) const {
     const std::size_t count = job.batch.samples.size();
-    for (std::size_t i = 0; i < options_.columns.size(); ++i) {
-        const std::size_t bytes = count * options_.columns[i].bytes();
-        Column& column = job.batch.columns.emplace_back(Column{
-            options_.columns[i], count,
-            options_.allocate ? options_.allocate(bytes)
-                              : std::shared_ptr<std::byte[]>(std::make_unique_for_overwrite<std::byte[]>(bytes))});
-        if (filled_by_[i])
-            source_->gather(*filled_by_[i], job.batch.samples, column.bytes());
-        else
-            std::ranges::fill(column.bytes(), std::byte{0});
+    for (const Field& column : options_.columns) {
+        const std::size_t bytes = count * column.bytes();
+        job.batch.columns.push_back(
+            {column, count,
+             options_.allocate ? options_.allocate(bytes)
+                               : std::shared_ptr<std::byte[]>(std::make_unique_for_overwrite<std::byte[]>(bytes))});
     }
+    const ThreadTime begin = thread_time();
+    const Elsewhere before = elsewhere();
+    for (std::size_t i = 0; i < options_.columns.size(); ++i) {
+        const std::span<std::byte> rows = job.batch.columns[i].bytes();
+        if (filled_by_[i])
+            source_->gather(*filled_by_[i], job.batch.samples, rows);
+        else
+            std::ranges::fill(rows, std::byte{0});
+    }
+    took = reading_time(thread_time() - begin, elsewhere() - before);
 }
 
-void Loader::apply_map(Job& job) const {
+void Loader::apply_map(Job& job, LoadTime& took) const {
+    const ThreadTime begin = thread_time();
     std::vector<std::span<std::byte>> rows(job.batch.columns.size());
     for (std::size_t i = 0; i < job.batch.samples.size(); ++i) {
         for (std::size_t c = 0; c < rows.size(); ++c) rows[c] = job.batch.columns[c].row(i);
@@ -179,6 +205,9 @@ void Loader::apply_map(Job& job) const {
         base::RngStream random = stream_of(options_.seed, job.epochs[i], sample);
         options_.map({*source_, sample, rows}, random);
     }
+    const LoadTime mapped = reading_time(thread_time() - begin, {});
+    took.disk += mapped.disk; // a map touches the members of a tar, and may open files
+    took.map = mapped.decode;
 }
 
 } // namespace ranktune::data

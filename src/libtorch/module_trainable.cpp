@@ -24,7 +24,7 @@
 #include "ranktune/base/rng.hpp"
 #include "ranktune/data/sampling.hpp"
 #include "ranktune/libtorch/data_parallel.hpp"
-#include "ranktune/study/event.hpp"
+#include "ranktune/trainables/data.hpp"
 #include "trainables/predict/prediction.hpp"
 
 namespace ranktune::libtorch {
@@ -213,7 +213,7 @@ struct ModuleTrainable::Impl {
                                       [&](data::Range some) { return moved(share->samples, some); });
         }
         position = stream->position();
-        data_wait = group.reduced(stream->take_waited()) / group.size();
+        waited = trainables::wait_metrics(group, stream->take_waited(), from.loading);
         return losses;
     }
 
@@ -286,7 +286,7 @@ struct ModuleTrainable::Impl {
     Tensor order;                       ///< of the samples in this epoch: int64
     std::optional<SampleStream> stream; ///< of train_from
     data::Position position;            ///< in train_from, where the next iteration begins
-    double data_wait = 0.0;             ///< seconds that a rank waited for train_from in the last iteration, on average
+    trainables::Metrics waited;         ///< for train_from, in the last iteration
     std::uint64_t epoch = 0;            ///< complete iterations
     std::uint64_t steps = 0;
 };
@@ -312,8 +312,8 @@ trainables::Metrics ModuleTrainable::step(trainables::TrialContext& context) {
     const auto scope = stream_scope(impl_->parallel.where()); // of the optimizer and the user's functions, too
     return telling_of_memory([&] {
         trainables::Metrics metrics{{"train_loss", impl_->train_epoch(context)}};
-        if (impl_->training.train_from.source)
-            metrics.emplace_back(std::string(study::data_wait_metric), impl_->data_wait);
+        for (auto& metric : impl_->waited) metrics.push_back(std::move(metric));
+        impl_->waited.clear();
         for (auto& metric : impl_->validate(context)) metrics.push_back(std::move(metric));
         for (auto& metric : impl_->parallel.take_comm_metrics()) metrics.push_back(std::move(metric));
         return metrics;

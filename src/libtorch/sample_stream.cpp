@@ -115,7 +115,7 @@ class SampleStream::Uploads {
         ddp::CoreWait().until([&] { return arrived_->reached(); }, [] {});
         waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
-    [[nodiscard]] double waited_seconds() const { return waited_; }
+    [[nodiscard]] double take_waited() { return std::exchange(waited_, 0.0); }
 
   private:
     Where where_;
@@ -165,9 +165,10 @@ std::optional<SampleStream::Share> SampleStream::next() {
     return now_.share;
 }
 
-double SampleStream::take_waited() {
-    const double waited = loader_.waited_seconds() + (uploads_ ? uploads_->waited_seconds() : 0.0);
-    return waited - std::exchange(told_, waited);
+data::LoadTime SampleStream::take_waited() {
+    data::LoadTime waited = loader_.take_waited();
+    if (uploads_) waited.other += uploads_->take_waited();
+    return waited;
 }
 
 } // namespace ranktune::libtorch

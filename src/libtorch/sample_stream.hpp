@@ -31,8 +31,8 @@ class SampleStream {
     }
     /// Where the share of the next call begins.
     [[nodiscard]] data::Position position() const { return position_; }
-    /// Seconds in `next` since the last call.
-    [[nodiscard]] double take_waited();
+    /// What `next` waited for since the last call; uploads are `other`.
+    [[nodiscard]] data::LoadTime take_waited();
 
   private:
     /// What a call of `next` returns.
@@ -53,7 +53,6 @@ class SampleStream {
     data::Position position_;
     Turn now_;
     std::optional<Turn> ahead_;
-    double told_ = 0.0; ///< seconds
 };
 
 /// The options of a rank's loader. `batch`: of all ranks.

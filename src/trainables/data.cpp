@@ -2,7 +2,11 @@
 #include "ranktune/trainables/data.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <utility>
+
+#include "ranktune/study/event.hpp"
 
 namespace ranktune::trainables {
 namespace {
@@ -44,6 +48,17 @@ data::LoaderOptions loading_in(const TrialContext& context, data::LoaderOptions 
     loading.trial = context.trial().value();
     if (loading.threads <= 1) loading.threads = std::max(context.cpus_per_rank() - 1, 1);
     return loading;
+}
+
+Metrics wait_metrics(ddp::Group& group, const data::LoadTime& waited, const data::LoaderOptions& loading) {
+    std::array<double, 4> seconds{waited.all(), waited.disk, waited.decode, waited.map};
+    group.all_reduce(std::span(seconds));
+    for (double& each : seconds) each /= group.size();
+    Metrics metrics{{std::string(study::data_wait_metric), seconds[0]},
+                    {std::string(study::disk_wait_metric), seconds[1]},
+                    {std::string(study::decode_wait_metric), seconds[2]}};
+    if (loading.map) metrics.emplace_back(study::map_wait_metric, seconds[3]);
+    return metrics;
 }
 
 } // namespace ranktune::trainables

@@ -71,6 +71,21 @@ class Views(Kills, Case):
         return head
 
 
+class Explain(Views):
+    def test_what_training_waited_for_is_named(self):
+        waits = r'\"data_wait\": 1e9, \"data_wait/disk\": 1e8, \"data_wait/decode\": 8e8'  # all of the time, whatever that is
+        (self.cwd / "train.sh").write_text(REPORTS.replace(r'\"odd name\": NaN', waits))
+        self.write("two.toml", COMMAND)
+        self.ranktune("run", "two.toml", "--local", "2", "-q")
+        spent = json.loads(self.ranktune("explain", "two", "--json")[0])["rank_seconds"]
+        whole = spent["waiting for data"]
+        self.assertGreater(whole, 0)
+        self.assertAlmostEqual(spent["waiting for data: disk"] / whole, 1)
+        self.assertAlmostEqual(spent["waiting for data: decoding"] / whole, 8)
+        self.assertEqual(spent["waiting for data: map"], 0)
+        self.assertRegex(self.ranktune("explain", "two")[0], r"(?m)^ *waiting for data: decoding +\d")
+
+
 class List(Views):
     def test_studies_of_a_folder(self):
         self.assertIn("no studies here", self.ranktune("ls")[0])

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "data/block_cache.hpp"
+#include "data/thread_time.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
 
@@ -35,6 +39,35 @@ class Counting final : public Source {
   private:
     std::uint64_t broken_;
 };
+
+/// Reads nothing: calls a function instead.
+class Calling final : public Source {
+  public:
+    explicit Calling(std::function<void()> call)
+        : Source("calling", {{"x", ElementType::int8}}, {1000, 1, 1}), call_(std::move(call)) {}
+    void gather(std::size_t, std::span<const std::uint64_t>, std::span<std::byte>) const override { call_(); }
+
+  private:
+    std::function<void()> call_;
+};
+
+/// What `next` waited for, once it had to wait.
+LoadTime wait_for(const std::function<void()>& reading, Map map = {}) {
+    Loader loader(std::make_shared<Calling>(reading), {}, {.batch = 1, .ahead = 1, .map = std::move(map)});
+    while (loader.waited_seconds() == 0.0) static_cast<void>(loader.next());
+    const double all = loader.waited_seconds();
+    const LoadTime waited = loader.take_waited();
+    CHECK(waited.all() == Approx(all));
+    CHECK(waited.other == 0.0);
+    CHECK(loader.take_waited().all() == 0.0);
+    return waited;
+}
+
+/// Keeps this thread on a core.
+void compute() {
+    volatile std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < 3'000'000; ++i) sum = sum + i;
+}
 
 /// Everything of one epoch: samples, and the sum of what the batches hold.
 struct Epoch {
@@ -179,6 +212,95 @@ TEST_CASE("a loader prepares no more batches than it may", "[data]") {
         CHECK(mapped <= taken + 3);
     }
     CHECK(loader.waited_seconds() >= 0.0);
+}
+
+TEST_CASE("a wait is divided as the time that its batch took", "[data]") {
+    const LoadTime part = LoadTime{.disk = 1.0, .decode = 2.0, .map = 5.0}.divided(4.0);
+    CHECK(part.disk == 0.5);
+    CHECK(part.decode == 1.0);
+    CHECK(part.map == 2.5);
+    CHECK(part.all() == 4.0);
+    CHECK(LoadTime{}.divided(4.0).other == 4.0);
+    LoadTime sum = part;
+    sum += {.disk = 1.0, .other = 2.0};
+    CHECK(sum.disk == 1.5);
+    CHECK(sum.all() == 7.0);
+}
+
+TEST_CASE("blocked threads read, unless others decode for them or are waited for", "[data]") {
+    const LoadTime plain = reading_time({.passed = 8.0, .blocked = 6.0}, {});
+    CHECK(plain.disk == 6.0);
+    CHECK(plain.decode == 2.0);
+    const LoadTime helped = reading_time({.passed = 8.0, .blocked = 6.0}, {.decoded = 4.0, .other = 1.0});
+    CHECK(helped.disk == 1.0);
+    CHECK(helped.decode == 2.0 + 4.0);
+    CHECK(reading_time({.passed = 1.0, .blocked = -1e-9}, {}).disk == 0.0); // clocks are read one after the other
+    CHECK(reading_time({.passed = 1.0, .blocked = 1.5}, {}).decode == 0.0);
+}
+
+TEST_CASE("what a thread waits for is seen from its clocks", "[data]") {
+    const ThreadTime begin = thread_time();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const ThreadTime slept = thread_time() - begin;
+    CHECK(slept.blocked >= 0.005);
+    CHECK(slept.passed >= slept.blocked);
+    compute();
+    const ThreadTime computed = thread_time() - begin - slept;
+    CHECK(computed.passed - computed.blocked > 0.0);
+}
+
+TEST_CASE("a loader says whether it waited for the disk, for decoding or for the map", "[data]") {
+    const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
+    constexpr double much = 1e6; // seconds: whatever else happened is nothing beside it
+    CHECK(wait_for(sleep).disk > 0.0);
+    CHECK(wait_for(sleep).map == 0.0);
+    CHECK(wait_for(compute).decode > 0.0);
+    CHECK(wait_for([] {}, [&](const Sample&, base::RngStream&) { compute(); }).map > 0.0);
+    const LoadTime helped = wait_for([&] {
+        sleep();
+        elsewhere().decoded += much;
+    });
+    CHECK(helped.decode == Approx(helped.all()));
+    const LoadTime queued = wait_for([&] {
+        compute();
+        sleep();
+        elsewhere().other += much;
+    });
+    CHECK(queued.decode == Approx(queued.all()));
+}
+
+TEST_CASE("HDF5's thread reads or decodes for others, who wait for their turn", "[data]") {
+    const Elsewhere before = elsewhere();
+    CHECK(read_by_hdf5([] {
+        compute();
+        return true;
+    }));
+    const Elsewhere decoded = elsewhere() - before;
+    CHECK(decoded.decoded > 0.0);
+    CHECK(decoded.other > 0.0);
+    CHECK_THROWS_AS(read_by_hdf5([]() -> bool { throw base::FormatError("damaged"); }), base::FormatError);
+}
+
+TEST_CASE("a block that another thread decodes is not waited for because of the disk", "[data]") {
+    double waited = 0.0;
+    while (waited == 0.0) { // the second thread may come too late
+        BlockCache cache(1 << 20);
+        std::atomic<bool> begun{false};
+        std::thread second;
+        static_cast<void>(cache.get({0, 0}, [&] {
+            second = std::thread([&] {
+                const Elsewhere before = elsewhere();
+                begun = true;
+                static_cast<void>(cache.get({0, 0}, [] { return std::vector<std::byte>(1); }));
+                waited = (elsewhere() - before).other;
+            });
+            while (!begun) std::this_thread::yield();
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            return std::vector<std::byte>(1);
+        }));
+        second.join();
+    }
+    CHECK(waited > 0.0);
 }
 
 TEST_CASE("a map fills columns that the source does not have", "[data]") {

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 import weakref
 
@@ -89,6 +90,7 @@ class Datasets(unittest.TestCase):
         self.folder = pathlib.Path(directory.name)
         self.addCleanup(self.environment)
         ranktune._reports = 0
+        ranktune_data._used.clear()
 
     def environment(self, **values):
         for name in ("RANK", "WORLD_SIZE", "RANKTUNE_ITERATION", "RANKTUNE_SEED", "RANKTUNE_DATA", "RANKTUNE_TRIAL"):
@@ -250,9 +252,9 @@ class Datasets(unittest.TestCase):
     def test_orders_that_mix_little_or_read_more_say_so_once(self):
         with h5py.File(self.folder / "x.h5", "w") as file:
             file.create_dataset("x", data=np.zeros((100, 2 ** 17)), chunks=(10, 2 ** 17))  # 1 MiB a row
-        self.environment(RANK="0", WORLD_SIZE="4")
         told = io.StringIO()
         with contextlib.redirect_stderr(told):
+            self.environment(RANK="0", WORLD_SIZE="4")
             for memory in ("50MiB", "50MiB", "1GiB"):
                 ranktune.dataset(str(self.folder / "x.h5"), batch=10, shuffle_memory=memory)
             self.environment(RANK="1", WORLD_SIZE="4")
@@ -270,9 +272,28 @@ class Datasets(unittest.TestCase):
             done = subprocess.run([sys.executable, "-W", "error", "-c", program.format(path=path, last=last)], capture_output=True, text=True,
                                   env={**os.environ, "PYTHONPATH": str(pathlib.Path(ranktune.__file__).parent), "PYTHONDONTWRITEBYTECODE": "1"})
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stdout.count("data_wait="), 3)
+            for name in ("data_wait", "data_wait/disk", "data_wait/decode"):
+                self.assertEqual(done.stdout.count(f" {name}="), 3)
             self.assertEqual(done.stderr.count("\n"), 1 if words else 0)
             self.assertIn(words, done.stderr)
+
+    def test_a_wait_is_divided_as_the_time_of_who_made_the_batch(self):
+        data = ranktune.dataset(self.numbers(100), batch=50)
+        data._came(0, 2.0, {"disk": 1.0, "decode": 3.0})
+        data._came(1, 5.0, {"disk": 2.0, "map": 1.0})  # two seconds of it are of a start, or a transport
+        for expected in ({"data_wait": 7.0, "data_wait/disk": 2.5, "data_wait/decode": 1.5, "data_wait/map": 1.0},
+                         {"data_wait": 0.0, "data_wait/disk": 0.0, "data_wait/decode": 0.0, "data_wait/map": 0.0}):
+            self.assertEqual(data._reported()[0], expected)
+            data._came(0, 0.0, {})
+
+    def test_a_thread_that_sleeps_or_computes_is_told_apart(self):
+        begin = ranktune_data._thread_time()
+        time.sleep(0.01)
+        spent = ranktune_data._spent(begin, "decode")
+        self.assertGreaterEqual(spent["disk"], 0.009)
+        begin = ranktune_data._thread_time()
+        sum(range(300_000))
+        self.assertGreater(ranktune_data._spent(begin, "map")["map"], 0)
 
     def test_a_loop_may_make_a_dataset_for_each_epoch(self):
         made = []

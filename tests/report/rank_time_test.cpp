@@ -108,6 +108,35 @@ TEST_CASE("what training waited for data is told apart, with what to do about it
                                                         "nodes (data.stage = true)"));
 }
 
+TEST_CASE("of a wait for data the cause is named, as far as reports say it", "[report]") {
+    StudyByHand study(fifo_study(""));
+    study.began(1);
+    study.wait(milliseconds(9000));
+    const auto report = [&](base::Iteration iteration, std::vector<study::NamedMetric> waited) {
+        waited.push_back({"score", 0.1});
+        study.step(study::ReportArrived{base::TrialId{0}, base::AttemptId{1}, base::Incarnation{1}, iteration,
+                                        static_cast<double>(iteration), std::move(waited)});
+        study.wait(milliseconds(500));
+    };
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    report(1, {{"data_wait", 0.5}, {"data_wait/disk", 0.25}, {"data_wait/decode", 0.125}});
+    report(2, {{"data_wait", 0.5}, {"data_wait/disk", nan}, {"data_wait/decode", infinity}, {"data_wait/map", 0.5}});
+    report(3, {{"data_wait", 4.0}, {"data_wait/disk", 2.0}, {"data_wait/decode", 1.0}, {"data_wait/map", 1.0}});
+    report(4, {{"data_wait", 0.5}, {"data_wait/disk", 1.5}, {"data_wait/decode", 0.5}}); // more than the whole
+    report(5, {{"data_wait/disk", 0.5}});                                                // of no whole
+    report(6, {{"data_wait", 0.25}});
+    const StudyView view = view_of(study);
+    CHECK(spent_on(view, Spent::data) == Approx(0.125 + 0.25));
+    CHECK(spent_on(view, Spent::data_disk) == Approx(0.25 + 0.5 + 0.375));
+    CHECK(spent_on(view, Spent::data_decode) == Approx(0.125 + 0.25 + 0.125));
+    CHECK(spent_on(view, Spent::data_map) == Approx(0.5 + 0.25));
+    CHECK(sum_of(view) == Approx(view.cost.available_s));
+    // Together they are the second largest loss, and checkpoints only the third.
+    CHECK_THAT(explained_study(view),
+               Contains("next      waiting for data: disk: Keep copies") && !Contains("Save less often"));
+}
+
 TEST_CASE("what is trained again counts against what made it necessary", "[report]") {
     StudyByHand study(fifo_study(""));
     study.began(1);

@@ -95,4 +95,22 @@ TEST_CASE("a mixture has the shares and orders of its sources, in C++ as in Pyth
     CHECK_THROWS_WITH(data::Source::open(data.entries.back()), Catch::Contains("data.all is a mixture of files"));
 }
 
+TEST_CASE("what ranks waited for data are metrics, on average", "[trainables]") {
+    trainables::Registration waits;
+    waits.function = [](trainables::FunctionContext& context) {
+        const double rank = context.rank();
+        const data::LoadTime waited{.disk = rank, .decode = 2.0 * rank, .map = 3.0 * rank, .other = 4.0};
+        data::LoaderOptions loading;
+        static_cast<void>(context.report(trainables::wait_metrics(context.group(), waited, loading)));
+        loading.map = [](const data::Sample&, base::RngStream&) {};
+        static_cast<void>(context.report(trainables::wait_metrics(context.group(), waited, loading)));
+    };
+    const testing::TrialRun run = testing::run_trial(waits, {.ranks = 3, .max_iterations = 2});
+    REQUIRE(run.failure.empty());
+    trainables::Metrics metrics{{"data_wait", 10.0}, {"data_wait/disk", 1.0}, {"data_wait/decode", 2.0}};
+    CHECK(run.reports.front().metrics == metrics);
+    metrics.emplace_back("data_wait/map", 3.0);
+    CHECK(run.reports.back().metrics == metrics);
+}
+
 } // namespace data_entries_test

@@ -297,6 +297,25 @@ def _entry(data: Any) -> Dict[str, Any]:
     return {"path": text}
 
 
+def _thread_time(clock: int = time.CLOCK_THREAD_CPUTIME_ID, thread: Optional[int] = None) -> Tuple[float, float]:
+    """What passed, and for how much of it a thread (None: this one) was neither on a core nor waiting for one."""
+    queued = 0
+    try:
+        with open(f"/proc/self/task/{thread or threading.get_native_id()}/schedstat", "rb") as file:
+            queued = int(file.read().split()[1])
+    except (OSError, IndexError, ValueError):
+        pass  # waiting for a core then counts as blocked
+    passed = time.monotonic()
+    return passed, passed - time.clock_gettime(clock) - 1e-9 * queued
+
+
+def _spent(begin: Tuple[float, float], computing: str, *thread: int) -> Dict[str, float]:
+    """Seconds since `begin`: blocked, mostly until bytes came from the disk, or `computing`."""
+    passed, blocked = (now - then for now, then in zip(_thread_time(*thread), begin))
+    disk = min(max(blocked, 0.0), passed)
+    return {"disk": disk, computing: passed - disk}
+
+
 class Dataset:
     """This rank's share of an iteration's batches, at each iteration over it. See dataset()."""
 
@@ -323,6 +342,7 @@ class Dataset:
         self._lock = threading.Lock()
         self._begin_order()
         self.data_wait = 0.0  # seconds in next(), since the last report
+        self._waited_for = {"disk": 0.0, "decode": 0.0}  # of these, as far as it is known; of a DataLoader also "map"
         self.consumed = 0  # samples over all ranks, since the last report
 
     def __len__(self) -> int:
@@ -365,15 +385,17 @@ class Dataset:
         self._join_trial()
         begin = ranktune.context().iteration * self.per_iteration
         with concurrent.futures.ThreadPoolExecutor(1, "ranktune-data") as threads:
+            reader = threads.submit(lambda: (time.pthread_getcpuclockid(threading.get_ident()), threading.get_native_id())).result()
             ahead = collections.deque(threads.submit(self._make, begin, number) for number in range(min(self.ahead, len(self))))
             try:
                 for number in range(len(self)):
-                    start = time.monotonic()
-                    batch = ahead.popleft().result()
-                    self.data_wait += time.monotonic() - start
-                    self.consumed += self._end(number) - number * self.batch
-                    if self not in _used:
-                        _used.append(self)
+                    future, took = ahead.popleft(), {}  # type: ignore[var-annotated]
+                    if not future.done():  # while this thread waits, the other one does not wait for Python's lock
+                        start = _thread_time(*reader)
+                        concurrent.futures.wait([future])
+                        took = _spent(start, "decode", *reader)
+                    batch = future.result()
+                    self._came(number, sum(took.values()), took)
                     if number + self.ahead < len(self):
                         ahead.append(threads.submit(self._make, begin, number + self.ahead))
                     yield batch
@@ -387,6 +409,16 @@ class Dataset:
         waits: data_wait and the samples of an iteration are not counted."""
         self._join_trial()
         return _torch_dataset(self)
+
+    def _came(self, number: int, waited: float, took: Dict[str, float]) -> None:
+        """Batch `number`, after that many seconds; `took`: of whoever made it. A start or a transport took the rest."""
+        self.data_wait += waited
+        share = min(waited / max(sum(took.values()), 1e-9), 1.0)
+        for cause, seconds in took.items():
+            self._waited_for[cause] = self._waited_for.get(cause, 0.0) + share * seconds
+        self.consumed += self._end(number) - number * self.batch
+        if self not in _used:
+            _used.append(self)
 
     def _end(self, number: int) -> int:
         return min((number + 1) * self.batch, self.per_iteration)
@@ -441,7 +473,7 @@ class Dataset:
         """In another process, which maps the files anew."""
         vars(self).update(state, _lock=threading.Lock(), _sources=[_open(**file) for file in state["_files"]])
 
-    def _reported(self) -> Tuple[float, str]:
+    def _reported(self) -> Tuple[Dict[str, float], str]:
         """What the iteration that ends waited for data, and what is wrong with its number of samples."""
         expected = len(self) * self.batch if self.drop_last else self._end(len(self) - 1)
         wrong = ""
@@ -449,7 +481,8 @@ class Dataset:
             _told.add(self.name)
             wrong = (f"ranktune.dataset({self.name!r}): this iteration took {self.consumed:,} samples, and per_iteration is "
                      f"{self.per_iteration:,}: samples are left out or repeated; say per_iteration={self.consumed}")
-        waited, self.data_wait, self.consumed = self.data_wait, 0.0, 0
+        waited = {"data_wait": self.data_wait, **{f"data_wait/{cause}": seconds for cause, seconds in self._waited_for.items()}}
+        self.data_wait, self._waited_for, self.consumed = 0.0, dict.fromkeys(self._waited_for, 0.0), 0
         return waited, wrong
 
 
@@ -517,7 +550,7 @@ _told: Set[str] = set()  # what was said once: advice, and datasets whose sample
 _used: List[Dataset] = []  # since the last report; no longer, so that a loop may make one for each of its epochs
 
 
-def _begin_iteration() -> List[Tuple[float, str]]:
+def _begin_iteration() -> List[Tuple[Dict[str, float], str]]:
     """What each dataset that was used since the last report says of that iteration."""
     results = [data._reported() for data in _used]
     _used.clear()
@@ -525,12 +558,16 @@ def _begin_iteration() -> List[Tuple[float, str]]:
 
 
 def _on_report() -> Dict[str, float]:
-    """Called by ranktune.report(): the metric data_wait, if a dataset was iterated."""
+    """Called by ranktune.report(): data_wait and for what, if a dataset was iterated."""
     results = _begin_iteration()
     for _, wrong in results:
         if wrong and ranktune.context().rank == 0:
             print(wrong, file=sys.stderr, flush=True)
-    return {"data_wait": sum(waited for waited, _ in results)} if results else {}
+    total: Dict[str, float] = {}
+    for waited, _ in results:
+        for name, seconds in waited.items():
+            total[name] = total.get(name, 0.0) + seconds
+    return total
 
 
 def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuffle: Optional[str] = None, shuffle_memory: Any = None,

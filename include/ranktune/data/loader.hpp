@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ranktune/base/rng.hpp"
@@ -85,6 +86,18 @@ struct LoaderOptions {
     std::vector<Part> mixture = {};
 };
 
+/// Seconds of loading, by what they went into.
+struct LoadTime {
+    double disk = 0.0;   ///< blocked, mostly until bytes came
+    double decode = 0.0; ///< decoding and copying, and waiting for a core to do so
+    double map = 0.0;    ///< the same of LoaderOptions::map
+    double other = 0.0;
+    [[nodiscard]] double all() const { return disk + decode + map + other; }
+    LoadTime& operator+=(const LoadTime& more);
+    /// `seconds` in these proportions; without any, all of them are `other`.
+    [[nodiscard]] LoadTime divided(double seconds) const;
+};
+
 /// Batches in an order that depends on data, seed, trial and position alone: the same on any number of threads, and
 /// resumed at a position on any number of ranks. Not collective. Used by one thread; `threads` others read.
 class Loader {
@@ -102,6 +115,8 @@ class Loader {
     [[nodiscard]] Position position() const { return position_; }
     /// How long calls of `next` waited, in all.
     [[nodiscard]] double waited_seconds() const { return waited_; }
+    /// The same since the last call, each wait for a batch in the proportions of what its thread did to make it.
+    [[nodiscard]] LoadTime take_waited() { return std::exchange(waited_for_, {}); }
 
   private:
     /// What the threads make of one turn.
@@ -110,6 +125,7 @@ class Loader {
         bool end_of_epoch = false;
         Position after;
         Batch batch;
+        LoadTime took;
         std::exception_ptr error;
     };
     /// A batch that is to be read.
@@ -120,13 +136,14 @@ class Loader {
     void serve();
     [[nodiscard]] Job claim(Turn& turn);
     [[nodiscard]] std::uint64_t sample_at(std::uint64_t position, std::uint64_t& epoch);
-    void read(Job& job) const;
-    void apply_map(Job& job) const;
+    void read(Job& job, LoadTime& took) const;
+    void apply_map(Job& job, LoadTime& took) const;
 
     std::shared_ptr<const Source> source_;
     LoaderOptions options_;
     Position position_;
     double waited_ = 0.0;
+    LoadTime waited_for_;                               ///< not taken yet
     std::vector<std::optional<std::size_t>> filled_by_; ///< of each column: the field of the source
 
     std::mutex mutex_;

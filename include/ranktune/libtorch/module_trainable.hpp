@@ -72,8 +72,8 @@ struct Training {
 using MakeTraining = std::function<Training(trainables::TrialContext& context)>;
 
 /// One iteration is one epoch: the samples in an order keyed by (seed, trial, epoch), global batches split over the
-/// ranks, then validation. Metrics: `train_loss`, what `validate` returns, and with `train_from` `data_wait`, the
-/// seconds that a rank waited for samples. The configuration may have the options of trainables::gradient_options:
+/// ranks, then validation. Metrics: `train_loss`, what `validate` returns, and with `train_from` those of
+/// trainables::wait_metrics. The configuration may have the options of trainables::gradient_options:
 /// compression, accumulation, clipping, metrics of the communication. On a GPU, SGD, Adam and AdamW step in one kernel
 /// (PyTorch's `fused=True`).
 ///

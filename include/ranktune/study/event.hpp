@@ -30,6 +30,10 @@ struct Began {
 
 /// The metric in which a report says how many seconds of its iteration training waited for data.
 inline constexpr std::string_view data_wait_metric = "data_wait";
+/// How many of these seconds it waited for what, as far as that is known.
+inline constexpr std::string_view disk_wait_metric = "data_wait/disk";
+inline constexpr std::string_view decode_wait_metric = "data_wait/decode";
+inline constexpr std::string_view map_wait_metric = "data_wait/map";
 
 /// A trial finished an iteration. One per iteration of an attempt, ascending.
 struct ReportArrived {

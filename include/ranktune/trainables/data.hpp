@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Entries of [data], opened for a trial.
+// Entries of [data], opened for a trial; what loaders say to users.
 
 #include <memory>
 #include <string_view>
@@ -22,5 +22,9 @@ struct NamedData {
 
 /// The same options for this rank of this trial: rank, ranks, seed, trial, and, unless there are several, threads.
 [[nodiscard]] data::LoaderOptions loading_in(const TrialContext& context, data::LoaderOptions loading);
+
+/// The metrics data_wait, data_wait/disk, data_wait/decode and, if `loading` has a map, data_wait/map: seconds that a
+/// rank waited in an iteration, on average. Collective.
+[[nodiscard]] Metrics wait_metrics(ddp::Group& group, const data::LoadTime& waited, const data::LoaderOptions& loading);
 
 } // namespace ranktune::trainables

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <initializer_list>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -259,13 +261,23 @@ std::string completed_advice(Spent what, const std::string& directory) {
     return text;
 }
 
+/// The largest cause of waiting for data stands for all of them.
+std::array<double, spent_count> with_one_wait_for_data(std::array<double, spent_count> spent) {
+    const auto causes = std::span(spent).subspan(static_cast<std::size_t>(Spent::data), data_cause_count);
+    const double all = std::accumulate(causes.begin(), causes.end(), 0.0);
+    double& largest = *std::ranges::max_element(causes);
+    for (double& each : causes) each = &each == &largest ? all : 0.0;
+    return spent;
+}
+
 /// For the largest losses: two per cent are not worth a change.
 std::string advice_on_losses(const StudyView& view, const std::string& directory, double all, const Style& style) {
     constexpr double worth = 0.02;
+    const auto spent = with_one_wait_for_data(view.cost.spent_s);
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < view.cost.spent_s.size(); ++i)
-        if (view.cost.spent_s[i] >= worth * all && !spent_advice(static_cast<Spent>(i)).empty()) order.push_back(i);
-    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return view.cost.spent_s[i]; });
+    for (std::size_t i = 0; i < spent.size(); ++i)
+        if (spent[i] >= worth * all && !spent_advice(static_cast<Spent>(i)).empty()) order.push_back(i);
+    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return spent[i]; });
     if (order.size() > 2) order.resize(2);
     std::string text;
     for (const std::size_t i : order)

@@ -2,6 +2,8 @@
 #include "report/view/rank_time.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <string_view>
 #include <utility>
 
 namespace ranktune::report {
@@ -18,6 +20,15 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
      "Copies on the nodes (data.stage = true), more threads (resources.cpus_per_rank, or num_workers of a DataLoader), "
      "or "
      "a format that is mapped instead of decoded (.npy, .safetensors)."},
+    {"waiting for data: disk",
+     "Keep copies on the nodes: data.stage = true. Where there are some already, read more at once: "
+     "resources.cpus_per_rank, or num_workers of a DataLoader."},
+    {"waiting for data: decoding",
+     "Decode once: data.stage = true, and decode = true for the file; or a format that is mapped (.npy, .safetensors). "
+     "Or decode on more cores: resources.cpus_per_rank, or num_workers of a DataLoader."},
+    {"waiting for data: map",
+     "Give the function that changes samples more cores: resources.cpus_per_rank, or num_workers of a DataLoader. What "
+     "it does to a sample each time alike can be done once, before the study."},
     {"trained again after a loss", "Save more often: checkpoint.interval, or \"auto\", which reckons with losses."},
     {"trained again after a pause", "Trials are paused where they have not saved: let them save at their rungs."},
     {"starting attempts",
@@ -43,11 +54,24 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
     {"ranks that were lost", "`ranktune status` names them and their hosts; the next start has all ranks again."},
 }};
 
+/// What an iteration of `most` seconds waited for data, by cause, from Spent::data on.
 template <class Report>
-double seconds_of_data(const Report& report, const tuner::Tuner& tuner) {
-    for (const study::MetricValue& metric : report.metrics)
-        if (tuner.state().metrics.at(metric.id.value()) == study::data_wait_metric) return metric.value;
-    return 0.0;
+std::array<double, data_cause_count> waits_for_data(const Report& report, const tuner::Tuner& tuner, double most) {
+    constexpr std::array<std::string_view, data_cause_count> names{study::data_wait_metric, study::disk_wait_metric,
+                                                                   study::decode_wait_metric, study::map_wait_metric};
+    std::array<double, data_cause_count> waits{};
+    for (const study::MetricValue& metric : report.metrics) {
+        const std::string& name = tuner.state().metrics.at(metric.id.value());
+        if (!name.starts_with(study::data_wait_metric) || !std::isfinite(metric.value)) continue;
+        if (const auto found = std::ranges::find(names, name); found != names.end())
+            waits[static_cast<std::size_t>(found - names.begin())] = std::max(0.0, metric.value);
+    }
+    const double all = waits[0];
+    if (all == 0.0) return {};
+    const double known = waits[1] + waits[2] + waits[3];
+    waits[0] = std::max(0.0, all - known);
+    for (double& each : waits) each *= std::min(all, most) / std::max(all, known);
+    return waits;
 }
 
 } // namespace
@@ -115,9 +139,13 @@ void RankTime::arrive(const Report& report, const tuner::Tuner& tuner) {
     if (!t.holds) return;
     const double passed = std::max(0.0, now_s_ - t.last_s);
     const double iterated = std::clamp(report.seconds - t.seconds, 0.0, passed);
-    const double data = std::max(0.0, std::min(seconds_of_data(report, tuner), iterated)); // (no NaN)
-    const double trained = iterated - data;
-    spend(Spent::data, data * t.ranks);
+    double trained = iterated;
+    auto cause = static_cast<std::size_t>(Spent::data);
+    for (const double waited : waits_for_data(report, tuner, iterated)) {
+        spend(static_cast<Spent>(cause++), waited * t.ranks);
+        trained -= waited;
+    }
+    trained = std::max(0.0, trained);
     const Spent as = report.iteration > t.highest ? Spent::training
                      : t.ended_well               ? Spent::again_paused
                                                   : Spent::again_lost;

@@ -14,7 +14,10 @@ namespace ranktune::report {
 /// What the ranks of workers did. Each rank-second of a start is in one of these.
 enum class Spent : std::uint8_t {
     training,      ///< iterations for the first time
-    data,          ///< within iterations: training waited for data (the metric data_wait)
+    data,          ///< within iterations: training waited for data (the metric data_wait), nobody knows for what
+    data_disk,     ///< the same, for the disk (data_wait/disk)
+    data_decode,   ///< for decoding (data_wait/decode)
+    data_map,      ///< for the user's map (data_wait/map)
     again_lost,    ///< iterations trained again after a loss, a failure or a restart
     again_paused,  ///< iterations trained again after a pause or an exploit
     starting,      ///< from the start of an attempt to its first iteration; of a program with its imports and data
@@ -31,7 +34,8 @@ enum class Spent : std::uint8_t {
     idle_kept,     ///< no trial: helpers without a side task, and spares
     dead           ///< the rank was lost
 };
-inline constexpr std::size_t spent_count = 17;
+inline constexpr std::size_t spent_count = 20;
+inline constexpr std::size_t data_cause_count = 4; ///< Spent::data and those behind it
 /// "trained again after a loss".
 [[nodiscard]] std::string_view spent_words(Spent what);
 /// What to do about it, a sentence; empty: nothing. Commands are in `...`; STUDY is to be replaced by the directory.

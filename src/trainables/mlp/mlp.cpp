@@ -97,7 +97,8 @@ study::TrainableInfo described() {
         .can_checkpoint = true,
         .any_option = false,
         .metrics = {"train_loss", "val_loss", "val_accuracy", "val_rmse", "val_r2",
-                    std::string(study::data_wait_metric)},
+                    std::string(study::data_wait_metric), std::string(study::disk_wait_metric),
+                    std::string(study::decode_wait_metric)},
         .may_use_gpus = true,
     };
 }
@@ -270,9 +271,8 @@ class Mlp final : public Trainable {
             metrics.emplace_back("val_rmse", validation.rmse);
             metrics.emplace_back("val_r2", validation.r2);
         }
-        if (const double waited = trainer_->take_waited(); waited >= 0.0)
-            metrics.emplace_back(std::string(study::data_wait_metric),
-                                 context.group().reduced(waited) / context.size());
+        if (const auto waited = trainer_->take_waited())
+            std::ranges::move(wait_metrics(context.group(), *waited, {}), std::back_inserter(metrics));
         std::ranges::move(trainer_->take_comm_metrics(), std::back_inserter(metrics));
         return metrics;
     }

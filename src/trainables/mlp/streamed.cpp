@@ -52,7 +52,7 @@ class InOrder {
         batch_ = loader_.next();
         return samples_of(*batch_, shape_, std::min<std::size_t>(batch_->end, range_.end) - batch_->begin);
     }
-    [[nodiscard]] double waited_seconds() const { return loader_.waited_seconds(); }
+    [[nodiscard]] data::LoadTime take_waited() { return loader_.take_waited(); }
 
   private:
     static data::LoaderOptions options(std::size_t at_once, int threads) {
@@ -175,9 +175,8 @@ class Streamed final : public TrainingData {
             loader_.reset();
             loader_ = std::make_unique<data::Loader>(train_, from, loading_);
         }
-        const double before = loader_->waited_seconds();
         batch_ = loader_->next();
-        waited_ += loader_->waited_seconds() - before;
+        waited_ += loader_->take_waited();
         const std::size_t count = batch_->samples.size();
         while (places_.size() < count) places_.push_back(static_cast<std::uint32_t>(places_.size()));
         numbers_.assign(batch_->samples.begin(), batch_->samples.end());
@@ -188,9 +187,9 @@ class Streamed final : public TrainingData {
         if (range.size() == 0) return;
         InOrder reading(val_, shape_, range, rows, loading_.threads);
         while (const auto some = reading.next()) use(*some);
-        waited_ += reading.waited_seconds();
+        waited_ += reading.take_waited();
     }
-    [[nodiscard]] double take_waited() override { return std::exchange(waited_, 0.0); }
+    [[nodiscard]] std::optional<data::LoadTime> take_waited() override { return std::exchange(waited_, {}); }
 
   private:
     static constexpr std::uint64_t for_reading_in_order = std::uint64_t{64} << 20U;
@@ -210,7 +209,7 @@ class Streamed final : public TrainingData {
     std::optional<data::Batch> batch_;   ///< the last share
     std::vector<std::uint32_t> places_;  ///< 0, 1, 2, ...
     std::vector<std::uint32_t> numbers_; ///< of the samples of the last share
-    double waited_ = 0.0;
+    data::LoadTime waited_;
 };
 
 } // namespace

@@ -90,8 +90,8 @@ class Trainer {
     [[nodiscard]] std::span<const float> gradient(std::size_t i) {
         return reducer_->gradient(i).first(tensors_[i].size);
     }
-    /// Seconds that this rank waited for its data since the last call; negative: they are in memory.
-    [[nodiscard]] double take_waited() { return data_->take_waited(); }
+    /// What this rank waited for its data since the last call; nothing: they are in memory.
+    [[nodiscard]] std::optional<data::LoadTime> take_waited() { return data_->take_waited(); }
 
   private:
     [[nodiscard]] Shape shape() const;

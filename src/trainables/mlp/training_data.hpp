@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ranktune/data/dataset.hpp"
@@ -37,8 +38,8 @@ class TrainingData {
     [[nodiscard]] virtual Rows share(std::uint64_t epoch, data::Range batch) = 0;
     /// Calls `use` for the validation samples of `range`, in order, at most `rows` at a time.
     virtual void validate(data::Range range, std::size_t rows, const std::function<void(const Samples&)>& use) = 0;
-    /// Seconds that `share` and `validate` waited for the file since the last call; negative: all is in memory.
-    [[nodiscard]] virtual double take_waited() { return -1.0; }
+    /// What `share` and `validate` waited for the file since the last call; nothing: all is in memory.
+    [[nodiscard]] virtual std::optional<data::LoadTime> take_waited() { return std::nullopt; }
 };
 
 /// No samples: for a trainer that loads the state `saved`, of a network of so many layers, and predicts. Throws
