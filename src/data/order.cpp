@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ranktune/base/rng.hpp"
+#include "ranktune/base/text.hpp"
 
 namespace ranktune::data {
 
@@ -15,6 +16,8 @@ namespace {
 
 constexpr std::uint64_t rest_part = ~std::uint64_t{0};
 constexpr std::uint64_t smallest_unit_bytes = std::uint64_t{256} << 10U;
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
+constexpr std::uint64_t enough_lanes = 240; ///< batches are nearly as even as those of `full`
 
 /// The random numbers of one key. The epoch is in the place of a purpose.
 base::RngStream draws_of(const PermutationKey& key) {
@@ -31,7 +34,7 @@ std::uint64_t mix13(std::uint64_t x) {
 
 /// 960, 480, 240, and then the next divisor of 960, so that many numbers of ranks divide them.
 std::uint64_t fewer_lanes(std::uint64_t lanes) {
-    if (lanes > 240) return lanes / 2;
+    if (lanes > enough_lanes) return lanes / 2;
     do --lanes;
     while (960 % lanes != 0);
     return lanes;
@@ -86,6 +89,26 @@ OrderShape order_shape(const Extent& extent, const OrderOptions& options) {
     shape.unit = std::max<std::uint64_t>(extent.chunk_samples, 1) * ((smallest_unit_bytes + chunk - 1) / chunk);
     while (shape.lanes > 1 && shape.lanes > memory / sample / shape.unit) shape.lanes = fewer_lanes(shape.lanes);
     return shape;
+}
+
+std::vector<std::string> order_advice(const Extent& extent, const OrderOptions& options, int ranks) {
+    const OrderShape shape = order_shape(extent, options);
+    if (!shape.shuffled || shape.unit == 1) return {};
+    std::vector<std::string> advice;
+    const std::uint64_t chunks = (shape.samples + shape.unit - 1) / shape.unit;
+    if (shape.lanes < std::min(enough_lanes, chunks)) {
+        const std::uint64_t open = std::min(enough_lanes * shape.unit, shape.samples);
+        const std::uint64_t bytes = open * std::max<std::uint64_t>(extent.sample_bytes, 1);
+        advice.push_back("batches mix " + std::to_string(shape.lanes) + " of " + base::grouped(chunks) +
+                         " chunks, as no more of them fit into shuffle_memory (" + base::grouped(options.memory) +
+                         " bytes); " + std::to_string((bytes + mebibyte - 1) / mebibyte) +
+                         " MiB, or smaller chunks, mix " + std::to_string(std::min(enough_lanes, chunks)));
+    }
+    const auto size = static_cast<std::uint64_t>(ranks);
+    if (const std::uint64_t reads = size / std::gcd(size, shape.lanes); reads > 1)
+        advice.push_back("each chunk is read on " + std::to_string(reads) + " ranks, as " + std::to_string(ranks) +
+                         " ranks do not divide the " + std::to_string(shape.lanes) + " chunks that are mixed");
+    return advice;
 }
 
 Order::Order(const OrderShape& shape, std::uint64_t seed, std::uint32_t trial, std::uint64_t epoch)

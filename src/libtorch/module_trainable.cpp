@@ -304,6 +304,8 @@ void ModuleTrainable::setup(trainables::TrialContext& context) {
         impl_ = std::make_unique<Impl>(std::move(training), context,
                                        trainables::gradient_choice(context.configuration(), "torch"), precision);
     });
+    const Streamed& from = impl_->training.train_from;
+    if (from.source && !context.only_predicts()) trainables::log_order(context, *from.source, from.loading);
     if (!context.devices().empty() && impl_->parallel.where().place.is_host())
         context.log("this LibTorch has no CUDA: the trial computes on the cores, and leaves its GPU idle");
 }

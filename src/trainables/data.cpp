@@ -50,6 +50,18 @@ data::LoaderOptions loading_in(const TrialContext& context, data::LoaderOptions 
     return loading;
 }
 
+void log_order(TrialContext& context, const data::Source& source, const data::LoaderOptions& loading) {
+    if (context.rank() != 0) return;
+    const auto log = [&](const data::Source& file, const data::OrderOptions& order) {
+        for (const std::string& text : data::order_advice(file.extent(), order, context.size()))
+            context.log("data file '" + file.path() + "': " + text);
+    };
+    if (loading.mixture.empty()) return log(source, loading.order);
+    const auto* joined = dynamic_cast<const data::JoinedSource*>(&source);
+    for (std::size_t i = 0; joined != nullptr && i < std::min(loading.mixture.size(), joined->sources().size()); ++i)
+        log(*joined->sources()[i], loading.mixture[i].order);
+}
+
 Metrics wait_metrics(ddp::Group& group, const data::LoadTime& waited, const data::LoaderOptions& loading) {
     std::array<double, 4> seconds{waited.all(), waited.disk, waited.decode, waited.map};
     group.all_reduce(std::span(seconds));

@@ -199,6 +199,23 @@ TEST_CASE("the shape of an order is a function of the data and the options", "[d
     CHECK(shape({10'000'000, 3136, 256}, Shuffle::none) == OrderShape{10'000'000, 1, 960, false});
 }
 
+TEST_CASE("orders that mix little, or whose chunks several ranks read, are told", "[data]") {
+    constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
+    const Extent big_chunks{100, mebibyte, 10};
+    CHECK(order_advice(big_chunks, {.memory = 50 * mebibyte}, 4) ==
+          std::vector<std::string>{"batches mix 5 of 10 chunks, as no more of them fit into shuffle_memory (52,428,800 "
+                                   "bytes); 100 MiB, or smaller chunks, mix 10",
+                                   "each chunk is read on 4 ranks, as 4 ranks do not divide the 5 chunks that are "
+                                   "mixed"});
+    const Extent file{10'000'000, 3136, 256}; // 960 lanes
+    CHECK(order_advice(file, {}, 6).empty());
+    CHECK(order_advice({10, mebibyte, 10}, {Shuffle::lanes, mebibyte}, 1).empty()); // mixes the one chunk that there is
+    CHECK(order_advice(file, {}, 9) == std::vector<std::string>{"each chunk is read on 3 ranks, as 9 ranks do not "
+                                                                "divide the 960 chunks that are mixed"});
+    CHECK(order_advice(file, {.shuffle = Shuffle::none}, 7).empty());
+    CHECK(order_advice(file, {.shuffle = Shuffle::full}, 7).empty());
+}
+
 TEST_CASE("units that are open at once fit into the memory, so that each is decoded about once", "[data]") {
     // Ten chunks of 100 rows, a MiB each.
     for (const std::uint64_t fit : {1, 2, 3, 7}) {

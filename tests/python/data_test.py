@@ -254,6 +254,7 @@ class Datasets(unittest.TestCase):
             file.create_dataset("x", data=np.zeros((100, 2 ** 17)), chunks=(10, 2 ** 17))  # 1 MiB a row
         told = io.StringIO()
         with contextlib.redirect_stderr(told):
+            ranktune.dataset(str(self.folder / "x.h5"), batch=10, shuffle="lanes", shuffle_memory="110MiB")  # mixes all 10
             self.environment(RANK="0", WORLD_SIZE="4")
             for memory in ("50MiB", "50MiB", "1GiB"):
                 ranktune.dataset(str(self.folder / "x.h5"), batch=10, shuffle_memory=memory)

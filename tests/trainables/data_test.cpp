@@ -95,6 +95,28 @@ TEST_CASE("a mixture has the shares and orders of its sources, in C++ as in Pyth
     CHECK_THROWS_WITH(data::Source::open(data.entries.back()), Catch::Contains("data.all is a mixture of files"));
 }
 
+TEST_CASE("rank 0 logs which orders make ranks read the same chunks", "[trainables]") {
+    Entries data;
+    data.entries[1].shuffle = "lanes";
+    data.entries[1].shuffle_memory = 4096;
+    trainables::Registration logs;
+    std::string name;
+    logs.function = [&](trainables::FunctionContext& context) {
+        const auto [source, loading] = trainables::open_data(context, name);
+        trainables::log_order(context, *source, loading);
+    };
+    const auto lines = [&](const std::string& opened) {
+        name = opened;
+        return testing::run_trial(logs, {.data = data.entries, .ranks = 3}).log;
+    };
+    const std::vector<std::string> told{"data file '" + data.entries[1].path +
+                                        "': each chunk is read on 3 ranks, as 3 ranks do not divide the 1 chunks "
+                                        "that are mixed"};
+    CHECK(lines("web").empty());
+    CHECK(lines("code") == told);
+    CHECK(lines("all") == told);
+}
+
 TEST_CASE("what ranks waited for data are metrics, on average", "[trainables]") {
     trainables::Registration waits;
     waits.function = [](trainables::FunctionContext& context) {

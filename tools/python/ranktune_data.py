@@ -357,7 +357,7 @@ class Dataset:
             if not shape.shuffled or shape.unit == 1:
                 continue
             path, row = file["path"], max(source.extent.sample_bytes, 1)
-            if shape.lanes < 240:
+            if shape.lanes < min(240, -(-shape.samples // shape.unit)):
                 wanted = -(-min(240 * shape.unit, shape.samples) * row // (1 << 20))
                 said.append(f"'{path}': batches mix {shape.lanes} of {-(-shape.samples // shape.unit):,} chunks, as no more of them fit into shuffle_memory "
                             f"({memory:,} bytes); shuffle_memory = \"{wanted}MiB\" mixes {min(240, -(-shape.samples // shape.unit))}, and takes no "

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace ranktune::data {
@@ -73,6 +74,10 @@ struct Extent {
 /// A unit has whole chunks and 256 KiB at least. The number of lanes is the largest of 960, 480, 240 and the smaller
 /// divisors of 960 whose units fit into `memory`; at least 1.
 [[nodiscard]] OrderShape order_shape(const Extent& extent, const OrderOptions& options);
+
+/// What makes this order mix less, or ranks read more, than could be: sentences for the user, without the file's name.
+/// Dataset._advice of tools/python/ranktune_data.py says the same.
+[[nodiscard]] std::vector<std::string> order_advice(const Extent& extent, const OrderOptions& options, int ranks);
 
 /// The samples of one epoch, each once. Position p belongs to lane p % lanes, so that a number of ranks which divides
 /// the number of lanes reads each unit on one rank. Lanes are out of step, so that reading is even. What does not fill

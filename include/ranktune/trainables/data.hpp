@@ -23,6 +23,9 @@ struct NamedData {
 /// The same options for this rank of this trial: rank, ranks, seed, trial, and, unless there are several, threads.
 [[nodiscard]] data::LoaderOptions loading_in(const TrialContext& context, data::LoaderOptions loading);
 
+/// Logs on rank 0 what makes batches mix less, or ranks read more, than could be (data::order_advice). Not collective.
+void log_order(TrialContext& context, const data::Source& source, const data::LoaderOptions& loading);
+
 /// The metrics data_wait, data_wait/disk, data_wait/decode and, if `loading` has a map, data_wait/map: seconds that a
 /// rank waited in an iteration, on average. Collective.
 [[nodiscard]] Metrics wait_metrics(ddp::Group& group, const data::LoadTime& waited, const data::LoaderOptions& loading);

@@ -251,7 +251,8 @@ class Mlp final : public Trainable {
         } else {
             data::LoaderOptions loading = loading_in(context, {});
             loading.batch = chosen.batch;
-            data = mlp::streamed(path, scaling, std::move(loading));
+            data = mlp::streamed(path, scaling, loading);
+            log_order(context, *data->file(), loading);
         }
         shape_ = data->shape();
         trainer_.emplace(std::move(data), chosen, context.group());

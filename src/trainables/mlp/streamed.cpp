@@ -143,6 +143,7 @@ class Streamed final : public TrainingData {
     }
 
     [[nodiscard]] const data::DatasetShape& shape() const override { return shape_; }
+    [[nodiscard]] const data::Source* file() const override { return train_.get(); }
     [[nodiscard]] std::uint64_t digest() const override {
         const std::uint64_t facts[] = {shape_.features, shape_.outputs, std::uint64_t{shape_.classification},
                                        shape_.train,    shape_.val,     static_cast<std::uint64_t>(version_.bytes)};

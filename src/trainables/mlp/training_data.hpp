@@ -23,6 +23,8 @@ class TrainingData {
   public:
     virtual ~TrainingData() = default;
     [[nodiscard]] virtual const data::DatasetShape& shape() const = 0;
+    /// The samples of training in their file; null: all is in memory.
+    [[nodiscard]] virtual const data::Source* file() const { return nullptr; }
     /// Differs where ranks have different data.
     [[nodiscard]] virtual std::uint64_t digest() const = 0;
 
