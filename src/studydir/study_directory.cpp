@@ -241,6 +241,7 @@ void publish_python_module(storage::FileSystem& files, const StudyDirectory& dir
     files.publish(directory.python() + "/ranktune_data.py", trainables::python_data(), false);
     files.publish(directory.python() + "/ranktune_order.py", trainables::python_order(), false);
     files.publish(directory.python() + "/ranktune_tasks.py", trainables::python_tasks(), false);
+    files.publish(directory.python() + "/ranktune_torch.py", trainables::python_torch(), false);
 }
 
 void publish_text(storage::FileSystem& files, const std::string& path, const std::string& text, bool sync) {

@@ -350,6 +350,40 @@ class Datasets(unittest.TestCase):
             ranktune.report(loss=1.0)
         self.assertEqual([batch.tolist() for batch in kept], [batch.tolist() for batch in data])
 
+    @unittest.skipIf(torch is None, "no PyTorch here (Debian: python3-torch)")
+    def test_a_loader_counts_what_its_workers_make(self):
+        path = self.numbers(100)
+        data = ranktune.dataset(path, batch=16, per_iteration=90)
+        expected = [batch.tolist() for batch in data]
+        data._reported()
+        for options in (dict(), dict(num_workers=2), dict(num_workers=1, multiprocessing_context="spawn")):
+            loader = data.loader(**options)
+            self.assertEqual(len(loader), len(expected))
+            self.assertEqual([batch.tolist() for batch in loader], expected, options)
+            self.assertEqual(data.consumed, 90)
+            waited, wrong = data._reported()
+            self.assertEqual((list(waited), wrong), (["data_wait", "data_wait/disk", "data_wait/decode"], ""))
+            self.assertLessEqual(waited["data_wait/disk"] + waited["data_wait/decode"], waited["data_wait"] * 1.000001)
+            self.assertGreater(waited["data_wait/decode"], 0)
+        mapped = data.loader(num_workers=1, collate_fn=torch.sum)
+        self.assertEqual([int(batch) for batch in mapped], [sum(map(sum, batch)) for batch in expected])
+        self.assertGreater(data._reported()[0]["data_wait/map"], 0)
+
+    @unittest.skipIf(torch is None, "no PyTorch here (Debian: python3-torch)")
+    def test_reports_count_workers_that_are_kept(self):
+        data = ranktune.dataset(self.numbers(100), batch=10)
+        loader = data.loader(num_workers=2, persistent_workers=True)
+        met = []
+        for _ in range(2):
+            told, said = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stderr(told), contextlib.redirect_stdout(said):
+                met += [number for batch in loader for number in batch[:, 0].tolist()]
+                ranktune.report(loss=1.0)
+            self.assertIn(" data_wait=", said.getvalue())
+            self.assertEqual(told.getvalue(), "")
+        self.assertEqual([sorted(met[:100]), sorted(met[100:])], [list(range(100))] * 2)
+        self.assertNotEqual(met[:100], met[100:])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[1:])

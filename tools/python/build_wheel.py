@@ -25,7 +25,7 @@ def build_wheel(wheel_directory: str, config_settings: Optional[Any] = None, met
     name, version = _project("name"), _project("version")
     info = f"{name}-{version}.dist-info"
     files = {name: (HERE / name).read_bytes() for name in ("ranktune.py", "ranktune_data.py", "ranktune_order.py",
-                                                             "ranktune_tasks.py")}
+                                                             "ranktune_tasks.py", "ranktune_torch.py")}
     for path in sorted((HERE / "ranktune_studies").glob("*")):
         if path.suffix == ".py" or path.name == "py.typed":
             files[f"ranktune_studies/{path.name}"] = path.read_bytes()

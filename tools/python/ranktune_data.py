@@ -3,7 +3,7 @@
 
     for batch in ranktune.dataset("train.h5", batch=256, per_iteration=100_000):
         ...                                                 # this rank's share: arrays of NumPy
-    loader = DataLoader(ranktune.dataset("train.h5", batch=256).torch(), batch_size=None, num_workers=4)
+    loader = ranktune.dataset("train.h5", batch=256).loader(num_workers=4)     # a DataLoader of PyTorch: tensors
 
 Nothing is saved: a trial that is started again, on any number of ranks, goes on with the samples that come next. Python 3.9
 or newer, and NumPy; h5py for HDF5.
@@ -403,12 +403,23 @@ class Dataset:
                 for future in ahead:
                     future.cancel()
 
+    def loader(self, num_workers: int = 0, collate_fn: Any = None, **options: Any) -> Any:
+        """A DataLoader of PyTorch whose workers make the batches, as tensors: worker w of k makes w, w + k, ..., so that their number
+        changes nothing.
+
+        collate_fn -- what is returned for a batch, by the workers; data_wait/map is what the loop waited for it
+        options    -- more of DataLoader: pin_memory, persistent_workers, prefetch_factor, ..."""
+        import ranktune_torch
+
+        return ranktune_torch.Loader(self, num_workers, collate_fn, **options)
+
     def torch(self) -> Any:
-        """The same as an IterableDataset of tensors, for DataLoader(..., batch_size=None, num_workers=N): worker w of k makes
-        the batches w, w + k, ..., so that the number of workers changes nothing. With workers it is the DataLoader that
-        waits: data_wait and the samples of an iteration are not counted."""
+        """For a DataLoader of your own, with batch_size=None: an IterableDataset. What comes from workers is not counted: neither
+        data_wait nor the samples of an iteration."""
+        import ranktune_torch
+
         self._join_trial()
-        return _torch_dataset(self)
+        return ranktune_torch.Tensors(self)
 
     def _came(self, number: int, waited: float, took: Dict[str, float]) -> None:
         """Batch `number`, after that many seconds; `took`: of whoever made it. A start or a transport took the rest."""
@@ -508,42 +519,6 @@ def _joined(parts: List[Tuple[List[int], Any]], count: int) -> Any:
     for at, part in parts:
         whole[at] = part
     return whole
-
-
-def _torch_dataset(data: Dataset, iteration: Optional[int] = None) -> Any:
-    """`iteration`: of the process that made it, if this is another one that was not forked."""
-    import torch
-    from torch.utils.data import IterableDataset, get_worker_info
-
-    wider = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}  # that every PyTorch has
-
-    def tensors(batch: Any) -> Any:
-        if isinstance(batch, dict):
-            return {name: tensors(rows) for name, rows in batch.items()}
-        return batch if isinstance(batch, list) else torch.from_numpy(batch.astype(wider.get(batch.dtype.name, batch.dtype), copy=False))
-
-    class Tensors(IterableDataset):  # type: ignore[misc, type-arg]
-        def __init__(self) -> None:
-            self._passes = 0  # in a worker that is kept
-
-        def __reduce__(self) -> Any:
-            return _torch_dataset, (data, ranktune.context().iteration)
-
-        def __len__(self) -> int:
-            return len(data)
-
-        def __iter__(self) -> Iterator[Any]:
-            info = get_worker_info()
-            if info is None:
-                yield from map(tensors, data)
-                return
-            data._lock = threading.Lock()  # a thread of the parent may have held the other one
-            now = (ranktune.context().iteration if iteration is None else iteration) + self._passes
-            self._passes += 1
-            for number in range(info.id, len(data), info.num_workers):
-                yield tensors(data._make(now * data.per_iteration, number))
-
-    return Tensors()
 
 
 _told: Set[str] = set()  # what was said once: advice, and datasets whose samples are left out or repeated

@@ -13,6 +13,8 @@ namespace ranktune::trainables {
 /// tools/python/ranktune_data.py and ranktune_order.py, which ranktune.dataset() imports.
 [[nodiscard]] std::span<const std::byte> python_data();
 [[nodiscard]] std::span<const std::byte> python_order();
+/// tools/python/ranktune_torch.py, which the batches of such a data set import for PyTorch.
+[[nodiscard]] std::span<const std::byte> python_torch();
 /// tools/python/ranktune_tasks.py, which ranktune.tasks() imports.
 [[nodiscard]] std::span<const std::byte> python_tasks();
 

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ranktune.dataset() for PyTorch: Dataset.torch() and Dataset.loader()."""
+
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+import ranktune
+from ranktune_data import Dataset, _spent, _thread_time
+
+_WIDER = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}  # that every PyTorch has
+
+
+def _tensors(batch: Any) -> Any:
+    if isinstance(batch, dict):
+        return {name: _tensors(rows) for name, rows in batch.items()}
+    return batch if isinstance(batch, list) else torch.from_numpy(batch.astype(_WIDER.get(batch.dtype.name, batch.dtype), copy=False))
+
+
+class Tensors(IterableDataset):  # type: ignore[misc, type-arg]
+    """Batches; workers add the seconds that each took, where those are `measured`. `iteration`: of the process that made it, if
+    this is another one that was not forked."""
+
+    def __init__(self, data: Dataset, measured: bool = False, iteration: Optional[int] = None) -> None:
+        self._data, self._measured, self._iteration = data, measured, iteration
+        self._passes = 0  # in a worker that is kept
+
+    def __reduce__(self) -> Any:
+        return Tensors, (self._data, self._measured, ranktune.context().iteration)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __iter__(self) -> Iterator[Any]:
+        info, data = get_worker_info(), self._data
+        if info is None:
+            yield from map(_tensors, data)
+            return
+        data._lock = threading.Lock()  # a thread of the parent may have held the other one
+        now = (ranktune.context().iteration if self._iteration is None else self._iteration) + self._passes
+        self._passes += 1
+        for number in range(info.id, len(data), info.num_workers):
+            begin = _thread_time()
+            batch = _tensors(data._make(now * data.per_iteration, number))
+            yield (_spent(begin, "decode"), batch) if self._measured else batch
+
+
+class _Measured:
+    """A function of a batch, by a worker: of what took some time, with that of the function."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __call__(self, made: Tuple[Dict[str, float], Any]) -> Tuple[Dict[str, float], Any]:
+        took, batch = made
+        begin = _thread_time()
+        batch = self._function(batch)
+        more = _spent(begin, "map")
+        return {**took, "map": more["map"], "disk": took["disk"] + more["disk"]}, batch
+
+
+class Loader(DataLoader):  # type: ignore[misc, type-arg]
+    """Counts what comes from its workers, and how long it was waited for."""
+
+    def __init__(self, data: Dataset, num_workers: int, collate_fn: Optional[Callable[[Any], Any]], **options: Any) -> None:
+        if collate_fn and num_workers > 0:
+            collate_fn = _Measured(collate_fn)
+        super().__init__(Tensors(data, num_workers > 0), batch_size=None, num_workers=num_workers, collate_fn=collate_fn, **options)
+
+    def __iter__(self) -> Iterator[Any]:
+        data = self.dataset._data
+        data._join_trial()
+        if self.num_workers == 0:  # the dataset counts by itself
+            yield from super().__iter__()
+            return
+        start = time.monotonic()
+        for number, (took, batch) in enumerate(super().__iter__()):
+            data._came(number, time.monotonic() - start, took)
+            yield batch
+            start = time.monotonic()
