@@ -40,6 +40,15 @@ std::uint64_t fewer_lanes(std::uint64_t lanes) {
     return lanes;
 }
 
+/// The next smaller and the next larger divisor: "8 or 10".
+std::string divisors_beside(std::uint64_t lanes, std::uint64_t ranks) {
+    std::uint64_t fewer = ranks - 1;
+    while (lanes % fewer != 0) --fewer;
+    std::uint64_t more = ranks + 1;
+    while (more < lanes && lanes % more != 0) ++more;
+    return std::to_string(fewer) + (more <= lanes ? " or " + std::to_string(more) : "");
+}
+
 std::uint64_t low_bits(std::uint64_t x, int count) { return x & ((std::uint64_t{1} << count) - 1); }
 
 } // namespace
@@ -107,7 +116,8 @@ std::vector<std::string> order_advice(const Extent& extent, const OrderOptions& 
     const auto size = static_cast<std::uint64_t>(ranks);
     if (const std::uint64_t reads = size / std::gcd(size, shape.lanes); reads > 1)
         advice.push_back("each chunk is read on " + std::to_string(reads) + " ranks, as " + std::to_string(ranks) +
-                         " ranks do not divide the " + std::to_string(shape.lanes) + " chunks that are mixed");
+                         " ranks do not divide the " + std::to_string(shape.lanes) + " chunks that are mixed; " +
+                         divisors_beside(shape.lanes, size) + " do");
     return advice;
 }
 

@@ -263,7 +263,7 @@ class Datasets(unittest.TestCase):
         lines = told.getvalue().splitlines()
         self.assertEqual(len(lines), 2)
         self.assertRegex(lines[0], r'x.h5\': batches mix 5 of 10 chunks, .*\(52,428,800 bytes\); shuffle_memory = "100MiB" mixes 10')
-        self.assertRegex(lines[1], "x.h5': each chunk is read on 4 ranks, as 4 ranks do not divide the 5 chunks")
+        self.assertRegex(lines[1], "x.h5': each chunk is read on 4 ranks, as 4 ranks do not divide the 5 chunks that are mixed; 1 or 5 do")
 
     def test_reports_say_how_long_they_waited_and_whether_samples_were_left_out(self):
         path = self.numbers(100)

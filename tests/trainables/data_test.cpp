@@ -111,7 +111,7 @@ TEST_CASE("rank 0 logs which orders make ranks read the same chunks", "[trainabl
     };
     const std::vector<std::string> told{"data file '" + data.entries[1].path +
                                         "': each chunk is read on 3 ranks, as 3 ranks do not divide the 1 chunks "
-                                        "that are mixed"};
+                                        "that are mixed; 1 do"};
     CHECK(lines("web").empty());
     CHECK(lines("code") == told);
     CHECK(lines("all") == told);

@@ -364,7 +364,10 @@ class Dataset:
                             "memory where [data] has decode = true")
             reads = self.ranks // math.gcd(self.ranks, shape.lanes)
             if reads > 1:
-                said.append(f"'{path}': each chunk is read on {reads} ranks, as {self.ranks} ranks do not divide the {shape.lanes} chunks that are mixed")
+                fewer = next(n for n in range(self.ranks - 1, 0, -1) if shape.lanes % n == 0)
+                more = next((n for n in range(self.ranks + 1, shape.lanes + 1) if shape.lanes % n == 0), self.ranks + shape.lanes)
+                said.append(f"'{path}': each chunk is read on {reads} ranks, as {self.ranks} ranks do not divide the {shape.lanes} chunks that are mixed; "
+                            f"{' or '.join(str(n) for n in (fewer, more) if n <= shape.lanes)} do")
         return said
 
     def _begin_order(self) -> None:
