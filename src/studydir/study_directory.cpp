@@ -239,6 +239,7 @@ void publish_python_module(storage::FileSystem& files, const StudyDirectory& dir
     files.publish(directory.python_module(), trainables::python_module(), false);
     files.publish(directory.python_function(), trainables::python_function(), false);
     files.publish(directory.python() + "/ranktune_data.py", trainables::python_data(), false);
+    files.publish(directory.python() + "/ranktune_files.py", trainables::python_files(), false);
     files.publish(directory.python() + "/ranktune_order.py", trainables::python_order(), false);
     files.publish(directory.python() + "/ranktune_tasks.py", trainables::python_tasks(), false);
     files.publish(directory.python() + "/ranktune_torch.py", trainables::python_torch(), false);

@@ -21,7 +21,7 @@ except ImportError:
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/python"))
-import ranktune_data  # noqa: E402
+import ranktune_files  # noqa: E402
 
 PROGRAM = sys.argv[1]
 
@@ -247,7 +247,7 @@ class Formats(unittest.TestCase):
             path.write_bytes(b"")
             self.refuses(path, "x", "convert it: ")
             with self.assertRaises(ValueError) as caught:  # the same words in Python
-                ranktune_data._open(str(path))
+                ranktune_files.open_file(str(path))
             self.refuses(path, "x", str(caught.exception))
         self.refuses(self.folder, "x", f"is a folder; make one file of it: tar --sort=name --dereference --hard-dereference -cf OUT.tar -C {self.folder} .")
         self.refuses(self.folder / "none.npy", "x", os.strerror(2))

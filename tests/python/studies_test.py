@@ -101,7 +101,7 @@ class Package(unittest.TestCase):
             with zipfile.ZipFile(pathlib.Path(folder) / done.stdout.strip()) as wheel:
                 names = set(wheel.namelist())
         wanted = {f"ranktune_studies/{path.name}" for path in (FOLDER / "ranktune_studies").iterdir() if path.is_file()}
-        self.assertEqual({name for name in names if ".dist-info" not in name}, wanted | {"ranktune.py", "ranktune_data.py", "ranktune_order.py", "ranktune_tasks.py", "ranktune_torch.py"})
+        self.assertEqual({name for name in names if ".dist-info" not in name}, wanted | {"ranktune.py", "ranktune_data.py", "ranktune_files.py", "ranktune_order.py", "ranktune_tasks.py", "ranktune_torch.py"})
 
     def test_pip_installs_it_without_network(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -175,6 +175,7 @@ def main():
         return measure(*sys.argv[2:])
     python = str(pathlib.Path(sys.argv[1]) / "bin/python") if len(sys.argv) > 1 else sys.executable
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # NumPy's other threads spin for 30 ms after the import
     with tempfile.TemporaryDirectory() as folder:
         make = ("import numpy; rows = numpy.random.default_rng(1).random(({0}, {1}), 'float32'); rows[:, 0] = range({0}); "
                 "numpy.save('rows.npy', rows)").format(ROWS, WIDTH)
@@ -183,7 +184,7 @@ def main():
         found = {}
         for _ in range(rounds):
             for tool in TOOLS:
-                done = subprocess.run([python, HERE, "--measure", tool.__name__, folder], capture_output=True, text=True)
+                done = subprocess.run([python, HERE, "--measure", tool.__name__, folder], capture_output=True, text=True, env=alone)
                 if done.returncode == 0:
                     found.setdefault(tool, []).append(json.loads(done.stdout.splitlines()[-1]))
                 elif "ModuleNotFoundError" not in done.stderr:

@@ -24,7 +24,7 @@ def build_wheel(wheel_directory: str, config_settings: Optional[Any] = None, met
     """Writes the wheel into `wheel_directory`; returns its name."""
     name, version = _project("name"), _project("version")
     info = f"{name}-{version}.dist-info"
-    files = {name: (HERE / name).read_bytes() for name in ("ranktune.py", "ranktune_data.py", "ranktune_order.py",
+    files = {name: (HERE / name).read_bytes() for name in ("ranktune.py", "ranktune_data.py", "ranktune_files.py", "ranktune_order.py",
                                                              "ranktune_tasks.py", "ranktune_torch.py")}
     for path in sorted((HERE / "ranktune_studies").glob("*")):
         if path.suffix == ".py" or path.name == "py.typed":

@@ -15,7 +15,7 @@ arguments. It returns True to go on; when the trial is paused or stopped, it end
 iteration. Without ranktune (by hand, by torchrun) the same program trains as before, and report() prints a line.
 
 ranktune.dataset: training data that resumes where the trial stands; ranktune.tasks: the rows of `ranktune map --kept`; ranktune.predict: the batches of `ranktune predict`. They are in
-ranktune_data.py, ranktune_order.py, ranktune_torch.py and ranktune_tasks.py beside this file.
+ranktune_data.py, _files.py, _order.py, _torch.py and _tasks.py beside this file.
 ranktune.Study, ranktune.run and ranktune.write_study, for scripts and notebooks, are in the package ranktune_studies; `pip
 install` of the folder of this file has both.
 

@@ -9,19 +9,21 @@ Nothing is saved: a trial that is started again, on any number of ranks, goes on
 or newer, and NumPy; h5py for HDF5.
 """
 
-import collections
-import concurrent.futures
+import atexit
+import contextlib
+import itertools
 import json
 import math
 import os
+import queue
 import sys
-import tarfile
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import ranktune
-from ranktune_order import Extent, Mixture, Order, order_shape
+from ranktune_files import Tar, open_file
+from ranktune_order import Mixture, Order, order_shape
 
 try:
     import numpy as np
@@ -31,218 +33,6 @@ except ImportError:
 __all__ = ["Dataset", "data", "dataset"]
 
 _WINDOW = 16384  # positions
-_TAR = "tar --sort=name --dereference --hard-dereference -cf {} -C {} ."  # a link would be packed without its bytes
-
-
-# ---- files -------------------------------------------------------------------------------------------------------------
-
-
-class _Source:
-    """Fields whose samples are rows of arrays, mapped where the format allows."""
-
-    def __init__(self, path: str, fields: Dict[str, Any], chunk: int = 1) -> None:
-        counts = {name: len(field) for name, field in fields.items()}
-        if len(set(counts.values())) != 1 or 0 in counts.values():
-            raise ValueError(f"data file '{path}': its fields need the same number of samples, and have {counts or 'none'}")
-        self.fields = fields
-        row = sum(int(np.prod(field.shape[1:], dtype=np.int64)) * field.dtype.itemsize for field in fields.values())
-        self.extent = Extent(next(iter(counts.values())), row, min(chunk, next(iter(counts.values()))))
-
-    def take(self, samples: List[int]) -> Any:
-        at = np.asarray(samples, dtype=np.int64)
-        rows = {name: field.take(at, 0) for name, field in self.fields.items()}
-        return rows if len(rows) > 1 else next(iter(rows.values()))
-
-
-class _Blocks:
-    """A data set of HDF5 that is packed: blocks of rows are read by h5py, and the last ones are kept."""
-
-    def __init__(self, path: str, name: str, field: Any, memory: int) -> None:
-        self.shape, self.dtype = field.shape, field.dtype.newbyteorder("=")
-        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
-        self.block = min(field.chunks[0] if field.chunks else max((256 << 10) // max(row, 1), 1), max(self.shape[0], 1))
-        self._path, self._name = path, name
-        self._kept = max(memory // max(row * self.block, 1), 1)
-        self._file: Any = None
-        self._process = 0
-        self._blocks: "collections.OrderedDict[int, Any]" = collections.OrderedDict()
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
-
-    def take(self, samples: Any, _axis: int) -> Any:
-        out = np.empty((len(samples), *self.shape[1:]), self.dtype)
-        numbers = samples // self.block
-        for number in np.unique(numbers).tolist():
-            chosen = numbers == number
-            out[chosen] = self._rows(number)[samples[chosen] - number * self.block]
-        return out
-
-    def _rows(self, number: int) -> Any:
-        if number in self._blocks:
-            self._blocks.move_to_end(number)
-            return self._blocks[number]
-        if self._process != os.getpid():  # the worker of a DataLoader cannot use the file of its parent
-            self._file, self._process = _h5py().File(self._path, "r"), os.getpid()
-        begin = number * self.block
-        try:
-            rows = self._file[self._name][begin : begin + self.block]
-        except OSError as error:
-            raise ValueError(f"data file '{self._path}': field '{self._name}', samples {begin} to "
-                             f"{min(begin + self.block, len(self)) - 1}: {error}") from None
-        self._blocks[number] = rows
-        while len(self._blocks) > self._kept:
-            self._blocks.popitem(last=False)
-        return rows
-
-
-class _Tar:
-    """Members grouped by name, as in WebDataset: a sample is a dict from field to bytes."""
-
-    def __init__(self, path: str) -> None:
-        self._path, self._samples = path, []  # type: Tuple[str, List[Dict[str, Tuple[int, int]]]]
-        last = None
-        with tarfile.open(path, "r:") as archive:
-            for member in archive:
-                if member.isdir() or member.isdev() or member.type in (b"D", b"V", b"A"):
-                    continue  # holds no sample
-                if member.issparse() or not member.isfile():
-                    what = "a link: its bytes are not in it" if member.islnk() or member.issym() else \
-                        f"sparse, or of a type that is not read ({member.type.decode('latin-1')!r})"
-                    raise ValueError(f"data file '{path}': member '{member.name}' is {what}; make the archive anew: {_TAR.format('OUT.tar', 'FOLDER')}")
-                folder, _, name = member.name.rpartition("/")
-                base, point, field = name.partition(".")
-                if not base or not point:
-                    continue
-                if (folder, base) != last:
-                    self._samples.append({})
-                last = folder, base
-                self._samples[-1][field] = member.offset_data, member.size
-            archive.fileobj.seek(archive.offset)  # type: ignore[union-attr]  # where the module stopped: also at what it does not understand
-            if archive.fileobj.read(512) != bytes(512):  # type: ignore[union-attr]
-                raise ValueError(f"data file '{path}': member at byte {archive.offset}: the archive is cut off, or damaged")
-        if not self._samples:
-            raise ValueError(f"data file '{path}' holds no files of the form NAME.FIELD")
-        self.extent = Extent(len(self._samples), os.path.getsize(path) // len(self._samples))
-
-    def take(self, samples: List[int]) -> Any:
-        with open(self._path, "rb") as file:
-            return [{field: os.pread(file.fileno(), size, offset) for field, (offset, size) in self._samples[sample].items()} for sample in samples]
-
-
-def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError:
-        raise RuntimeError("ranktune.dataset() reads HDF5 by h5py, which this Python does not have (Debian: python3-h5py)") from None
-    return h5py
-
-
-def _open_hdf5(path: str, group: str, memory: int) -> _Source:
-    fields: Dict[str, Any] = {}
-    chunk = 1
-    h5py = _h5py()
-    with h5py.File(path, "r") as file:
-        if group and group not in file:
-            raise ValueError(f"data file '{path}' has no group '{group}'")
-        where = file[group] if group else file
-        for name, field in where.items():
-            if field is None:
-                raise ValueError(f"data file '{path}': '{name}' cannot be opened: it is damaged, or a link that leads nowhere")
-            if not isinstance(field, h5py.Dataset):
-                continue
-            offset = field.id.get_offset() if field.chunks is None and field.external is None else None
-            if not field.shape or field.dtype.kind not in "biuf":
-                raise ValueError(f"data file '{path}': field '{name}' holds no numbers, or no samples")
-            if offset is not None and field.dtype.isnative:
-                fields[name] = np.asarray(np.memmap(path, field.dtype, "r", offset, field.shape))
-            else:
-                fields[name] = _Blocks(path, field.name, field, memory)
-                chunk = max(chunk, fields[name].block)
-        if not fields:
-            raise ValueError(f"data file '{path}' has no data sets in '{group or '/'}'; set group to one of {', '.join(where)}")
-    return _Source(path, fields, chunk)
-
-
-def _open_safetensors(path: str) -> _Source:
-    types = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "U16": "<u2", "I32": "<i4", "U32": "<u4", "I64": "<i8", "U64": "<u8",
-             "F16": "<f2", "F32": "<f4", "F64": "<f8"}
-    with open(path, "rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if length > os.path.getsize(path):
-            raise ValueError(f"data file '{path}' has no header of safetensors, or is cut off")
-        header = json.loads(file.read(length))
-    chunk = int(header.pop("__metadata__", {}).get("ranktune.chunk_samples", 1))
-    fields = {}
-    for name, entry in header.items():
-        if entry["dtype"] not in types:
-            raise ValueError(f"data file '{path}': tensor '{name}' has the type {entry['dtype']}, which NumPy does not know")
-        fields[name] = np.asarray(np.memmap(path, types[entry["dtype"]], "r", 8 + length + entry["data_offsets"][0], tuple(entry["shape"])))
-    return _Source(path, fields, chunk)
-
-
-_PANDAS = "python3 -c 'import {} as m, h5py; d = m.{}(\"IN\"); f = h5py.File(\"OUT.h5\", \"w\"); [f.create_dataset(c, data=d[c]) for c in d]'"
-_RECORDS = "unpack the records into a folder, then: " + _TAR.format("OUT.tar", "FOLDER")
-# As in src/data/source.cpp: how a file becomes one that is read.
-_CONVERSIONS = {
-    ".parquet": _PANDAS.format("pandas", "read_parquet"), ".arrow": _PANDAS.format("pandas", "read_feather"),
-    ".feather": _PANDAS.format("pandas", "read_feather"), ".npz": _PANDAS.format("numpy", "load"),
-    ".csv": _PANDAS.format("pandas", "read_csv") + "; a file of [data] is decoded on the way: { path = \"IN\", decode = true } with stage = true",
-    ".tfrecord": _RECORDS, ".mdb": _RECORDS, ".tgz": "gunzip -c IN > OUT.tar", ".gz": "gunzip IN"}
-
-
-def _open_numbers(path: str, dtype: Optional[str], shape: Optional[Sequence[int]], tokens: int) -> _Source:
-    index = os.path.splitext(path)[0] + ".idx"
-    if tokens and os.path.exists(index):
-        with open(index, "rb") as file:
-            head = file.read(34)
-        if head[:9] != b"MMIDIDX\0\0" or not 1 <= head[17] <= 8:
-            raise ValueError(f"data file '{index}' is no index of Megatron (MMIDIDX, version 1)")
-        dtype = ("u1", "i1", "<i2", "<i4", "<i8", "<f8", "<f4", "<u2")[head[17] - 1]
-    if dtype is None or not (shape or tokens):
-        raise ValueError(f"data file '{path}': the format is unknown; .npy, .safetensors, .h5, .hdf5 and .tar are read; raw numbers need "
-                         "dtype=\"float32\" and shape=(...), tokens dtype=\"uint16\" (or Megatron's .idx) and tokens=N")
-    row = tuple(shape or (tokens,))
-    size, row_bytes = os.path.getsize(path), int(np.prod(row)) * np.dtype(dtype).itemsize
-    if size < row_bytes or (shape and size % row_bytes != 0):
-        raise ValueError(f"data file '{path}' has {size} bytes, no multiple of a sample's {row_bytes}: check dtype and shape")
-    return _Source(path, {"tokens" if tokens else "x": np.asarray(np.memmap(path, dtype, "r", 0, (size // row_bytes, *row)))})
-
-
-def _open(path: str, name: str = "", **options: Any) -> Any:
-    """`name`: of the file in [data], where the path may be that of a copy."""
-    try:
-        return _open_file(path, **options)
-    except (ValueError, KeyError, IndexError, TypeError, OSError, tarfile.TarError) as error:
-        text = str(error)
-        if path not in text:
-            text = f"data file '{path}' is damaged, or something else than its name says: {text}"
-        elif isinstance(error, OSError):
-            raise
-    raise ValueError(f"data.{name}: {text}" if name else text)
-
-
-def _open_file(path: str, dtype: Optional[str] = None, shape: Optional[Sequence[int]] = None, tokens: int = 0, group: str = "",
-               memory: int = 1 << 30) -> Any:
-    ending = os.path.splitext(path)[1]
-    if os.path.isdir(path):
-        raise ValueError(f"data file '{path}': is a folder; make one file of it: {_TAR.format('OUT.tar', path)}")
-    if ending in _CONVERSIONS:
-        raise ValueError(f"data file '{path}': {ending} is not read directly; convert it: {_CONVERSIONS[ending]}")
-    if ending == ".tar":
-        return _Tar(path)
-    if np is None:
-        raise RuntimeError(f"ranktune.dataset('{path}') needs NumPy, which this Python does not have (Debian: python3-numpy)")
-    if ending == ".npy":
-        return _Source(path, {"x": np.asarray(np.load(path, mmap_mode="r"))})
-    if ending == ".safetensors":
-        return _open_safetensors(path)
-    if ending in (".h5", ".hdf5", ".hdf"):
-        return _open_hdf5(path, group, memory)
-    return _open_numbers(path, dtype, shape, tokens)
-
-
-# ---- batches -----------------------------------------------------------------------------------------------------------
 
 
 def _bytes(value: Any) -> int:
@@ -316,6 +106,59 @@ def _spent(begin: Tuple[float, float], computing: str, *thread: int) -> Dict[str
     return {"disk": disk, computing: passed - disk}
 
 
+def _ahead(make: Callable[[int], Any], count: int, ahead: int) -> Iterator[Tuple[Any, Dict[str, float]]]:
+    """make(0), ..., make(count - 1), by a thread that is up to `ahead` results in front, each with the seconds that the caller
+    waited. (The futures of an executor cost 15 us more each.) The caller waits for the first in any case, and makes it without a
+    thread."""
+    wanted: "queue.SimpleQueue[Optional[int]]" = queue.SimpleQueue()
+    made: "queue.SimpleQueue[Tuple[Any, Optional[BaseException]]]" = queue.SimpleQueue()
+    closed = False
+
+    def work() -> None:
+        for number in iter(wanted.get, None):
+            if closed:
+                return
+            try:
+                made.put((make(number), None))
+            except BaseException as error:
+                made.put((None, error))
+
+    def close() -> None:
+        nonlocal closed
+        closed = True
+        wanted.put(None)
+        thread.join()
+
+    thread = threading.Thread(target=work, name="ranktune-data", daemon=True)
+    thread.start()
+    atexit.register(close)  # of an iterator that is left open: the thread may not outlive NumPy
+    try:
+        start = _thread_time()
+        result = make(0)
+        took = _spent(start, "decode")
+        for number in range(1, min(ahead + 1, count)):
+            wanted.put(number)
+        yield result, took
+        assert thread.ident is not None and thread.native_id is not None
+        reader = time.pthread_getcpuclockid(thread.ident), thread.native_id
+        for number in range(1, count):
+            took = {}
+            try:
+                result, error = made.get_nowait()
+            except queue.Empty:  # while this thread waits, the other one does not wait for Python's lock
+                start = _thread_time(*reader)
+                result, error = made.get()
+                took = _spent(start, "decode", *reader)
+            if error is not None:
+                raise error
+            if number + ahead < count:
+                wanted.put(number + ahead)
+            yield result, took
+    finally:
+        close()
+        atexit.unregister(close)
+
+
 class Dataset:
     """This rank's share of an iteration's batches, at each iteration over it. See dataset()."""
 
@@ -326,7 +169,7 @@ class Dataset:
         self.rank, self.ranks = context.rank, context.world_size
         self._seed, self._trial = context.seed, context.trial or 0
         self._files, self._orders = files, orders
-        self._sources = [_open(**file) for file in files]
+        self._sources = [open_file(**file) for file in files]
         self._shapes = [order_shape(source.extent, *order) for source, order in zip(self._sources, orders)]
         if mix is not None and per_iteration is None:
             raise ValueError("ranktune.dataset(): a mixture has no end: say per_iteration=N")
@@ -374,7 +217,7 @@ class Dataset:
         self._mixture = None if self._mix is None else Mixture(
             [(shape, *part) for shape, part in zip(self._shapes, self._mix)], self._seed, self._trial)
         self._order: Tuple[int, Optional[Order]] = (-1, None)
-        self._window: Tuple[range, List[int]] = (range(0), [])
+        self._window: Tuple[range, Any] = (range(0), [])
 
     def _join_trial(self) -> None:
         """One that a function keeps for the next trial (kept = true) gets the share and the order of that."""
@@ -387,24 +230,10 @@ class Dataset:
     def __iter__(self) -> Iterator[Any]:
         self._join_trial()
         begin = ranktune.context().iteration * self.per_iteration
-        with concurrent.futures.ThreadPoolExecutor(1, "ranktune-data") as threads:
-            reader = threads.submit(lambda: (time.pthread_getcpuclockid(threading.get_ident()), threading.get_native_id())).result()
-            ahead = collections.deque(threads.submit(self._make, begin, number) for number in range(min(self.ahead, len(self))))
-            try:
-                for number in range(len(self)):
-                    future, took = ahead.popleft(), {}  # type: ignore[var-annotated]
-                    if not future.done():  # while this thread waits, the other one does not wait for Python's lock
-                        start = _thread_time(*reader)
-                        concurrent.futures.wait([future])
-                        took = _spent(start, "decode", *reader)
-                    batch = future.result()
-                    self._came(number, sum(took.values()), took)
-                    if number + self.ahead < len(self):
-                        ahead.append(threads.submit(self._make, begin, number + self.ahead))
-                    yield batch
-            finally:
-                for future in ahead:
-                    future.cancel()
+        with contextlib.closing(_ahead(lambda number: self._make(begin, number), len(self), self.ahead)) as batches:
+            for number, (batch, took) in enumerate(batches):
+                self._came(number, sum(took.values()), took)
+                yield batch
 
     def loader(self, num_workers: int = 0, collate_fn: Any = None, **options: Any) -> Any:
         """A DataLoader of PyTorch whose workers make the batches, as tensors: worker w of k makes w, w + k, ..., so that their number
@@ -451,41 +280,41 @@ class Dataset:
             return {name: _joined([(at, part[name]) for at, part in parts], len(places)) for name in parts[0][1]}
         return _joined(parts, len(places))
 
-    def _samples(self, positions: range) -> List[int]:
+    def _samples(self, positions: range) -> Any:
         """In an order without mixtures. Windows of it are made at once, which NumPy does in less time."""
-        samples: List[int] = []
+        parts = []
         with self._lock:
-            while len(samples) < len(positions):
-                position = positions[len(samples)]
-                if position not in self._window[0]:
-                    begin = position // _WINDOW * _WINDOW
+            while positions:
+                if positions[0] not in self._window[0]:
+                    begin = positions[0] // _WINDOW * _WINDOW
                     window = range(begin + (self.rank - begin) % self.ranks, begin + _WINDOW, self.ranks)
                     if not self._window[0]:  # the first batch waits for no more than its own
                         window = positions
                     self._window = window, self._ordered(window)
-                first = self._window[0].index(position)
-                samples += self._window[1][first : first + len(positions) - len(samples)]
-        return samples
+                first = self._window[0].index(positions[0])
+                parts.append(self._window[1][first : first + len(positions)])
+                positions = positions[len(parts[-1]):]
+        return _chained(parts)
 
-    def _ordered(self, positions: range) -> List[int]:
-        samples: List[int] = []
+    def _ordered(self, positions: range) -> Any:
+        parts = []
         count = self._shapes[0].samples
-        while len(samples) < len(positions):
-            rest = positions[len(samples):]
-            epoch = rest[0] // count
+        while positions:
+            epoch = positions[0] // count
             if self._order[0] != epoch:
                 self._order = epoch, Order(self._shapes[0], self._seed, self._trial, epoch)
             assert self._order[1] is not None
-            own = range(rest.start, min(rest.stop, (epoch + 1) * count), self.ranks)
-            samples += self._order[1].many(range(own.start - epoch * count, own.stop - epoch * count, self.ranks))
-        return samples
+            own = range(positions.start, min(positions.stop, (epoch + 1) * count), self.ranks)
+            parts.append(self._order[1].many(range(own.start - epoch * count, own.stop - epoch * count, self.ranks)))
+            positions = positions[len(own):]
+        return _chained(parts)
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**vars(self), "_lock": None, "_sources": None}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """In another process, which maps the files anew."""
-        vars(self).update(state, _lock=threading.Lock(), _sources=[_open(**file) for file in state["_files"]])
+        vars(self).update(state, _lock=threading.Lock(), _sources=[open_file(**file) for file in state["_files"]])
 
     def _reported(self) -> Tuple[Dict[str, float], str]:
         """What the iteration that ends waited for data, and what is wrong with its number of samples."""
@@ -502,12 +331,17 @@ class Dataset:
 
 def _check_fields(sources: List[Any], paths: List[str]) -> None:
     """Of a mixture: all have the same, of the same types and shapes."""
-    kinds = [None if isinstance(source, _Tar) else {name: (field.dtype.name, field.shape[1:]) for name, field in source.fields.items()}
+    kinds = [None if isinstance(source, Tar) else {name: (field.dtype.name, field.shape[1:]) for name, field in source.fields.items()}
              for source in sources]
     for kind, path in zip(kinds, paths):
         if kind != kinds[0]:
             raise ValueError(f"ranktune.dataset(): the sources of a mixture need the same fields, types and shapes: '{paths[0]}' has {kinds[0] or 'members of a tar'}, "
                              f"'{path}' {kind or 'members of a tar'}")
+
+
+def _chained(parts: List[Any]) -> Any:
+    """Sample numbers: an array, or without NumPy a list."""
+    return parts[0] if len(parts) == 1 else list(itertools.chain(*parts)) if np is None else np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _joined(parts: List[Tuple[List[int], Any]], count: int) -> Any:

@@ -134,7 +134,7 @@ class Permutation:
         u = np.uint64
         x = np.asarray(positions).astype(u)
         result, left = np.empty_like(x), np.arange(x.size)
-        while x.size:
+        while x.size > 8:  # fewer are faster one by one
             width = self._bits // 2
             for key in self._keys:
                 other = self._bits - width
@@ -147,6 +147,8 @@ class Permutation:
             good = x < u(self.size)
             result[left[good]] = x[good]
             x, left = x[~good], left[~good]
+        for i, value in zip(left.tolist(), x.tolist()):
+            result[i] = self(value)
         return result.astype(np.int64)
 
 
@@ -217,23 +219,23 @@ class Order:
         place = turn * lanes + lane
         return self._units(place) * unit + self._open(place)(row)
 
-    def many(self, positions: Sequence[int]) -> List[int]:
-        """The same for many positions: at once where NumPy is there."""
-        if np is None or not self._shape.shuffled:
+    def many(self, positions: Sequence[int]) -> Any:
+        """The same for many positions: an array, made at once; without NumPy a list."""
+        if np is None:
             return [self(position) for position in positions]
         p = np.arange(positions.start, positions.stop, positions.step) if isinstance(positions, range) else np.asarray(positions, dtype=np.int64)
+        if not self._shape.shuffled:
+            return p
         if self._shape.unit == 1:
             assert self._units is not None
-            samples = self._units.many(p)
-        else:
-            samples = np.empty_like(p)
-            in_lanes = p < self._rest
-            if in_lanes.any():
-                samples[in_lanes] = self._lanes_many(p[in_lanes])
-            if not in_lanes.all():
-                samples[~in_lanes] = self._rest_many(p[~in_lanes])
-        found: List[int] = samples.tolist()
-        return found
+            return self._units.many(p)
+        samples = np.empty_like(p)
+        in_lanes = p < self._rest
+        if in_lanes.any():
+            samples[in_lanes] = self._lanes_many(p[in_lanes])
+        if not in_lanes.all():
+            samples[~in_lanes] = self._rest_many(p[~in_lanes])
+        return samples
 
     def _lanes_many(self, p: Any) -> Any:
         assert self._units is not None

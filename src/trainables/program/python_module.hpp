@@ -10,8 +10,9 @@ namespace ranktune::trainables {
 [[nodiscard]] std::span<const std::byte> python_module();
 /// tools/python/ranktune_function.py, which calls the function of a study.
 [[nodiscard]] std::span<const std::byte> python_function();
-/// tools/python/ranktune_data.py and ranktune_order.py, which ranktune.dataset() imports.
+/// tools/python/ranktune_data.py, ranktune_files.py and ranktune_order.py, which ranktune.dataset() imports.
 [[nodiscard]] std::span<const std::byte> python_data();
+[[nodiscard]] std::span<const std::byte> python_files();
 [[nodiscard]] std::span<const std::byte> python_order();
 /// tools/python/ranktune_torch.py, which the batches of such a data set import for PyTorch.
 [[nodiscard]] std::span<const std::byte> python_torch();
