@@ -323,6 +323,52 @@ class Datasets(unittest.TestCase):
         self.assertNotEqual(next(iter(kept)).tolist(), first)
         self.assertEqual(next(iter(kept)).tolist(), next(iter(ranktune.dataset(path, batch=100))).tolist())
 
+    def test_draws_of_a_map_depend_on_seed_epoch_and_sample_alone(self):
+        path = self.numbers(70)
+
+        def change(sample, random):
+            return {"number": sample[0], "drawn": random.random(3)}
+
+        def met(iterations, ranks, batch, seed="5"):
+            found = []
+            for iteration in iterations:
+                for rank in range(ranks):
+                    self.environment(RANK=str(rank), WORLD_SIZE=str(ranks), RANKTUNE_ITERATION=str(iteration), RANKTUNE_SEED=seed)
+                    for made in ranktune.dataset(path, batch=batch, per_iteration=70, map=change):
+                        found += [(iteration, int(number), *drawn) for number, drawn in zip(made["number"], made["drawn"].tolist())]
+            return sorted(found)
+
+        alone = met((0, 1), 1, 16)
+        self.assertEqual(met((0, 1), 2, 14), alone)
+        self.assertEqual(met((1,), 1, 5), [each for each in alone if each[0] == 1])  # a start at the second epoch
+        self.assertEqual(len({draw for each in alone for draw in each[2:]}), 2 * 70 * 3)
+        self.assertFalse({each[2:] for each in met((0,), 1, 16, "6")} & {each[2:] for each in alone})
+
+    def test_a_map_sees_samples_of_each_format(self):
+        with tarfile.open(self.folder / "t.tar", "w") as file:
+            for name in ("a.txt", "b.txt"):
+                info = tarfile.TarInfo(name)
+                info.size = 3
+                file.addfile(info, io.BytesIO(f"{ord(name[0])} ".encode().ljust(3)))
+        for batch in ranktune.dataset(str(self.folder / "t.tar"), batch=2, shuffle="none", map=lambda sample, _: int(sample["txt"])):
+            self.assertEqual(batch.tolist(), [97, 98])
+        mix = [{"source": self.numbers(40), "weight": 1}, {"source": self.numbers(30, "y.npy"), "weight": 3}]
+        drawn = [batch.tolist() for batch in ranktune.dataset(mix, batch=8, per_iteration=16, map=lambda sample, random: random.random())]
+        self.assertEqual(len({number for batch in drawn for number in batch}), 16)
+        names = next(iter(ranktune.dataset(self.numbers(4), batch=2, shuffle="none", map=lambda sample, _: str(sample[1]))))
+        self.assertEqual(names, ["0", "2"])
+        for wrong, words in ((lambda sample, random: sample[:1 + sample[0] % 2], "different shapes, (1,) and (2,)"), (lambda sample, random: None, "returned nothing")):
+            with self.assertRaises(ValueError) as raised:
+                next(iter(ranktune.dataset(self.numbers(4), batch=4, map=wrong)))
+            self.assertIn(words, str(raised.exception))
+
+    def test_what_a_map_takes_is_told_apart(self):
+        data = ranktune.dataset(self.numbers(4), batch=4, map=lambda sample, random: sum(range(200_000)))
+        list(data)
+        waited = data._reported()[0]
+        self.assertEqual(list(waited), ["data_wait", "data_wait/disk", "data_wait/decode", "data_wait/map"])
+        self.assertGreater(waited["data_wait/map"], waited["data_wait/decode"])
+
     def test_errors_reach_the_loop(self):
         data = ranktune.dataset(self.numbers(10), batch=5)
         data._sources = None
@@ -376,6 +422,8 @@ class Datasets(unittest.TestCase):
             self.assertEqual((list(waited), wrong), (["data_wait", "data_wait/disk", "data_wait/decode"], ""))
             self.assertLessEqual(waited["data_wait/disk"] + waited["data_wait/decode"], waited["data_wait"] * 1.000001)
             self.assertGreater(waited["data_wait/decode"], 0)
+        drawn = ranktune.dataset(path, batch=16, map=lambda sample, random: random.random())
+        self.assertEqual([batch.tolist() for batch in drawn.loader(num_workers=2)], [batch.tolist() for batch in drawn])
         mapped = data.loader(num_workers=1, collate_fn=torch.sum)
         self.assertEqual([int(batch) for batch in mapped], [sum(map(sum, batch)) for batch in expected])
         self.assertGreater(data._reported()[0]["data_wait/map"], 0)

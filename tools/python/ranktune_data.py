@@ -163,7 +163,7 @@ class Dataset:
     """This rank's share of an iteration's batches, at each iteration over it. See dataset()."""
 
     def __init__(self, name: str, files: List[Dict[str, Any]], mix: Optional[List[Tuple[float, int]]], batch: int, per_iteration: Optional[int],
-                 orders: List[Tuple[Optional[str], int]], drop_last: bool, ahead: int) -> None:
+                 orders: List[Tuple[Optional[str], int]], drop_last: bool, ahead: int, map: Optional[Callable[[Any, Any], Any]]) -> None:
         context = ranktune.context()
         self.name, self.batch, self.drop_last, self.ahead = name, batch, drop_last, ahead
         self.rank, self.ranks = context.rank, context.world_size
@@ -181,11 +181,11 @@ class Dataset:
         if (mix is not None and batch < self.ranks) or (drop_last and batch > self.per_iteration):
             raise ValueError(f"ranktune.dataset(): batch={batch} has no sample for each of {self.ranks} ranks, or more than an iteration's "
                              f"{self.per_iteration}, and drop_last leaves out what is shorter")
-        self._mix = mix
+        self._mix, self._map = mix, map
         self._lock = threading.Lock()
         self._begin_order()
         self.data_wait = 0.0  # seconds in next(), since the last report
-        self._waited_for = {"disk": 0.0, "decode": 0.0}  # of these, as far as it is known; of a DataLoader also "map"
+        self._waited_for = dict.fromkeys(("disk", "decode", "map") if map else ("disk", "decode"), 0.0)  # of these, as far as it is known
         self.consumed = 0  # samples over all ranks, since the last report
 
     def __len__(self) -> int:
@@ -230,9 +230,9 @@ class Dataset:
     def __iter__(self) -> Iterator[Any]:
         self._join_trial()
         begin = ranktune.context().iteration * self.per_iteration
-        with contextlib.closing(_ahead(lambda number: self._make(begin, number), len(self), self.ahead)) as batches:
-            for number, (batch, took) in enumerate(batches):
-                self._came(number, sum(took.values()), took)
+        with contextlib.closing(_ahead(lambda number: self._mapped(begin, number), len(self), self.ahead)) as batches:
+            for number, ((batch, share), took) in enumerate(batches):
+                self._came(number, sum(took.values()), took, share)
                 yield batch
 
     def loader(self, num_workers: int = 0, collate_fn: Any = None, **options: Any) -> Any:
@@ -253,9 +253,12 @@ class Dataset:
         self._join_trial()
         return ranktune_torch.Tensors(self)
 
-    def _came(self, number: int, waited: float, took: Dict[str, float]) -> None:
-        """Batch `number`, after that many seconds; `took`: of whoever made it. A start or a transport took the rest."""
+    def _came(self, number: int, waited: float, took: Dict[str, float], mapped: float = 0.0) -> None:
+        """Batch `number`, after that many seconds; `took`: of whoever made it, and `mapped` is the share of `map` in what it
+        computed. A start or a transport took the rest."""
         self.data_wait += waited
+        if mapped > 0.0:
+            took = {**took, "decode": (1 - mapped) * took.get("decode", 0.0), "map": took.get("map", 0.0) + mapped * took.get("decode", 0.0)}
         share = min(waited / max(sum(took.values()), 1e-9), 1.0)
         for cause, seconds in took.items():
             self._waited_for[cause] = self._waited_for.get(cause, 0.0) + share * seconds
@@ -266,10 +269,32 @@ class Dataset:
     def _end(self, number: int) -> int:
         return min((number + 1) * self.batch, self.per_iteration)
 
-    def _make(self, begin: int, number: int) -> Any:
-        """Batch `number` of the iteration that begins at position `begin`."""
+    def _positions(self, begin: int, number: int) -> range:
         first, end = begin + number * self.batch, begin + self._end(number)
-        positions = range(first + (self.rank - first) % self.ranks, end, self.ranks)
+        return range(first + (self.rank - first) % self.ranks, end, self.ranks)
+
+    def _mapped(self, begin: int, number: int) -> Tuple[Any, float]:
+        """Batch `number` of the iteration that begins at position `begin`, as `map` makes it of the file's; the share of `map` in the
+        time that it took on a core."""
+        start = time.thread_time()
+        batch = self._make(begin, number)
+        if self._map is None:
+            return batch, 0.0
+        made = time.thread_time()
+        positions = self._positions(begin, number)
+        if self._mixture is None:
+            count = self._shapes[0].samples
+            keys = [(int(sample), position // count, 0) for sample, position in zip(self._samples(positions), positions)]
+        else:
+            with self._lock:
+                keys = [(sample, epoch, source) for source, epoch, sample in map(self._mixture, positions)]
+        batch = _stacked([self._map(_sample(batch, i), _generator(self._seed, key)) for i, key in enumerate(keys)])
+        end = time.thread_time()
+        return batch, (end - made) / max(end - start, 1e-9)
+
+    def _make(self, begin: int, number: int) -> Any:
+        """The same as it is in the file."""
+        positions = self._positions(begin, number)
         if self._mixture is None:
             return self._sources[0].take(self._samples(positions))
         with self._lock:
@@ -344,6 +369,33 @@ def _chained(parts: List[Any]) -> Any:
     return parts[0] if len(parts) == 1 else list(itertools.chain(*parts)) if np is None else np.concatenate([np.empty(0, np.int64), *parts])
 
 
+def _generator(seed: int, key: Tuple[int, int, int]) -> Any:
+    """Of a sample: number, epoch, source. Philox (Salmon et al. 2011), whose first counter counts the draws."""
+    words = np.array([0, *key, seed % (1 << 64), 0x6D6170], np.uint64)
+    return np.random.Generator(np.random.Philox(counter=words[:4], key=words[4:]))
+
+
+def _sample(batch: Any, i: int) -> Any:
+    return {name: rows[i] for name, rows in batch.items()} if isinstance(batch, dict) else batch[i]
+
+
+def _stacked(samples: List[Any]) -> Any:
+    """A batch of what `map` has returned."""
+    first = samples[0]
+    if first is None:
+        raise ValueError("ranktune.dataset(): map returned nothing; it has to return the sample, also one that it changed in place")
+    if isinstance(first, dict):
+        return {name: _stacked([sample[name] for sample in samples]) for name in first}
+    if isinstance(first, (bytes, str, list, tuple)):
+        return samples
+    rows = [np.asarray(sample) for sample in samples]
+    shapes = {row.shape for row in rows}
+    if len(shapes) > 1:
+        raise ValueError(f"ranktune.dataset(): map returned samples of different shapes, {' and '.join(str(shape) for shape in sorted(shapes)[:2])}; "
+                         "a batch needs one: crop or pad them")
+    return np.stack(rows)
+
+
 def _joined(parts: List[Tuple[List[int], Any]], count: int) -> Any:
     """One batch of parts of several sources, each with its places."""
     if isinstance(parts[0][1], list):
@@ -384,7 +436,7 @@ def _on_report() -> Dict[str, float]:
 
 def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuffle: Optional[str] = None, shuffle_memory: Any = None,
             drop_last: Optional[bool] = None, ahead: int = 2, dtype: Optional[str] = None, shape: Optional[Sequence[int]] = None,
-            tokens: Optional[int] = None, group: Optional[str] = None) -> Dataset:
+            tokens: Optional[int] = None, group: Optional[str] = None, map: Optional[Callable[[Any, Any], Any]] = None) -> Dataset:
     """Batches of this rank's share, from where the trial stands: sample iteration * per_iteration on.
 
     data           -- a name of the study's [data], a path, or a mixture: a list of {"source": name or path, "weight": 0.3,
@@ -398,6 +450,9 @@ def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuff
     dtype, shape   -- of a sample of raw numbers
     tokens         -- of a sample of a token file (.bin), with dtype or Megatron's .idx
     group          -- of an HDF5 file: its data sets are the fields
+    map            -- map(sample, random) returns what is trained on: a decoded or changed sample. Draws of `random`, a Generator of
+                      NumPy, depend on seed, epoch and sample alone: they are the same on any number of ranks and workers, and
+                      after a resume
 
     A batch is an array, a dict of arrays if the file has several fields, and a list of dicts of bytes for a .tar.
     """
@@ -419,7 +474,7 @@ def dataset(data: Any, *, batch: int, per_iteration: Optional[int] = None, shuff
              for part, (_, memory) in zip(parts, orders)]
     weights = None if mix is None else [(float(part.get("weight", 1.0)), int(part.get("from", 0))) for part in mix]
     name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "mixture"
-    made = Dataset(name, files, weights, batch, per_iteration, orders, bool(entry.get("drop_last", False)), ahead)
+    made = Dataset(name, files, weights, batch, per_iteration, orders, bool(entry.get("drop_last", False)), ahead, map)
     for text in made._advice() if made.rank == 0 else []:
         if text not in _told:
             _told.add(text)

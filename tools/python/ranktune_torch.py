@@ -44,8 +44,9 @@ class Tensors(IterableDataset):  # type: ignore[misc, type-arg]
         self._passes += 1
         for number in range(info.id, len(data), info.num_workers):
             begin = _thread_time()
-            batch = _tensors(data._make(now * data.per_iteration, number))
-            yield (_spent(begin, "decode"), batch) if self._measured else batch
+            batch, mapped = data._mapped(now * data.per_iteration, number)
+            batch = _tensors(batch)
+            yield (_spent(begin, "decode"), mapped, batch) if self._measured else batch
 
 
 class _Measured:
@@ -54,12 +55,12 @@ class _Measured:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 
-    def __call__(self, made: Tuple[Dict[str, float], Any]) -> Tuple[Dict[str, float], Any]:
-        took, batch = made
+    def __call__(self, made: Tuple[Dict[str, float], float, Any]) -> Tuple[Dict[str, float], float, Any]:
+        took, mapped, batch = made
         begin = _thread_time()
         batch = self._function(batch)
         more = _spent(begin, "map")
-        return {**took, "map": more["map"], "disk": took["disk"] + more["disk"]}, batch
+        return {**took, "map": more["map"], "disk": took["disk"] + more["disk"]}, mapped, batch
 
 
 class Loader(DataLoader):  # type: ignore[misc, type-arg]
@@ -77,7 +78,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg]
             yield from super().__iter__()
             return
         start = time.monotonic()
-        for number, (took, batch) in enumerate(super().__iter__()):
-            data._came(number, time.monotonic() - start, took)
+        for number, (took, mapped, batch) in enumerate(super().__iter__()):
+            data._came(number, time.monotonic() - start, took, mapped)
             yield batch
             start = time.monotonic()
