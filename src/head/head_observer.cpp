@@ -108,12 +108,18 @@ struct RecordLogger {
 } // namespace
 
 HeadObserver::HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status,
-                           const storage::Journal& journal, Answers answers)
-    : Observer(next), log_(log), status_(status), journal_(journal), answers_(std::move(answers)) {}
+                           const storage::Journal& journal, Answers answers, std::function<void()> tables)
+    : Observer(next),
+      log_(log),
+      status_(status),
+      journal_(journal),
+      answers_(std::move(answers)),
+      tables_(std::move(tables)) {}
 
 void HeadObserver::on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
                               const HeadFigures& figures) {
     for (const auto& record : records) std::visit(RecordLogger{log_, tuner.state()}, record);
+    if (begins_after(records)) tables_();
     Observer::on_records(tuner, records, figures);
 }
 

@@ -19,9 +19,10 @@ namespace ranktune::head {
 class HeadObserver final : public Observer {
   public:
     using Answers = std::function<std::vector<studydir::AnsweredRequest>()>;
-    /// `next` may be null. References must outlive it. `answers`: to requests of users, for the status file.
+    /// `next` may be null. References must outlive it. `answers`: to requests of users, for the status file. `tables`:
+    /// writes metrics.h5, which [after] may read.
     HeadObserver(Observer* next, base::LogSink& log, studydir::Publisher& status, const storage::Journal& journal,
-                 Answers answers);
+                 Answers answers, std::function<void()> tables);
 
     void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
                     const HeadFigures& figures) override;
@@ -34,6 +35,7 @@ class HeadObserver final : public Observer {
     studydir::Publisher& status_;
     const storage::Journal& journal_;
     Answers answers_;
+    std::function<void()> tables_;
     double next_stat_s_ = 60.0;
     double next_status_s_ = 0.0;
 };

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -124,8 +125,9 @@ class HeadRun {
     std::optional<study::Asker> late_stop_;                ///< who asked for a stop after the loop had ended
     std::optional<study::JobDeath> death_;                 ///< of the previous start
     std::string tables_;                                   ///< what is wrong with metrics.h5 at the end
-    std::uint64_t tables_records_ = 0; ///< records in the last metrics.h5; used only by the thread that writes it
-    std::optional<Hooks> hooks_;       ///< while it serves, and after
+    std::mutex tables_mutex_;                              ///< metrics.h5 is written by one thread at a time
+    std::uint64_t tables_records_ = 0;                     ///< records in the last metrics.h5
+    std::optional<Hooks> hooks_;                           ///< while it serves, and after
     std::optional<process::ProcessClock> clock_;
 };
 
@@ -345,7 +347,8 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     studydir::Publisher status(files_, directory_.status_file(), [this] { return is_mine(); });
     hooks_.emplace(options_.observer, options_.spec.hooks, options_.spec.name, directory_.path, waker_, *log_);
     SteeringDesk desk(&*hooks_, files_, directory_, *journal_, options_.spec.space, waker_, *log_);
-    HeadObserver observer(&desk, *log_, status, *journal_, [&desk] { return desk.recent(); });
+    HeadObserver observer(
+        &desk, *log_, status, *journal_, [&desk] { return desk.recent(); }, [this] { refresh_tables(); });
     process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(); }),
                                process::Background::Clock::now() + tables_interval);
     comm::Listening neighbours(options_.neighbours, waker_);
@@ -416,8 +419,7 @@ void HeadRun::be_alive(const HeadMachine& head) {
     keep_alive_.set_peers(std::move(peers));
 }
 
-/// For an unhandled exception. Writes `outcome` before the workers leave: a launcher may end this process as soon as
-/// the first of them is gone.
+/// For an unhandled exception. Writes `outcome` before a worker leaves: a launcher may end this process then.
 HeadEnd HeadRun::cut_short(const std::exception& error) {
     HeadEnd end{study::StudyOutcome::runtime_error, std::string("the head failed: ") + error.what(), false,
                 study::Reason::none};
@@ -431,8 +433,9 @@ HeadEnd HeadRun::cut_short(const std::exception& error) {
     return end;
 }
 
-/// Rewrites metrics.h5 of a running study, on a thread of its own.
+/// Rewrites metrics.h5 of a running study, on a thread of its own, and before [after].
 void HeadRun::refresh_tables() {
+    const std::lock_guard lock(tables_mutex_);
     const std::uint64_t records = journal_->first_record() + journal_->statistics().records;
     if (records == tables_records_ || records > most_tables_records) return;
     try {

@@ -3,6 +3,7 @@
 // Observer: what the head shows. The loop calls it; screens and logs implement it. It may read everything and change
 // nothing.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,6 +37,14 @@ struct HeadFigures {
     std::uint64_t fallbacks = 0;          ///< damaged checkpoints whose trials went back to the one before
     CopyFigures copies;
 };
+
+/// Whether [after] begins: its command may read the results.
+[[nodiscard]] inline bool begins_after(const std::vector<study::Record>& records) {
+    return std::ranges::any_of(records, [](const study::Record& record) {
+        const auto* started = std::get_if<study::SideStarted>(&record);
+        return started != nullptr && started->task.kind == study::SideTask::Kind::after;
+    });
+}
 
 /// One may stand before another, to which it passes everything on.
 class Observer {

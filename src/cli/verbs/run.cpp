@@ -159,6 +159,22 @@ std::string write_task_results(const study::StudySpec& spec, const std::string& 
     }
 }
 
+/// Has the table of tasks written before [after] begins, which may read it.
+class ResultsBeforeAfter final : public head::Observer {
+  public:
+    /// References must outlive it. `directory`: of the study; read later.
+    ResultsBeforeAfter(head::Observer& next, const std::string& directory)
+        : head::Observer(&next), directory_(directory) {}
+    void on_records(const tuner::Tuner& tuner, const std::vector<study::Record>& records,
+                    const head::HeadFigures& figures) override {
+        head::Observer::on_records(tuner, records, figures);
+        if (head::begins_after(records)) static_cast<void>(write_task_results(tuner.spec(), directory_));
+    }
+
+  private:
+    const std::string& directory_;
+};
+
 /// For a study of predictions: what there is of them, as a line of the end screen; else empty.
 std::string predictions_text(const tuner::Tuner& tuner) {
     const std::string words = predicted_words(tuner);
@@ -318,7 +334,7 @@ class RunScreens {
         options.on_note = [](const std::string& note) { std::cerr << report::escaped(note) << "\n" << std::flush; };
     }
 
-    head::Observer& view() { return view_; }
+    head::Observer& view() { return results_; }
     void stop(const head::EndAsked& what, const tuner::Tuner& tuner, const head::HeadFigures& figures);
     void end(const head::RunEnd& end);
 
@@ -358,6 +374,7 @@ class RunScreens {
     const comm::mpi::Environment& mpi_;
     const Terminal terminal_ = detect_terminal();
     LiveView view_;
+    ResultsBeforeAfter results_{view_, directory_};
     std::string directory_;  ///< as the user would type it
     std::string absolute_;   ///< its absolute path: --fresh may have renamed the working directory
     std::string layout_;     ///< hosts and their GPUs, in words
