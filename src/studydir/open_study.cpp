@@ -269,9 +269,11 @@ OpenedStudy open_study(storage::FileSystem& files, const std::string& directory,
     opened.resolved = study::resolved_toml(opened.spec);
     opened.changes = study::differences(opened.tuner->spec(), opened.spec);
     refuse_changes(files, opened, opened.spec, directory);
-    if (request.errored != OpenRequest::Errored::leave)
+    if (request.errored != OpenRequest::Errored::leave) {
         for (std::uint32_t i = 0; i < state.trials.size(); ++i)
             if (state.trials[i].phase == TrialPhase::failed) opened.reopened.emplace_back(i);
+        std::ranges::copy(tuner::tasks_to_repeat(state, opened.spec), std::back_inserter(opened.reopened));
+    }
     if (request.errored == OpenRequest::Errored::restart && request.lost)
         std::ranges::copy(request.lost(*opened.tuner), std::back_inserter(opened.reopened));
     opened.finished = tuner::is_over(state) && opened.reopened.empty() && !goes_on(*opened.tuner, opened.spec);

@@ -21,8 +21,8 @@ struct OpenRequest {
     bool fresh = false; ///< move it aside and begin again
     enum class Errored : std::uint8_t {
         leave,
-        resume, ///< failed trials continue, from their last checkpoint if they have one
-        restart ///< failed trials start from scratch, and those of `lost`
+        resume, ///< failed trials continue, from their last checkpoint if they have one; failed tasks after trials run
+        restart ///< failed trials start from scratch, and those of `lost`; as do failed tasks after trials
     } errored = Errored::leave;
     /// Finished trials of which what they wrote elsewhere is lost; empty function: none.
     std::function<std::vector<study::TrialId>(const tuner::Tuner&)> lost = {};
@@ -52,7 +52,7 @@ struct OpenedStudy {
     storage::JournalSummary journal;
     bool from_snapshot = false;
     std::vector<study::KeyChange> changes; ///< only keys that may change
-    std::vector<study::TrialId> reopened;  ///< failed and lost trials that wait again
+    std::vector<study::TrialId> reopened;  ///< failed and lost trials, and failed tasks after trials, that wait again
     std::vector<Interrupted> interrupted;
     std::uint32_t workers_before = 0;
     std::optional<OutcomeFile> outcome;         ///< the file `outcome`, of the previous or an earlier start

@@ -43,6 +43,8 @@ Next take(const Core& core, const study::SteerAsked& event, Round& round);
 [[nodiscard]] Next next_side(const Core& core, StudyTime now);
 /// The study would end like this: `after` starts first. nullopt: there is none, it is over, or there are no results.
 [[nodiscard]] Next after(const Core& core, const study::StudyEnded& end, StudyTime now);
+/// A failed task of a trial waits again.
+[[nodiscard]] study::SideEnded reopened_side(const Core& core, const study::SideTask& task, StudyTime now);
 /// What the attempt of a side task is owed: to start, and to stop if the study stops early.
 void tell_side(const Core& core, TrialId unit, std::vector<study::Command>& commands);
 void interrupt_side(const Core& core, TrialId unit, std::vector<study::Command>& commands);

@@ -86,6 +86,10 @@ Next decide(const Core& core, EndSide& task, Round& round) {
     return side_end(core, *work, task.guilty ? AttemptOutcome::failed : AttemptOutcome::lost, {task.why}, round.now);
 }
 
+study::SideEnded reopened_side(const Core& core, const SideTask& task, StudyTime now) {
+    return {task, core.state.side.all().at(unit_of(task)).attempt, now, AttemptOutcome::failed, true, {}};
+}
+
 Next next_side(const Core& core, StudyTime now) {
     const SideTasks& side = core.state.side;
     if (side.waiting().empty() || stops_early(core.state)) return {};
@@ -135,6 +139,12 @@ void apply_one(Core& core, const study::SideStarted& r) {
 void apply_one(Core& core, const study::SideReported& r) { core.state.side.report(r); }
 
 void apply_one(Core& core, const study::SideEnded& r) {
+    if (reopens(core.state, r)) {
+        core.state.ended = false;
+        core.state.side.reopen(r.task);
+        core.state.side.study_goes_on();
+        return;
+    }
     const SideWork* running = core.state.side.current(unit_of(r.task), r.attempt);
     if (running != nullptr) core.state.placement.release_aside(running->rank);
     core.state.side.end(r, !stops_early(core.state));

@@ -53,6 +53,21 @@ bool too_many_failed(const State& state, const study::FailureSpec& limits) {
     return static_cast<double>(state.in(study::TrialPhase::failed)) > allowed(state, limits);
 }
 
+std::vector<TrialId> tasks_to_repeat(const State& state, const study::StudySpec& spec) {
+    std::vector<TrialId> units;
+    if (spec.after_trial.command.empty()) return units;
+    for (const auto& [unit, work] : state.side.all()) {
+        if (work.task.kind != SideTask::Kind::after_trial || work.phase != SideWork::Phase::failed) continue;
+        if (!spec.evaluates_checkpoints() || !state.trials[work.task.trial].checkpoints.empty()) units.push_back(unit);
+    }
+    return units;
+}
+
+bool reopens(const State& state, const study::SideEnded& record) {
+    const SideWork* work = state.side.find(record.task);
+    return record.retry && work != nullptr && work->phase == SideWork::Phase::failed;
+}
+
 std::uint64_t ranges_not_begun(const State& state, const study::StudySpec& spec) {
     if (!study::predicts(spec) || spec.space.parameters().empty()) return 0;
     const auto ranges = space::cardinality(spec.space.parameters().front().domain).value_or(0);

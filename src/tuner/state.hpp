@@ -134,6 +134,10 @@ struct State {
 
 /// More trials have failed than `failure.tolerate` allows.
 [[nodiscard]] bool too_many_failed(const State& state, const study::FailureSpec& limits);
+/// Tasks after trials (study::unit_of) that failed and can run again: what they read is there.
+[[nodiscard]] std::vector<TrialId> tasks_to_repeat(const State& state, const study::StudySpec& spec);
+/// Whether the record has a failed task after a trial wait again (Tuner::reopen).
+[[nodiscard]] bool reopens(const State& state, const study::SideEnded& record);
 /// Of a study of predictions: ranges of samples that have no trial.
 [[nodiscard]] std::uint64_t ranges_not_begun(const State& state, const study::StudySpec& spec);
 /// "2 of 6 trials failed; failure.tolerate = 0.05 allows 0"

@@ -32,7 +32,9 @@ void Tuner::change(const std::string& resolved_spec, const std::string& version,
 
 void Tuner::reopen(TrialId id, bool from_scratch, StudyTime now, Output& out) {
     Round round{now};
-    commit(out.records.emplace_back(study::TrialReopened{id, now, from_scratch}), round, out);
+    study::Record record = study::TrialReopened{id, now, from_scratch};
+    if (const auto task = study::side_task_of(id)) record = reopened_side(core_, *task, now);
+    commit(out.records.emplace_back(std::move(record)), round, out);
     run(round, out);
 }
 

@@ -119,7 +119,7 @@ Next decide(const Core& core, Retain& task, Round&) {
     const bool hopeless = t.phase == TrialPhase::paused && core.scheduler->out_of_reach(task.trial);
     const bool is_result =
         core.spec.checkpoint.every_trial || core.state.is_result(task.trial) || may_come_to_lead(core, task.trial);
-    const bool is_read = core.spec.evaluates_checkpoints() && core.state.side.awaits(task.trial);
+    const bool is_read = core.spec.evaluates_checkpoints() && core.state.side.lacks(task.trial);
     const auto* checkpoint = core.state.retention.of_no_use(task.trial, t, core.spec, hopeless, is_result, is_read,
                                                             core.scheduler->donated(task.trial));
     if (checkpoint == nullptr) return {};

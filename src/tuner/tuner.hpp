@@ -67,7 +67,7 @@ class Tuner {
     /// change take effect. Throws base::FormatError when `resolved_spec` cannot be parsed.
     void change(const std::string& resolved_spec, const std::string& version, StudyTime now, Output& out);
     /// Between two lives: the failed trial `id` waits again, from its last checkpoint if it has one and not
-    /// `from_scratch`. Requires that it failed.
+    /// `from_scratch`. Or the failed task after a trial, by study::unit_of. Requires that it failed.
     void reopen(TrialId id, bool from_scratch, StudyTime now, Output& out);
     /// Decides and applies. Stale events (another incarnation, attempt, or an iteration already reported) are counted
     /// and dropped.

@@ -252,6 +252,43 @@ command = "test -e data/plots"
         self.assertEqual(len(self.exported("beside")["trials"]), 3)
         self.verified()
 
+    def test_a_failed_task_keeps_its_checkpoint_and_runs_again_alone(self):
+        self.study("""[after_trial]
+command = "test -s {checkpoint} && echo {trial} >> ran && (test -e mended || test {trial} != 1)"
+[after]
+command = "echo after >> ran"
+""")
+        out, _ = self.run_it()
+        self.assertRegex(out, r"(?m)^ +ranktune run beside --restart-errored +# 1 failed \[after_trial\], again")
+        self.assertEqual(len(self.exported("beside")["trials"][1]["checkpoints"]), 1)
+        self.assertEqual(sorted(self.ran()), ["0", "1", "2", "after"])
+        out, _ = self.run_it()
+        self.assertRegex(out, r"ranktune run beside --restart-errored")
+        for mended in (False, True):
+            if mended:
+                (self.cwd / "mended").touch()
+            (self.cwd / "ran").unlink()
+            out, _ = self.run_it("--restart-errored")
+            self.assertIn("1 failed [after_trial] is tried again", " ".join(out.split()))
+            self.assertEqual(self.ran(), ["1", "after"])  # which may read what the task reported
+        exported = self.exported("beside")
+        self.assertEqual(exported["trials"][1]["after_trial"]["state"], "done")
+        self.assertEqual([bool(trial["checkpoints"]) for trial in exported["trials"]],
+                         [trial["id"] == exported["study"]["best_trial"] for trial in exported["trials"]])
+        self.assertEqual([len(trial["attempts"]) for trial in exported["trials"]], [1, 1, 1])
+        self.verified()
+        self.assertIn("--restart-errored has no effect: no trial of this study has failed, and no [after_trial]",
+                      " ".join(self.run_it("--restart-errored")[1].split()))
+
+    def test_the_results_are_there_when_the_last_command_begins(self):
+        self.study("[after]\ncommand = \"cp beside/metrics.h5 seen.h5\"\n")
+        self.run_it()
+        self.assertTrue((self.cwd / "seen.h5").exists())
+        (self.cwd / "rows.csv").write_text("x\n1\n2\n")
+        self.ranktune("map", "--input", "rows.csv", "--local", "2", "after.command=cp map/results.csv seen.csv", "--",
+                      "echo '{{\"y\": {x}}}'; test {x} = 1", code=3)
+        self.assertEqual((self.cwd / "seen.csv").read_bytes(), (self.cwd / "map/results.csv").read_bytes())
+
     def test_a_task_that_takes_too_long_and_one_that_is_tried_again(self):
         self.study("""[failure]
 max_failures = 1

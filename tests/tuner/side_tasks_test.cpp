@@ -149,6 +149,55 @@ TEST_CASE("Each trial that ends saves its last state, which stays until its task
     CHECK(core.state().ended);
 }
 
+TEST_CASE("A task that failed keeps its checkpoint, and runs again alone when a user asks for it", "[tuner]") {
+    SmallCore core = study_with(evaluate + plot + "[failure]\nmax_failures = 1\n", "num_trials = 2\n");
+    const auto to_repeat = [&core] { return tasks_to_repeat(core.state(), core.core().spec()); };
+    core.began({"n0", "n1"});
+    finishes(core, 0, 0.9);
+    finishes(core, 1, 0.1);
+    side_ends(core, after(0));
+    for (int attempt = 1; attempt <= 2; ++attempt) side_ends(core, after(1), AttemptOutcome::failed, "exit code 2");
+    side_ends(core, last);
+    REQUIRE(is_over(core.state()));
+    CHECK(core.trial(1).checkpoints.size() == 1); // although trial 0 leads
+    REQUIRE(to_repeat() == std::vector{unit_of(after(1))});
+    core.began({"n0"}); // without the option nothing runs
+    CHECK(is_over(core.state()));
+    for (const bool well : {false, true}) {
+        core.reopen(unit_of(after(1)));
+        CHECK_FALSE(core.state().ended);
+        CHECK(to_repeat().empty());
+        core.began({"n0"});
+        REQUIRE(work_of(core, after(1)).phase == SidePhase::running);
+        CHECK(work_of(core, after(1)).checkpoint->path == "1/3");
+        side_ends(core, after(1), AttemptOutcome::failed, "exit code 2"); // failure.max_failures counts anew
+        REQUIRE(work_of(core, after(1)).phase == SidePhase::running);
+        side_ends(core, after(1), well ? AttemptOutcome::finished : AttemptOutcome::failed);
+        REQUIRE(work_of(core, last).phase == SidePhase::running); // it may read what the task reported
+        side_ends(core, last);
+        CHECK(core.state().outcome == StudyOutcome::ok);
+        CHECK(core.trial(1).checkpoints.size() == (well ? 0 : 1));
+    }
+    CHECK(core.trial(0).checkpoints.size() == 1);
+    CHECK(core.trial(1).attempt.id == AttemptId{1}); // it was not trained again
+}
+
+TEST_CASE("What a failed task would read goes with its command", "[tuner]") {
+    SmallCore core = study_with(evaluate, "num_trials = 2\n");
+    core.began({"n0", "n1"});
+    finishes(core, 0, 0.9);
+    finishes(core, 1, 0.1);
+    side_ends(core, after(0));
+    side_ends(core, after(1), AttemptOutcome::failed, "exit code 2");
+    REQUIRE(core.trial(1).checkpoints.size() == 1);
+    study::StudySpec spec = core.core().spec();
+    spec.after_trial = {};
+    core.change(study::resolved_toml(spec));
+    CHECK(tasks_to_repeat(core.state(), core.core().spec()).empty());
+    core.began({"n0"});
+    CHECK(core.trial(1).checkpoints.empty());
+}
+
 TEST_CASE("A study that keeps no results keeps what a task reads until that is over", "[tuner]") {
     study::StudySpec spec = study_with(evaluate).core().spec();
     spec.checkpoint.keep = 0; // by C++ alone: a study file keeps one at least

@@ -54,6 +54,11 @@ class SmallCore {
         take(out);
     }
     /// A new head with one worker on each of these hosts.
+    void reopen(TrialId id) {
+        Output out;
+        core_->reopen(id, true, now_, out);
+        take(out);
+    }
     void began(const std::vector<std::string>& hosts, std::optional<study::JobDeath> death = {}) {
         study::Began began{incarnation_ = incarnation_.next(), {}, "2026-11-20T14:02:11Z", std::move(death)};
         for (std::uint32_t i = 0; i < hosts.size(); ++i) began.workers.push_back({Rank{i + 1}, hosts[i], 0});

@@ -378,7 +378,7 @@ struct SideEnded {
     AttemptId attempt;
     StudyTime at;
     AttemptOutcome outcome = AttemptOutcome::finished;
-    bool retry = false; ///< the task waits for another attempt; otherwise it is over
+    bool retry = false; ///< the task waits for another attempt, also if it had failed; otherwise it is over
     Failure failure;    ///< empty unless it failed
     static void fields(auto&& each, auto& r) { each(r.task, r.attempt, r.at, r.outcome, r.retry, r.failure); }
     friend bool operator==(const SideEnded&, const SideEnded&) = default;

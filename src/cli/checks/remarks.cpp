@@ -36,9 +36,13 @@ std::string why_not(const tuner::Tuner& tuner) {
 std::vector<std::string> without_effect(const RunArguments& arguments, const studydir::OpenedStudy& opened) {
     std::vector<std::string> remarks;
     if ((arguments.resume_errored || arguments.restart_errored) && opened.reopened.empty())
-        remarks.push_back(fmt::format(
-            "{} has no effect: {}", arguments.resume_errored ? "--resume-errored" : "--restart-errored",
-            opened.is_new ? "the study is new, and no trial has failed yet" : "no trial of this study has failed"));
+        remarks.push_back(fmt::format("{} has no effect: {}",
+                                      arguments.resume_errored ? "--resume-errored" : "--restart-errored",
+                                      opened.is_new ? "the study is new, and no trial has failed yet"
+                                      : opened.tuner->spec().after_trial.command.empty()
+                                          ? "no trial of this study has failed"
+                                          : "no trial of this study has failed, and no [after_trial] "
+                                            "whose checkpoint is there"));
     if (!opened.finished) return remarks;
     std::vector<std::string> changes;
     for (const auto& change : opened.changes) {

@@ -115,6 +115,14 @@ void add_retries(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const 
         add_again(steps, tuner, command_text({"run", directory}), fmt::format("{} failed, tried again", failed));
 }
 
+/// Adds the way to run tasks after trials again that failed, unless failed trials have named it.
+void add_tasks(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
+    const auto tasks = tuner::tasks_to_repeat(tuner.state(), tuner.spec());
+    if (!tasks.empty() && tuner.state().in(TrialPhase::failed) == 0)
+        steps.push_back(run_step(again(tuner, command_text({"run", directory}), "--restart-errored"),
+                                 fmt::format("{} failed [after_trial], again", tasks.size())));
+}
+
 /// For a study in which nothing succeeded, once the cause is mended: adds the commands that retry its failed trials and
 /// make the missing ones.
 void add_second_chance(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const FilesInfo& files) {
@@ -287,6 +295,7 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     add_log_without_value(steps, tuner, directory);
     add_views(steps, tuner, directory);
     if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
+    add_tasks(steps, tuner, directory);
     if (tuner::ranges_not_begun(state, tuner.spec()) > 0) add_beyond_limit(steps, tuner, directory);
     if (study::compares_nothing(tuner.spec())) return steps; // its results are in a file
     steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
@@ -313,6 +322,7 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
                                  fmt::format("{} more", more - state.trials.size())));
     }
     if (!no_trial_succeeded(state)) add_retries(steps, tuner, files.directory);
+    add_tasks(steps, tuner, files.directory);
     steps.push_back(
         run_step(files.command + " --fresh", "all again; the old directory becomes " + files.directory + "~1"));
     return steps;

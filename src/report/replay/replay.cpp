@@ -173,6 +173,9 @@ class Verifier {
             tuner_->change(changed->spec, changed->version, changed->at, out);
         } else if (const auto* again = std::get_if<study::TrialReopened>(&record)) {
             tuner_->reopen(again->trial, again->from_scratch, again->at, out);
+        } else if (const auto* task = std::get_if<study::SideEnded>(&record);
+                   task != nullptr && tuner::reopens(tuner_->state(), *task)) {
+            tuner_->reopen(unit_of(task->task), false, task->at, out);
         } else {
             step_again(out);
         }

@@ -57,10 +57,12 @@ std::string trials_text(const tuner::State& state, const studydir::OpenedStudy& 
     }
     if (text.empty()) text = found.interrupted.empty() ? "none yet" : "";
     if (!found.interrupted.empty()) text += (text.empty() ? "" : "; ") + running_text(found);
-    const auto lost = std::ranges::count_if(
-        found.reopened, [&](study::TrialId id) { return state.trial(id).phase == TrialPhase::finished; });
-    for (const auto& [count, what] : {std::pair(std::ssize(found.reopened) - lost, "failed"), {lost, "lost"}})
-        if (count > 0) text += fmt::format("; {} {} one{} tried again", count, what, count == 1 ? " is" : "s are");
+    std::ptrdiff_t failed = 0, lost = 0, tasks = 0;
+    for (const study::TrialId id : found.reopened)
+        ++(study::side_task_of(id) ? tasks : state.trial(id).phase == TrialPhase::finished ? lost : failed);
+    for (const auto& [count, what] :
+         {std::pair(failed, "failed one"), {lost, "lost one"}, {tasks, "failed [after_trial]"}})
+        if (count > 0) text += fmt::format("; {} {}{} tried again", count, what, count == 1 ? " is" : "s are");
     return text;
 }
 

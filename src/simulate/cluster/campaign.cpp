@@ -66,8 +66,9 @@ void check_end(const tuner::State& state, const std::set<std::string>& files, st
 
 /// A task whose end is recorded never runs again, trials wait for the first, and all have run where the study is over.
 void check_side_tasks(const MemoryJournal& journal, const tuner::State& state, std::vector<std::string>& problems) {
-    std::set<base::TrialId> done;
+    std::set<base::TrialId> done, failed;
     const bool prepares = state.side.find({study::SideTask::Kind::before, {}}) != nullptr;
+    const base::TrialId after = study::unit_of({study::SideTask::Kind::after, {}});
     const auto is_done = [&](const study::SideTask& task) { return done.contains(unit_of(task)); };
     journal.for_each([&](const study::Record& record) {
         if (const auto* started = std::get_if<study::SideStarted>(&record);
@@ -76,11 +77,14 @@ void check_side_tasks(const MemoryJournal& journal, const tuner::State& state, s
         if (const auto* ended = std::get_if<study::SideEnded>(&record);
             ended != nullptr && ended->outcome == study::AttemptOutcome::finished)
             done.insert(unit_of(ended->task));
+        else if (ended != nullptr && !ended->retry)
+            failed.insert(unit_of(ended->task));
+        else if (ended != nullptr && failed.erase(unit_of(ended->task)) > 0) // reopened
+            done.erase(after);
         if (std::holds_alternative<study::TrialCreated>(record) && prepares && !is_done({}))
             problems.push_back("a trial is created before the study is prepared");
         // More trials have to end: what follows the last one is due again.
-        if (std::holds_alternative<study::TrialReopened>(record))
-            done.erase(study::unit_of({study::SideTask::Kind::after, {}}));
+        if (std::holds_alternative<study::TrialReopened>(record)) done.erase(after);
     });
     if (!state.side.running().empty()) problems.push_back("a side task is left running");
     if (state.outcome == StudyOutcome::ok && !state.side.waiting().empty())
@@ -109,14 +113,17 @@ void add(const ClusterResult& life, const ClusterOptions& options, CaseResult& r
         result.problems.push_back("life " + std::to_string(options.incarnation.value()) + ": " + problem);
 }
 
-/// Between two lives a user may have trials tried again that have failed, from their checkpoints or from scratch.
-void reopen(tuner::Tuner& tuner, std::uint64_t seed, MemoryJournal& journal, std::set<std::string>& files) {
+/// Between two lives a user may have trials tried again that have failed, from their checkpoints or from scratch, and
+/// tasks after trials.
+void reopen(tuner::Tuner& tuner, const Case& drawn, MemoryJournal& journal, std::set<std::string>& files) {
     constexpr std::uint32_t of_reopening = 4;
-    RngStream random(seed, base::Purpose::fault, of_reopening, tuner.state().incarnation.value());
+    RngStream random(drawn.spec.seed, base::Purpose::fault, of_reopening, tuner.state().incarnation.value());
     tuner::Output out;
-    for (std::uint32_t i = 0; i < tuner.state().trials.size(); ++i)
+    for (std::uint32_t i = 0; drawn.reopens && i < tuner.state().trials.size(); ++i)
         if (tuner.state().trials[i].phase == study::TrialPhase::failed && random.uniform() < 0.3)
             tuner.reopen(base::TrialId{i}, random.uniform() < 0.5, tuner.state().now, out);
+    for (const base::TrialId task : tuner::tasks_to_repeat(tuner.state(), tuner.spec()))
+        if (random.uniform() < 0.5) tuner.reopen(task, false, tuner.state().now, out);
     journal.append(out.records);
     for (const study::Command& command : out.commands)
         if (const auto* gone = std::get_if<study::DeleteCheckpoint>(&command)) files.erase(gone->path);
@@ -145,7 +152,7 @@ void run_lives(const Case& drawn, CaseResult& result) {
         check_between(tuner->state(), life.head.has_value(), result.problems);
         tuner = std::move(replayed);
         const bool goes_on = !tuner->state().ended || tuner->state().outcome == StudyOutcome::resumable;
-        if (drawn.reopens && goes_on) reopen(*tuner, drawn.spec.seed, journal, files);
+        if (goes_on) reopen(*tuner, drawn, journal, files);
         // The journal decides: a head may be killed after it has written the end.
         const tuner::State& state = tuner->state();
         const bool ended = state.ended && state.incarnation == options.incarnation;

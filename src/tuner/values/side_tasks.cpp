@@ -34,10 +34,10 @@ bool SideTasks::is_prepared() const {
     return work == nullptr || work->phase == SidePhase::done;
 }
 
-bool SideTasks::awaits(TrialId trial) const {
+bool SideTasks::lacks(TrialId trial) const {
     if (table_.empty()) return false;
     const SideWork* work = find({SideKind::after_trial, trial});
-    return work != nullptr && (work->phase == SidePhase::waiting || work->phase == SidePhase::running);
+    return work != nullptr && work->phase != SidePhase::done;
 }
 
 const SideWork* SideTasks::current(TrialId unit, AttemptId attempt) const {
@@ -162,6 +162,12 @@ void SideTasks::end(const SideEnded& ended, bool charged) {
         return set_phase(work, SidePhase::waiting);
     }
     set_phase(work, ended.retry ? SidePhase::waiting : well ? SidePhase::done : SidePhase::failed);
+}
+
+void SideTasks::reopen(const SideTask& task) {
+    SideWork& work = at(task);
+    work.failures = work.losses = 0;
+    set_phase(work, SidePhase::waiting);
 }
 
 void SideTasks::recount() {

@@ -51,8 +51,8 @@ class SideTasks {
     [[nodiscard]] const std::set<TrialId>& running() const { return running_; }
     /// Trials may begin.
     [[nodiscard]] bool is_prepared() const;
-    /// The task of this trial is not over: its checkpoint is needed.
-    [[nodiscard]] bool awaits(TrialId trial) const;
+    /// The task of this trial has not ended well: its checkpoint is needed. One that failed may run again.
+    [[nodiscard]] bool lacks(TrialId trial) const;
     /// The attempt of the unit that runs is this one; null: it is not.
     [[nodiscard]] const SideWork* current(TrialId unit, AttemptId attempt) const;
     /// How many are over, for good or for this start.
@@ -77,6 +77,8 @@ class SideTasks {
     void report(const SideReported& reported);
     /// `charged`: the failure or loss counts.
     void end(const SideEnded& ended, bool charged);
+    /// A task of a trial that failed waits, with all its retries.
+    void reopen(const SideTask& task);
 
     static void fields(auto&& each, auto& r) {
         std::vector<SideWork> all;
