@@ -2,8 +2,6 @@
 #pragma once
 // ThreadTime: whether a thread that fills a batch computed, or was blocked until bytes came.
 
-#include <utility>
-
 #include "ranktune/data/loader.hpp"
 #include "storage/hdf5/thread.hpp"
 
