@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 struct Stopped {};
 
 /// A file has rows in other files, which a copy would not have.
-class Elsewhere : public base::Error {
+class RowsElsewhere : public base::Error {
     using Error::Error;
 };
 
@@ -171,7 +171,7 @@ void Stager::stage(const FileList& list, study::DataFile& file) {
     std::string why;
     try {
         why = copy_somewhere(list, file, list.bytes + rows.value_or(0));
-    } catch (const Elsewhere& error) {
+    } catch (const RowsElsewhere& error) {
         why = part = error.what();
         file.decode = false;
         rows.reset();
@@ -268,7 +268,7 @@ void Stager::make(const CopyPlace& place, const FileList& list, const study::Dat
     };
     refuse_change();
     // Here, not in each rank: it opens every file.
-    if (const std::string other = part_elsewhere(list); !other.empty()) throw Elsewhere(other);
+    if (const std::string other = part_elsewhere(list); !other.empty()) throw RowsElsewhere(other);
     const auto begin = Clock::now();
     const StagingFigures before = figures();
     try {
