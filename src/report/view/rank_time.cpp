@@ -24,8 +24,9 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
      "Keep copies on the nodes: data.stage = true. Where there are some already, read more at once: "
      "resources.cpus_per_rank, or num_workers of a DataLoader."},
     {"waiting for data: decoding",
-     "Decode once: data.stage = true, and decode = true for the file; or a format that is mapped (.npy, .safetensors). "
-     "Or decode on more cores: resources.cpus_per_rank, or num_workers of a DataLoader."},
+     "Decode once: `h5repack -f NONE` for HDF5, a format that is mapped (.npy, .safetensors), or data.stage = true "
+     "with "
+     "decode = true for the file. Or decode on more cores: resources.cpus_per_rank, or num_workers of a DataLoader."},
     {"waiting for data: map",
      "Give the function that changes samples more cores: resources.cpus_per_rank, or num_workers of a DataLoader. What "
      "it does to a sample each time alike can be done once, before the study."},
