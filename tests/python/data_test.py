@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import threading
 import time
+import tracemalloc
 import unittest
 import weakref
 
@@ -23,6 +24,7 @@ for name in [name for name in os.environ if name.startswith("RANKTUNE_") or name
     del os.environ[name]
 import ranktune  # noqa: E402
 import ranktune_data  # noqa: E402
+import ranktune_files  # noqa: E402
 import ranktune_order  # noqa: E402
 from ranktune_order import Extent, Mixture, Order, OrderShape, Permutation, order_shape  # noqa: E402
 
@@ -136,6 +138,13 @@ class Datasets(unittest.TestCase):
         self.assertEqual([len(batch) for batch in ranktune.dataset(path, batch=30, drop_last=True)], [30, 30])
         self.assertEqual(next(iter(ranktune.dataset(path, batch=2, shuffle="none"))).tolist(), [[0, 0], [1, 2]])
 
+    def test_fewer_samples_than_ranks_are_no_batch(self):
+        path = self.numbers(65)
+        for rank in range(4):
+            self.environment(RANK=str(rank), WORLD_SIZE="4")
+            data = ranktune.dataset(path, batch=64, per_iteration=3, map=lambda sample, random: sample)
+            self.assertEqual((len(data), list(data)), (0, []))
+
     def test_names_of_the_study(self):
         (self.folder / "t.bin").write_bytes(np.arange(1003, dtype="uint16").tobytes())
         self.environment(RANKTUNE_DATA=json.dumps({"text": {"path": str(self.folder / "t.bin"), "dtype": "uint16", "tokens": 100, "shuffle": "none"}}))
@@ -232,6 +241,23 @@ class Datasets(unittest.TestCase):
         self.assertEqual(np.concatenate(rows).tolist(), expected.tolist())
 
     @unittest.skipIf(h5py is None, "no h5py here (Debian: python3-h5py)")
+    def test_rows_of_arrays_that_are_not_contiguous_or_not_aligned_are_read_alone(self):
+        rows = np.arange(60_000.0).reshape(20_000, 3)
+        np.save(self.folder / "f.npy", np.asfortranarray(rows))
+        raw = np.zeros(rows.nbytes + 1, np.uint8)
+        unaligned = raw[1:].view(np.float64).reshape(rows.shape)
+        unaligned[:] = rows
+        self.assertFalse(unaligned.flags.aligned)
+        source = ranktune_files.open_file(str(self.folder / "f.npy"))
+        self.assertFalse(source.fields["x"].flags.c_contiguous)
+        for read in (source, ranktune_files.Source("u", {"x": unaligned})):
+            tracemalloc.start()
+            batch = read.take([7, 0, 19_999])
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            self.assertEqual(batch.tolist(), rows[[7, 0, 19_999]].tolist())
+            self.assertLess(most, rows.nbytes // 10)
+
     def test_hdf5(self):
         x = np.random.default_rng(1).random((103, 4, 5)).astype("float32")
         for name, options in (("a.h5", {}), ("b.h5", {"chunks": (8, 4, 5), "compression": "gzip"}), ("x.h5", {"dtype": ">f4"})):
@@ -426,6 +452,22 @@ class Datasets(unittest.TestCase):
         mapped = data.loader(num_workers=1, collate_fn=torch.sum)
         self.assertEqual([int(batch) for batch in mapped], [sum(map(sum, batch)) for batch in expected])
         self.assertGreater(data._reported()[0]["data_wait/map"], 0)
+
+    @unittest.skipIf(torch is None, "no PyTorch here (Debian: python3-torch)")
+    def test_workers_that_are_kept_follow_the_trial(self):
+        path = self.numbers(100)
+        data = ranktune.dataset(path, batch=10, per_iteration=50)
+        loaders = [data.loader(num_workers=2, persistent_workers=True),
+                   data.loader(num_workers=1, persistent_workers=True, multiprocessing_context="spawn")]
+        large = str((1 << 64) - 3)
+        for values in ({}, {}, dict(RANKTUNE_TRIAL="1"), dict(RANKTUNE_ITERATION="3"), dict(RANKTUNE_SEED=large), dict(RANK="1", WORLD_SIZE="2")):
+            self.environment(**values)
+            expected = [batch.tolist() for batch in ranktune.dataset(path, batch=10, per_iteration=50)]
+            for loader in loaders:
+                self.assertEqual([batch.tolist() for batch in loader], expected, values)
+        next(iter(loaders[0]))  # a loop that is left
+        self.environment(RANKTUNE_ITERATION="1")
+        self.assertEqual([batch.tolist() for batch in loaders[0]], [batch.tolist() for batch in ranktune.dataset(path, batch=10, per_iteration=50)])
 
     @unittest.skipIf(torch is None, "no PyTorch here (Debian: python3-torch)")
     def test_reports_count_workers_that_are_kept(self):

@@ -110,6 +110,8 @@ def _ahead(make: Callable[[int], Any], count: int, ahead: int) -> Iterator[Tuple
     """make(0), ..., make(count - 1), by a thread that is up to `ahead` results in front, each with the seconds that the caller
     waited. (The futures of an executor cost 15 us more each.) The caller waits for the first in any case, and makes it without a
     thread."""
+    if count == 0:
+        return
     wanted: "queue.SimpleQueue[Optional[int]]" = queue.SimpleQueue()
     made: "queue.SimpleQueue[Tuple[Any, Optional[BaseException]]]" = queue.SimpleQueue()
     closed = False
@@ -222,7 +224,9 @@ class Dataset:
     def _join_trial(self) -> None:
         """One that a function keeps for the next trial (kept = true) gets the share and the order of that."""
         context = ranktune.context()
-        now = context.rank, context.world_size, context.seed, context.trial or 0
+        self._join(context.rank, context.world_size, context.seed, context.trial or 0)
+
+    def _join(self, *now: int) -> None:
         if now != (self.rank, self.ranks, self._seed, self._trial):
             self.rank, self.ranks, self._seed, self._trial = now
             self._begin_order()
@@ -247,7 +251,7 @@ class Dataset:
 
     def torch(self) -> Any:
         """For a DataLoader of your own, with batch_size=None: an IterableDataset. What comes from workers is not counted: neither
-        data_wait nor the samples of an iteration."""
+        data_wait nor the samples of an iteration. With persistent_workers=True, loop over it once between two reports."""
         import ranktune_torch
 
         self._join_trial()

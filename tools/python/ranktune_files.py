@@ -5,7 +5,7 @@ import collections
 import json
 import os
 import tarfile
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ranktune_order import Extent
 
@@ -27,13 +27,21 @@ class Source:
         if len(set(counts.values())) != 1 or 0 in counts.values():
             raise ValueError(f"data file '{path}': its fields need the same number of samples, and have {counts or 'none'}")
         self.fields = fields
+        self._rows = {name: _rows_of(field) for name, field in fields.items()}
         row = sum(int(np.prod(field.shape[1:], dtype=np.int64)) * field.dtype.itemsize for field in fields.values())
         self.extent = Extent(next(iter(counts.values())), row, min(chunk, next(iter(counts.values()))))
 
     def take(self, samples: Any) -> Any:
         at = np.asarray(samples, dtype=np.int64)
-        rows = {name: field.take(at, 0) for name, field in self.fields.items()}
+        rows = {name: rows_of(at) for name, rows_of in self._rows.items()}
         return rows if len(rows) > 1 else next(iter(rows.values()))
+
+
+def _rows_of(field: Any) -> Callable[[Any], Any]:
+    """`take` is faster than an index, but copies the whole array first where that is not contiguous or not aligned."""
+    if isinstance(field, np.ndarray) and not (field.flags.c_contiguous and field.flags.aligned):
+        return np.asarray(field).__getitem__
+    return lambda at: field.take(at, 0)
 
 
 class _Blocks:

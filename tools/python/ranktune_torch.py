@@ -21,15 +21,16 @@ def _tensors(batch: Any) -> Any:
 
 
 class Tensors(IterableDataset):  # type: ignore[misc, type-arg]
-    """Batches; workers add the seconds that each took, where those are `measured`. `iteration`: of the process that made it, if
-    this is another one that was not forked."""
+    """Batches. `now`, in memory that a Loader shares with its workers: rank, ranks, seed, trial and iteration of its pass, which
+    workers that are kept do not know; they then add the seconds that each batch took."""
 
-    def __init__(self, data: Dataset, measured: bool = False, iteration: Optional[int] = None) -> None:
-        self._data, self._measured, self._iteration = data, measured, iteration
+    def __init__(self, data: Dataset, now: Optional[torch.Tensor] = None, iteration: Optional[int] = None) -> None:
+        self._data, self._now = data, now
+        self._iteration = iteration  # of the process that made it, if this is another one that was not forked
         self._passes = 0  # in a worker that is kept
 
     def __reduce__(self) -> Any:
-        return Tensors, (self._data, self._measured, ranktune.context().iteration)
+        return Tensors, (self._data, self._now, ranktune.context().iteration)
 
     def __len__(self) -> int:
         return len(self._data)
@@ -40,13 +41,16 @@ class Tensors(IterableDataset):  # type: ignore[misc, type-arg]
             yield from map(_tensors, data)
             return
         data._lock = threading.Lock()  # a thread of the parent may have held the other one
-        now = (ranktune.context().iteration if self._iteration is None else self._iteration) + self._passes
+        iteration = (ranktune.context().iteration if self._iteration is None else self._iteration) + self._passes
         self._passes += 1
+        if self._now is not None:
+            rank, ranks, seed, trial, iteration = self._now.tolist()
+            data._join(rank, ranks, seed % (1 << 64), trial)
         for number in range(info.id, len(data), info.num_workers):
             begin = _thread_time()
-            batch, mapped = data._mapped(now * data.per_iteration, number)
+            batch, mapped = data._mapped(iteration * data.per_iteration, number)
             batch = _tensors(batch)
-            yield (_spent(begin, "decode"), mapped, batch) if self._measured else batch
+            yield batch if self._now is None else (_spent(begin, "decode"), mapped, batch)
 
 
 class _Measured:
@@ -69,7 +73,8 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg]
     def __init__(self, data: Dataset, num_workers: int, collate_fn: Optional[Callable[[Any], Any]], **options: Any) -> None:
         if collate_fn and num_workers > 0:
             collate_fn = _Measured(collate_fn)
-        super().__init__(Tensors(data, num_workers > 0), batch_size=None, num_workers=num_workers, collate_fn=collate_fn, **options)
+        now = torch.zeros(5, dtype=torch.int64).share_memory_() if num_workers > 0 else None
+        super().__init__(Tensors(data, now), batch_size=None, num_workers=num_workers, collate_fn=collate_fn, **options)
 
     def __iter__(self) -> Iterator[Any]:
         data = self.dataset._data
@@ -77,6 +82,8 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg]
         if self.num_workers == 0:  # the dataset counts by itself
             yield from super().__iter__()
             return
+        seed = data._seed - (1 << 64) if data._seed >> 63 else data._seed
+        self.dataset._now[:] = torch.tensor([data.rank, data.ranks, seed, data._trial, ranktune.context().iteration])
         start = time.monotonic()
         for number, (took, mapped, batch) in enumerate(super().__iter__()):
             data._came(number, time.monotonic() - start, took, mapped)
