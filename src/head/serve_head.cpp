@@ -92,7 +92,7 @@ HeadEnd serve_head(comm::Transport& transport, HeadMachine& head, const process:
                    process::Waker& waker, process::SignalReader* signals, base::LogSink& log,
                    const std::function<void(const EndAsked& what)>& stopping,
                    const std::function<std::optional<EndAsked>()>& asked, const std::function<void()>& each_round) {
-    process::AdaptiveNap naps(50us, 1000us, 10ms);
+    process::AdaptiveNap naps(50us, 1000us, 5ms);
     process::StopSequence stops;
     auto awaited = study::Asker::none; ///< the signal of a noted stop, which may still arrive
     Steady::time_point next_cpu{};

@@ -69,9 +69,7 @@ class MpiTransport final : public Transport {
     std::optional<Packet> poll() override {
         drive_sends();
         start_receive();
-        auto packet = take_received();
-        took_ = packet.has_value();
-        return packet;
+        return take_received();
     }
 
     bool flushed() override {
@@ -89,8 +87,8 @@ class MpiTransport final : public Transport {
 
     void start_receive() {
         auto found = world_.match(MPI_ANY_SOURCE, message_tag);
-        // Open MPI looks first, and then fetches what has come.
-        if (!found && !took_) found = world_.match(MPI_ANY_SOURCE, message_tag);
+        // Open MPI looks first, and then fetches what has come, or some of it.
+        if (!found) found = world_.match(MPI_ANY_SOURCE, message_tag);
         if (!found) return;
         auto& transfer = receiving_.emplace_back();
         transfer.bytes.resize(static_cast<std::size_t>(found->bytes));
@@ -126,7 +124,6 @@ class MpiTransport final : public Transport {
     std::list<Transfer> sending_;
     std::list<Transfer> receiving_; ///< in the order of matching
     std::vector<int> stuck_;
-    bool took_ = false; ///< the last call of `poll` found a message: that another one follows is unlikely
 };
 
 } // namespace
