@@ -362,6 +362,22 @@ TEST_CASE("The last command runs when all else is over; if it fails, the next st
     CHECK(work_of(core, last).phase == SidePhase::waiting);
 }
 
+TEST_CASE("After a kill during the last command it follows the failed trials that are tried again, once", "[tuner]") {
+    SmallCore core = study_with(plot + "[failure]\ntolerate = 0.5\n", "num_trials = 2\n");
+    core.began({"n0"});
+    finishes(core, 0, 0.5);
+    core.over(1, AttemptOutcome::failed);
+    REQUIRE(work_of(core, last).phase == SidePhase::running);
+    core.reopen(TrialId{1});
+    core.began({"n0"}, study::JobDeath{});
+    CHECK(work_of(core, last).phase == SidePhase::waiting);
+    finishes(core, 1, 0.5);
+    REQUIRE(work_of(core, last).phase == SidePhase::running);
+    side_ends(core, last);
+    CHECK(work_of(core, last).phase == SidePhase::done);
+    CHECK(core.state().outcome == StudyOutcome::ok);
+}
+
 TEST_CASE("Trials that are added while the last command runs have it run again, also if they end before it",
           "[tuner]") {
     const bool before = GENERATE(false, true);

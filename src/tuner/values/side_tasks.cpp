@@ -122,6 +122,7 @@ void SideTasks::begin_incarnation(std::uint32_t max_losses) {
         if (!again && work.phase != SidePhase::running) continue;
         const bool given_up = of_trial && work.losses > max_losses;
         if (given_up) work.failure.message = "the job died " + std::to_string(work.losses) + " times while it ran";
+        work.again = false; // it waits for those trials
         set_phase(work, given_up ? SidePhase::failed : SidePhase::waiting);
     }
 }
