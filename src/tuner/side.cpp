@@ -98,7 +98,7 @@ Next next_side(const Core& core, StudyTime now) {
         if (work.task.kind == SideKind::after) continue; // see `after`
         if (work.task.kind == SideKind::before) return side_started(core, work, {}, now);
         const Trial& t = core.state.trials[work.task.trial];
-        if (t.attempt.live) continue; // about to save
+        if (!is_final(t.phase) || t.attempt.live) continue; // reopened, or about to save
         if (!core.spec.evaluates_checkpoints()) return side_started(core, work, {}, now);
         const CheckpointRef* checkpoint = best_checkpoint(t, core.spec.objective);
         if (checkpoint == nullptr)

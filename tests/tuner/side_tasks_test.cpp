@@ -182,6 +182,26 @@ TEST_CASE("A task that failed keeps its checkpoint, and runs again alone when a 
     CHECK(core.trial(1).attempt.id == AttemptId{1}); // it was not trained again
 }
 
+TEST_CASE("A task that is tried again waits for its trial, if that is, too", "[tuner]") {
+    SmallCore core =
+        study_with("[after_trial]\ncommand = \"evaluate\"\n[resources]\nhelpers = 1\n", "num_trials = 2\n");
+    core.began({"n0", "n1"});
+    for (const std::uint32_t trial : {0U, 1U}) {
+        finishes(core, trial, 0.5);
+        side_ends(core, after(trial), AttemptOutcome::failed, "exit code 2");
+    }
+    REQUIRE(is_over(core.state()));
+    for (const TrialId unit : {TrialId{0}, TrialId{1}, unit_of(after(1))}) core.reopen(unit);
+    core.began({"n0", "n1"});
+    REQUIRE(core.trial(1).phase == TrialPhase::waiting);
+    CHECK(work_of(core, after(1)).phase == SidePhase::waiting); // although the helper is free
+    finishes(core, 0, 0.5);
+    finishes(core, 1, 0.5);
+    CHECK(work_of(core, after(1)).phase == SidePhase::running);
+    side_ends(core, after(1));
+    CHECK(is_over(core.state()));
+}
+
 TEST_CASE("What a failed task would read goes with its command", "[tuner]") {
     SmallCore core = study_with(evaluate, "num_trials = 2\n");
     core.began({"n0", "n1"});
