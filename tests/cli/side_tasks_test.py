@@ -56,11 +56,11 @@ class SideTasks(Kills, Case):
     def run_it(self, *arguments, workers=2, code=0):
         return self.ranktune("run", "beside.toml", "--local", str(workers), *arguments, code=code)
 
-    def start_it(self, workers=2):
+    def start_it(self, *arguments, workers=2):
         variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        process = subprocess.Popen([PROGRAM, "run", "beside.toml", "--local", str(workers)], cwd=self.cwd, env=environment(**variables),
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   start_new_session=True)
+        process = subprocess.Popen([PROGRAM, "run", "beside.toml", "--local", str(workers), *arguments], cwd=self.cwd,
+                                   env=environment(**variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, start_new_session=True)
         self.addCleanup(self.kill_all)
         self.addCleanup(process.stdout.close)
         return process
@@ -279,6 +279,18 @@ command = "echo after >> ran"
         self.verified()
         self.assertIn("--restart-errored has no effect: no trial of this study has failed, and no [after_trial]",
                       " ".join(self.run_it("--restart-errored")[1].split()))
+
+    def test_a_start_that_ends_some_of_the_tasks_that_it_tries_again_makes_progress(self):
+        self.study(f"[after_trial]\ncommand = \"test -e mended && if test {{trial}} = 2; then {HELD.format(name='trial2')}; fi\"\n")
+        self.run_it()
+        (self.cwd / "mended").touch()
+        process = self.start_it("--restart-errored")
+        self.until_it_ran(process, "trial2")
+        self.wait_until(lambda: "2 done" in self.ranktune("status", "beside")[0], "the other two")
+        self.ranktune("stop", "beside")
+        out = process.communicate()[0]
+        self.assertEqual(process.returncode, 75, out)
+        self.assertEqual(self.outcome("beside")["progress"], "true")
 
     def test_the_results_are_there_when_the_last_command_begins(self):
         self.study("[after]\ncommand = \"cp beside/metrics.h5 seen.h5\"\n")
