@@ -88,7 +88,7 @@ class HeadRun {
     void open_journal();
     void begin_records();
     void remove_orphans();
-    void refresh_tables();
+    void refresh_tables(bool however_large);
     [[nodiscard]] HeadEnd serve(process::SignalReader* signals, HeadFigures& figures);
     void be_alive(const HeadMachine& head);
     [[nodiscard]] HeadEnd cut_short(const std::exception& error);
@@ -348,8 +348,8 @@ HeadEnd HeadRun::serve(process::SignalReader* signals, HeadFigures& figures) {
     hooks_.emplace(options_.observer, options_.spec.hooks, options_.spec.name, directory_.path, waker_, *log_);
     SteeringDesk desk(&*hooks_, files_, directory_, *journal_, options_.spec.space, waker_, *log_);
     HeadObserver observer(
-        &desk, *log_, status, *journal_, [&desk] { return desk.recent(); }, [this] { refresh_tables(); });
-    process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(); }),
+        &desk, *log_, status, *journal_, [&desk] { return desk.recent(); }, [this] { refresh_tables(true); });
+    process::Background tables(process::sparingly(tables_interval, [this] { refresh_tables(false); }),
                                process::Background::Clock::now() + tables_interval);
     comm::Listening neighbours(options_.neighbours, waker_);
     HeadServices services(
@@ -433,11 +433,11 @@ HeadEnd HeadRun::cut_short(const std::exception& error) {
     return end;
 }
 
-/// Rewrites metrics.h5 of a running study, on a thread of its own, and before [after].
-void HeadRun::refresh_tables() {
+/// Rewrites metrics.h5 of a running study, on a thread of its own, and, however large it is, before [after].
+void HeadRun::refresh_tables(bool however_large) {
     const std::lock_guard lock(tables_mutex_);
     const std::uint64_t records = journal_->first_record() + journal_->statistics().records;
-    if (records == tables_records_ || records > most_tables_records) return;
+    if (records == tables_records_ || (records > most_tables_records && !however_large)) return;
     try {
         studydir::write_results(files_, directory_.path, spec_, studydir::wall_time_now());
         tables_records_ = records;
