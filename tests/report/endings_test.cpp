@@ -329,6 +329,32 @@ TEST_CASE("Too many failures are told with their number, their limit and the way
                    "allows 0; ranktune run 'a run of mine' --restart-errored  # 2 failed, tried again\n"));
 }
 
+TEST_CASE("Failed tasks after trials are told with what runs them again, also beside failed trials", "[report]") {
+    for (const bool tolerated : {true, false}) {
+        StudyByHand study(
+            grid() + "[after_trial]\ncommand = \"evaluate\"\n[failure]\ntolerate = " + (tolerated ? "0.5\n" : "0\n"));
+        study.began(1);
+        study.train(0, 1, 0.5);
+        study.over(1, study::AttemptOutcome::failed, {"CUDA out of memory"});
+        study.train(2, 1, 0.5);
+        for (const std::uint32_t trial : {0U, 2U})
+            study.step(study::AttemptOver{study::unit_of({study::SideTask::Kind::after_trial, base::TrialId{trial}}),
+                                          base::AttemptId{1},
+                                          base::Incarnation{1},
+                                          study::AttemptOutcome::failed,
+                                          {"exit code 2"}});
+        REQUIRE(study.tuner.state().ended);
+        Style wide;
+        wide.width = 200;
+        const std::string screen = end_screen(study.tuner, figures(), files(), wide);
+        const std::string command = "ranktune run digits --restart-errored ";
+        CHECK(screen.find(command) == screen.rfind(command)); // once
+        CHECK(contains(screen,
+                       tolerated ? "# 2 failed [after_trial] and 1 trial, again\n" : "# 1 failed, tried again\n"));
+        CHECK(contains(finished_screen(study.tuner, files(), wide), "# 1 failed, tried again\n"));
+    }
+}
+
 TEST_CASE("Who asked for the end is told in words", "[report]") {
     const auto sentence = [](const std::string& asked) {
         StudyByHand study(digits);

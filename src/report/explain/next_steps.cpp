@@ -7,6 +7,7 @@
 
 #include "base/json_text.hpp"
 #include "ranktune/base/error.hpp"
+#include "ranktune/base/text.hpp"
 #include "ranktune/study/command_template.hpp"
 #include "ranktune/study/parse.hpp"
 #include "report/explain/endings.hpp"
@@ -108,19 +109,22 @@ void add_again(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const st
             run_step(again(tuner, command, "--resume-errored"), "from their checkpoints, if they have one"));
 }
 
-/// Adds the ways to retry failed trials, for a study that has results.
-void add_retries(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
+/// Adds the ways to retry failed trials, for a study that has results. False: there are none.
+bool add_retries(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
     const std::uint64_t failed = tuner.state().in(TrialPhase::failed);
     if (failed > 0)
         add_again(steps, tuner, command_text({"run", directory}), fmt::format("{} failed, tried again", failed));
+    return failed > 0;
 }
 
-/// Adds the way to run tasks after trials again that failed, unless failed trials have named it.
+/// Adds the way to run tasks after trials again that failed, which tries failed trials again, too.
 void add_tasks(std::vector<NextStep>& steps, const tuner::Tuner& tuner, const std::string& directory) {
     const auto tasks = tuner::tasks_to_repeat(tuner.state(), tuner.spec());
-    if (!tasks.empty() && tuner.state().in(TrialPhase::failed) == 0)
-        steps.push_back(run_step(again(tuner, command_text({"run", directory}), "--restart-errored"),
-                                 fmt::format("{} failed [after_trial], again", tasks.size())));
+    if (tasks.empty()) return;
+    const std::uint64_t failed = tuner.state().in(TrialPhase::failed);
+    steps.push_back(run_step(again(tuner, command_text({"run", directory}), "--restart-errored"),
+                             fmt::format("{} failed [after_trial]{}, again", tasks.size(),
+                                         failed > 0 ? " and " + base::counted(failed, "trial") : "")));
 }
 
 /// For a study in which nothing succeeded, once the cause is mended: adds the commands that retry its failed trials and
@@ -294,8 +298,8 @@ std::vector<NextStep> steps_after(const tuner::Tuner& tuner, const FilesInfo& fi
     }
     add_log_without_value(steps, tuner, directory);
     add_views(steps, tuner, directory);
-    if (state.outcome == StudyOutcome::too_many_failures) add_retries(steps, tuner, directory);
-    add_tasks(steps, tuner, directory);
+    if (state.outcome != StudyOutcome::too_many_failures || !add_retries(steps, tuner, directory))
+        add_tasks(steps, tuner, directory);
     if (tuner::ranges_not_begun(state, tuner.spec()) > 0) add_beyond_limit(steps, tuner, directory);
     if (study::compares_nothing(tuner.spec())) return steps; // its results are in a file
     steps.push_back({command_text({"export", directory, "--format", "csv"}), "all trials as a table"});
@@ -321,8 +325,8 @@ std::vector<NextStep> steps_of_finished(const tuner::Tuner& tuner, const FilesIn
         steps.push_back(run_step(going_on(files.directory, {fmt::format("study.num_trials={}", more)}),
                                  fmt::format("{} more", more - state.trials.size())));
     }
-    if (!no_trial_succeeded(state)) add_retries(steps, tuner, files.directory);
-    add_tasks(steps, tuner, files.directory);
+    if (!no_trial_succeeded(state) && !add_retries(steps, tuner, files.directory))
+        add_tasks(steps, tuner, files.directory);
     steps.push_back(
         run_step(files.command + " --fresh", "all again; the old directory becomes " + files.directory + "~1"));
     return steps;
