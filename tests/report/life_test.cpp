@@ -60,4 +60,21 @@ TEST_CASE("The life of a trial that fails has its message, in one line, and no o
     CHECK(life(study, 0).size() == 2);
 }
 
+TEST_CASE("A task after the trial that a user has tried again has not failed once more", "[report]") {
+    const study::SideTask task{study::SideTask::Kind::after_trial, study::TrialId{1}};
+    TrialLife told(study::TrialId{1}, "score");
+    const auto ends = [&](std::uint32_t attempt, study::AttemptOutcome outcome, bool retry, const char* message) {
+        told.add(study::SideEnded{task, study::AttemptId{attempt}, {}, outcome, retry, {message}});
+    };
+    ends(1, study::AttemptOutcome::failed, true, "exit code 2");
+    ends(2, study::AttemptOutcome::failed, false, "exit code 3");
+    ends(2, study::AttemptOutcome::failed, true, ""); // Tuner::reopen
+    ends(3, study::AttemptOutcome::finished, false, "");
+    std::vector<std::string> texts;
+    for (const std::string& line : told.lines()) texts.push_back(line.substr(line.find("after")));
+    CHECK(texts == std::vector<std::string>{"after the trial: failed: exit code 2; tried again",
+                                            "after the trial: failed: exit code 3", "after the trial: tried again",
+                                            "after the trial: finished"});
+}
+
 } // namespace life_test

@@ -104,7 +104,8 @@ void TrialLife::add(const study::Record& record) {
     if (after != nullptr && after->task == study::SideTask{study::SideTask::Kind::after_trial, trial_}) {
         std::string text = fmt::format("after the trial: {}", study::name(after->outcome));
         if (!after->failure.empty()) text += ": " + first_line(study::describe(after->failure));
-        line(after->at, text + (after->retry ? "; tried again" : ""));
+        const bool reopened = after->retry && after->failure.empty() && after->outcome == study::AttemptOutcome::failed;
+        line(after->at, reopened ? "after the trial: tried again" : text + (after->retry ? "; tried again" : ""));
     }
     std::visit(
         [this](const auto& r) {
