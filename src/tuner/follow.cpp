@@ -118,10 +118,13 @@ void follow(const Core& core, const study::TrialReopened& r, Round& round) {
     round.push(UndoExploit{r.trial, core.state.trials[r.trial].generation(), StateLoss::anew, true});
 }
 
-/// Without its data no trial can begin.
+/// Without its data no trial can begin. What failed after a trial holds its checkpoint only while there is room.
 void follow(const Core&, const study::SideEnded& r, Round& round) {
-    if (r.task.kind != study::SideTask::Kind::before || r.retry || r.outcome == AttemptOutcome::finished) return;
-    round.push(Drain{Reason::before_failed, words::before_failed(r.failure)});
+    if (r.retry || r.outcome == AttemptOutcome::finished) return;
+    if (r.task.kind == study::SideTask::Kind::before)
+        round.push(Drain{Reason::before_failed, words::before_failed(r.failure)});
+    else if (r.task.kind == study::SideTask::Kind::after_trial)
+        round.push(Evict{});
 }
 
 void follow(const Core& core, const study::RankLost& r, Round& round) {

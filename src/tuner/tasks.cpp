@@ -43,6 +43,16 @@ bool are_enough(const Core& core, const std::function<std::uint32_t(study::Worke
     });
 }
 
+bool is_result(const Core& core, TrialId id) {
+    return core.spec.checkpoint.every_trial || core.state.is_result(id) || may_come_to_lead(core, id);
+}
+
+/// What the trial, which is over, has kept is for a task alone that failed.
+bool is_left_over(const Core& core, TrialId id) {
+    const SideWork* work = core.state.side.find({study::SideTask::Kind::after_trial, id});
+    return work != nullptr && work->phase == SideWork::Phase::failed && !is_result(core, id);
+}
+
 study::StudyEnded verdict_on_study(const Core& core, StudyTime now) {
     const auto text = [&](Reason reason, double a) { return study::describe(reason, a, 0.0); };
     const auto failed = [&](study::SideTask::Kind kind) {
@@ -117,11 +127,9 @@ Next decide(const Core& core, Retain& task, Round&) {
     if (t.checkpoints.empty() || winds_down(t))
         return {}; // its group may be about to save; checked again when the attempt is over
     const bool hopeless = t.phase == TrialPhase::paused && core.scheduler->out_of_reach(task.trial);
-    const bool is_result =
-        core.spec.checkpoint.every_trial || core.state.is_result(task.trial) || may_come_to_lead(core, task.trial);
     const bool is_read = core.spec.evaluates_checkpoints() && core.state.side.lacks(task.trial);
-    const auto* checkpoint = core.state.retention.of_no_use(task.trial, t, core.spec, hopeless, is_result, is_read,
-                                                            core.scheduler->donated(task.trial));
+    const auto* checkpoint = core.state.retention.of_no_use(
+        task.trial, t, core.spec, hopeless, is_result(core, task.trial), is_read, core.scheduler->donated(task.trial));
     if (checkpoint == nullptr) return {};
     return released(task.trial, *checkpoint);
 }
@@ -143,7 +151,8 @@ Next decide(const Core& core, Evict&, Round&) {
         // What a deterministic study decides must not depend on when there was room.
         const bool undoes =
             core.admission->decisions_repeat() && !t.takeovers.empty() && t.unsettled == 0 && t.checkpoints.size() == 1;
-        return core.state.front.contains(id) || undoes || (!is_final(t.phase) && core.scheduler->donated(id));
+        const bool stays = is_final(t.phase) ? !is_left_over(core, id) : core.state.front.contains(id) || undoes;
+        return stays || core.scheduler->donated(id).has_value();
     });
     if (!trial) return {};
     return released(*trial, core.state.trials[*trial].checkpoints.front());

@@ -190,7 +190,21 @@ TEST_CASE("Second checkpoints go before any trial loses its only one", "[tuner]"
     CHECK(evicted(retention, trials, spec) == "#1 #2 #0 #1 #2");
 }
 
-TEST_CASE("Only paused trials with a checkpoint are evicted", "[tuner]") {
+TEST_CASE("What is left of trials that are over is evicted first, unless it is wanted", "[tuner]") {
+    const study::StudySpec spec = keeping(1, 0);
+    Retention retention;
+    Trials trials;
+    for (const Iteration iteration : {2, 9, 8}) trials.add(paused(iteration, 0.5));
+    for (const std::uint32_t id : {0U, 0U, 1U, 2U}) retention.committed(trials.at(TrialId{id}), checkpoint(1));
+    for (const std::uint32_t id : {1U, 2U}) trials.set_phase(TrialId{id}, TrialPhase::finished);
+    for (std::uint32_t id = 0; id < trials.size(); ++id) retention.list(TrialId{id}, trials[TrialId{id}], spec);
+    CHECK(broken(retention, trials, spec).empty());
+    CHECK(retention.to_evict(spec, trials, {}, [](TrialId id) { return id != TrialId{1}; }) == TrialId{1});
+    CHECK(retention.to_evict(spec, trials, {}, [](TrialId id) { return id != TrialId{0}; }) == TrialId{0});
+    CHECK(evicted(retention, trials, spec) == "#2 #1 #0 #0");
+}
+
+TEST_CASE("Only trials that are paused or over, and have a checkpoint, are evicted", "[tuner]") {
     const study::StudySpec spec = keeping(1, 0);
     Retention retention;
     Trials trials;

@@ -218,6 +218,27 @@ TEST_CASE("What a failed task would read goes with its command", "[tuner]") {
     CHECK(core.trial(1).checkpoints.empty());
 }
 
+TEST_CASE("Where there is no room, what a failed task would read goes first, and none that has yet to end", "[tuner]") {
+    const std::uint64_t room = GENERATE(15, 25); // a checkpoint has 10 bytes
+    SmallCore core =
+        study_with(evaluate + "[resources]\nhelpers = 1\n[checkpoint]\nmax_bytes = " + std::to_string(room) + "\n",
+                   "num_trials = 3\n");
+    core.began({"n0", "n1"});
+    finishes(core, 0, 0.9);
+    side_ends(core, after(0));
+    finishes(core, 1, 0.1);
+    REQUIRE(work_of(core, after(1)).phase == SidePhase::running);
+    CHECK(core.trial(1).checkpoints.size() == 1);
+    side_ends(core, after(1), AttemptOutcome::failed, "exit code 2");
+    CHECK(core.trial(1).checkpoints.size() == (room == 15 ? 0 : 1));
+    core.report(2, 1, 0.5);
+    core.saved(2, 1, 0.5);
+    CHECK(core.trial(1).checkpoints.empty());
+    CHECK(tasks_to_repeat(core.state(), core.core().spec()).empty());
+    CHECK(core.trial(0).checkpoints.size() == 1); // the result
+    CHECK(core.trial(2).checkpoints.size() == 1);
+}
+
 TEST_CASE("A study that keeps no results keeps what a task reads until that is over", "[tuner]") {
     study::StudySpec spec = study_with(evaluate).core().spec();
     spec.checkpoint.keep = 0; // by C++ alone: a study file keeps one at least

@@ -231,7 +231,7 @@ constexpr KeyRow all_keys[] = {
         "Each trial saves at its end, and keeps its best checkpoints, not the best trial alone: for `ranktune predict "
         "--top`."),
     own("checkpoint.max_bytes", aside, "integer >= 1, `\"500GB\"`, `\"2TiB\"`", "no limit",
-        "Limit for all checkpoints. Paused trials lose theirs first; running trials and the result keep theirs, even "
+        "Limit for all checkpoints. Paused trials lose theirs; running trials and the result keep theirs, even "
         "above it."),
     of<&CheckpointSpec::direct>(
         "checkpoint.direct", aside, {},

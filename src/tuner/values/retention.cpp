@@ -58,7 +58,10 @@ std::vector<std::vector<T>> sorted(std::vector<std::vector<T>> lists) {
     return trimmed(std::move(lists));
 }
 
-bool is_evictable(const Trial& t) { return t.phase == TrialPhase::paused && !t.attempt.live && !t.checkpoints.empty(); }
+bool is_evictable(const Trial& t) {
+    const bool is_over = t.phase == TrialPhase::finished || t.phase == TrialPhase::stopped;
+    return (is_over || t.phase == TrialPhase::paused) && !t.attempt.live && !t.checkpoints.empty();
+}
 
 } // namespace
 
@@ -96,11 +99,12 @@ const CheckpointRef* Retention::of_no_use(TrialId id, const Trial& t, const stud
 
 std::optional<TrialId> Retention::to_evict(const study::StudySpec& spec, const Trials& trials,
                                            const std::optional<TrialId>& best,
-                                           const std::function<bool(TrialId)>& donates) const {
+                                           const std::function<bool(TrialId)>& is_wanted) const {
     if (!spec.checkpoint.max_bytes || bytes_ <= *spec.checkpoint.max_bytes) return {};
     for (const Evictable& next : evictable_) {
         if (next.trial == best || next.trial == keeper_) continue; // the result is what the study is for
-        if (!is_pinned(next.trial, trials[next.trial].checkpoints.front().path) && !(donates && donates(next.trial)))
+        if (!is_pinned(next.trial, trials[next.trial].checkpoints.front().path) &&
+            !(is_wanted && is_wanted(next.trial)))
             return next.trial;
     }
     return {};
@@ -168,9 +172,10 @@ void Retention::list(TrialId id, const Trial& t, const study::StudySpec& spec) {
     listed.reset();
     // Depends only on the state, so that a restored head has the same list.
     if (is_evictable(t))
-        listed =
-            *evictable_.insert({t.checkpoints.size() == 1, t.iteration, study::score(t.last, spec.objective.mode), id})
-                 .first;
+        listed = *evictable_
+                      .insert({t.phase == TrialPhase::paused, t.checkpoints.size() == 1, t.iteration,
+                               study::score(t.last, spec.objective.mode), id})
+                      .first;
 }
 
 void Retention::list_all(const Trials& trials, const study::StudySpec& spec) {

@@ -30,24 +30,27 @@ class Retention {
     [[nodiscard]] const CheckpointRef* of_no_use(TrialId id, const Trial& t, const study::StudySpec& spec,
                                                  bool hopeless, bool is_result, bool is_read,
                                                  std::optional<Iteration> donated) const;
-    /// If checkpoint.max_bytes is exceeded, the paused trial whose oldest checkpoint is released next. Running and
-    /// starting trials need theirs. A trial without a checkpoint that goes on after all starts from another trial's if
-    /// the scheduler has one for it, else from scratch, with its first configuration.
+    /// If checkpoint.max_bytes is exceeded, the trial whose oldest checkpoint is released next: one that is over, or
+    /// paused. Running and starting trials need theirs. A trial without a checkpoint that goes on after all starts from
+    /// another trial's if the scheduler has one for it, else from scratch, with its first configuration.
     struct Evictable {
+        bool paused = false;     ///< what only a task after the trial would read goes first
         bool last = false;       ///< its only one: the others go first, which are there in case the newest is damaged
         Iteration iteration = 0; ///< what is cheap to train again goes first
         double score = 0.0;      ///< then the worst
         TrialId trial;
         friend bool operator<(const Evictable& a, const Evictable& b) {
+            if (a.paused != b.paused) return b.paused;
             if (a.last != b.last) return b.last;
             if (a.iteration != b.iteration) return a.iteration < b.iteration;
             return a.score != b.score ? a.score < b.score : b.trial < a.trial;
         }
     };
-    /// `donates`: trials whose checkpoints others may want.
+    /// `is_wanted`: trials whose checkpoints stay: results, and what other trials, or tasks that have not failed, may
+    /// want.
     [[nodiscard]] std::optional<TrialId> to_evict(const study::StudySpec& spec, const Trials& trials,
                                                   const std::optional<TrialId>& best,
-                                                  const std::function<bool(TrialId)>& donates = {}) const;
+                                                  const std::function<bool(TrialId)>& is_wanted = {}) const;
 
     /// Trials some of whose checkpoints the last record may have made useless: they no longer lead, or no other trial
     /// needs their states any more.
