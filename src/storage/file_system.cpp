@@ -86,26 +86,25 @@ class PosixFile final : public File {
         return total;
     }
 
-    std::size_t copy_to(File& to, std::uint64_t offset, std::span<std::byte> block) override {
+    std::uint64_t copy_to(File& to, std::uint64_t offset, std::uint64_t bytes) override {
         auto* const copy = dynamic_cast<PosixFile*>(&to);
-        if (copy == nullptr) return File::copy_to(to, offset, block);
+        if (copy == nullptr) return File::copy_to(to, offset, bytes);
         // The kernel copies once, which takes half the CPU time of reading and writing.
         if (::lseek(copy->fd_.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
             fail("cannot write", copy->path_, errno);
-        std::size_t total = 0;
-        while (total < block.size()) {
+        std::uint64_t total = 0;
+        while (total < bytes) {
             auto from = static_cast<off_t>(offset + total);
-            const ssize_t done = ::sendfile(copy->fd_.get(), fd_.get(), &from, block.size() - total);
+            const ssize_t done = ::sendfile(copy->fd_.get(), fd_.get(), &from, bytes - total);
             if (done == 0) break;
-            if (done > 0) {
-                total += static_cast<std::size_t>(done);
-            } else if (errno == EINVAL || errno == ENOSYS) { // a file system that does not support it
-                return File::copy_to(to, offset, block);
-            } else if (errno != EINTR) {
+            if (done > 0)
+                total += static_cast<std::uint64_t>(done);
+            else if (errno == EINVAL || errno == ENOSYS) // a file system that does not support it
+                return total + File::copy_to(to, offset + total, bytes - total);
+            else if (errno != EINTR)
                 fail("cannot copy '" + path_ + "' to", copy->path_, errno);
-            }
         }
-        return copy->read_at(offset, block.first(total));
+        return total;
     }
 
     void sync() override {
@@ -355,6 +354,19 @@ bool is_one_of(const std::error_code& code, const std::array<int, size>& errors)
 }
 
 } // namespace
+
+std::uint64_t File::copy_to(File& to, std::uint64_t offset, std::uint64_t bytes) {
+    std::vector<std::byte> block(std::min<std::uint64_t>(bytes, std::uint64_t{256} << 10U));
+    std::uint64_t total = 0;
+    while (total < bytes) {
+        const auto wanted = std::span(block).first(std::min<std::uint64_t>(block.size(), bytes - total));
+        const std::size_t got = read_at(offset + total, wanted);
+        to.write_at(offset + total, wanted.first(got));
+        total += got;
+        if (got < wanted.size()) break;
+    }
+    return total;
+}
 
 std::string FileSystem::link_text(const std::string& path) const { fail("cannot read the link", path, EINVAL); }
 

@@ -38,13 +38,9 @@ class File {
     }
     /// Reads up to bytes.size() bytes; returns how many (fewer only at the end of the file).
     virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
-    /// Copies up to block.size() bytes from here to the same offset of `to`, and leaves them in `block`. Returns how
-    /// many (fewer only at the end of this file). An error of reading may name `to`.
-    virtual std::size_t copy_to(File& to, std::uint64_t offset, std::span<std::byte> block) {
-        const std::size_t bytes = read_at(offset, block);
-        to.write_at(offset, block.first(bytes));
-        return bytes;
-    }
+    /// Copies `bytes` from here to the same offset of `to`; returns how many (fewer only at the end of this file). An
+    /// error of reading may name `to`.
+    virtual std::uint64_t copy_to(File& to, std::uint64_t offset, std::uint64_t bytes);
     /// fdatasync. A failed sync is never retried on the same file: the kernel may have dropped the pages.
     virtual void sync() = 0;
     [[nodiscard]] virtual std::uint64_t size() const = 0;

@@ -19,8 +19,15 @@ using Clock = std::chrono::steady_clock;
 /// Between two reads of the original: the others wait for that.
 constexpr std::size_t pieces_at_once = 8;
 
-/// Blocks stay in the cache of a core between copying and digest.
-constexpr std::uint64_t block_bytes = std::uint64_t{256} << 10U;
+std::uint64_t digest_of(storage::File& copy, const Piece& piece) {
+    base::Digest digest;
+    std::vector<std::byte> block;
+    for (std::uint64_t done = 0; done < piece.bytes; done += block.size()) {
+        block.resize(std::min(std::uint64_t{256} << 10U, piece.bytes - done));
+        digest.add(std::span(block).first(copy.read_at(piece.offset + done, block)));
+    }
+    return digest.value();
+}
 
 } // namespace
 
@@ -77,10 +84,10 @@ std::size_t CopyMaker::reader_of(std::size_t piece, const Nodes& nodes) const {
     return node;
 }
 
-/// The next piece that is this node's to read. False: all are here.
+/// The next piece that is this node's to read. False: all are here, with their digests.
 bool CopyMaker::read_own(const Nodes& nodes) {
     while (scan_ < here_.size() && (here_[scan_] || reader_of(scan_, nodes) != nodes.own)) ++scan_;
-    if (scan_ == here_.size()) return false;
+    if (scan_ == here_.size()) return keep_read();
     read(scan_);
     return true;
 }
@@ -91,15 +98,19 @@ void CopyMaker::read(std::size_t piece) {
     const std::string& name = list_.entries[at.file].name;
     const std::string path = list_.root + "/" + name;
     const auto original = options_.files.open(path, storage::FileSystem::Open::read);
-    const auto copy = options_.files.open(folder_ + "/" + name, storage::FileSystem::Open::read_write);
-    base::Digest digest;
-    for (std::uint64_t done = 0; done < at.bytes; done += block_.size()) {
-        block_.resize(std::min(block_bytes, at.bytes - done));
-        if (original->copy_to(*copy, at.offset + done, block_) != block_.size())
-            throw base::IoError("became shorter while it was copied:", path, std::make_error_code(std::errc::io_error));
-        digest.add(block_);
-    }
-    keep(piece, digest.value(), true);
+    const std::shared_ptr copy = options_.files.open(folder_ + "/" + name, storage::FileSystem::Open::read_write);
+    if (original->copy_to(*copy, at.offset, at.bytes) != at.bytes)
+        throw base::IoError("became shorter while it was copied:", path, std::make_error_code(std::errc::io_error));
+    here_[piece] = true; // not to be read again
+    static_cast<void>(keep_read());
+    read_ = {piece, std::async(std::launch::async, [copy, at] { return digest_of(*copy, at); })};
+}
+
+/// The piece that was read last. False: there is none.
+bool CopyMaker::keep_read() {
+    if (!read_.digest.valid()) return false;
+    keep(read_.piece, read_.digest.get(), true);
+    return true;
 }
 
 void CopyMaker::keep(std::size_t piece, std::uint64_t digest, bool from_original) {

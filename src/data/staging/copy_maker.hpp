@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -65,6 +66,7 @@ class CopyMaker {
     [[nodiscard]] std::size_t reader_of(std::size_t piece, const Nodes& nodes) const;
     [[nodiscard]] bool read_own(const Nodes& nodes);
     void read(std::size_t piece);
+    [[nodiscard]] bool keep_read();
     [[nodiscard]] bool pull(comm::BlockExchange& exchange, Peer& peer);
     [[nodiscard]] bool hear(comm::BlockExchange& exchange, Peer& peer);
     void set_aside(Peer& peer);
@@ -83,7 +85,10 @@ class CopyMaker {
     std::vector<Peer> peers_;          ///< by node; this one's is empty
     std::map<std::size_t, int> wrong_; ///< how often a piece came with another digest than it was offered with
     std::uint64_t questions_ = 0;
-    std::vector<std::byte> block_; ///< serves one piece after another
+    struct {
+        std::size_t piece = 0;
+        std::future<std::uint64_t> digest;
+    } read_; ///< last from the original; its digest is made while the next one is copied
 };
 
 } // namespace ranktune::data
