@@ -16,10 +16,10 @@ struct ThreadTime {
 /// Takes about 2 us. Without /proc, waiting for a core counts as blocked.
 [[nodiscard]] ThreadTime thread_time();
 
-/// While the calling thread was blocked: what was not the disk's doing.
+/// Seconds for which the calling thread was blocked, but not by the disk.
 struct Elsewhere {
     double decoded = 0.0; ///< another thread decoded for it
-    double other = 0.0;   ///< it waited for its turn, or for what a thread makes that counts its own time
+    double other = 0.0;   ///< it waited for HDF5's thread to be free, or for a block of another thread's batch
     friend Elsewhere operator-(Elsewhere a, Elsewhere b) { return {a.decoded - b.decoded, a.other - b.other}; }
 };
 /// Of the calling thread, since it began.

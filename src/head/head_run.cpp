@@ -266,7 +266,7 @@ void HeadRun::begin_records() {
                      {"attempt", std::to_string(note.attempt.value())},
                      {"message", study::describe(note.failure)}});
     journal_->append(studydir::take_up(opened_, options_.open, options_.version));
-    progress_before_ = tuner::progress_of(tuner().state()); // what is reopened is to be done again
+    progress_before_ = tuner::progress_of(tuner().state()); // reopened work counts again
     // Sync first: the removed files must not be named again after a power loss.
     journal_->sync();
     remove_orphans();

@@ -118,7 +118,8 @@ void follow(const Core& core, const study::TrialReopened& r, Round& round) {
     round.push(UndoExploit{r.trial, core.state.trials[r.trial].generation(), StateLoss::anew, true});
 }
 
-/// Without its data no trial can begin. What failed after a trial holds its checkpoint only while there is room.
+/// No trial can begin without the data that [before] makes. A failed [after_trial] keeps the trial's checkpoint only
+/// while there is room.
 void follow(const Core&, const study::SideEnded& r, Round& round) {
     if (r.retry || r.outcome == AttemptOutcome::finished) return;
     if (r.task.kind == study::SideTask::Kind::before)

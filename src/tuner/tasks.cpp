@@ -47,7 +47,7 @@ bool is_result(const Core& core, TrialId id) {
     return core.spec.checkpoint.every_trial || core.state.is_result(id) || may_come_to_lead(core, id);
 }
 
-/// What the trial, which is over, has kept is for a task alone that failed.
+/// The trial is over, and keeps its checkpoint only for its failed task.
 bool is_left_over(const Core& core, TrialId id) {
     const SideWork* work = core.state.side.find({study::SideTask::Kind::after_trial, id});
     return work != nullptr && work->phase == SideWork::Phase::failed && !is_result(core, id);

@@ -123,7 +123,7 @@ class Datasets(unittest.TestCase):
         order = Order(OrderShape(70_000), data._seed)
         for number, ordered in ((300, range(19_200, 19_264)), (301, range(16_384, 32_768)), (302, range(16_384, 32_768))):
             begin = number * 64
-            self.assertEqual(data._make(0, number)[:, 0].tolist(), [order(position) for position in range(begin, begin + 64)])
+            self.assertEqual(data._mapped(0, number)[0][:, 0].tolist(), [order(position) for position in range(begin, begin + 64)])
             self.assertEqual(data._window[0], ordered)
 
     def test_batches_are_as_many_on_all_ranks(self):

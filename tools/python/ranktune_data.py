@@ -187,7 +187,7 @@ class Dataset:
         self._lock = threading.Lock()
         self._begin_order()
         self.data_wait = 0.0  # seconds in next(), since the last report
-        self._waited_for = dict.fromkeys(("disk", "decode", "map") if map else ("disk", "decode"), 0.0)  # of these, as far as it is known
+        self._waited_for = dict.fromkeys(("disk", "decode", "map") if map else ("disk", "decode"), 0.0)  # parts of data_wait
         self.consumed = 0  # samples over all ranks, since the last report
 
     def __len__(self) -> int:
@@ -258,8 +258,8 @@ class Dataset:
         return ranktune_torch.Tensors(self)
 
     def _came(self, number: int, waited: float, took: Dict[str, float], mapped: float = 0.0) -> None:
-        """Batch `number`, after that many seconds; `took`: of whoever made it, and `mapped` is the share of `map` in what it
-        computed. A start or a transport took the rest."""
+        """Counts batch `number`, which the loop waited for. `took`: seconds that its maker needed, by cause; `mapped`: the share of
+        `map` in the time that the maker computed. What `took` does not explain is the start of a worker, or transport."""
         self.data_wait += waited
         if mapped > 0.0:
             took = {**took, "decode": (1 - mapped) * took.get("decode", 0.0), "map": took.get("map", 0.0) + mapped * took.get("decode", 0.0)}
@@ -273,41 +273,41 @@ class Dataset:
     def _end(self, number: int) -> int:
         return min((number + 1) * self.batch, self.per_iteration)
 
-    def _positions(self, begin: int, number: int) -> range:
-        first, end = begin + number * self.batch, begin + self._end(number)
-        return range(first + (self.rank - first) % self.ranks, end, self.ranks)
-
     def _mapped(self, begin: int, number: int) -> Tuple[Any, float]:
-        """Batch `number` of the iteration that begins at position `begin`, as `map` makes it of the file's; the share of `map` in the
-        time that it took on a core."""
+        """Batch `number` of the iteration that begins at position `begin`; the share of `map` in the time that it took on a core."""
         start = time.thread_time()
-        batch = self._make(begin, number)
+        first, end = begin + number * self.batch, begin + self._end(number)
+        positions = range(first + (self.rank - first) % self.ranks, end, self.ranks)
+        chosen = self._chosen(positions)
+        batch = self._take(chosen)
         if self._map is None:
             return batch, 0.0
-        made = time.thread_time()
-        positions = self._positions(begin, number)
+        read = time.thread_time()
         if self._mixture is None:
             count = self._shapes[0].samples
-            keys = [(int(sample), position // count, 0) for sample, position in zip(self._samples(positions), positions)]
+            keys = [(int(sample), position // count, 0) for sample, position in zip(chosen, positions)]
         else:
-            with self._lock:
-                keys = [(sample, epoch, source) for source, epoch, sample in map(self._mixture, positions)]
+            keys = [(sample, epoch, source) for source, epoch, sample in chosen]
         batch = _stacked([self._map(_sample(batch, i), _generator(self._seed, key)) for i, key in enumerate(keys)])
-        end = time.thread_time()
-        return batch, (end - made) / max(end - start, 1e-9)
+        mapped = time.thread_time()
+        return batch, (mapped - read) / max(mapped - start, 1e-9)
 
-    def _make(self, begin: int, number: int) -> Any:
-        """The same as it is in the file."""
-        positions = self._positions(begin, number)
+    def _chosen(self, positions: range) -> Any:
+        """Samples; of a mixture: source, epoch and sample of each."""
         if self._mixture is None:
-            return self._sources[0].take(self._samples(positions))
+            return self._samples(positions)
         with self._lock:
-            places = [self._mixture(position) for position in positions]
-        chosen = [[i for i, place in enumerate(places) if place[0] == number] for number in range(len(self._sources))]
-        parts = [(at, self._sources[number].take([places[i][2] for i in at])) for number, at in enumerate(chosen) if at]
+            return [self._mixture(position) for position in positions]
+
+    def _take(self, chosen: Any) -> Any:
+        """A batch as it is in the files."""
+        if self._mixture is None:
+            return self._sources[0].take(chosen)
+        of_source = [[i for i, place in enumerate(chosen) if place[0] == number] for number in range(len(self._sources))]
+        parts = [(at, self._sources[number].take([chosen[i][2] for i in at])) for number, at in enumerate(of_source) if at]
         if isinstance(parts[0][1], dict):
-            return {name: _joined([(at, part[name]) for at, part in parts], len(places)) for name in parts[0][1]}
-        return _joined(parts, len(places))
+            return {name: _joined([(at, part[name]) for at, part in parts], len(chosen)) for name in parts[0][1]}
+        return _joined(parts, len(chosen))
 
     def _samples(self, positions: range) -> Any:
         """In an order without mixtures. Windows of it are made at once, which NumPy does in less time."""

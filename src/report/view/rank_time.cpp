@@ -18,15 +18,14 @@ constexpr std::array<SpentText, spent_count> spent_texts{{
     {"training", ""},
     {"waiting for data",
      "Copies on the nodes (data.stage = true), more threads (resources.cpus_per_rank, or num_workers of a DataLoader), "
-     "or "
-     "a format that is mapped instead of decoded (.npy, .safetensors)."},
+     "or a format that is mapped instead of decoded (.npy, .safetensors)."},
     {"waiting for data: disk",
      "Keep copies on the nodes: data.stage = true. Where there are some already, read more at once: "
      "resources.cpus_per_rank, or num_workers of a DataLoader."},
     {"waiting for data: decoding",
      "Decode once: `h5repack -f NONE` for HDF5, a format that is mapped (.npy, .safetensors), or data.stage = true "
-     "with "
-     "decode = true for the file. Or decode on more cores: resources.cpus_per_rank, or num_workers of a DataLoader."},
+     "with decode = true for the file. Or decode on more cores: resources.cpus_per_rank, or num_workers of a "
+     "DataLoader."},
     {"waiting for data: map",
      "Give the function that changes samples more cores: resources.cpus_per_rank, or num_workers of a DataLoader. What "
      "it does to a sample each time alike can be done once, before the study."},
