@@ -119,7 +119,7 @@ class External(Case):
         self.assertEqual(first[0]["study"]["space"], second[0]["study"]["space"])
 
     def test_a_program_that_always_fails_is_named_and_given_up(self):
-        self.study(command="echo no such module >&2; exit 3", trainable=CURVE)
+        self.study(command="echo no such module >&2; exit 3", trainable=TRIAL.replace("{lr}", "{lr} 3"))
         out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
         self.assertIn("8 trials, 8 ok", out)
         self.assertIn("0 suggestions by external, 8 stopgaps", out)
@@ -157,11 +157,11 @@ class External(Case):
         self.ranktune("replay", "ext", "--verify")
 
     def test_a_study_stops_with_its_searcher_if_the_file_says_so_and_goes_on_when_it_is_mended(self):
-        self.study(command="echo hello", trials=40, trainable=CURVE, searcher='on_failure = "stop"')
+        self.study(command="echo hello", trials=40, searcher='on_failure = "stop"')
         out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v", code=75)
         self.assertIn("wrote 'hello', where", " ".join(out.split()))
         self.write("search.py", GOOD)
-        self.study(trials=40, trainable=CURVE, searcher='on_failure = "stop"')
+        self.study(trials=40, searcher='on_failure = "stop"')
         out, _ = self.ranktune("run", "ext.toml", "--local", "2", "-v")
         self.assertIn("40 trials, 40 ok", out)
 
