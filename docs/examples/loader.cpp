@@ -31,7 +31,7 @@ void train(ranktune::FunctionContext& context) {
     data::Mixture mixture({{{100}, 0.9}, {{20}, 0.1}}, seed, 0);
     const bool same = share.size() == samples && loader.position() == data::Position{3, 0} &&
                       order(share[0]) < source->samples() && mixture(1234).source < 2;
-    static_cast<void>(context.report({{"same", same ? 1.0 : 0.0}, {"waited", loader.waited_seconds()}}));
+    static_cast<void>(context.report({{"same", same ? 1.0 : 0.0}, {"waited", loader.take_waited().all()}}));
 }
 
 int main(int argc, char** argv) {

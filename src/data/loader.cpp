@@ -104,9 +104,8 @@ std::optional<Batch> Loader::next() {
     if (!turn.ready) {
         const auto begin = std::chrono::steady_clock::now();
         changed_.wait(lock, [&] { return turn.ready; });
-        const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        waited_ += waited;
-        waited_for_ += turn.took.divided(waited);
+        const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+        waited_ += turn.took.divided(waited.count());
     }
     Turn taken = std::exchange(turn, Turn{});
     ++taken_;

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/error_kinds.hpp"
 #include "storage/unique_handle.hpp"
@@ -471,18 +470,27 @@ std::string read_text(FileSystem& files, const std::string& path, std::uint64_t 
     return text;
 }
 
+void add_bytes(base::Digest& digest, File& file, std::uint64_t offset, std::uint64_t bytes) {
+    std::vector<std::byte> block(std::min<std::uint64_t>(bytes, std::uint64_t{256} << 10U));
+    for (std::uint64_t done = 0; done < bytes;) {
+        const auto wanted = std::span(block).first(std::min<std::uint64_t>(block.size(), bytes - done));
+        const std::size_t got = file.read_at(offset + done, wanted);
+        digest.add(wanted.first(got));
+        done += got;
+        if (got < wanted.size()) return;
+    }
+}
+
 std::string content_text(FileSystem& files, const std::string& path) {
     const auto file = files.open(path, FileSystem::Open::read);
     const std::uint64_t size = file->size();
     const bool whole = size <= content_whole_bytes;
-    const std::uint64_t blocks = whole ? (size + content_block_bytes - 1) / content_block_bytes : content_blocks;
-    std::vector<std::byte> block(content_block_bytes);
     base::Digest digest;
-    for (std::uint64_t i = 0; i < blocks; ++i) {
-        // The last block of a sampled file ends at the file's end.
-        const std::uint64_t at = whole ? i * content_block_bytes : (size - content_block_bytes) / (blocks - 1) * i;
-        const std::uint64_t from = !whole && i + 1 == blocks ? size - content_block_bytes : at;
-        digest.add(std::span(block).first(file->read_at(from, block)));
+    if (whole) add_bytes(digest, *file, 0, size);
+    for (std::uint64_t i = 0; !whole && i < content_blocks; ++i) { // the last block ends at the file's end
+        const std::uint64_t last = size - content_block_bytes;
+        const std::uint64_t from = i + 1 == content_blocks ? last : last / (content_blocks - 1) * i;
+        add_bytes(digest, *file, from, content_block_bytes);
     }
     char text[96];
     std::snprintf(text, sizeof text, "%llu bytes, XXH64%s %016llx", static_cast<unsigned long long>(size),

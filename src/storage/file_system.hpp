@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ranktune/base/digest.hpp"
 #include "ranktune/base/error.hpp"
 #include "storage/unique_handle.hpp"
 
@@ -122,6 +123,9 @@ class FileSystem {
 /// The first `limit` bytes of a file. Throws base::IoError.
 [[nodiscard]] std::string read_text(FileSystem& files, const std::string& path,
                                     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
+
+/// Adds `bytes` of a file at `offset` to a digest (fewer only at the end of the file). Throws base::IoError.
+void add_bytes(base::Digest& digest, File& file, std::uint64_t offset, std::uint64_t bytes);
 
 /// `content_text` reads a file up to this size whole; a larger one is sampled in `content_blocks` evenly spaced blocks.
 inline constexpr std::uint64_t content_whole_bytes = std::uint64_t{256} << 20;

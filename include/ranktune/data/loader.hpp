@@ -113,10 +113,9 @@ class Loader {
     [[nodiscard]] std::optional<Batch> next();
     /// Where the batch of the next call begins: give it to another Loader to resume.
     [[nodiscard]] Position position() const { return position_; }
-    /// How long calls of `next` waited, in all.
-    [[nodiscard]] double waited_seconds() const { return waited_; }
-    /// The same since the last call, each wait for a batch in the proportions of what its thread did to make it.
-    [[nodiscard]] LoadTime take_waited() { return std::exchange(waited_for_, {}); }
+    /// How long calls of `next` waited since the last call of this, each in the proportions of what a thread did to
+    /// make the batch.
+    [[nodiscard]] LoadTime take_waited() { return std::exchange(waited_, {}); }
 
   private:
     /// What the threads make of one turn.
@@ -142,8 +141,7 @@ class Loader {
     std::shared_ptr<const Source> source_;
     LoaderOptions options_;
     Position position_;
-    double waited_ = 0.0;
-    LoadTime waited_for_;                               ///< not taken yet
+    LoadTime waited_;                                   ///< not taken yet
     std::vector<std::optional<std::size_t>> filled_by_; ///< of each column: the field of the source
 
     std::mutex mutex_;

@@ -21,11 +21,7 @@ constexpr std::size_t pieces_at_once = 8;
 
 std::uint64_t digest_of(storage::File& copy, const Piece& piece) {
     base::Digest digest;
-    std::vector<std::byte> block;
-    for (std::uint64_t done = 0; done < piece.bytes; done += block.size()) {
-        block.resize(std::min(std::uint64_t{256} << 10U, piece.bytes - done));
-        digest.add(std::span(block).first(copy.read_at(piece.offset + done, block)));
-    }
+    storage::add_bytes(digest, copy, piece.offset, piece.bytes);
     return digest.value();
 }
 

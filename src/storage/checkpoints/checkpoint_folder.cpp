@@ -18,7 +18,6 @@
 namespace ranktune::storage {
 namespace {
 
-constexpr std::size_t read_at_once = std::size_t{4} * 1024 * 1024;
 constexpr std::string_view manifest_title = "ranktune checkpoint folder 1";
 constexpr std::string_view set_aside_title = "ranktune checkpoint set aside: ";
 
@@ -53,23 +52,9 @@ std::string hex(std::uint64_t number) {
     return digits;
 }
 
-/// Calls `take` with all bytes of a file, in blocks. `read`: File::read_at of it.
-template <class Read, class Take>
-void read_blocks(std::uint64_t file_size, Read&& read, Take&& take) {
-    std::vector<std::byte> block(std::min<std::uint64_t>(std::max<std::uint64_t>(file_size, 1), read_at_once));
-    for (std::uint64_t at = 0;;) {
-        const std::size_t size = read(at, std::span(block));
-        if (size == 0) return;
-        take(at, std::span<const std::byte>(block).first(size));
-        at += size;
-    }
-}
-
 std::uint64_t digest_of_file(File& file) {
     base::Digest digest;
-    read_blocks(
-        file.size(), [&](std::uint64_t at, std::span<std::byte> block) { return file.read_at(at, block); },
-        [&](std::uint64_t, std::span<const std::byte> bytes) { digest.add(bytes); });
+    add_bytes(digest, file, 0, file.size());
     return digest.value();
 }
 
@@ -274,12 +259,7 @@ class Adoption {
         const std::uint64_t size = of_program([&] { return from->size(); });
         auto to = files_.open(target, FileSystem::Open::create_private);
         to->reserve(size);
-        read_blocks(
-            size,
-            [&](std::uint64_t at, std::span<std::byte> block) {
-                return of_program([&] { return from->read_at(at, block); });
-            },
-            [&](std::uint64_t at, std::span<const std::byte> bytes) { to->write_at(at, bytes); });
+        of_program([&] { from->copy_to(*to, 0, size); });
         return to;
     }
 
