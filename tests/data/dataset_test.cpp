@@ -12,6 +12,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "support/hdf5_file.hpp"
 
 namespace dataset_test {
@@ -24,12 +25,7 @@ using Writer = testing::Hdf5Writer;
 namespace {
 
 std::string message_of(const std::string& path) {
-    try {
-        static_cast<void>(load_dataset(path, Scaling::none));
-    } catch (const base::Error& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
+    return ranktune::testing::error_of([&] { return load_dataset(path, Scaling::none); });
 }
 
 } // namespace

@@ -388,20 +388,20 @@ TEST_CASE("neither a full memory nor a query of work in progress makes the next 
     {
         const testing::With full("MEMORY", "64"); // KiB
         CHECK_THROWS_AS(on.allocate(1 << 20), device::DeviceMemoryError);
-        CHECK(testing::refusal_of(add).empty());
+        CHECK(testing::error_of(add).empty());
         CHECK_THROWS_AS(stream.allocate(1 << 20), device::DeviceMemoryError);
-        CHECK(testing::refusal_of(add).empty());
+        CHECK(testing::error_of(add).empty());
     }
     {
         const testing::With full("PINNED", "64");
         CHECK_THROWS_AS(on.allocate_pinned(1 << 20), std::bad_alloc);
-        CHECK(testing::refusal_of(add).empty());
+        CHECK(testing::error_of(add).empty());
     }
     {
         const testing::With full("CAPTURE", "instantiate");
         stream.begin_recording();
         CHECK_THROWS_AS(stream.end_recording(), device::DeviceMemoryError);
-        CHECK(testing::refusal_of(add).empty());
+        CHECK(testing::error_of(add).empty());
     }
     CHECK(sum.values() == std::vector<float>{5.0F});
     const testing::With slow("TAKES", "cudaMemsetAsync:50000");
@@ -410,9 +410,9 @@ TEST_CASE("neither a full memory nor a query of work in progress makes the next 
         stream.fill_zero(sum.data(), sizeof(float));
         stream.record(*event);
         busy += stream.idle() ? 0 : 1;
-        CHECK(testing::refusal_of(add).empty());
+        CHECK(testing::error_of(add).empty());
         busy += event->reached() ? 0 : 1;
-        CHECK(testing::refusal_of(add).empty());
+        CHECK(testing::error_of(add).empty());
     }
     CHECK(busy > 0);
     CHECK(sum.values() == std::vector<float>{2.0F});
@@ -430,7 +430,7 @@ TEST_CASE("memory of the host that copies use is freed when they have run", "[st
             up ? stream.upload(memory.data(), pinned.get(), sizeof(float))
                : stream.download(pinned.get(), memory.data(), sizeof(float));
         }
-        CHECK(testing::refusal_of([&] { testing::wait_for(stream); }).empty());
+        CHECK(testing::error_of([&] { testing::wait_for(stream); }).empty());
     }
     CHECK(memory.values() == std::vector<float>{2.0F});
 }

@@ -20,6 +20,7 @@
 
 #include "device/compute.hpp"
 #include "device/module.hpp"
+#include "support/error_of.hpp"
 
 namespace ranktune::testing {
 
@@ -91,17 +92,6 @@ class With {
   private:
     std::string name_;
 };
-
-/// What `call` throws; empty: nothing.
-template <class Call>
-[[nodiscard]] std::string refusal_of(Call&& call) {
-    try {
-        call();
-    } catch (const base::Error& error) {
-        return error.what();
-    }
-    return {};
-}
 
 inline void wait_for(device::Stream& stream) {
     while (!stream.idle()) std::this_thread::sleep_for(std::chrono::microseconds(20));

@@ -16,8 +16,8 @@
 namespace sabotage_test {
 
 using namespace ranktune;
+using testing::error_of;
 using testing::OnAccelerator;
-using testing::refusal_of;
 
 namespace {
 
@@ -168,8 +168,7 @@ TEST_CASE("a graph whose memory was freed is found when it runs", "[stand-in]") 
         CHECK(memory.values() == std::vector<float>(16));
     }
     on.compute_stream().launch(*graph);
-    CHECK(refusal_of([&] { testing::wait_for(on.compute_stream()); }).find("illegal memory access") !=
-          std::string::npos);
+    CHECK(error_of([&] { testing::wait_for(on.compute_stream()); }).find("illegal memory access") != std::string::npos);
 }
 
 TEST_CASE("what a graph cannot have breaks its recording, and the stream goes on", "[stand-in]") {
@@ -184,29 +183,29 @@ TEST_CASE("what a graph cannot have breaks its recording, and the stream goes on
         stream.begin_recording();
         body();
         stream.fill_zero(memory.data(), 16 * sizeof(float));
-        return refusal_of([&] { static_cast<void>(stream.end_recording()); });
+        return error_of([&] { static_cast<void>(stream.end_recording()); });
     };
     const std::string invalid = "operation failed due to a previous error during capture";
     CHECK(recorded([] {}).empty());
-    CHECK(recorded([&] { CHECK(!refusal_of([&] { static_cast<void>(stream.idle()); }).empty()); }).find(invalid) !=
+    CHECK(recorded([&] { CHECK(!error_of([&] { static_cast<void>(stream.idle()); }).empty()); }).find(invalid) !=
           std::string::npos);
-    CHECK(recorded([&] { CHECK(!refusal_of([&] { static_cast<void>(outside->reached()); }).empty()); }).find(invalid) !=
+    CHECK(recorded([&] { CHECK(!error_of([&] { static_cast<void>(outside->reached()); }).empty()); }).find(invalid) !=
           std::string::npos);
-    CHECK(recorded([&] { CHECK(!refusal_of([&] { static_cast<void>(on.allocate(16)); }).empty()); }).find(invalid) !=
+    CHECK(recorded([&] { CHECK(!error_of([&] { static_cast<void>(on.allocate(16)); }).empty()); }).find(invalid) !=
           std::string::npos);
-    CHECK(recorded([&] { CHECK(!refusal_of([&] { stream.wait(*outside); }).empty()); }).find(invalid) !=
+    CHECK(recorded([&] { CHECK(!error_of([&] { stream.wait(*outside); }).empty()); }).find(invalid) !=
           std::string::npos);
     CHECK(recorded([&] {
               stream.record(*event);
               other.wait(*event);
               other.fill_zero(memory.data(), 4);
           }).find("capturing stream has unjoined work") != std::string::npos);
-    CHECK(refusal_of([&] { static_cast<void>(event->reached()); }).find("an event last recorded in a capturing") !=
+    CHECK(error_of([&] { static_cast<void>(event->reached()); }).find("an event last recorded in a capturing") !=
           std::string::npos);
     for (const char* const call : {"begin", "end", "instantiate"}) {
         setenv("RANKTUNE_STAND_IN_CAPTURE", call, 1);
         std::string told;
-        told += refusal_of([&] { told = recorded([] {}); }); // the first one throws at once
+        told += error_of([&] { told = recorded([] {}); }); // the first one throws at once
         CHECK(!told.empty());
         unsetenv("RANKTUNE_STAND_IN_CAPTURE");
     }
@@ -267,7 +266,7 @@ TEST_CASE("pinned memory that is freed before its copy has run is found, also in
             free_pinned(pinned.get());
             stream.launch(*graph);
         }
-        CHECK(refusal_of([&] { testing::wait_for(stream); }).find("illegal memory access") != std::string::npos);
+        CHECK(error_of([&] { testing::wait_for(stream); }).find("illegal memory access") != std::string::npos);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "support/files.hpp"
 
 namespace job_chain_test {
@@ -39,12 +40,8 @@ class Programs {
 };
 
 std::string refusal(const Programs& programs) {
-    try {
-        static_cast<void>(submit_chain(programs.path(), "job.sh", {}, 1));
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return {};
+    return ranktune::testing::error_of<base::UsageError>(
+        [&] { return submit_chain(programs.path(), "job.sh", {}, 1); });
 }
 
 } // namespace

@@ -21,6 +21,7 @@
 #include "process/wake.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "support/files.hpp"
 
 namespace ranktune::testing {
@@ -72,12 +73,7 @@ std::set<std::string> own_descriptors() {
 }
 
 [[maybe_unused]] std::string mistake(const Words& words, const std::string& directory = "/") {
-    try {
-        Child child(words, environment(), directory, [](std::string_view) {});
-    } catch (const base::Error& error) {
-        return error.what();
-    }
-    return "";
+    return ranktune::testing::error_of([&] { Child child(words, environment(), directory, [](std::string_view) {}); });
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "searchers/random.hpp"
 #include "searchers/sobol.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace searchers_test {
 
@@ -27,12 +28,7 @@ SearchSpace space_of(const std::vector<std::pair<std::string, std::string>>& cal
 
 template <class Make>
 std::string refusal(Make make) {
-    try {
-        make();
-        return "accepted";
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
+    return ranktune::testing::error_of<base::UsageError>(make);
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "simulate/faults.hpp"
 #include "simulate/file_keys.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace model_test {
 
@@ -17,12 +18,8 @@ using namespace ranktune;
 namespace {
 
 std::string refusal(const std::string& text) {
-    try {
-        static_cast<void>(simulate::parse_model(text, "model.toml"));
-    } catch (const study::StudyFileError& error) {
-        return error.what();
-    }
-    return "accepted";
+    return ranktune::testing::error_of<study::StudyFileError>(
+        [&] { return simulate::parse_model(text, "model.toml"); });
 }
 
 } // namespace

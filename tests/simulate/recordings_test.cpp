@@ -15,6 +15,7 @@
 #include "storage/hdf5/hdf5.hpp"
 #include "storage/hdf5/thread.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "support/files.hpp"
 
 namespace recordings_test {
@@ -29,12 +30,7 @@ namespace {
 Recordings table(const std::string& text) { return read_csv(text, "curves.csv", "score", {"x", "y"}); }
 
 std::string refusal(const std::string& text) {
-    try {
-        static_cast<void>(table(text));
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return "accepted";
+    return ranktune::testing::error_of<base::UsageError>([&] { return table(text); });
 }
 
 /// Three curves: a good one, one that ends early beside it, and a short, bad one.

@@ -4,6 +4,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/base/rng.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace condition_test {
 
@@ -16,12 +17,7 @@ bool holds(const std::string& condition, const Configuration& configuration) {
 }
 
 std::string refusal(const std::string& condition) {
-    try {
-        (void)Condition::parse(condition);
-        return "accepted";
-    } catch (const ranktune::base::UsageError& error) {
-        return error.what();
-    }
+    return ranktune::testing::error_of<ranktune::base::UsageError>([&] { return Condition::parse(condition); });
 }
 
 const Configuration example({{"optimizer", "sgd"},

@@ -8,6 +8,7 @@
 #include "ranktune/space/enumeration.hpp"
 #include "ranktune/space/search_space.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace rules_test {
 
@@ -48,12 +49,7 @@ void check_all_allowed(const SearchSpace& space, std::uint32_t count = 300) {
 }
 
 std::string refusal(const std::vector<Parameter>& parameters, const std::vector<Rule>& rules) {
-    try {
-        (void)SearchSpace(parameters, rules);
-        return "accepted";
-    } catch (const UsageError& error) {
-        return error.what();
-    }
+    return ranktune::testing::error_of<UsageError>([&] { return SearchSpace(parameters, rules); });
 }
 
 } // namespace
@@ -206,12 +202,7 @@ TEST_CASE("weights of a choice count in samples and spread points, not in coordi
 
 TEST_CASE("weights that are none are refused", "[space]") {
     const auto why = [](const std::string& call) -> std::string {
-        try {
-            (void)parse_domain(call);
-            return "accepted";
-        } catch (const UsageError& error) {
-            return error.what();
-        }
+        return ranktune::testing::error_of<UsageError>([&] { return parse_domain(call); });
     };
     CHECK(why("choice([1, 2], weights=[1])") == "choice needs one weight for each value: 1 weights, 2 values");
     CHECK(why("choice([1, 2], weights=[0, 0])") == "choice needs finite weights >= 0 that are not all 0");

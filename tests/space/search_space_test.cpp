@@ -5,6 +5,7 @@
 #include "ranktune/base/rng.hpp"
 #include "ranktune/space/enumeration.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace search_space_test {
 
@@ -29,12 +30,7 @@ Configuration only(const std::string& name, Value value) {
 
 template <class Make>
 std::string refusal(Make make) {
-    try {
-        make();
-        return "accepted";
-    } catch (const UsageError& error) {
-        return error.what();
-    }
+    return ranktune::testing::error_of<UsageError>(make);
 }
 
 SearchSpace example() {

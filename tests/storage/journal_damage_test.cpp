@@ -9,6 +9,7 @@
 #include "storage/journal/segment.hpp"
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
+#include "support/error_of.hpp"
 
 namespace ranktune::storage::journal_damage_test {
 using namespace test;
@@ -67,12 +68,7 @@ void set_in_header(FileSystem& files, std::uint32_t segment, std::uint64_t at, T
 }
 
 std::string message_of(FileSystem& files) {
-    try {
-        static_cast<void>(read_all(files, home));
-    } catch (const base::FormatError& error) {
-        return error.what();
-    }
-    return "no error";
+    return ranktune::testing::error_of<base::FormatError>([&] { return read_all(files, home); });
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

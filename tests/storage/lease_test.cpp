@@ -6,6 +6,7 @@
 
 #include "support/catch.hpp"
 #include "support/crash_file_system.hpp"
+#include "support/error_of.hpp"
 
 namespace ranktune::storage::lease_test {
 namespace {
@@ -47,12 +48,7 @@ struct Study {
 };
 
 std::string refusal(Study& study, const LeaseHolder& me) {
-    try {
-        static_cast<void>(study.take(me));
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return "taken";
+    return ranktune::testing::error_of<base::UsageError>([&] { return study.take(me); });
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 
 #include "ranktune/study/parse.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace duration_test {
 
@@ -13,12 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 std::string refusal(const std::string& text) {
-    try {
-        static_cast<void>(parse_duration(text));
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return "";
+    return ranktune::testing::error_of<base::UsageError>([&] { return parse_duration(text); });
 }
 } // namespace
 

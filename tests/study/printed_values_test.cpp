@@ -6,6 +6,7 @@
 #include "ranktune/base/error.hpp"
 #include "study_files.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace ranktune::study::printed_values_test {
 namespace {
@@ -20,12 +21,7 @@ PrintedValues reader(const std::vector<std::string>& patterns, const Objective& 
 }
 
 std::string refusal(const std::vector<std::string>& patterns, const Objective& objective = loss) {
-    try {
-        static_cast<void>(reader(patterns, objective));
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return "";
+    return ranktune::testing::error_of<base::UsageError>([&] { return reader(patterns, objective); });
 }
 
 /// Mistakes of a study of a program with these further lines in [trainable].

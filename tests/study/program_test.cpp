@@ -5,6 +5,7 @@
 #include "ranktune/study/command_template.hpp"
 #include "study_files.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace program_test {
 
@@ -32,12 +33,7 @@ Words words(const std::string& command, bool shell = false) {
 }
 
 std::string refusal(const std::string& command, bool shell = false) {
-    try {
-        static_cast<void>(CommandTemplate(command, shell));
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return "";
+    return ranktune::testing::error_of<base::UsageError>([&] { return CommandTemplate(command, shell); });
 }
 
 /// A correct study with a program.

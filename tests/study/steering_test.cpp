@@ -8,6 +8,7 @@
 #include "study/steering_file.hpp"
 #include "study_files.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 using namespace ranktune;
 using namespace ranktune::study;
@@ -23,14 +24,7 @@ space::SearchSpace steered_space() {
     return parse(parts.text()).space;
 }
 
-std::string message_of(const std::function<void()>& act) {
-    try {
-        act();
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return "nothing is wrong";
-}
+std::string message_of(const std::function<void()>& act) { return ranktune::testing::error_of<base::UsageError>(act); }
 
 } // namespace
 

@@ -9,6 +9,7 @@
 #include "ranktune/data/source.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "support/files.hpp"
 #include "support/hooked_file_system.hpp"
 #include "support/known.hpp"
@@ -36,12 +37,7 @@ Prediction classifier(const std::vector<float>& y, const std::vector<std::int32_
 }
 
 std::string refusal(const study::MemoryState& put, std::size_t samples = 2) {
-    try {
-        static_cast<void>(prediction_of(put, samples, samples, 100));
-    } catch (const base::Error& error) {
-        return error.what();
-    }
-    return "";
+    return ranktune::testing::error_of([&] { return prediction_of(put, samples, samples, 100); });
 }
 
 using Doubles = std::vector<double>;

@@ -4,6 +4,7 @@
 #include "ranktune/base/error.hpp"
 #include "ranktune/trainables/trainable.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "trainables/builtin.hpp"
 #include "trainables/options.hpp"
 
@@ -16,12 +17,7 @@ using Kind = study::OptionInfo::Kind;
 namespace {
 
 std::string message_of(const std::function<void()>& body) {
-    try {
-        body();
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
+    return ranktune::testing::error_of<base::UsageError>(body);
 }
 
 const study::TrainableInfo info{.name = "thing",

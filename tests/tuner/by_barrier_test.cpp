@@ -245,7 +245,7 @@ TEST_CASE("A snapshot with reports of trials that were never created is refused"
     const HighestFirst scheduler;
     ByBarrier other(none, placement, scheduler);
     study::Decoder in(bytes);
-    CHECK(testing::thrown<base::FormatError>([&] { other.restore(in); }) ==
+    CHECK(ranktune::testing::error_of<base::FormatError>([&] { other.restore(in); }) ==
           "a barrier holds a trial that was never created");
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "ranktune/base/error.hpp"
 #include "ranktune/study/schema.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "tuner/state.hpp"
 
 namespace ranktune::tuner::testing {
@@ -29,21 +29,10 @@ void read_back(const study::Bytes& bytes, auto& value) {
     CHECK(in.empty());
 }
 
-/// The message of the `Error` that `act` throws; empty: it throws none.
-template <class Error, class Act>
-[[nodiscard]] std::string thrown(Act act) {
-    try {
-        act();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
-}
-
 /// The X of the error "the journal contradicts itself: X. It was written by ..." that `act` throws.
 template <class Act>
 [[nodiscard]] std::string contradiction(Act act) {
-    const std::string text = thrown<base::FormatError>(act);
+    const std::string text = ranktune::testing::error_of<base::FormatError>(act);
     const std::string begin = "the journal contradicts itself: ";
     const std::size_t end = text.find(". It was written by another version");
     if (!text.starts_with(begin) || end == std::string::npos) return text;
@@ -53,7 +42,7 @@ template <class Act>
 /// The invariant that `value.check_invariants(more...)` finds broken; empty: all hold.
 template <class Value, class... More>
 [[nodiscard]] std::string broken(const Value& value, const More&... more) {
-    return thrown<std::logic_error>([&] { value.check_invariants(more...); });
+    return ranktune::testing::error_of<std::logic_error>([&] { value.check_invariants(more...); });
 }
 
 [[nodiscard]] inline StudyTime at_second(double seconds) {

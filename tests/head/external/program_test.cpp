@@ -10,6 +10,7 @@
 #include "head/external/question.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "support/files.hpp"
 #include "support/spawned.hpp"
 
@@ -29,12 +30,7 @@ const char* counting() {
 }
 
 std::string failure(SearchProgram& program, const searchers::ExternalQuestion& question) {
-    try {
-        static_cast<void>(program.answer(question));
-        return "(none)";
-    } catch (const base::Error& error) {
-        return error.what();
-    }
+    return ranktune::testing::error_of([&] { return program.answer(question); });
 }
 
 } // namespace

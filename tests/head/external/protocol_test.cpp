@@ -11,6 +11,7 @@
 #include "head/external/question.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace ranktune::head::testing {
 namespace {
@@ -19,12 +20,7 @@ space::Configuration configuration(const std::vector<double>& unit) { return con
 
 /// What is wrong with an answer to ask 4; empty: nothing.
 std::string mistake(const std::string& line) {
-    try {
-        static_cast<void>(read_answer(line, 4, conditional_space()));
-        return {};
-    } catch (const base::FormatError& error) {
-        return error.what();
-    }
+    return ranktune::testing::error_of<base::FormatError>([&] { return read_answer(line, 4, conditional_space()); });
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "process/program/messages.hpp"
 #include "ranktune/base/error.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 
 namespace ranktune::process {
 namespace {
@@ -54,12 +55,7 @@ ProgramMessage parse(std::string_view line) {
 ProgramReport report(std::string_view line) { return std::get<ProgramReport>(parse(line)); }
 
 std::string mistake(std::string_view line) {
-    try {
-        static_cast<void>(parse(line));
-    } catch (const base::FormatError& error) {
-        return error.what();
-    }
-    return "";
+    return ranktune::testing::error_of<base::FormatError>([&] { return parse(line); });
 }
 
 } // namespace

@@ -10,6 +10,7 @@
 #include "studydir/earlier/earlier_results.hpp"
 #include "studydir/earlier/found.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "support/known.hpp"
 
 namespace earlier_test {
@@ -45,14 +46,7 @@ Outcome outcome_of(Reader read, const std::string& text, const study::WarmSource
     return outcome;
 }
 
-std::string refusal(const std::function<void()>& act) {
-    try {
-        act();
-    } catch (const base::UsageError& error) {
-        return error.what();
-    }
-    return "";
-}
+std::string refusal(const std::function<void()>& act) { return ranktune::testing::error_of<base::UsageError>(act); }
 
 std::string table_refusal(const std::string& text, const std::string& metric = "") {
     return refusal([&] { outcome_of(read_table, text, {"old.csv", metric, ""}); });
