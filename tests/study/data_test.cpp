@@ -28,9 +28,9 @@ std::string with_command(const std::string& command, const std::string& data, co
     return parts.text();
 }
 
-std::string mistake_of(const std::string& text, const PathChecks& paths = {}) {
+std::string mistake_of(const std::string& text, const PathChecks& paths = {}, const Known& names = known()) {
     try {
-        static_cast<void>(parse_study(text, "/studies/s.toml", {}, known(), paths));
+        static_cast<void>(parse_study(text, "/studies/s.toml", {}, names, paths));
         return {};
     } catch (const StudyFileError& error) {
         const Mistake& first = error.mistakes().front();
@@ -170,6 +170,23 @@ TEST_CASE("{data.NAME} is the path of a file of [data]", "[study]") {
                Catch::Contains("unknown placeholder {data.texts}; did you mean 'data.text'?"));
     CHECK_THAT(mistake_of(with_command("p {data.text}", text_file, "data.text = [1, 2]\n")),
                Catch::Contains("{data.text} means something else than the hyper-parameter of that name"));
+}
+
+TEST_CASE("an option that reads a file by rules of its own takes the path of a file of [data] alone", "[study]") {
+    PathChecks paths;
+    paths.file = [](const std::string&) { return ""; };
+    Known reading = known();
+    reading.trainables.front().options.front().check = [](const std::string&) { return ""; };
+    for (const char* keys : {"dtype = \"uint8\"", "shape = [2]", "tokens = 2", "group = \"g\"", "shuffle = \"full\"",
+                             "shuffle_memory = \"2GiB\"", "drop_last = true"}) {
+        Parts parts;
+        parts.trainable = "builtin = \"mlp\"\ndata = \"{data.train}\"\n";
+        parts.rest = "[data]\ntrain = { path = \"d.h5\", " + std::string(keys) + " }\n";
+        CHECK(mistake_of(parts.text(), paths).empty());
+        const std::string key = std::string(keys).substr(0, std::string(keys).find(' '));
+        CHECK(mistake_of(parts.text(), paths, reading) ==
+              "9:8 trainable.data: stands for the path of data.train alone; remove `" + key + "` there");
+    }
 }
 
 TEST_CASE("a file of [data] may move if its content is the same, and files may be added", "[study]") {

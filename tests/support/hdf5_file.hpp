@@ -44,22 +44,29 @@ class Hdf5Writer {
     Hdf5Writer(const Hdf5Writer&) = delete;
     Hdf5Writer& operator=(const Hdf5Writer&) = delete;
 
+    /// `chunk`: rows of each; 0: contiguous.
     template <class T>
-    Hdf5Writer& put(const char* name, hid_t stored, hid_t memory, std::vector<hsize_t> shape, std::vector<T> values) {
+    Hdf5Writer& put(const char* name, hid_t stored, hid_t memory, std::vector<hsize_t> shape, std::vector<T> values,
+                    hsize_t chunk = 0) {
         storage::on_hdf5_thread([&] {
             const hid_t space = H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr);
             const hid_t links = H5Pcreate(H5P_LINK_CREATE);
             H5Pset_create_intermediate_group(links, 1);
-            const hid_t dataset = H5Dcreate2(file_, name, stored, space, links, H5P_DEFAULT, H5P_DEFAULT);
+            const hid_t layout = H5Pcreate(H5P_DATASET_CREATE);
+            std::vector<hsize_t> chunks = shape;
+            chunks[0] = chunk;
+            if (chunk > 0) H5Pset_chunk(layout, static_cast<int>(chunks.size()), chunks.data());
+            const hid_t dataset = H5Dcreate2(file_, name, stored, space, links, layout, H5P_DEFAULT);
             H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
             H5Dclose(dataset);
+            H5Pclose(layout);
             H5Pclose(links);
             H5Sclose(space);
         });
         return *this;
     }
-    Hdf5Writer& floats(const char* name, std::vector<hsize_t> shape, std::vector<float> values) {
-        return put(name, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, std::move(shape), std::move(values));
+    Hdf5Writer& floats(const char* name, std::vector<hsize_t> shape, std::vector<float> values, hsize_t chunk = 0) {
+        return put(name, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, std::move(shape), std::move(values), chunk);
     }
     Hdf5Writer& bytes(const char* name, std::vector<hsize_t> shape, std::vector<int> values) {
         return put(name, H5T_STD_U8LE, H5T_NATIVE_INT, std::move(shape), std::move(values));

@@ -166,4 +166,25 @@ TEST_CASE("a number that is not finite in streamed data ends the trial on all ra
     CHECK(run.failure.find("val/x holds NaN or infinity") != std::string::npos);
 }
 
+TEST_CASE("batches of streamed data mix as many chunks as shuffle_memory_gb holds", "[trainables]") {
+    const testing::TemporaryHdf5 file;
+    constexpr std::size_t rows = 1024; // of 1 KiB
+    testing::Hdf5Writer(file.path())
+        .floats("train/x", {rows, 255}, std::vector<float>(rows * 255, 1.0F), 256)
+        .floats("train/y", {rows}, std::vector<float>(rows, 1.0F), 256)
+        .floats("val/x", {1, 255}, std::vector<float>(255, 1.0F))
+        .floats("val/y", {1}, {1.0F});
+    const auto lines = [&](double gibibytes) {
+        TrialOptions options = trial(file.path(), 0.0, 1, 1);
+        options.configuration.set("shuffle_memory_gb", gibibytes);
+        const TrialRun run = run_trial(mlp(), options);
+        CHECK(run.failure.empty());
+        return run.log;
+    };
+    CHECK(lines(1.0).empty());
+    const std::vector<std::string> fewer = lines(0x1p-11); // half of the file
+    REQUIRE(fewer.size() == 1);
+    CHECK_THAT(fewer[0], Catch::Contains("batches mix 2 of 4 chunks, as no more of them fit into shuffle_memory"));
+}
+
 } // namespace streamed_test

@@ -86,6 +86,17 @@ void parse_options(ParseContext& context, const Node& table, const std::string& 
     }
 }
 
+/// A key of [data] that says how samples of the file are read; empty: there is none.
+std::string_view key_beside_path(const DataFile& file) {
+    if (!file.dtype.empty()) return "dtype";
+    if (!file.shape.empty()) return "shape";
+    if (file.tokens > 0) return "tokens";
+    if (!file.group.empty()) return "group";
+    if (!file.shuffle.empty()) return "shuffle";
+    if (file.shuffle_memory > 0) return "shuffle_memory";
+    return file.drop_last ? "drop_last" : "";
+}
+
 /// A program under another key than `command`. Returns whether there is one.
 bool refuse_other_command(TableReader& table) {
     constexpr std::string_view words[] = {"cmd",         "script",     "program", "run",  "exec",
@@ -129,6 +140,9 @@ std::string file_problem(const ParseContext& context, const OptionInfo& option, 
         const DataFile* file = context.spec.data_file(*name);
         if (file == nullptr || file->is_mixture())
             return "stands for no file of [data]; add one there: " + *name + " = \"" + *name + ".h5\"";
+        // Such an option reads files by rules of its own.
+        if (const auto key = key_beside_path(*file); option.check && !key.empty())
+            return "stands for the path of data." + *name + " alone; remove `" + std::string(key) + "` there";
         path = file->path;
     } else {
         path = absolute_path(value.as_string(), context.directory);

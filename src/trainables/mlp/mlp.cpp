@@ -41,6 +41,7 @@ std::vector<study::OptionInfo> data_options() {
          {},
          0.0,
          1e6},
+        {"shuffle_memory_gb", Kind::number, false, "GiB of streamed chunks that batches mix (1)", {}, 0.0, 1e6},
         {"scaling",
          Kind::string,
          false,
@@ -104,9 +105,9 @@ study::TrainableInfo described() {
 }
 
 /// The state depends on all other options: sizes, inputs, or what the optimizer keeps.
-constexpr std::string_view changeable[] = {"in_memory_gb", "activation",   "dropout",  "batch_size", "lr",
-                                           "lr_schedule",  "weight_decay", "momentum", "nesterov",   "beta1",
-                                           "beta2",        "epsilon",      "device",   "precision",  "cuda_graphs"};
+constexpr std::string_view changeable[] = {
+    "in_memory_gb", "shuffle_memory_gb", "activation", "dropout", "batch_size", "lr",     "lr_schedule", "weight_decay",
+    "momentum",     "nesterov",          "beta1",      "beta2",   "epsilon",    "device", "precision",   "cuda_graphs"};
 
 const study::TrainableInfo& mlp_info() {
     static const study::TrainableInfo info = [] {
@@ -243,14 +244,18 @@ class Mlp final : public Trainable {
         const std::string path = options.text("data", "");
         if (path.empty()) throw base::UsageError("mlp.data: the path of a dataset is required");
         const data::Scaling scaling = scaling_of(options.text("scaling", "standard"));
-        const double limit = options.number("in_memory_gb", 16.0) * static_cast<double>(std::uint64_t{1} << 30U);
+        const auto gibibytes = [&](const char* name, double otherwise) {
+            return static_cast<std::uint64_t>(options.number(name, otherwise) *
+                                              static_cast<double>(std::uint64_t{1} << 30U));
+        };
         const mlp::TrainerOptions chosen = trainer_options(options, context);
         std::unique_ptr<mlp::TrainingData> data;
-        if (auto dataset = data::shared_dataset(path, scaling, static_cast<std::uint64_t>(limit))) {
+        if (auto dataset = data::shared_dataset(path, scaling, gibibytes("in_memory_gb", 16.0))) {
             data = mlp::in_memory(std::move(dataset), chosen.seed, chosen.trial, context.group());
         } else {
             data::LoaderOptions loading = loading_in(context, {});
             loading.batch = chosen.batch;
+            loading.order.memory = gibibytes("shuffle_memory_gb", 1.0);
             data = mlp::streamed(path, scaling, loading);
             log_order(context, *data->file(), loading);
         }
