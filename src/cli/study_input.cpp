@@ -52,7 +52,7 @@ std::string data_problem(const study::DataFile& file) {
             return "";
         }
         if (file.decode)
-            static_cast<void>(data::decoded_bytes(file.path, {.group = file.group}));
+            static_cast<void>(data::decoded_bytes(file.path, data::options_of(file)));
         else
             static_cast<void>(data::Source::open(file));
         return "";

@@ -229,6 +229,7 @@ class Table {
 
 std::optional<std::uint64_t> decoded_bytes(const std::string& path, const SourceOptions& options) {
     if (!path.ends_with(".csv")) return bytes_of(*Source::open(path, options));
+    refuse_unread(path, options, ".csv");
     const std::function<void()> never = [] {};
     constexpr std::uint64_t looked_at = 100;
     static_cast<void>(Table(path, {0, never}, looked_at));

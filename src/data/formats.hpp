@@ -3,6 +3,7 @@
 // How each format is opened. All throw as Source::open.
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -28,6 +29,12 @@ using SourcePointer = std::shared_ptr<const Source>;
 /// The types of .safetensors: "F32". Of "BOOL", uint8.
 [[nodiscard]] std::string_view safetensors_name(ElementType type);
 [[nodiscard]] std::optional<ElementType> safetensors_type(std::string_view name);
+
+/// How [data] says that the file is read.
+[[nodiscard]] SourceOptions options_of(const study::DataFile& file);
+/// Throws base::UsageError when one of dtype, shape, tokens and group is given and not among `read`. `format`: ".npy".
+void refuse_unread(const std::string& path, const SourceOptions& options, std::string_view format,
+                   std::initializer_list<std::string_view> read = {});
 
 /// Throws base::FormatError "data file 'PATH': WHAT".
 [[noreturn]] void refuse_file(const std::string& path, const std::string& what);

@@ -201,6 +201,9 @@ SourcePointer open_tokens(const std::string& path, const SourceOptions& options)
     const std::uint64_t size = file->bytes().size();
     std::optional<TokenIndex> index;
     if (std::filesystem::exists(index_path)) index = read_index(index_path, size);
+    if (index && !options.dtype.empty() && element_type(options.dtype) != index->type)
+        throw base::UsageError("data file '" + path + "': dtype is '" + options.dtype + "', and '" + index_path +
+                               "' says " + std::string(name(index->type)) + "; remove `dtype`");
     if (index && options.tokens == 0) return std::make_shared<Sequences>(path, std::move(file), std::move(*index));
     const auto type = index ? std::optional(index->type) : element_type(options.dtype);
     if (!type || options.tokens == 0)

@@ -94,6 +94,18 @@ std::size_t Field::bytes() const {
     return bytes;
 }
 
+void refuse_unread(const std::string& path, const SourceOptions& options, std::string_view format,
+                   std::initializer_list<std::string_view> read) {
+    const std::pair<std::string_view, bool> given[] = {{"dtype", !options.dtype.empty()},
+                                                       {"shape", !options.shape.empty()},
+                                                       {"tokens", options.tokens > 0},
+                                                       {"group", !options.group.empty()}};
+    for (const auto& [name, is_given] : given)
+        if (is_given && std::ranges::find(read, name) == read.end())
+            throw base::UsageError("data file '" + path + "': `" + std::string(name) + "` says nothing about " +
+                                   std::string(format) + "; remove it");
+}
+
 void refuse_file(const std::string& path, const std::string& what) {
     throw base::FormatError("data file '" + path + "': " + what);
 }
@@ -132,28 +144,42 @@ std::shared_ptr<const Source> Source::open(const std::string& path, const Source
         throw base::UsageError("data file '" + path + "': dtype is '" + options.dtype + "', not one of " +
                                base::join(names));
     }
-    if (ending == ".npy") return open_npy(path);
-    if (ending == ".safetensors") return open_safetensors(path);
-    if (ending == ".h5" || ending == ".hdf5" || ending == ".hdf") return open_hdf5(path, options);
-    if (ending == ".tar") return open_tar(path);
+    if (ending == ".h5" || ending == ".hdf5" || ending == ".hdf") {
+        refuse_unread(path, options, "HDF5", {"group"});
+        return open_hdf5(path, options);
+    }
+    if (ending == ".npy" || ending == ".safetensors" || ending == ".tar") {
+        refuse_unread(path, options, ending);
+        return ending == ".npy" ? open_npy(path) : ending == ".tar" ? open_tar(path) : open_safetensors(path);
+    }
     if (const std::string line = conversion(ending); !line.empty())
         throw base::UsageError("data file '" + path + "': " + ending + " is not read directly; convert it: " + line);
-    if (!options.shape.empty()) return open_raw(path, options);
-    if (options.tokens > 0 || ending == ".bin") return open_tokens(path, options);
+    if (!options.shape.empty()) {
+        refuse_unread(path, options, "raw numbers, which have a `shape`", {"dtype", "shape"});
+        return open_raw(path, options);
+    }
+    if (options.tokens > 0 || ending == ".bin") {
+        refuse_unread(path, options, "tokens", {"dtype", "tokens"});
+        return open_tokens(path, options);
+    }
     throw base::UsageError("data file '" + path +
                            "': the format is unknown; .npy, .safetensors, .h5, .hdf5, .tar and .bin are read, and raw "
                            "numbers of a `dtype` and `shape`");
 }
 
-std::shared_ptr<const Source> Source::open(const study::DataFile& file) {
-    if (file.is_mixture())
-        throw base::UsageError("data." + file.name + " is a mixture of files: open it by trainables::open_data");
+SourceOptions options_of(const study::DataFile& file) {
     SourceOptions options{.group = file.group,
                           .dtype = file.dtype,
                           .shape = {file.shape.begin(), file.shape.end()},
                           .tokens = file.tokens};
     if (file.shuffle_memory > 0) options.memory = file.shuffle_memory; // what is open at once has to stay
-    return open(file.path, options);
+    return options;
+}
+
+std::shared_ptr<const Source> Source::open(const study::DataFile& file) {
+    if (file.is_mixture())
+        throw base::UsageError("data." + file.name + " is a mixture of files: open it by trainables::open_data");
+    return open(file.path, options_of(file));
 }
 
 } // namespace ranktune::data

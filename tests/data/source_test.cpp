@@ -113,6 +113,32 @@ TEST_CASE("whole examples of the damaged files are read", "[data]") {
     CHECK(tokens->bytes(0, 1).size() == 8);
 }
 
+TEST_CASE("an option that a format does not read is refused", "[data]") {
+    const Folder folder;
+    const auto mistake = [&](const std::string& name, const std::string& content, const SourceOptions& options) {
+        const std::string path = folder.write(name, content);
+        const std::string text =
+            ranktune::testing::error_of<base::UsageError>([&] { return Source::open(path, options); });
+        return text.substr(std::min(text.size(), text.find(path) + path.size() + 3));
+    };
+    for (const char* name : {"x.npy", "x.tar", "x.safetensors"}) {
+        const std::string ending = std::filesystem::path(name).extension();
+        CHECK(mistake(name, "", {.dtype = "uint8"}) == "`dtype` says nothing about " + ending + "; remove it");
+        CHECK(mistake(name, "", {.shape = {2}}) == "`shape` says nothing about " + ending + "; remove it");
+        CHECK(mistake(name, "", {.tokens = 2}) == "`tokens` says nothing about " + ending + "; remove it");
+        CHECK(mistake(name, "", {.group = "g"}) == "`group` says nothing about " + ending + "; remove it");
+    }
+    CHECK(mistake("x.h5", "", {.group = "g", .tokens = 2}) == "`tokens` says nothing about HDF5; remove it");
+    CHECK(mistake("x.bin", "", {.dtype = "uint8", .shape = {2}, .tokens = 2}) ==
+          "`tokens` says nothing about raw numbers, which have a `shape`; remove it");
+    CHECK(mistake("x.bin", "", {.group = "g", .tokens = 2}) == "`group` says nothing about tokens; remove it");
+    CHECK(mistake("x.bin", std::string(14, 'x'), {.dtype = "uint16", .tokens = 2}).empty());
+    const std::string indexed = folder.write("x.idx", index());
+    CHECK(mistake("x.bin", std::string(14, 'x'), {.dtype = "uint8", .tokens = 2}) ==
+          "dtype is 'uint8', and '" + indexed + "' says uint16; remove `dtype`");
+    CHECK(mistake("x.bin", std::string(14, 'x'), {.dtype = "uint16", .tokens = 2}).empty());
+}
+
 TEST_CASE("files with any byte changed, or cut off anywhere, give an error or rows within the file", "[data]") {
     const Folder folder;
     static_cast<void>(folder.write("x.bin", std::string(14, 'x')));

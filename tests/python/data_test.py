@@ -236,6 +236,23 @@ class Datasets(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"member 'images/1.jpg' {words}.*tar --sort=name --dereference --hard-dereference -cf"):
                 ranktune.dataset(str(self.folder / "y.tar"), batch=1)
 
+    def test_an_option_that_a_format_does_not_read_is_refused(self):
+        options = {"dtype": "uint8", "shape": (2,), "tokens": 2, "group": "g"}
+        for name, of_format, read in (("x.npy", ".npy", ()), ("x.safetensors", ".safetensors", ()), ("x.tar", ".tar", ()), ("x.h5", "HDF5", ("group",)),
+                                      ("x.bin", "tokens", ("dtype", "tokens", "shape"))):
+            (self.folder / name).write_bytes(b"")
+            for option in set(options) - set(read):
+                with self.assertRaises(ValueError) as caught:
+                    ranktune.dataset(str(self.folder / name), batch=1, **{option: options[option]})
+                self.assertEqual(str(caught.exception), f"data file '{self.folder / name}': `{option}` says nothing about {of_format}; remove it")
+        with self.assertRaisesRegex(ValueError, "`tokens` says nothing about raw numbers, which have a `shape`; remove it"):
+            ranktune.dataset(str(self.folder / "x.bin"), batch=1, dtype="uint8", shape=(2,), tokens=2)
+        (self.folder / "x.bin").write_bytes(b"12345678")
+        (self.folder / "x.idx").write_bytes(b"MMIDIDX\0\0" + (1).to_bytes(8, "little") + b"\x08" + bytes(16))
+        with self.assertRaisesRegex(ValueError, "dtype is 'uint8', and '.*x.idx' says uint16; remove `dtype`"):
+            ranktune.dataset(str(self.folder / "x.bin"), batch=1, dtype="uint8", tokens=2)
+        self.same(np.frombuffer(b"12345678", "uint16").reshape(2, 2), "x.bin", dtype="uint16", tokens=2)
+
     def same(self, expected, name, **options):
         rows = list(ranktune.dataset(str(self.folder / name), batch=10, shuffle="none", **options))
         self.assertEqual(np.concatenate(rows).tolist(), expected.tolist())

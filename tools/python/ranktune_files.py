@@ -180,15 +180,22 @@ _CONVERSIONS = {
     ".csv": _PANDAS.format("pandas", "read_csv") + "; a file of [data] is decoded on the way: { path = \"IN\", decode = true } with stage = true",
     ".tfrecord": _RECORDS, ".mdb": _RECORDS, ".tgz": "gunzip -c IN > OUT.tar", ".gz": "gunzip IN"}
 
+# What is said in messages, and the options that are read.
+_OF_FORMAT = {**{ending: ("HDF5", ("group",)) for ending in (".h5", ".hdf5", ".hdf")},
+              **{ending: (ending, ()) for ending in (".npy", ".safetensors", ".tar")}}
 
-def _open_numbers(path: str, dtype: Optional[str], shape: Optional[Sequence[int]], tokens: int) -> Source:
+
+def _open_numbers(path: str, dtype: Any, shape: Optional[Sequence[int]], tokens: int) -> Source:
     index = os.path.splitext(path)[0] + ".idx"
     if tokens and os.path.exists(index):
         with open(index, "rb") as file:
             head = file.read(34)
         if head[:9] != b"MMIDIDX\0\0" or not 1 <= head[17] <= 8:
             raise ValueError(f"data file '{index}' is no index of Megatron (MMIDIDX, version 1)")
-        dtype = ("u1", "i1", "<i2", "<i4", "<i8", "<f8", "<f4", "<u2")[head[17] - 1]
+        written = np.dtype(("u1", "i1", "<i2", "<i4", "<i8", "<f8", "<f4", "<u2")[head[17] - 1])
+        if dtype is not None and np.dtype(dtype) != written:
+            raise ValueError(f"data file '{path}': dtype is '{dtype}', and '{index}' says {written}; remove `dtype`")
+        dtype = written
     if dtype is None or not (shape or tokens):
         raise ValueError(f"data file '{path}': the format is unknown; .npy, .safetensors, .h5, .hdf5 and .tar are read; raw numbers need "
                          "dtype=\"float32\" and shape=(...), tokens dtype=\"uint16\" (or Megatron's .idx) and tokens=N")
@@ -219,6 +226,10 @@ def _open_any(path: str, dtype: Optional[str] = None, shape: Optional[Sequence[i
         raise ValueError(f"data file '{path}': is a folder; make one file of it: {_TAR.format('OUT.tar', path)}")
     if ending in _CONVERSIONS:
         raise ValueError(f"data file '{path}': {ending} is not read directly; convert it: {_CONVERSIONS[ending]}")
+    of_format, read = _OF_FORMAT.get(ending) or (("raw numbers, which have a `shape`", ("dtype", "shape")) if shape else ("tokens", ("dtype", "tokens")))
+    for option, value in (("dtype", dtype), ("shape", shape), ("tokens", tokens), ("group", group)):
+        if value and option not in read:
+            raise ValueError(f"data file '{path}': `{option}` says nothing about {of_format}; remove it")
     if ending == ".tar":
         return Tar(path)
     if np is None:

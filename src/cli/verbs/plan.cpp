@@ -122,7 +122,7 @@ std::string copies(const study::StudySpec& spec, const report::Style& style) {
         }
         bytes += list.bytes;
         if (!file.decode) continue;
-        const auto decoded = data::decoded_bytes(file.path, {.group = file.group});
+        const auto decoded = data::decoded_bytes(file.path, data::options_of(file));
         rows += decoded.value_or(0);
         if (!decoded) tables += (tables.empty() ? "data." : ", data.") + file.name;
     }

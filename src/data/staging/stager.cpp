@@ -166,7 +166,7 @@ void Stager::sweep_places() {
 }
 
 void Stager::stage(const FileList& list, study::DataFile& file) {
-    auto rows = file.decode ? decoded_bytes(file.path, {.group = file.group}) : std::nullopt;
+    auto rows = file.decode ? decoded_bytes(file.path, options_of(file)) : std::nullopt;
     std::string part;
     std::string why;
     try {
@@ -322,10 +322,8 @@ void Stager::decode(const std::string& part, const FileList& list, const study::
     storage::FileSystem& files = options_.copies.files;
     const std::string packed = part + "/" + list.name;
     const std::string plain = part + "/" + decoded_name(list.name);
-    data::SourceOptions how;
-    how.group = file.group;
     try {
-        data::decode_rows(packed, how, plain, room, [this] { check(); });
+        data::decode_rows(packed, options_of(file), plain, room, [this] { check(); });
     } catch (const base::FormatError& error) {
         std::string text = error.what(); // its user knows the original alone
         if (const std::size_t at = text.find(packed); at != std::string::npos)
