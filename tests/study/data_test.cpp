@@ -95,13 +95,21 @@ TEST_CASE("[data] says whether trials read copies, and where these lie; a later 
     for (const KeyChange& change :
          differences(holding(where + "train = \"t\"\n", "5"), holding("train = \"t\"\n", "5")))
         CHECK(change.may_change);
-    CHECK(mistake_of(with_data("directory = \"local\"\ntrain = \"t\"\n")) ==
+    CHECK(mistake_of(with_data("directory = \"local\"\nstage = false\ntrain = \"t\"\n")) ==
           "12:13 data.directory: needs an absolute path, as in \"/local/scratch\", not \"local\"");
     CHECK_THAT(mistake_of(with_data("train = { path = \"t.csv\", decode = true }\n")),
                Catch::Contains("data.train.decode: is done while a file is copied: set data.stage = true"));
     CHECK_THAT(mistake_of(with_data("stage = true\ntrain = { path = \"t.npy\", decode = true }\n")),
                Catch::Contains("data.train.decode: makes plain rows of tables (.csv) and of HDF5"));
     CHECK_THAT(mistake_of(with_data("stage = \"t\"\n")), Catch::Contains("data.stage: needs"));
+    CHECK(mistake_of(with_data("must_fit = true\ntrain = \"t\"\n")) ==
+          "12:12 data.must_fit: is about copies; they need stage = true");
+    CHECK(mistake_of(with_data("directory = \"/local\"\ntrain = \"t\"\n")) ==
+          "12:13 data.directory: is about copies; they need stage = true");
+    CHECK_THAT(mistake_of(with_data("stage = true\n")),
+               Catch::Contains("12:9 data.stage: copies the files of [data], and there is none: name one, as in"));
+    const StudySpec off = parse(with_data("stage = false\ndirectory = \"/local\"\nmust_fit = true\ntrain = \"t\"\n"));
+    CHECK(parse_resolved(resolved_toml(off)).staging.directory == "/local");
 }
 
 TEST_CASE("entries of [data] say in which order their samples are trained, and what is mixed", "[study]") {

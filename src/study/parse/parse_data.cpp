@@ -139,6 +139,19 @@ void refuse_data(ParseContext& context, const Node& data) {
                                (is_option ? "; did you mean the key trainable.data?" : ""));
 }
 
+/// Copies that would never be made. `stage = false` in the file or on the command line is a choice.
+void check_staging(ParseContext& context, const Node& data) {
+    const auto& files = context.spec.data;
+    const Node* stage = data.find("stage");
+    if (stage != nullptr && context.spec.staging.stage && std::ranges::all_of(files, &DataFile::is_mixture))
+        context.mistakes.value(*stage, "data.stage",
+                               "copies the files of [data], and there is none: name one, as in train = \"train.h5\", "
+                               "whose path is then \"{data.train}\"");
+    for (const char* key : {"directory", "must_fit"})
+        if (const Node* node = data.find(key); node != nullptr && stage == nullptr)
+            context.mistakes.value(*node, std::string("data.") + key, "is about copies; they need stage = true");
+}
+
 /// A node's own folder is no neighbour of the study file, which all nodes see.
 void check_directory(ParseContext& context, const Node& data) {
     const std::string& directory = context.spec.staging.directory;
@@ -178,6 +191,7 @@ void parse_data(ParseContext& context) {
         context.spec.data.push_back(std::move(file));
     }
     check_parts(context, *data);
+    if (!context.trust_trainable) check_staging(context, *data); // a resolved file has what its study needs
 }
 
 } // namespace ranktune::study
