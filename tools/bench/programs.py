@@ -7,7 +7,7 @@ The cost of a trial is (wall time of the study - that of a study of a few trials
 with it. Beside it the CPU time of all processes, which says more on a machine with other work. Once with a program that does nothing else, once with Python importing ranktune.
 
 usage: tools/bench/programs.py BUILD_DIR [--trials N] [--python-trials N] [--workers N] [--repetitions N]
-       (ninja -C BUILD_DIR bench_programs_parts first, in a release build)
+       (ninja -C BUILD_DIR src/cli/ranktune tools/bench/bench_one_report tools/bench/bench_spawn_loop first, in a release build)
 """
 import argparse
 import os
