@@ -352,19 +352,26 @@ bool is_one_of(const std::error_code& code, const std::array<int, size>& errors)
     return is_errno && std::find(errors.begin(), errors.end(), code.value()) != errors.end();
 }
 
-} // namespace
-
-std::uint64_t File::copy_to(File& to, std::uint64_t offset, std::uint64_t bytes) {
+/// Gives `take` offset and bytes of one block after the other, until the file's end at the latest; returns how many
+/// bytes.
+template <class Take>
+std::uint64_t read_blocks(File& file, std::uint64_t offset, std::uint64_t bytes, Take&& take) {
     std::vector<std::byte> block(std::min<std::uint64_t>(bytes, std::uint64_t{256} << 10U));
     std::uint64_t total = 0;
     while (total < bytes) {
         const auto wanted = std::span(block).first(std::min<std::uint64_t>(block.size(), bytes - total));
-        const std::size_t got = read_at(offset + total, wanted);
-        to.write_at(offset + total, wanted.first(got));
+        const std::size_t got = file.read_at(offset + total, wanted);
+        take(offset + total, wanted.first(got));
         total += got;
         if (got < wanted.size()) break;
     }
     return total;
+}
+
+} // namespace
+
+std::uint64_t File::copy_to(File& to, std::uint64_t offset, std::uint64_t bytes) {
+    return read_blocks(*this, offset, bytes, [&](std::uint64_t at, auto block) { to.write_at(at, block); });
 }
 
 std::string FileSystem::link_text(const std::string& path) const { fail("cannot read the link", path, EINVAL); }
@@ -471,14 +478,7 @@ std::string read_text(FileSystem& files, const std::string& path, std::uint64_t 
 }
 
 void add_bytes(base::Digest& digest, File& file, std::uint64_t offset, std::uint64_t bytes) {
-    std::vector<std::byte> block(std::min<std::uint64_t>(bytes, std::uint64_t{256} << 10U));
-    for (std::uint64_t done = 0; done < bytes;) {
-        const auto wanted = std::span(block).first(std::min<std::uint64_t>(block.size(), bytes - done));
-        const std::size_t got = file.read_at(offset + done, wanted);
-        digest.add(wanted.first(got));
-        done += got;
-        if (got < wanted.size()) return;
-    }
+    read_blocks(file, offset, bytes, [&](std::uint64_t, auto block) { digest.add(block); });
 }
 
 std::string content_text(FileSystem& files, const std::string& path) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 #include <utility>
 
 #include "process/environment.hpp"
@@ -42,16 +41,8 @@ void require_extendable(const tuner::Tuner& old, const ExtensionRequest& request
 }
 
 void copy_whole_file(storage::FileSystem& files, const std::string& from, const std::string& to) {
-    constexpr std::size_t piece = std::size_t{4} << 20U;
     const auto source = files.open(from, storage::FileSystem::Open::read);
-    files.write_whole(to, [&](storage::File& target) {
-        std::vector<std::byte> bytes(std::min<std::uint64_t>(piece, source->size()));
-        for (std::uint64_t at = 0; at < source->size();) {
-            const std::size_t got = source->read_at(at, bytes);
-            target.write_at(at, std::span(bytes).first(got));
-            at += got;
-        }
-    });
+    files.write_whole(to, [&](storage::File& target) { source->copy_to(target, 0, source->size()); });
     files.set_read_only(to);
 }
 
